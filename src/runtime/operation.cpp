@@ -15,7 +15,8 @@ void OperationState::complete(base::Status status, std::size_t size_bytes) {
 
 void OperationState::finish(base::Status status, std::size_t size_bytes) {
   done_ = true;
-  status_ = std::move(status);
+  if (!status.ok()) [[unlikely]]
+    status_ = std::move(status);
   size_bytes_ = size_bytes;
   if (finisher_ != nullptr) finisher_(this, finisher_context_);
   if (waiter_ != nullptr) {
@@ -53,9 +54,19 @@ void OperationState::report_unobserved() {
                                status_.to_string()));
 }
 
+// A failure takes another function, so that this one keeps no values.
 void OperationState::release() {
-  if (status_.failed() && !observed_) [[unlikely]]
-    report_unobserved();
+  if (status_.failed()) [[unlikely]]
+    return release_failed();
+  give_back();
+}
+
+void OperationState::release_failed() {
+  if (!observed_) report_unobserved();
+  give_back();
+}
+
+inline void OperationState::give_back() {
   BlockPool& pool = messenger_.pool();
   const std::size_t size_bytes = sizeof(OperationState) + extra_bytes_;
   this->~OperationState();

@@ -68,6 +68,8 @@ class OperationState final : private base::Completion {
   static void on_complete(base::Completion* completion, base::Status status, std::size_t size_bytes);
   void finish(base::Status status, std::size_t size_bytes);
   void release();
+  [[gnu::cold, gnu::noinline]] void release_failed();
+  void give_back();
   // Ends the job, because the operation has failed and its outcome was never read.
   [[gnu::cold, gnu::noinline]] void report_unobserved();
 

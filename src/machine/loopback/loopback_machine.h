@@ -81,6 +81,16 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   base::Status transport_deregister_memory(const RemoteMemory& memory) override;
   base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                              std::size_t offset_bytes, base::Completion* completion) override;
+  static bool takes_small_put(int /*pe*/, std::size_t /*size_bytes*/, const RemoteMemory& /*remote*/,
+                              std::size_t /*offset_bytes*/) {
+    return false;
+  }
+  // Never called.
+  base::Status transport_small_put(int /*pe*/, const memory::ConstBuffer& /*local*/,
+                                   const RemoteMemory& /*remote*/, std::size_t /*offset_bytes*/,
+                                   base::Completion* /*completion*/) {
+    return closed_machine(pe());
+  }
   base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                              std::size_t offset_bytes, base::Completion* completion) override;
   base::Status transport_flush(base::Completion* completion) override;

@@ -1,6 +1,7 @@
 // The part of a machine that all machines share: it checks arguments, hands the buffers that the transport
 // addresses to a transport_ operation, gives the others to Staging, and owns the PE's peer memory. Derived is
-// the concrete, final class, so that a call through UCX is one virtual call deep.
+// the concrete, final class, so that a call through UCX is one virtual call deep. Besides the transport_ operations it has
+// transport_queue_am(), takes_small_put() and transport_small_put(), which are not virtual: a small message pays for the call.
 #pragma once
 
 #include "machine/peer_memory/peer_memory.h"
@@ -152,22 +153,17 @@ class StagedMachine : public TransportMachine {
 
   base::Status put_and_flush(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                              std::size_t offset_bytes, base::Completion* completion) final {
-    // Most puts are small and over when put() returns: then this one is still there for the next.
-    if (spare_put_ == nullptr) [[unlikely]]
-      spare_put_ = std::make_unique<FlushedPut>(*this, spare_put_);
     const bool is_host = local.place.is_host() && remote.place.is_host();
     const bool is_plain = is_host && can_reach(pe) && is_inside(remote, offset_bytes, local.size_bytes) &&
                           local.size_bytes != 0;
     if (!is_plain || staging_.has_unflushed() || counts_.is_observed()) [[unlikely]] {
       return special_put_and_flush(pe, local, remote, offset_bytes, completion);
     }
-    bool is_put_pending = false;
-    base::Status status = self().transport_put_and_flush(pe, local, remote, offset_bytes, spare_put_.get(),
-                                                         completion, is_put_pending);
     counts_.add(TransferType::kPut, direct_path(pe), memory::Kind::kHost, local.size_bytes);
-    if (is_put_pending) [[unlikely]]
-      FlushedPut::wait_for_put(spare_put_, pe, completion);
-    return status;
+    if (self().takes_small_put(pe, local.size_bytes, remote, offset_bytes)) {
+      return self().transport_small_put(pe, local, remote, offset_bytes, completion);
+    }
+    return plain_put_and_flush(pe, local, remote, offset_bytes, completion);
   }
 
   base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
@@ -312,10 +308,29 @@ class StagedMachine : public TransportMachine {
   [[gnu::noinline]] base::Status special_put_and_flush(int pe, const memory::ConstBuffer& local,
                                                        const RemoteMemory& remote, std::size_t offset_bytes,
                                                        base::Completion* completion) {
+    prepare_spare_put();
     base::Status status = StagedMachine::put(pe, local, remote, offset_bytes, spare_put_.get());
     if (status.ok()) return StagedMachine::flush(pe, completion);
     if (status.is_pending()) FlushedPut::wait_for_put(spare_put_, pe, completion);
     return status;
+  }
+
+  // Of host memory. Out of line, so that small puts keep few values.
+  [[gnu::noinline]] base::Status plain_put_and_flush(int pe, const memory::ConstBuffer& local,
+                                                     const RemoteMemory& remote, std::size_t offset_bytes,
+                                                     base::Completion* completion) {
+    prepare_spare_put();
+    bool is_put_pending = false;
+    base::Status status = self().transport_put_and_flush(pe, local, remote, offset_bytes, spare_put_.get(),
+                                                         completion, is_put_pending);
+    if (is_put_pending) [[unlikely]]
+      FlushedPut::wait_for_put(spare_put_, pe, completion);
+    return status;
+  }
+  // Most puts are over when put() returns: then the one of the last put is still there.
+  void prepare_spare_put() {
+    if (spare_put_ == nullptr) [[unlikely]]
+      spare_put_ = std::make_unique<FlushedPut>(*this, spare_put_);
   }
 
   TransferPath direct_path(int to) const {

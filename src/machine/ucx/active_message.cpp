@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/format.h"
-#include "machine/ucx/boundary.h"
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
@@ -90,18 +89,22 @@ base::Status ActiveMessages::set_handler(ucp_worker_h worker, AmId id, AmHandler
   Slot& slot = slots_[id];
   slot.handler = handler;
   slot.context = context;
+  base::Status status =
+      set_callback(worker, id, handler == nullptr ? nullptr : &ActiveMessages::on_message, slot);
+  if (status.failed()) return status;
+  return set_callback(worker, large_header_id(id),
+                      handler == nullptr ? nullptr : &ActiveMessages::on_large_header, slot);
+}
+
+base::Status ActiveMessages::set_callback(ucp_worker_h worker, unsigned id, ucp_am_recv_callback_t callback,
+                                          Slot& slot) {
   ucp_am_handler_param_t params{};
   params.field_mask =
       UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   params.arg = &slot;
   params.id = id;
-  params.cb = handler == nullptr ? nullptr : &ActiveMessages::on_message;
-  ucs_status_t status = ucp_worker_set_am_recv_handler(worker, &params);
-  if (status == UCS_OK) {
-    params.id = large_header_id(id);
-    params.cb = handler == nullptr ? nullptr : &ActiveMessages::on_large_header;
-    status = ucp_worker_set_am_recv_handler(worker, &params);
-  }
+  params.cb = callback;
+  const ucs_status_t status = ucp_worker_set_am_recv_handler(worker, &params);
   if (status == UCS_OK) return {};
   return {base::StatusCode::kInternal,
           base::format("UCX refuses the handler of active message {}: {}", id, status_text(status))};

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "machine/staging/transport_machine.h"
+#include "machine/ucx/boundary.h"
 #include "machine/ucx/job_secret.h"
 #include "machine/ucx/request.h"
 
@@ -53,6 +54,16 @@ class ActiveMessages {
                                                   std::size_t payload_bytes);
 
   base::Status set_handler(ucp_worker_h worker, AmId id, AmHandler handler, void* context);
+  // A handler that costs less: kHandler(context, header, data, size_bytes). `data` is null if the payload is not here. Neither stays
+  // after the call.
+  template <auto kHandler>
+  base::Status set_short_handler(ucp_worker_h worker, AmId id, void* context) {
+    const auto on_arrival = [](void* handler_context, AmArrival& arrival) {
+      kHandler(handler_context, arrival.header, arrival.data, arrival.payload_size_bytes);
+    };
+    base::Status status = set_handler(worker, id, on_arrival, context);
+    return status.failed() ? status : set_callback(worker, id, &on_short_message<kHandler>, slots_[id]);
+  }
 
   // Starts to fetch a rendezvous payload, and recycles its record. Returns what ucp_am_recv_data_nbx returns.
   ucs_status_ptr_t receive(ucp_worker_h worker, KeptPayload* kept, void* into, std::size_t size_bytes,
@@ -86,6 +97,25 @@ class ActiveMessages {
     KeptPayload* payload;
   };
 
+  // Messages that need more than the call of the handler: those during a start call, and all if there is a secret or this object is
+  // closed.
+  bool needs_care() const { return closed_ || tracker_.starting() || secret_.has_value(); }
+  static base::Status set_callback(ucp_worker_h worker, unsigned id, ucp_am_recv_callback_t callback,
+                                   Slot& slot);
+  template <auto kHandler>
+  static ucs_status_t on_short_message(void* argument, const void* header, std::size_t header_size,
+                                       void* data, std::size_t size_bytes,
+                                       const ucp_am_recv_param_t* params) {
+    const auto& slot = *static_cast<const Slot*>(argument);
+    if (slot.owner->needs_care()) [[unlikely]]
+      return on_message(argument, header, header_size, data, size_bytes, params);
+    const bool is_here = (params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
+    at_boundary([&] {
+      kHandler(slot.context, std::span(static_cast<const std::byte*>(header), header_size),
+               is_here ? static_cast<const std::byte*>(data) : nullptr, size_bytes);
+    });
+    return UCS_OK;
+  }
   static ucs_status_t on_message(void* slot, const void* header, std::size_t header_size, void* data,
                                  std::size_t size_bytes, const ucp_am_recv_param_t* params);
   static ucs_status_t on_large_header(void* slot, const void* header, std::size_t header_size, void* data,

@@ -66,6 +66,10 @@ base::Status MemoryRegions::remove(ucp_context_h context, const RemoteMemory& me
     for (; position != end; ++position) {
       if (position->second.id != id_of(memory)) continue;
       ucp_mem_unmap(context, position->second.handle);
+      if (last_host_id_ == position->second.id) {
+        last_host_id_ = 0;
+        last_host_ = nullptr;
+      }
       host_regions_.erase(position->second.id);
       regions_.erase(position);
       return {};
@@ -78,6 +82,8 @@ void MemoryRegions::remove_all(ucp_context_h context) {
   for (auto& [address, region] : regions_) ucp_mem_unmap(context, region.handle);
   regions_.clear();
   host_regions_.clear();
+  last_host_id_ = 0;
+  last_host_ = nullptr;
 }
 
 ucp_mem_h MemoryRegions::search(const void* data, std::size_t size_bytes) const {
@@ -90,6 +96,14 @@ ucp_mem_h MemoryRegions::search(const void* data, std::size_t size_bytes) const 
     if (reach_bytes > largest_bytes_) break;
   }
   return nullptr;
+}
+
+const MemoryRegions::HostRegion* MemoryRegions::search_host(std::uint64_t id) const {
+  const auto found = host_regions_.find(id);
+  if (found == host_regions_.end()) return nullptr;
+  last_host_id_ = id;
+  last_host_ = &found->second;
+  return last_host_;
 }
 
 base::Result<ucp_rkey_h> MemoryRegions::remote_key(int pe, ucp_ep_h endpoint, const RemoteMemory& remote) {

@@ -43,8 +43,7 @@ class MemoryRegions {
     std::size_t size_bytes;
   };
   const HostRegion* find_host(std::uint64_t id) const {
-    const auto found = host_regions_.find(id);
-    return found == host_regions_.end() ? nullptr : &found->second;
+    return id == last_host_id_ ? last_host_ : search_host(id);
   }
 
   // A key begins with its owner's id.
@@ -75,6 +74,8 @@ class MemoryRegions {
   // Out of line: most jobs register no memory, and each operation calls find().
   [[gnu::noinline]] ucp_mem_h search(const void* data, std::size_t size_bytes) const;
 
+  [[gnu::noinline]] const HostRegion* search_host(std::uint64_t id) const;
+
   std::multimap<std::uint64_t, Region> regions_;                // by address
   std::unordered_map<std::uint64_t, HostRegion> host_regions_;  // by id
   std::size_t largest_bytes_ = 0;                               // the largest region that was ever registered
@@ -86,6 +87,9 @@ class MemoryRegions {
     ucp_rkey_h key = nullptr;
   };
   LastKey last_key_;
+  // The last one that search_host() found.
+  mutable std::uint64_t last_host_id_ = 0;
+  mutable const HostRegion* last_host_ = nullptr;
   std::uint64_t next_id_ = 1;
 };
 

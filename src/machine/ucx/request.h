@@ -18,6 +18,7 @@
 #include "weft/base/status.h"
 
 #include "machine/staging/transport_machine.h"
+#include "machine/ucx/boundary.h"
 
 namespace weft::machine::ucx {
 
@@ -84,6 +85,10 @@ class RequestTracker {
     starting_ = false;
     if (result == nullptr) return {};
     return record(what, completion, result);
+  }
+  // The callback for UCX of operations that receive nothing.
+  static void on_sent(void* request, ucs_status_t status, void* tracker) {
+    at_boundary([&] { static_cast<RequestTracker*>(tracker)->done(request, status, 0); });
   }
   // Completes an operation; called by the callbacks that UCX calls.
   void done(void* request, ucs_status_t status, std::size_t received_bytes);

@@ -11,14 +11,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
 
-#include "machine/staging/transport_machine.h"
 #include "machine/ucx/memory_region.h"
+#include "machine/ucx/short_messages.h"
+#include "machine/ucx/small_put_messages.h"
 
 namespace weft::machine::ucx {
 
@@ -28,18 +30,41 @@ class SmallPuts {
   static constexpr std::size_t kMostBytes = 1024;
 
   // Both must outlive this object.
-  SmallPuts(TransportMachine& machine, const MemoryRegions& regions);
+  SmallPuts(ShortMessages& messages, const MemoryRegions& regions);
   ~SmallPuts();
   SmallPuts(const SmallPuts&) = delete;
   SmallPuts& operator=(const SmallPuts&) = delete;
 
   // Installs the handlers.
-  base::Status open();
+  base::Status open(ucp_worker_h worker);
 
+  // Whether a message can name the place and the put. If not, the put is left to UCX.
+  bool can_take(std::uint64_t region, std::size_t offset_bytes) const {
+    return region < end_of_regions_ && offset_bytes >> SmallPutRequest::kOffsetBits == 0 &&
+           (free_ != nullptr || puts_.size() < kMostPuts);
+  }
   // A put that completes when its data is visible. `region` is the owner's number of the registration. `local` is read until
-  // the completion. REQUIRES: host memory on both sides, at most kMostBytes.
-  base::Status start(int pe, const memory::ConstBuffer& local, std::uint64_t region, std::size_t offset_bytes,
-                     base::Completion* completion);
+  // the completion. REQUIRES: host memory on both sides, at most kMostBytes; can_take().
+  [[gnu::always_inline]] base::Status start(int pe, const memory::ConstBuffer& local, std::uint64_t region,
+                                            std::size_t offset_bytes, base::Completion* completion) {
+    Put& put = free_ != nullptr ? *free_ : make_put();
+    // Also of a start that fails: if its message arrived all the same, its answer must not end the next put.
+    const std::uint64_t number = num_started_++;
+    const SmallPutRequest request{region, offset_bytes, put.slot, own_pe_, ticket_of(number)};
+    base::Status sent = messages_.send(pe, kSmallPutAmId, request.pack(), local.data, local.size_bytes, &put);
+    if (sent.failed()) [[unlikely]]
+      return sent;
+    // Neither an answer nor the end of the send is delivered inside a start.
+    free_ = put.next_free;
+    put.user = completion;
+    put.pe = pe;
+    put.size_bytes = static_cast<std::uint32_t>(local.size_bytes);
+    put.number = number;
+    put.is_sending = sent.is_pending();
+    ++num_in_flight_;
+    ++num_in_flight_to_[static_cast<std::size_t>(pe)];
+    return base::Status::pending();
+  }
 
   // Returns start(completion) of the transport's flush. The completion is called after the puts that are in flight to `pe` now,
   // too; -1 for all PEs. A put that its owner refuses tells that itself: the flush does not fail.
@@ -56,8 +81,8 @@ class SmallPuts {
   void end_failed(HasFailed has_failed, Failure failure) {
     // By index: a completion may start further puts.
     for (std::size_t slot = 0; slot < puts_.size(); ++slot) {
-      if (const auto [pe, size_bytes] = in_flight(slot); pe >= 0 && has_failed(pe)) {
-        end(slot, failure(pe, size_bytes));
+      if (Put& put = put_in(slot); put.user != nullptr && has_failed(put.pe)) {
+        end(put, failure(put.pe, std::size_t{put.size_bytes}));
       }
     }
   }
@@ -65,24 +90,55 @@ class SmallPuts {
   void close(const base::Status& status);
 
  private:
-  struct Put;
+  static constexpr std::size_t kMostPuts = std::size_t{1} << SmallPutRequest::kSlotBits;
+
+  // A put in flight. It is the completion of its message. It ends when its outcome is here and the message is sent: until then UCX
+  // reads the caller's buffer.
+  struct Put : base::Completion {
+    Put(SmallPuts& owner_in, std::uint32_t slot_in)
+        : Completion(&SmallPuts::on_sent), owner(owner_in), slot(slot_in) {}
+
+    SmallPuts& owner;
+    base::Completion* user = nullptr;  // null: there is no put
+    Put* next_free = nullptr;
+    std::uint64_t number = 0;  // in the order of the starts
+    std::uint32_t slot;
+    int pe = -1;
+    std::uint32_t size_bytes = 0;
+    bool is_sending = false;
+    bool is_over = false;  // while it is being sent: the outcome is here
+    bool fails_flushes = false;
+    base::Status outcome;
+  };
   struct Flush;
-  struct Request;
-  struct Answer;
 
-  static void on_put(void* self, AmArrival& arrival);
-  static void on_answer(void* self, AmArrival& arrival);
-  base::StatusCode serve(const Request& request, const AmArrival& arrival) const;
+  static std::uint32_t ticket_of(std::uint64_t number) {
+    return static_cast<std::uint32_t>(number & SmallPutRequest::mask(SmallPutRequest::kNumberBits));
+  }
+  [[gnu::noinline]] Put& make_put();
+  Put& put_in(std::size_t slot) { return *puts_[slot]; }
 
-  Put& take(int pe, std::size_t size_bytes);
-  // The PE and the size of the put in that slot; -1 if there is none.
-  std::pair<int, std::size_t> in_flight(std::size_t slot) const;
+  [[gnu::always_inline]] static inline void on_put(void* self, std::span<const std::byte> header,
+                                                   const std::byte* data, std::size_t size_bytes);
+  [[gnu::always_inline]] static inline void on_answer(void* self, std::span<const std::byte> header,
+                                                      const std::byte* data, std::size_t size_bytes);
+  base::StatusCode serve(const SmallPutRequest& request, const std::byte* data, std::size_t size_bytes) const;
+  static void on_answer_sent(base::Completion* completion, base::Status status, std::size_t size_bytes);
+
+  [[gnu::noinline]] void end_by_answer(Put& put, const SmallPutAnswer& answer);
   // At once, or when the message is sent. `fails_flushes`: the data of other puts may not be visible either.
-  void end(std::size_t slot, base::Status status, bool fails_flushes = true);
+  void end(Put& put, base::Status status, bool fails_flushes = true);
+  // The put is not in flight any more. Returns its completion.
+  base::Completion* leave(Put& put) {
+    --num_in_flight_;
+    --num_in_flight_to_[static_cast<std::size_t>(put.pe)];
+    return std::exchange(put.user, nullptr);
+  }
+  void recycle(Put& put) { put.next_free = std::exchange(free_, &put); }
+  void end_in_flushes(const Put& put, const base::Status& status, bool fails_flushes);
   std::size_t in_flight_to(int pe) const {
     return pe < 0 ? num_in_flight_ : num_in_flight_to_[static_cast<std::size_t>(pe)];
   }
-  void recycle(Put& put);
   static void on_sent(base::Completion* put, base::Status status, std::size_t size_bytes);
 
   Flush* begin_flush(int pe, base::Completion* completion);
@@ -91,8 +147,11 @@ class SmallPuts {
   static void on_flushed(base::Completion* flush, base::Status status, std::size_t size_bytes);
   void finish(Flush* flush);
 
-  TransportMachine& machine_;
+  ShortMessages& messages_;
   const MemoryRegions& regions_;
+  const std::uint32_t num_pes_;
+  const std::uint32_t own_pe_;
+  const std::uint64_t end_of_regions_;  // 0 if a message cannot name all PEs
   // Each put keeps its place, which is the slot that the answer names.
   std::vector<std::unique_ptr<Put>> puts_;
   Put* free_ = nullptr;
@@ -100,6 +159,7 @@ class SmallPuts {
   std::vector<std::size_t> num_in_flight_to_;  // by PE
   std::uint64_t num_started_ = 0;
   std::vector<std::unique_ptr<Flush>> flushes_;
+  base::Completion answered_;  // one for all answers: none is cancelled
 };
 
 }  // namespace weft::machine::ucx

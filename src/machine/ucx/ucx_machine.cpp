@@ -13,10 +13,6 @@
 namespace weft::machine::ucx {
 namespace {
 
-void on_sent(void* request, ucs_status_t status, void* tracker) {
-  at_boundary([&] { static_cast<RequestTracker*>(tracker)->done(request, status, 0); });
-}
-
 void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* tracker) {
   at_boundary([&] { static_cast<RequestTracker*>(tracker)->done(request, status, info->length); });
 }
@@ -65,7 +61,8 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
       active_messages_(*this, tracker_, secret_),
       endpoints_(attention()),
       regions_(options.num_pes),
-      small_puts_(*this, regions_),
+      short_messages_(*this, active_messages_, endpoints_, tracker_, secret_),
+      small_puts_(short_messages_, regions_),
       max_header_bytes_(std::min(kMaxAmHeaderBytes, worker_.max_am_header_bytes() - JobSecret::kBytes)),
       max_plain_header_bytes_(static_cast<std::ptrdiff_t>(max_header_bytes_)) {
   for (int kind = 0; kind < memory::kNumKinds; ++kind) {
@@ -94,7 +91,7 @@ base::Status UcxMachine::connect(Agreement agreement) {
   secret_ = agreement.secret;
   if (secret_) max_plain_header_bytes_ = -1;
   queues_.open(agreement.queues, pe());
-  base::Status status = small_puts_.open();
+  base::Status status = small_puts_.open(worker_.get());
   return status.failed() ? status : open_shared_parts();
 }
 
@@ -149,8 +146,8 @@ base::Status UcxMachine::transport_am_send(int pe, AmId id, std::span<const std:
 
 inline base::Status UcxMachine::send_am(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
                                         const memory::ConstBuffer& payload, base::Completion* completion) {
-  ucp_request_param_t params =
-      parameters(payload.place, payload.data, payload.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+  ucp_request_param_t params = parameters(payload.place, payload.data, payload.size_bytes,
+                                          [](auto& p) { p.cb.send = &RequestTracker::on_sent; });
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = header.empty() ? 0 : UCP_AM_SEND_FLAG_COPY_HEADER;
   // UCX would stage eager device data through the host, which takes twice as long.
@@ -230,8 +227,8 @@ void UcxMachine::release_payload(void* descriptor) {
 base::Status UcxMachine::transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
                                             base::Completion* completion) {
   return with_endpoint(pe, [&](ucp_ep_h endpoint) {
-    const ucp_request_param_t params =
-        parameters(buffer.place, buffer.data, buffer.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+    const ucp_request_param_t params = parameters(buffer.place, buffer.data, buffer.size_bytes,
+                                                  [](auto& p) { p.cb.send = &RequestTracker::on_sent; });
     return tracker_.start({Operation::kTagSend, pe, buffer.size_bytes}, completion, [&] {
       return ucp_tag_send_nbx(endpoint, buffer.data, buffer.size_bytes, tag, &params);
     });
@@ -245,7 +242,7 @@ base::Status UcxMachine::transport_tag_send_movable(int pe, Tag tag, MovableSour
                                                     base::Completion* completion) {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE;
-  params.cb.send = &on_sent;
+  params.cb.send = &RequestTracker::on_sent;
   params.user_data = &tracker_;
   params.datatype = movable_.get();
   return with_endpoint(pe, [&](ucp_ep_h endpoint) {
@@ -301,8 +298,8 @@ base::Status UcxMachine::one_sided(const Started& what, const memory::ConstBuffe
     base::Status status = first_one_sided(what.peer, remote, endpoint, key);
     if (status.failed()) return status;
   }
-  const ucp_request_param_t params =
-      parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+  const ucp_request_param_t params = parameters(local.place, local.data, local.size_bytes,
+                                                [](auto& p) { p.cb.send = &RequestTracker::on_sent; });
   return tracker_.start(what, completion, [&] { return call(endpoint, key, params); });
 }
 
@@ -319,10 +316,6 @@ base::Status UcxMachine::transport_put_and_flush(int pe, const memory::ConstBuff
                                                  const RemoteMemory& remote, std::size_t offset_bytes,
                                                  base::Completion* put, base::Completion* flush,
                                                  bool& is_put_pending) {
-  if (local.size_bytes <= SmallPuts::kMostBytes && endpoints_.emulates_puts(pe) &&
-      MemoryRegions::has_id(remote)) {
-    return small_puts_.start(pe, local, MemoryRegions::id_of(remote), offset_bytes, flush);
-  }
   ucp_ep_h used = nullptr;
   base::Status status = one_sided({Operation::kPut, pe, local.size_bytes}, local, remote, put,
                                   [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
@@ -349,7 +342,7 @@ base::Status UcxMachine::transport_get(int pe, const memory::Buffer& local, cons
 ucp_request_param_t UcxMachine::flush_parameters() const {
   ucp_request_param_t params;
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  params.cb.send = &on_sent;
+  params.cb.send = &RequestTracker::on_sent;
   params.user_data = const_cast<RequestTracker*>(&tracker_);
   return params;
 }

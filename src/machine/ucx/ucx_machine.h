@@ -96,6 +96,19 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   base::Status transport_put_and_flush(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                                        std::size_t offset_bytes, base::Completion* put,
                                        base::Completion* flush, bool& is_put_pending) override;
+  // Whether the put is one of SmallPuts. Then transport_small_put() starts it; its completion is that of put_and_flush().
+  // REQUIRES: host memory on both sides.
+  bool takes_small_put(int pe, std::size_t size_bytes, const RemoteMemory& remote,
+                       std::size_t offset_bytes) const {
+    return size_bytes <= SmallPuts::kMostBytes && endpoints_.emulates_puts(pe) &&
+           MemoryRegions::has_id(remote) && small_puts_.can_take(MemoryRegions::id_of(remote), offset_bytes);
+  }
+  [[gnu::always_inline]] base::Status transport_small_put(int pe, const memory::ConstBuffer& local,
+                                                          const RemoteMemory& remote,
+                                                          std::size_t offset_bytes,
+                                                          base::Completion* completion) {
+    return small_puts_.start(pe, local, MemoryRegions::id_of(remote), offset_bytes, completion);
+  }
   base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                              std::size_t offset_bytes, base::Completion* completion) override;
   base::Status transport_flush(base::Completion* completion) override;
@@ -149,6 +162,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ActiveMessages active_messages_;
   EndpointTable endpoints_;
   MemoryRegions regions_;
+  ShortMessages short_messages_;
   SmallPuts small_puts_;
   HostQueues queues_;
   std::uint32_t queue_rounds_ = 0;  // that have found messages

@@ -113,7 +113,7 @@ Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const Gl
   if (KnownSegment* const segment = copies_->direct_segment(to, size_bytes); segment != nullptr) {
     auto* const state = copies_->make_state(size_bytes);
     std::memcpy(state->extra(), value, size_bytes);
-    copies_->start_put(*segment, to, {state->extra(), size_bytes, {}, nullptr}, state);
+    copies_->start_put(*segment, to, {state->extra(), size_bytes}, state);
     return Done(runtime_, state);
   }
   const memory::Buffer source{const_cast<void*>(value), size_bytes, {}, nullptr};

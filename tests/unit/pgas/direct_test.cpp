@@ -198,5 +198,24 @@ TEST_P(DirectTest, AnOperationKeepsItsOwnSegment) {
   EXPECT_EQ(theirs.elements<Number>().back(), 60 + kElements - 1);
 }
 
+// Both ends are freed while the copy flies, so its end is what both wait for.
+TEST_P(DirectTest, ACopyEndsTheLivesOfBothItsSegments) {
+  for (const std::size_t count : {std::size_t{2}, kElements}) {
+    Segment from = job.pgas(0).make_segment<Number>(kElements);
+    Segment to = job.pgas(1).make_segment<Number>(kElements);
+    job.run_on(0, [&](Pgas& pgas) -> Task<> { co_await pgas.put(Number{0}, to.pointer<Number>()); });
+    const std::size_t num_before = job.pgas(0).num_segments();
+    std::optional<Done> copy = job.pgas(0).copy(from.pointer<Number>(), to.pointer<Number>(), count);
+    EXPECT_EQ(copy->is_done(), is_mapped());
+    Future<> from_released = std::move(from).release();
+    Future<> to_released = std::move(to).release();
+    EXPECT_EQ(from_released.is_ready(), is_mapped());
+    ASSERT_EQ(
+        job.run_until([&] { return copy->is_done() && from_released.is_ready() && to_released.is_ready(); }),
+        "");
+    EXPECT_EQ(job.pgas(0).num_segments(), num_before - 2);
+  }
+}
+
 }  // namespace
 }  // namespace weft::pgas

@@ -91,10 +91,10 @@ class Copies {
   // Puts and gets of host memory through the machine, without a coroutine (direct.cpp). They throw Error for misuse.
   // The segment at `address`, if the machine puts and gets there and its key is here; else null.
   KnownSegment* direct_segment(const GlobalAddress& address, std::size_t size_bytes);
-  // `state` gets the outcome. The memory of this PE stays until then; `near` is where it begins if it lies in a segment, which is
+  // `state` gets the outcome. The memory of this PE stays until then. `near` is where it begins if it lies in a segment, which is
   // then kept.
-  void start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
-                 runtime::OperationState* state, const GlobalAddress* near = nullptr);
+  void start_put(KnownSegment& to, const GlobalAddress& address, const memory::ConstBuffer& from,
+                 runtime::OperationState* state);
   void start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
                  runtime::OperationState* state, const GlobalAddress* near = nullptr);
   // The state of a copy between a host segment that this PE reaches, which is kept, and such a segment; null if it is another copy.
@@ -127,6 +127,9 @@ class Copies {
   };
   struct Request;
 
+  // start_put() with `near`, see there.
+  void put_directly(KnownSegment& to, const GlobalAddress& address, const memory::ConstBuffer& from,
+                    runtime::OperationState* state, const GlobalAddress* near);
   // Where the bytes of an end are numbered from, see ByteRange.
   ByteRange origin_of(const CopyEnd& end, bool is_target) const;
   // Throws Error unless the segments contain the runs, which do not overlap. Null for an end in local memory.

@@ -29,12 +29,20 @@ struct DirectTransfer {
     return state->extra() + state->extra_bytes() - sizeof(DirectTransfer);
   }
 
-  // `name`: "put" or "get".
+  // `name`: "put" or "get". What is rare is out of line, and comes last, so that the rest keeps no values.
   void end(runtime::OperationState* state, Segments& segments, const char* name) const {
-    segments.end_use(*far);
-    if (near != nullptr) segments.end_use(*near);
-    if (state->status().failed()) [[unlikely]]
-      state->set_outcome(described(state->status(), name), 0);
+    bool is_rare = far->end_use();
+    if (near != nullptr) is_rare |= near->end_use();
+    if (is_rare || state->status().failed()) [[unlikely]]
+      end_rarely(state, segments, name);
+  }
+
+  [[gnu::cold, gnu::noinline]] void end_rarely(runtime::OperationState* state, Segments& segments,
+                                               const char* name) const {
+    if (state->status().failed()) state->set_outcome(described(state->status(), name), 0);
+    // Both uses have ended, but to reclaim one segment runs nothing that could reclaim the other.
+    segments.reclaim_if_unused(*far);
+    if (near != nullptr) segments.reclaim_if_unused(*near);
   }
 
   [[gnu::cold, gnu::noinline]] Status described(const Status& status, const char* name) const {
@@ -59,8 +67,8 @@ void get_ended(runtime::OperationState* state, void* segments) {
 // After the start. No completion is called inside it, so the uses begin in time, and a start that throws leaves nothing to undo.
 void keep(runtime::OperationState* state, Status started, Segments& segments, const DirectTransfer& transfer,
           runtime::OperationState::Finisher ended) {
-  segments.begin_use(*transfer.far);
-  if (transfer.near != nullptr) segments.begin_use(*transfer.near);
+  transfer.far->begin_use();
+  if (transfer.near != nullptr) transfer.near->begin_use();
   new (DirectTransfer::place_in(state)) DirectTransfer(transfer);
   state->set_finisher(ended, &segments);
   state->started(std::move(started), transfer.size_bytes);
@@ -84,13 +92,20 @@ runtime::OperationState* Copies::make_state(std::size_t value_bytes) {
   return runtime::OperationState::create(runtime_, rounded_bytes + sizeof(DirectTransfer));
 }
 
-// The near segment is looked up when the message is on its way.
-void Copies::start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
-                       runtime::OperationState* state, const GlobalAddress* near) {
+// Inline, because start_between() pays for the call. The near segment is looked up when the message is on its way.
+[[gnu::always_inline]] inline void Copies::put_directly(KnownSegment& to, const GlobalAddress& address,
+                                                        const memory::ConstBuffer& from,
+                                                        runtime::OperationState* state,
+                                                        const GlobalAddress* near) {
   Status started = runtime_.machine().put_and_flush(address.pe(), from, *to.remote, address.offset_bytes(),
                                                     state->completion());
   KnownSegment* const near_segment = near == nullptr ? nullptr : segments_.known(*near);
   keep(state, std::move(started), segments_, {&to, near_segment, address, from.size_bytes}, &put_ended);
+}
+
+void Copies::start_put(KnownSegment& to, const GlobalAddress& address, const memory::ConstBuffer& from,
+                       runtime::OperationState* state) {
+  put_directly(to, address, from, state, nullptr);
 }
 
 void Copies::start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
@@ -114,11 +129,10 @@ runtime::OperationState* Copies::start_between(const GlobalAddress& from, const 
     near = static_cast<std::byte*>(segment->part(end, 0).data);
   }
   auto* const state = make_state();
-  const memory::Buffer local{near, size_bytes, {}, nullptr};
   if (is_put) {
-    start_put(*target, to, local, state, &from);
+    put_directly(*target, to, {near, size_bytes}, state, &from);
   } else {
-    start_get(*source, from, local, state, &to);
+    start_get(*source, from, {near, size_bytes, {}, nullptr}, state, &to);
   }
   return state;
 }

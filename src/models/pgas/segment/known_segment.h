@@ -56,8 +56,13 @@ struct KnownSegment {
   bool is_freed = false;
   int uses = 0;  // operations that need it to stay
 
-  // Whether the end of its last use may be what its memory is waiting for.
-  bool may_be_reclaimed() const { return uses == 0 && (is_freed || freed_after.has_value()); }
+  // Each begin_use() has one end_use(), which returns whether this use may be what the segment's memory was waiting for. The
+  // caller then calls Segments::reclaim_if_unused(), which looks again.
+  void begin_use() { ++uses; }
+  bool end_use() {
+    --uses;
+    return uses == 0 && (is_freed || freed_after.has_value());
+  }
   bool is_reached() const { return memory.data != nullptr; }
   memory::Buffer part(const GlobalAddress& at, std::size_t bytes) const {
     return {static_cast<std::byte*>(memory.data) + at.offset_bytes(), bytes, memory.place, nullptr};
@@ -72,7 +77,7 @@ class SegmentUse {
   SegmentUse() = default;
   SegmentUse(KnownSegment& segment, Ended ended, void* segments)
       : segment_(&segment), ended_(ended), segments_(segments) {
-    ++segment.uses;
+    segment.begin_use();
   }
   SegmentUse(SegmentUse&& other) noexcept
       : segment_(std::exchange(other.segment_, nullptr)), ended_(other.ended_), segments_(other.segments_) {}
@@ -84,8 +89,7 @@ class SegmentUse {
   }
   ~SegmentUse() {
     if (segment_ == nullptr) return;
-    --segment_->uses;
-    if (segment_->may_be_reclaimed()) [[unlikely]]
+    if (segment_->end_use()) [[unlikely]]
       ended_(segments_, *segment_);
   }
 

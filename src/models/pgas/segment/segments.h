@@ -65,13 +65,8 @@ class Segments final : private SegmentOwner {
   // Throws Error unless the segment contains these bytes and is live.
   void expect_inside(const KnownSegment& segment, const GlobalAddress& address, std::size_t size_bytes) const;
   SegmentUse use(KnownSegment& segment) { return {segment, &Segments::use_ended, this}; }
-  // The same without an object. Each begin_use() has one end_use().
-  void begin_use(KnownSegment& segment) { ++segment.uses; }
-  void end_use(KnownSegment& segment) {
-    --segment.uses;
-    if (segment.may_be_reclaimed()) [[unlikely]]
-      reclaim_if_unused(segment);
-  }
+  // After the end of a use without an object, see KnownSegment::end_use(). May destroy the segment.
+  void reclaim_if_unused(KnownSegment& segment);
 
   void set_mapping(bool is_on) { maps_ = is_on; }
   void set_has_other_hosts(bool has_other_hosts) { has_other_hosts_ = has_other_hosts; }
@@ -101,7 +96,6 @@ class Segments final : private SegmentOwner {
   KnownSegment* lookup(const GlobalAddress& address);
   KnownSegment& lookup_or_make(int pe, std::uint32_t number);
   KnownSegment& ask(const GlobalAddress& address, bool needs_key);
-  void reclaim_if_unused(KnownSegment& segment);
   void erase(std::uint64_t key);
   void release_memory(KnownSegment& segment);
 

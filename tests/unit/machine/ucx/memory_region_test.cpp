@@ -43,6 +43,28 @@ TEST_F(MemoryRegionsTest, OnlyWhatLiesInsideIsFound) {
   EXPECT_FALSE(has(4 * kKiB, 1));
 }
 
+TEST_F(MemoryRegionsTest, AnIdFindsItsMemoryWhileThatIsRegistered) {
+  const RemoteMemory first = add(0, kKiB);
+  const RemoteMemory second = add(8 * kKiB, 2 * kKiB);
+  const std::uint64_t first_id = MemoryRegions::id_of(first);
+  const std::uint64_t second_id = MemoryRegions::id_of(second);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_NE(regions_.find_host(first_id), nullptr);
+    EXPECT_EQ(regions_.find_host(first_id)->data, bytes_.data());
+    EXPECT_EQ(regions_.find_host(first_id)->size_bytes, kKiB);
+    ASSERT_NE(regions_.find_host(second_id), nullptr);
+    EXPECT_EQ(regions_.find_host(second_id)->data, &bytes_[8 * kKiB]);
+  }
+  EXPECT_EQ(regions_.find_host(0), nullptr);
+  EXPECT_EQ(regions_.find_host(second_id + 1), nullptr);
+  remove(second);  // the one that was found last
+  EXPECT_EQ(regions_.find_host(second_id), nullptr);
+  EXPECT_NE(regions_.find_host(first_id), nullptr);
+  remove(first);
+  EXPECT_EQ(regions_.find_host(first_id), nullptr);
+  EXPECT_EQ(regions_.find_host(0), nullptr);
+}
+
 TEST_F(MemoryRegionsTest, BehindARegionInsideALargerOne) {
   const RemoteMemory large = add(0, 1024 * kKiB);
   add(4 * kKiB, 4 * kKiB);
