@@ -40,19 +40,23 @@ class Progressing {
   bool is_done() const { return state_ == nullptr || state_->is_done(); }
 
  protected:
-  struct Awaiter : runtime::ResumeWork {
+  // Most operations on mapped memory are over, so the work that resumes the coroutine is made when it suspends.
+  struct Awaiter {
     explicit Awaiter(const Progressing& operation)
         : messenger(operation.messenger_), state(operation.state_) {}
+    Awaiter(const Awaiter&) = delete;
+    Awaiter& operator=(const Awaiter&) = delete;
     bool await_ready() const {
       return state == nullptr ? !messenger->spend_ready_await() : state->can_resume_at_once();
     }
     // Inline, as the destructor: each awaited operation pays for the calls.
     [[gnu::always_inline]] void await_suspend(std::coroutine_handle<> waiting) {
-      suspend(waiting, messenger->meter());
+      runtime::ResumeWork& work = resuming.emplace();
+      work.suspend(waiting, messenger->meter());
       if (state == nullptr) [[unlikely]] {
-        messenger->post_for_next_turn(this);
+        messenger->post_for_next_turn(&work);
       } else {
-        state->set_waiter(this);
+        state->set_waiter(&work);
       }
     }
     // A frame that is destroyed while it waits must not be resumed.
@@ -66,6 +70,7 @@ class Progressing {
     }
     runtime::Messenger* messenger;
     runtime::OperationState* state;
+    std::optional<runtime::ResumeWork> resuming;
   };
 
   runtime::OperationState* take_state() { return std::exchange(state_, nullptr); }

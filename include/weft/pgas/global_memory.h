@@ -38,6 +38,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/copy_bytes.h"
 #include "weft/memory/buffer.h"
 #include "weft/pgas/atomic_word.h"
 #include "weft/pgas/completions.h"
@@ -299,11 +300,13 @@ class GlobalMemory {
   Done copy_plain(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes) {
     std::byte* const source = cache_.find(from, size_bytes);
     std::byte* const target = cache_.find(to, size_bytes);
-    const auto distance = reinterpret_cast<std::uintptr_t>(target) - reinterpret_cast<std::uintptr_t>(source);
-    const bool is_apart = distance >= size_bytes && std::uintptr_t{0} - distance >= size_bytes;
-    if (source != nullptr && target != nullptr && size_bytes <= kAtOnceBytes && is_apart) [[likely]] {
-      std::memcpy(target, source, size_bytes);
-      return Done(runtime_);
+    if (source != nullptr && target != nullptr && size_bytes <= kAtOnceBytes) [[likely]] {
+      const auto distance =
+          reinterpret_cast<std::uintptr_t>(target) - reinterpret_cast<std::uintptr_t>(source);
+      if (distance >= size_bytes && std::uintptr_t{0} - distance >= size_bytes) [[likely]] {
+        base::copy_bytes(target, source, size_bytes);
+        return Done(runtime_);
+      }
     }
     return copy_elsewhere(from, to, size_bytes, source != nullptr ? source : target);
   }
