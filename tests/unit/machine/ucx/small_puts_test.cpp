@@ -424,83 +424,13 @@ TEST_P(SmallPutsTest, AnswersThatHaveToWait) {
   }
 }
 
-std::string machine_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-const auto kMachines = testing::Values(std::string("ucx"), std::string(conformance::kApart));
-
-INSTANTIATE_TEST_SUITE_P(Machines, SmallPutsTest, kMachines, machine_name);
-
-// Until its message has left, UCX reads the buffer of a put, whatever an answer says.
-// There are more puts than their messages have numbers.
-class ManySmallPutsTest : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Machines, ManySmallPutsTest, kMachines, machine_name);
-
-TEST_P(ManySmallPutsTest, APutEndsWhenItsMessageHasLeft) {
-  World world(GetParam(), 2);
-  const Buffer target = world.buffer(1, Kind::kHost, SmallPuts::kMostBytes);
-  const RemoteMemory remote = world.machine(1).register_memory(target).value();
-  const Buffer local = world.buffer(0, Kind::kHost, SmallPuts::kMostBytes);
-  Operation first;  // makes the connection
-  first.start(world.machine(0).put_and_flush(1, local, remote, 0, &first));
-  ASSERT_TRUE(world.finish(first));
-  // More than the sockets or queues hold while PE 1 takes nothing from them.
-  constexpr std::uint32_t kCount = 70'000;
-  static_assert(kCount > Request::mask(Request::kNumberBits));
-  std::deque<Operation> puts(kCount);
-  for (Operation& put : puts) put.start(world.machine(0).put_and_flush(1, local, remote, 0, &put));
-  std::deque<Operation> sendings;
-  for (const std::uint32_t which : {0u, kCount - 1}) {
-    const auto number = static_cast<std::uint32_t>(which & Request::mask(Request::kNumberBits));
-    const MessageWords words = Answer{which, 1, number, 0}.pack();
-    auto& sending = sendings.emplace_back();
-    sending.start(
-        dynamic_cast<TransportMachine&>(world.machine(1))
-            .transport_am_send(0, kSmallPutAnswerAmId, std::as_bytes(std::span(words)), {}, &sending));
-  }
-  for (int round = 0; round < 100'000 && !puts.front().done(); ++round) world.machine(0).progress();
-  for (int round = 0; round < 1000; ++round) world.machine(0).progress();
-  EXPECT_TRUE(puts.front().done()) << "slots and numbers do not begin at 0 here";
-  EXPECT_FALSE(puts.back().done());
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &Operation::done); }));
-  for (const Operation& put : puts) ASSERT_TRUE(put.status().ok()) << put.status().to_string();
-}
-
-// Only a network tells that a peer is gone.
-TEST(SmallPutsToAFailedPeerTest, EndWithAnError) {
-  World world(std::string(conformance::kApart), 2);
-  const Buffer target = world.buffer(1, Kind::kHost, 64);
-  const RemoteMemory remote = world.machine(1).register_memory(target).value();
-  const Buffer local = world.buffer(0, Kind::kHost, 8);
-  Operation first;
-  first.start(world.machine(0).put_and_flush(1, local, remote, 0, &first));
-  ASSERT_TRUE(world.finish(first));
-  std::deque<Operation> puts(5);
-  std::deque<Operation> more;
-  for (Operation& put : puts) {
-    put.then = [&] {
-      auto& further = more.emplace_back();
-      further.start(world.machine(0).put_and_flush(1, local, remote, 0, &further));
-    };
-  }
-  for (Operation& put : puts) put.start(world.machine(0).put_and_flush(1, local, remote, 0, &put));
-  Operation flush;
-  flush.start(world.machine(0).flush(1, &flush));
-  world.destroy(1);
-  ASSERT_TRUE(world.until([&] {
-    world.machine(0).progress();
-    return std::ranges::all_of(puts, &Operation::done) && flush.done();
-  }));
-  for (const Operation& put : puts) EXPECT_EQ(put.status().code(), StatusCode::kPeerFailed);
-  EXPECT_EQ(flush.status().code(), StatusCode::kPeerFailed);
-  ASSERT_EQ(more.size(), puts.size());
-  for (const Operation& put : more) EXPECT_EQ(put.status().code(), StatusCode::kPeerFailed);
-  Operation late;
-  late.start(world.machine(0).put_and_flush(1, local, remote, 0, &late));
-  EXPECT_EQ(late.status().code(), StatusCode::kPeerFailed);
-}
+INSTANTIATE_TEST_SUITE_P(Machines, SmallPutsTest,
+                         testing::Values(std::string("ucx"), std::string(conformance::kApart)),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace weft::machine::ucx
