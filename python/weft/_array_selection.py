@@ -162,9 +162,11 @@ def _range_of(extent: int, key: Any, shape: tuple[int, ...]) -> range | int:
 
 def _inside(index: int, extent: int, shape: tuple[int, ...]) -> int:
     if not -extent <= index < extent:
-        raise _core.Error(
+        error = _core.Error(
             f"the index {index} is outside of an axis of {extent}, in an array of shape {shape}"
         )
+        error.code = "out of range"
+        raise error
     return index % extent
 
 

@@ -59,7 +59,7 @@ pgas::RemoteCompletion remote_completion(PyObject* object, const char* use) {
   }
   const Ref arguments = has_arguments ? checked(PyTuple_GetSlice(object, 1, PyTuple_GET_SIZE(object)))
                                       : checked(PyTuple_New(0));
-  return pack_remote_call(function, arguments.get(), what.c_str());
+  return pack_remote_call(function, arguments.get(), (what + ", and").c_str());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ std::string importable_key(PyObject* object, std::string_view what) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format(
-            "{}: {} is a {}, which has no name by which other PEs find it; give a function of a module", what,
+            "{} {} is a {}, which has no name by which other PEs find it; give a function of a module", what,
             readable(object), type_name_of(object)));
   }
   std::string module = readable(attribute(object, "__module__").get());

@@ -177,6 +177,35 @@ TEST_P(CopiesTest, StridedBlocksInThreeDimensions) {
   expect_target(expected);
 }
 
+// Elements that adjoin at one end, all of them or by rows.
+TEST_P(CopiesTest, StridedToDenseAndBack) {
+  auto expected = target_before();
+  for (std::size_t i = 0; i < 400; ++i) {
+    expected[20 + i] = static_cast<std::uint32_t>(1'000'000 + 4000 - 3 * i);
+    expected[1000 + 5 * i] = static_cast<std::uint32_t>(1'000'000 + 7 + i);
+  }
+  for (std::size_t row = 0; row < 20; ++row) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      expected[4000 + row * 9 + i] = static_cast<std::uint32_t>(1'000'000 + 100 + row * 40 + 2 * i);
+    }
+  }
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    const auto copy = [&](std::ptrdiff_t source, Strides from_strides, std::ptrdiff_t target,
+                          Strides to_strides, Extents extents) {
+      return pgas.copy_strided<std::uint32_t>(from.pointer<std::uint32_t>(source), from_strides,
+                                              to.pointer<std::uint32_t>(target), to_strides, extents);
+    };
+    const std::ptrdiff_t backwards[] = {-12}, dense[] = {4}, spread[] = {20};
+    const std::size_t elements[] = {400};
+    co_await copy(4000, backwards, 20, dense, elements);
+    co_await copy(7, dense, 1000, spread, elements);
+    const std::ptrdiff_t by_two[] = {160, 8}, in_rows[] = {36, 4};
+    const std::size_t rows[] = {20, 4};
+    co_await copy(100, by_two, 4000, in_rows, rows);
+  });
+  expect_target(expected);
+}
+
 TEST_P(CopiesTest, IndexedBlocks) {
   auto expected = target_before();
   const std::vector<std::ptrdiff_t> from_index{4000, 0, 77, 1500};
@@ -192,6 +221,43 @@ TEST_P(CopiesTest, IndexedBlocks) {
                                               to.pointer<std::uint32_t>(), to_index, 5);
   });
   expect_target(expected);
+}
+
+// Through the machine.
+TEST(Copies, RunsThatAdjoinAtTheOtherEndTravelAsOne) {
+  PgasJob job(2, {"loopback", false});
+  Segment mine = job.pgas(0).make_segment<std::uint32_t>(3000);
+  Segment theirs = job.pgas(1).make_segment<std::uint32_t>(3000);
+  const auto num_transfers = [&] {
+    std::uint64_t count = 0;
+    for (const machine::TransportUse& use : job.runtime(0).machine().transport_use()) {
+      if (use.type == machine::TransferType::kPut || use.type == machine::TransferType::kGet)
+        count += use.messages;
+    }
+    return count;
+  };
+  const std::ptrdiff_t spread[] = {12}, dense[] = {4}, by_two[] = {160, 8}, in_rows[] = {36, 4};
+  const std::size_t elements[] = {1000}, few[] = {7}, rows[] = {20, 4};
+  struct Case {
+    Strides mine, theirs;
+    Extents extents;
+    std::uint64_t transfers;
+  };
+  for (const Case& one : {Case{spread, dense, elements, 1}, Case{by_two, in_rows, rows, 20},
+                          Case{spread, spread, elements, 1000}, Case{spread, dense, few, 7}}) {
+    job.run_on(0, [&](Pgas& pgas) -> Task<> {
+      co_await pgas.learn(theirs.pointer<std::uint32_t>().address());
+      std::uint64_t before = num_transfers();
+      co_await pgas.copy_strided<std::uint32_t>(mine.pointer<std::uint32_t>(), one.mine,
+                                                theirs.pointer<std::uint32_t>(), one.theirs, one.extents);
+      EXPECT_EQ(num_transfers() - before, one.transfers) << "puts";
+      before = num_transfers();
+      co_await pgas.copy_strided<std::uint32_t>(
+          GlobalPtr<const std::uint32_t>(theirs.pointer<std::uint32_t>()), one.theirs,
+          mine.pointer<std::uint32_t>(), one.mine, one.extents);
+      EXPECT_EQ(num_transfers() - before, one.transfers) << "gets";
+    });
+  }
 }
 
 TEST(Copies, LocalMemoryOfAnyKind) {

@@ -266,8 +266,7 @@ void Copies::lock_pages(KnownSegment* segment, memory::Place device, std::uint64
 
 Task<> Copies::copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to) {
   const bool has_streams = from.stream != nullptr || to.stream != nullptr;
-  const bool is_packed = copy.runs.size() >= kLeastPackedRuns &&
-                         total_bytes(copy.runs) / copy.runs.size() <= kMostPackedBytes && !has_streams;
+  const bool is_packed = are_small(copy.runs) && !has_streams;
   // One run between places of a device is an ordinary copy of the memory layer, which needs few events for many copies.
   const bool is_one_copy = copy.runs.size() == 1 && !from.place.is_host();
   if (from.place == to.place && !has_streams && !is_one_copy) {
@@ -293,8 +292,16 @@ Task<> Copies::put_runs(Copy& copy, memory::Buffer from, KnownSegment& to) {
   Task<> key = segments_.get_key(to);
   co_await std::move(key);
   const int pe = to.start.pe();
+  Block block;
+  if (from.stream == nullptr) block = make_block(copy.runs, unpacking_runs, from.place);
+  if (block.is_used()) {
+    const std::vector<Run> packing = packing_runs(copy.runs);
+    Task<> packed = copy_at_place(packing, from, block.buffer());
+    co_await std::move(packed);
+    from = block.buffer();
+  }
   Batch puts(runtime_);
-  for (const Run& run : copy.runs) {
+  for (const Run& run : block.is_used() ? block.runs : copy.runs) {
     puts.start([&](base::Completion* completion) {
       return runtime_.machine().put(pe, part_of(from, run.from_bytes, run.size_bytes), *to.remote,
                                     copy.to.address.moved_by(run.to_bytes).offset_bytes(), completion);
@@ -315,15 +322,23 @@ Task<> Copies::put_runs(Copy& copy, memory::Buffer from, KnownSegment& to) {
 Task<> Copies::get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to) {
   Task<> key = segments_.get_key(from);
   co_await std::move(key);
+  Block block;
+  if (to.stream == nullptr) block = make_block(copy.runs, packing_runs, to.place);
+  const memory::Buffer landing = block.is_used() ? block.buffer() : to;
   Batch gets(runtime_);
-  for (const Run& run : copy.runs) {
+  for (const Run& run : block.is_used() ? block.runs : copy.runs) {
     gets.start([&](base::Completion* completion) {
-      return runtime_.machine().get(from.start.pe(), part_of(to, run.to_bytes, run.size_bytes), *from.remote,
-                                    copy.from.address.moved_by(run.from_bytes).offset_bytes(), completion);
+      return runtime_.machine().get(from.start.pe(), part_of(landing, run.to_bytes, run.size_bytes),
+                                    *from.remote, copy.from.address.moved_by(run.from_bytes).offset_bytes(),
+                                    completion);
     });
   }
   co_await gets;
   base::check(gets.status());
+  if (!block.is_used()) co_return;
+  const std::vector<Run> unpacking = unpacking_runs(copy.runs);
+  Task<> unpacked = copy_at_place(unpacking, landing, to);
+  co_await std::move(unpacked);
 }
 
 }  // namespace weft::pgas

@@ -30,6 +30,7 @@
 #include "models/pgas/copy/remote_hooks.h"
 #include "models/pgas/copy/run.h"
 #include "models/pgas/segment/segments.h"
+#include "runtime/message/landing_pool.h"
 
 namespace weft::pgas {
 
@@ -150,8 +151,23 @@ class Copies {
   runtime::Task<> copy_at_place(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);
   runtime::Task<> copy_host(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);
   runtime::Task<> copy_device(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);
+  static bool are_small(std::span<const Run> runs) {
+    return runs.size() >= kLeastPackedRuns && total_bytes(runs) / runs.size() <= kMostPackedBytes;
+  }
   // Many small runs between two places: packed at the one, copied as one block, unpacked at the other.
   runtime::Task<> copy_packed(const Copy& copy, memory::Buffer from, memory::Buffer to);
+  // Where this PE packs a copy through the machine, so that runs that adjoin at the other end travel as one.
+  struct Block {
+    runtime::Attachment memory;
+    std::uint64_t size_bytes = 0;
+    std::vector<Run> runs;  // between the block and the other end
+    bool is_used() const { return size_bytes > 0; }
+    memory::Buffer buffer() const { return part_of(memory.buffer(), 0, size_bytes); }
+  };
+  // Not used if the runs are few or large, if they do not adjoin, or if there is no memory. `join` gives the runs between a dense
+  // block and the other end.
+  Block make_block(std::span<const Run> runs, std::vector<Run> (*join)(std::span<const Run>),
+                   memory::Place place);
   runtime::Task<> put_runs(Copy& copy, memory::Buffer from, KnownSegment& to);
   runtime::Task<> get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to);
   runtime::Task<> ask_source(const Copy& copy);

@@ -76,6 +76,20 @@ Task<> Copies::copy_device(std::span<const Run> runs, memory::Buffer from, memor
   base::check(batch.status());
 }
 
+Copies::Block Copies::make_block(std::span<const Run> runs, std::vector<Run> (*join)(std::span<const Run>),
+                                 memory::Place place) {
+  Block block;
+  if (!are_small(runs)) return block;
+  std::vector<Run> joined = join(runs);
+  if (joined.size() == runs.size()) return block;
+  auto memory = runtime_.landing_pool().allocate(total_bytes(runs), place);
+  if (!memory.ok()) return block;
+  block.memory = std::move(*memory);
+  block.size_bytes = total_bytes(runs);
+  block.runs = std::move(joined);
+  return block;
+}
+
 Task<> Copies::copy_packed(const Copy& copy, memory::Buffer from, memory::Buffer to) {
   const std::vector<Run> packing = packing_runs(copy.runs);
   const std::vector<Run> unpacking = unpacking_runs(copy.runs);

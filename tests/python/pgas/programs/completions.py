@@ -43,10 +43,15 @@ async def reports(world: pgas.Team, pointers: list[pgas.GlobalPointer]) -> None:
     await until(lambda: len(arrivals) == 3)
     assert sorted(arrivals) == [(4, f"of rank {world.rank}"), (5, None), (6, None)], arrivals
     await world.barrier()
-    for wrong in ("text", (lambda: None,), (arrived, lambda: None)):
+    for wrong, text in (
+        ("text", "as `remote`, not text"),
+        ((lambda: None,), "as `remote`, and reports.<locals>.<lambda> is defined inside a function"),
+        ((arrived, lambda: None), "an argument of"),
+    ):
         try:
             pgas.copy(values, other, remote=wrong)
-        except weft.Error:
+        except weft.Error as error:
+            assert text in str(error), str(error)
             continue
         raise AssertionError("not refused")
     try:

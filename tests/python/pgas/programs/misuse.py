@@ -140,6 +140,9 @@ def as_floats(array: pgas.GlobalArray) -> pgas.GlobalPointer:
 
 async def arrays(world: pgas.Team) -> None:
     array = await pgas.make_array((6, 4), "i4", kind=KIND)
+    for outside in (6, (0, 4), (-7, 0), [0, 6]):
+        await refused(lambda key=outside: array.get(key), "is outside of an axis", code="out of range")
+        await refused(lambda key=outside: array.put(key, 1), "is outside of an axis", code="out of range")
     for key in (6, -7, (0, 4), (0, 0, 0), 1.5, "row", None, (..., ...), [6], [[0]], ([0], 1), [True], True):
         await refused(lambda pick=key: array.get(pick))
     await refused(lambda: array.get(slice(0, 4, 0)), "zero")
