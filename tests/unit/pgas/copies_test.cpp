@@ -137,6 +137,24 @@ TEST_P(CopiesTest, TellsTheEnds) {
   EXPECT_EQ(seen.function, 42U);
   EXPECT_EQ(seen.bytes, "hi");
   EXPECT_EQ(seen.value, 1'000'007U);
+  // The same of a copy whose runs travel together.
+  seen.source_pe = -1;
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    Completions completions;
+    completions.source.emplace(pgas.runtime());
+    completions.remote = RemoteCompletion{43, {}};
+    const Future<> source = *completions.source;
+    const std::ptrdiff_t spread[] = {12}, dense[] = {4};
+    const std::size_t elements[] = {100};
+    Done done =
+        pgas.copy_strided<std::uint32_t>(from.pointer<std::uint32_t>(9), spread, to.pointer<std::uint32_t>(),
+                                         dense, elements, std::move(completions));
+    co_await source;
+    co_await done;
+  });
+  ASSERT_EQ(job.run_until([&] { return seen.source_pe >= 0; }), "");
+  EXPECT_EQ(seen.function, 43U);
+  EXPECT_EQ(seen.value, 1'000'009U);
 }
 
 TEST_P(CopiesTest, StridedRows) {
@@ -187,6 +205,7 @@ TEST_P(CopiesTest, StridedToDenseAndBack) {
   for (std::size_t row = 0; row < 20; ++row) {
     for (std::size_t i = 0; i < 4; ++i) {
       expected[4000 + row * 9 + i] = static_cast<std::uint32_t>(1'000'000 + 100 + row * 40 + 2 * i);
+      expected[3200 + row * 30 + 2 * i] = static_cast<std::uint32_t>(1'000'000 + 2000 + row * 9 + i);
     }
   }
   job.run_on(0, [&](Pgas& pgas) -> Task<> {
@@ -202,6 +221,8 @@ TEST_P(CopiesTest, StridedToDenseAndBack) {
     const std::ptrdiff_t by_two[] = {160, 8}, in_rows[] = {36, 4};
     const std::size_t rows[] = {20, 4};
     co_await copy(100, by_two, 4000, in_rows, rows);
+    const std::ptrdiff_t apart[] = {120, 8};
+    co_await copy(2000, in_rows, 3200, apart, rows);
   });
   expect_target(expected);
 }
@@ -223,11 +244,12 @@ TEST_P(CopiesTest, IndexedBlocks) {
   expect_target(expected);
 }
 
-// Through the machine.
+// Through the machine, in pieces of up to 4 MiB.
 TEST(Copies, RunsThatAdjoinAtTheOtherEndTravelAsOne) {
+  constexpr std::size_t kElements = 3'300'000;
   PgasJob job(2, {"loopback", false});
-  Segment mine = job.pgas(0).make_segment<std::uint32_t>(3000);
-  Segment theirs = job.pgas(1).make_segment<std::uint32_t>(3000);
+  Segment mine = job.pgas(0).make_segment<std::uint32_t>(kElements);
+  Segment theirs = job.pgas(1).make_segment<std::uint32_t>(kElements);
   const auto num_transfers = [&] {
     std::uint64_t count = 0;
     for (const machine::TransportUse& use : job.runtime(0).machine().transport_use()) {
@@ -237,27 +259,78 @@ TEST(Copies, RunsThatAdjoinAtTheOtherEndTravelAsOne) {
     return count;
   };
   const std::ptrdiff_t spread[] = {12}, dense[] = {4}, by_two[] = {160, 8}, in_rows[] = {36, 4};
-  const std::size_t elements[] = {1000}, few[] = {7}, rows[] = {20, 4};
+  const std::size_t elements[] = {1000}, few[] = {7}, rows[] = {20, 4}, many[] = {1'100'000};
   struct Case {
     Strides mine, theirs;
     Extents extents;
     std::uint64_t transfers;
   };
-  for (const Case& one : {Case{spread, dense, elements, 1}, Case{by_two, in_rows, rows, 20},
-                          Case{spread, spread, elements, 1000}, Case{spread, dense, few, 7}}) {
+  for (const Case& one :
+       {Case{spread, dense, elements, 1}, Case{by_two, in_rows, rows, 20},
+        Case{spread, spread, elements, 1000}, Case{spread, dense, few, 7}, Case{spread, dense, many, 2}}) {
+    const auto index_of = [&](Strides strides, std::size_t number) {
+      std::ptrdiff_t bytes = 0;
+      for (std::size_t d = one.extents.size(); d-- > 0;) {
+        bytes += strides[d] * static_cast<std::ptrdiff_t>(number % one.extents[d]);
+        number /= one.extents[d];
+      }
+      return static_cast<std::size_t>(bytes) / sizeof(std::uint32_t);
+    };
+    std::size_t count = 1;
+    for (const std::size_t extent : one.extents) count *= extent;
+    const std::span<std::uint32_t> near = mine.elements<std::uint32_t>();
+    const std::span<std::uint32_t> far = theirs.elements<std::uint32_t>();
+    const auto expect_copied = [&](std::span<const std::uint32_t> to, Strides strides, std::uint32_t first) {
+      std::size_t right = 0;
+      for (std::size_t i = 0; i < count; ++i) right += to[index_of(strides, i)] == first + i ? 1 : 0;
+      EXPECT_EQ(right, count);
+      EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(to, 0U)), to.size() - count) << "and no others";
+    };
     job.run_on(0, [&](Pgas& pgas) -> Task<> {
       co_await pgas.learn(theirs.pointer<std::uint32_t>().address());
+      std::ranges::fill(far, 0U);
+      for (std::size_t i = 0; i < count; ++i) near[index_of(one.mine, i)] = static_cast<std::uint32_t>(1 + i);
       std::uint64_t before = num_transfers();
       co_await pgas.copy_strided<std::uint32_t>(mine.pointer<std::uint32_t>(), one.mine,
                                                 theirs.pointer<std::uint32_t>(), one.theirs, one.extents);
       EXPECT_EQ(num_transfers() - before, one.transfers) << "puts";
+      expect_copied(far, one.theirs, 1);
+      std::ranges::fill(near, 0U);
+      for (std::size_t i = 0; i < count; ++i)
+        far[index_of(one.theirs, i)] = static_cast<std::uint32_t>(100 + i);
       before = num_transfers();
       co_await pgas.copy_strided<std::uint32_t>(
           GlobalPtr<const std::uint32_t>(theirs.pointer<std::uint32_t>()), one.theirs,
           mine.pointer<std::uint32_t>(), one.mine, one.extents);
       EXPECT_EQ(num_transfers() - before, one.transfers) << "gets";
+      expect_copied(near, one.mine, 100);
     });
   }
+}
+
+// To pack for one run less would cost more than it gains.
+TEST(Copies, RunsThatHardlyAdjoinTravelAlone) {
+  PgasJob job(2, {"loopback", false});
+  Segment mine = job.pgas(0).make_segment<std::uint32_t>(300);
+  Segment theirs = job.pgas(1).make_segment<std::uint32_t>(300);
+  std::vector<std::ptrdiff_t> from_index;
+  std::vector<std::ptrdiff_t> to_index;
+  for (std::ptrdiff_t i = 0; i < 100; ++i) {
+    from_index.push_back(3 * i);
+    to_index.push_back(i == 99 ? 197 : 2 * i);
+  }
+  std::ranges::fill(mine.elements<std::uint32_t>(), 7U);
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    co_await pgas.learn(theirs.pointer<std::uint32_t>().address());
+    co_await pgas.copy_indexed<std::uint32_t>(mine.pointer<std::uint32_t>(), from_index,
+                                              theirs.pointer<std::uint32_t>(), to_index, 1);
+  });
+  std::uint64_t num_puts = 0;
+  for (const machine::TransportUse& use : job.runtime(0).machine().transport_use()) {
+    if (use.type == machine::TransferType::kPut) num_puts += use.messages;
+  }
+  EXPECT_EQ(num_puts, 100U);
+  EXPECT_EQ(std::ranges::count(theirs.elements<std::uint32_t>(), 7U), 100);
 }
 
 TEST(Copies, LocalMemoryOfAnyKind) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "tests/support/errors.h"
@@ -14,6 +15,8 @@ using test_support::says;
 using test_support::thrown_by;
 using Distances = std::vector<std::ptrdiff_t>;
 using Sizes = std::vector<std::size_t>;
+using Runs = std::vector<Run>;  // in a test, Run is a member of it
+using RunSpan = std::span<const Run>;
 
 TEST(Run, RowsOfAMatrixAreOneRunEach) {
   const auto runs = runs_of(Distances{80, 8}, Distances{24, 8}, Sizes{4, 3}, 8);
@@ -134,6 +137,40 @@ TEST(Run, IndicesAreScaled) {
   EXPECT_EQ(runs[1].to_bytes, 4);
   EXPECT_EQ(runs[1].size_bytes, 16U);
   EXPECT_EQ(row_groups(runs).size(), 2U) << "their sizes differ";
+}
+
+TEST(Run, TheTotalDoesNotWrap) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
+  EXPECT_EQ(total_bytes(Runs{{0, 0, kHalf}, {0, 0, kHalf - 1}}), ~std::uint64_t{0});
+  EXPECT_EQ(total_bytes(Runs{{0, 0, kHalf}, {0, 0, kHalf}, {0, 0, 5}}), ~std::uint64_t{0});
+}
+
+TEST(Run, JoinedRunsAreCountedAtEachEnd) {
+  const Runs runs{{0, 0, 4}, {8, 4, 4}, {16, 8, 4}, {20, 100, 4}, {24, 104, 4}};
+  EXPECT_EQ(num_joined(runs, End::kTarget), 2U);
+  EXPECT_EQ(num_joined(runs, End::kTarget), unpacking_runs(runs).size());
+  EXPECT_EQ(num_joined(runs, End::kSource), 3U);
+  EXPECT_EQ(num_joined(runs, End::kSource), packing_runs(runs).size());
+  EXPECT_EQ(num_joined({}, End::kSource), 0U);
+}
+
+TEST(Run, PiecesAreOfAsManyBytesOrOneRun) {
+  constexpr std::uint64_t kHuge = ~std::uint64_t{0};
+  const Runs runs{{0, 0, kAtOnceBytes - 1},
+                  {0, 0, 1},
+                  {0, 0, 1},
+                  {0, 0, kAtOnceBytes + 1},
+                  {0, 0, kHuge},
+                  {0, 0, kHuge},
+                  {0, 0, 3}};
+  std::vector<std::size_t> sizes;
+  for (RunSpan left = runs; !left.empty();) {
+    const auto* const first = left.data();
+    const RunSpan piece = take_piece(left);
+    EXPECT_EQ(piece.data(), first);
+    sizes.push_back(piece.size());
+  }
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{2, 1, 1, 1, 1, 1}));
 }
 
 TEST(Run, OverlapIsOfOneSpace) {

@@ -292,23 +292,27 @@ Task<> Copies::put_runs(Copy& copy, memory::Buffer from, KnownSegment& to) {
   Task<> key = segments_.get_key(to);
   co_await std::move(key);
   const int pe = to.start.pe();
-  Block block;
-  if (from.stream == nullptr) block = make_block(copy.runs, unpacking_runs, from.place);
-  if (block.is_used()) {
-    const std::vector<Run> packing = packing_runs(copy.runs);
-    Task<> packed = copy_at_place(packing, from, block.buffer());
-    co_await std::move(packed);
-    from = block.buffer();
+  const bool is_packed = from.stream == nullptr && are_small(copy.runs);
+  for (std::span<const Run> left = copy.runs; !left.empty();) {
+    const std::span<const Run> piece = is_packed ? take_piece(left) : std::exchange(left, {});
+    Block block;
+    if (is_packed) block = make_block(piece, End::kTarget, from.place);
+    if (block.is_used()) {
+      const std::vector<Run> packing = packing_runs(piece);
+      Task<> packed = copy_at_place(packing, from, block.buffer());
+      co_await std::move(packed);
+    }
+    const memory::Buffer source = block.is_used() ? block.buffer() : from;
+    Batch puts(runtime_);
+    for (const Run& run : block.is_used() ? std::span<const Run>(block.runs) : piece) {
+      puts.start([&](base::Completion* completion) {
+        return runtime_.machine().put(pe, part_of(source, run.from_bytes, run.size_bytes), *to.remote,
+                                      copy.to.address.moved_by(run.to_bytes).offset_bytes(), completion);
+      });
+    }
+    co_await puts;
+    base::check(puts.status());
   }
-  Batch puts(runtime_);
-  for (const Run& run : block.is_used() ? block.runs : copy.runs) {
-    puts.start([&](base::Completion* completion) {
-      return runtime_.machine().put(pe, part_of(from, run.from_bytes, run.size_bytes), *to.remote,
-                                    copy.to.address.moved_by(run.to_bytes).offset_bytes(), completion);
-    });
-  }
-  co_await puts;
-  base::check(puts.status());
   if (copy.completions.source.has_value()) {
     copy.completions.source->set();
     copy.completions.source.reset();
@@ -322,23 +326,27 @@ Task<> Copies::put_runs(Copy& copy, memory::Buffer from, KnownSegment& to) {
 Task<> Copies::get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to) {
   Task<> key = segments_.get_key(from);
   co_await std::move(key);
-  Block block;
-  if (to.stream == nullptr) block = make_block(copy.runs, packing_runs, to.place);
-  const memory::Buffer landing = block.is_used() ? block.buffer() : to;
-  Batch gets(runtime_);
-  for (const Run& run : block.is_used() ? block.runs : copy.runs) {
-    gets.start([&](base::Completion* completion) {
-      return runtime_.machine().get(from.start.pe(), part_of(landing, run.to_bytes, run.size_bytes),
-                                    *from.remote, copy.from.address.moved_by(run.from_bytes).offset_bytes(),
-                                    completion);
-    });
+  const bool is_packed = to.stream == nullptr && are_small(copy.runs);
+  for (std::span<const Run> left = copy.runs; !left.empty();) {
+    const std::span<const Run> piece = is_packed ? take_piece(left) : std::exchange(left, {});
+    Block block;
+    if (is_packed) block = make_block(piece, End::kSource, to.place);
+    const memory::Buffer landing = block.is_used() ? block.buffer() : to;
+    Batch gets(runtime_);
+    for (const Run& run : block.is_used() ? std::span<const Run>(block.runs) : piece) {
+      gets.start([&](base::Completion* completion) {
+        return runtime_.machine().get(from.start.pe(), part_of(landing, run.to_bytes, run.size_bytes),
+                                      *from.remote, copy.from.address.moved_by(run.from_bytes).offset_bytes(),
+                                      completion);
+      });
+    }
+    co_await gets;
+    base::check(gets.status());
+    if (!block.is_used()) continue;
+    const std::vector<Run> unpacking = unpacking_runs(piece);
+    Task<> unpacked = copy_at_place(unpacking, landing, to);
+    co_await std::move(unpacked);
   }
-  co_await gets;
-  base::check(gets.status());
-  if (!block.is_used()) co_return;
-  const std::vector<Run> unpacking = unpacking_runs(copy.runs);
-  Task<> unpacked = copy_at_place(unpacking, landing, to);
-  co_await std::move(unpacked);
 }
 
 }  // namespace weft::pgas

@@ -75,7 +75,8 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  // From so many runs on, if their mean size is at most this, a copy between two places is packed. Not measured.
+  // From so many runs on, if their mean size is at most this, a copy between two places or through the machine is packed. Not
+  // measured.
   static constexpr std::size_t kLeastPackedRuns = 8;
   static constexpr std::uint64_t kMostPackedBytes = std::uint64_t{64} << 10;
   // Copies now and returns true if the CPU reaches both ends and knows them, and the copy is not large. Throws Error.
@@ -156,7 +157,7 @@ class Copies {
   }
   // Many small runs between two places: packed at the one, copied as one block, unpacked at the other.
   runtime::Task<> copy_packed(const Copy& copy, memory::Buffer from, memory::Buffer to);
-  // Where this PE packs a copy through the machine, so that runs that adjoin at the other end travel as one.
+  // Where this PE packs a piece of a copy through the machine, so that runs that adjoin at the other end travel as one.
   struct Block {
     runtime::Attachment memory;
     std::uint64_t size_bytes = 0;
@@ -164,10 +165,8 @@ class Copies {
     bool is_used() const { return size_bytes > 0; }
     memory::Buffer buffer() const { return part_of(memory.buffer(), 0, size_bytes); }
   };
-  // Not used if the runs are few or large, if they do not adjoin, or if there is no memory. `join` gives the runs between a dense
-  // block and the other end.
-  Block make_block(std::span<const Run> runs, std::vector<Run> (*join)(std::span<const Run>),
-                   memory::Place place);
+  // Not used if the runs hardly adjoin at the other end of the copy, or if there is no memory.
+  Block make_block(std::span<const Run> piece, End other_end, memory::Place place);
   runtime::Task<> put_runs(Copy& copy, memory::Buffer from, KnownSegment& to);
   runtime::Task<> get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to);
   runtime::Task<> ask_source(const Copy& copy);

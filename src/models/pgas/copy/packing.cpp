@@ -76,17 +76,16 @@ Task<> Copies::copy_device(std::span<const Run> runs, memory::Buffer from, memor
   base::check(batch.status());
 }
 
-Copies::Block Copies::make_block(std::span<const Run> runs, std::vector<Run> (*join)(std::span<const Run>),
-                                 memory::Place place) {
+Copies::Block Copies::make_block(std::span<const Run> piece, End other_end, memory::Place place) {
   Block block;
-  if (!are_small(runs)) return block;
-  std::vector<Run> joined = join(runs);
-  if (joined.size() == runs.size()) return block;
-  auto memory = runtime_.landing_pool().allocate(total_bytes(runs), place);
+  // To pack costs a copy, which half as many transfers are worth.
+  if (num_joined(piece, other_end) > piece.size() / 2) return block;
+  const std::uint64_t size_bytes = total_bytes(piece);
+  auto memory = runtime_.landing_pool().allocate(size_bytes, place);
   if (!memory.ok()) return block;
   block.memory = std::move(*memory);
-  block.size_bytes = total_bytes(runs);
-  block.runs = std::move(joined);
+  block.size_bytes = size_bytes;
+  block.runs = other_end == End::kTarget ? unpacking_runs(piece) : packing_runs(piece);
   return block;
 }
 

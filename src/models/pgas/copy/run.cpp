@@ -139,8 +139,33 @@ Reach reach_of(std::span<const std::ptrdiff_t> strides, std::span<const std::siz
 
 std::uint64_t total_bytes(std::span<const Run> runs) {
   std::uint64_t total = 0;
-  for (const Run& run : runs) total += run.size_bytes;
+  for (const Run& run : runs) {
+    if (__builtin_add_overflow(total, run.size_bytes, &total))
+      return std::numeric_limits<std::uint64_t>::max();
+  }
   return total;
+}
+
+std::size_t num_joined(std::span<const Run> runs, End end) {
+  const auto begin_of = [&](const Run& run) {
+    return static_cast<std::uint64_t>(end == End::kSource ? run.from_bytes : run.to_bytes);
+  };
+  std::size_t count = runs.empty() ? 0 : 1;
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    if (begin_of(runs[i - 1]) + runs[i - 1].size_bytes != begin_of(runs[i])) ++count;
+  }
+  return count;
+}
+
+std::span<const Run> take_piece(std::span<const Run>& left) {
+  std::size_t count = 1;
+  for (std::uint64_t bytes = left.front().size_bytes; count < left.size(); ++count) {
+    if (bytes > kAtOnceBytes || left[count].size_bytes > kAtOnceBytes - bytes) break;
+    bytes += left[count].size_bytes;
+  }
+  const std::span<const Run> piece = left.first(count);
+  left = left.subspan(count);
+  return piece;
 }
 
 bool have_overlap(std::span<ByteRange> ranges) {

@@ -35,6 +35,7 @@ struct Reach {
 Reach reach_of(std::span<const std::ptrdiff_t> strides, std::span<const std::size_t> extents,
                std::size_t element_bytes);
 
+// The largest number if the sum is no number.
 std::uint64_t total_bytes(std::span<const Run> runs);
 
 // Bytes that a copy reads or writes. Numbers of different spaces are of different memory.
@@ -59,6 +60,13 @@ struct RowGroup {
   std::int64_t to_stride = 0;
 };
 std::vector<RowGroup> row_groups(std::span<const Run> runs);
+
+// How many runs are left if those that adjoin at one end are joined.
+enum class End : std::uint8_t { kSource, kTarget };
+std::size_t num_joined(std::span<const Run> runs, End end);
+
+// The first of those runs, up to kAtOnceBytes or one run, which are taken from `left`. REQUIRES: there is one.
+std::span<const Run> take_piece(std::span<const Run>& left);
 
 // The runs from the source into a dense block, and from such a block to the target. One run: that end is dense.
 std::vector<Run> packing_runs(std::span<const Run> runs);
