@@ -4,94 +4,19 @@
 // element types before they arrive; when they have arrived, unpacking moves them into the object. Both sides count the
 // vectors in the same order.
 //
-// Threads: one PE's. The list of element types is constant once main() runs, and when a library has been loaded.
+// Threads: one PE's.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
-#include <string_view>
-#include <utility>
 #include <vector>
 
+#include "weft/base/any_vector.h"
 #include "weft/base/vector_pool.h"
 
 namespace weft::base {
-
-// A vector of any element type.
-class AnyVector {
- public:
-  virtual ~AnyVector() = default;
-  virtual void* data() = 0;
-};
-
-template <class T>
-class AnyVectorOf final : public AnyVector {
- public:
-  explicit AnyVectorOf(std::vector<T>&& values_in) : values(std::move(values_in)) {}
-  void* data() override { return values.data(); }
-  std::vector<T> values;
-};
-
-// An element type that large vectors of the program have. The id is the same in all processes of a program.
-class ElementType {
- public:
-  using Make = std::unique_ptr<AnyVector> (*)(VectorPool& pool, std::size_t count);
-
-  ElementType(std::uint64_t id, std::size_t size_bytes, Make make)
-      : id_(id), size_bytes_(size_bytes), make_(make), next_(std::exchange(first_, this)) {}
-
-  // Null if no vector of this process has the type.
-  static const ElementType* find(std::uint64_t id) {
-    for (const ElementType* one = first_; one != nullptr; one = one->next_) {
-      if (one->id_ == id) return one;
-    }
-    return nullptr;
-  }
-  template <class T>
-  static const ElementType& of();
-
-  std::uint64_t id() const { return id_; }
-  std::size_t size_bytes() const { return size_bytes_; }
-  std::unique_ptr<AnyVector> make(VectorPool& pool, std::size_t count) const { return make_(pool, count); }
-
- private:
-  static inline const ElementType* first_ = nullptr;
-
-  std::uint64_t id_;
-  std::size_t size_bytes_;
-  Make make_;
-  const ElementType* next_;
-};
-
-namespace beside_detail {
-
-// FNV-1a of the type's name.
-template <class T>
-constexpr std::uint64_t id_of() {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char letter : std::string_view(__PRETTY_FUNCTION__)) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  }
-  return hash;
-}
-
-template <class T>
-struct Registered {
-  static inline const ElementType type{
-      id_of<T>(), sizeof(T), [](VectorPool& pool, std::size_t count) -> std::unique_ptr<AnyVector> {
-        return std::make_unique<AnyVectorOf<T>>(pool.template take<T>(count));
-      }};
-};
-
-}  // namespace beside_detail
-
-template <class T>
-const ElementType& ElementType::of() {
-  return beside_detail::Registered<T>::type;
-}
 
 class Beside {
  public:
@@ -104,32 +29,25 @@ class Beside {
   virtual ~Beside() = default;
 
   // Whether a vector of so many elements may travel beside.
-  template <class T>
-  bool can_take(std::size_t count) const {
-    return count >= kLeastBytes / sizeof(T) && types_.size() != most_vectors_;
+  bool can_take(std::size_t count, std::size_t element_bytes) const {
+    return count >= kLeastBytes / element_bytes && types_.size() != most_vectors_;
   }
   // The next vector travels beside: in every pass, before give() and take().
-  template <class T>
-  void count() {
-    types_.push_back(ElementType::of<T>().id());
-  }
+  void count(const ElementType& type) { types_.push_back(type.id()); }
   // Those of the vectors so far.
   const std::vector<std::uint64_t>& types() const { return types_; }
 
-  template <class T>
-  void give(std::vector<T>&& values) {
-    auto* const given = new GivenVector<T>{pool_, std::move(values)};
-    attach(given->values.data(), given->values.size() * sizeof(T), given, &GivenVector<T>::release);
-  }
+  // `values` has `count` elements of `type`.
+  void give(const ElementType& type, std::size_t count, std::unique_ptr<AnyVector> values);
+  // A vector of `count` elements of T. Throws Error(kCorrupt) if what has arrived next has another size.
   template <class T>
   std::vector<T> take(std::size_t count) {
     const std::span<const std::byte> bytes = next_bytes(count * sizeof(T));
     if (auto* const made = dynamic_cast<AnyVectorOf<T>*>(next_vector()); made != nullptr) {
       return std::move(made->values);
     }
-    std::vector<T> values = pool_.take<T>(count);
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
+    const std::unique_ptr<AnyVector> copied = copy(ElementType::of<T>(), count, bytes);
+    return std::move(static_cast<AnyVectorOf<T>&>(*copied).values);
   }
 
  protected:
@@ -141,6 +59,9 @@ class Beside {
   virtual AnyVector* next_vector() = 0;
 
  private:
+  std::unique_ptr<AnyVector> copy(const ElementType& type, std::size_t count,
+                                  std::span<const std::byte> bytes);
+
   VectorPool& pool_;
   std::size_t most_vectors_;
   std::vector<std::uint64_t> types_;

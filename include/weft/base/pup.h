@@ -178,12 +178,14 @@ void visit_beside(Pup& p, std::vector<T>& values) {
   expect_no_pointer<T>();
   const std::size_t size = p.count(values.size(), 0);
   if (size > std::vector<T>().max_size()) p.refuse("more elements than a vector can have");
-  if (p.beside()->template can_take<T>(size)) {
+  if (p.beside()->can_take(size, sizeof(T))) {
     bool is_beside = p.gives();
     p | is_beside;
     if (is_beside) {
-      p.beside()->template count<T>();
-      if (p.is_packing()) p.beside()->give(std::move(values));
+      p.beside()->count(ElementType::of<T>());
+      if (p.is_packing()) {
+        p.beside()->give(ElementType::of<T>(), size, std::make_unique<AnyVectorOf<T>>(std::move(values)));
+      }
       if (p.is_unpacking()) values = p.beside()->template take<T>(size);
       return;
     }
@@ -277,7 +279,9 @@ void visit_type(Pup& p, std::pair<A, B>& value) {
 
 template <class... Ts>
 void visit_type(Pup& p, std::tuple<Ts...>& values) {
-  std::apply([&p](auto&... value) { ((p | value), ...); }, values);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((p | std::get<I>(values)), ...);
+  }(std::index_sequence_for<Ts...>());
 }
 
 template <class T>

@@ -8,13 +8,11 @@
 #pragma once
 
 #include <cstddef>
-#include <iterator>
-#include <map>
 #include <memory>
-#include <typeindex>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "weft/base/any_vector.h"
 
 namespace weft::base {
 
@@ -25,30 +23,18 @@ class VectorPool {
   VectorPool& operator=(const VectorPool&) = delete;
 
   // A vector of that size; its elements have any values.
+  std::unique_ptr<AnyVector> take(const ElementType& type, std::size_t size);
   template <class T>
   std::vector<T> take(std::size_t size) {
-    std::vector<T> values;
-    auto& kept = shelf<T>().kept;
-    // Takes storage of up to twice the size, so that sizes that differ a little share it.
-    // Of storage of one size the last that was kept: the cache may still hold it.
-    if (auto found = kept.lower_bound(size); found != kept.end() && found->first / 2 <= size) {
-      found = std::prev(kept.upper_bound(found->first));
-      values = std::move(found->second);
-      kept_bytes_ -= found->first * sizeof(T);
-      kept.erase(found);
-    }
-    values.resize(size);  // kept storage has its former size: only further elements are written
-    return values;
+    const std::unique_ptr<AnyVector> taken = take(ElementType::of<T>(), size);
+    return std::move(static_cast<AnyVectorOf<T>&>(*taken).values);
   }
 
-  // Keeps the storage of `values` while there is room for it, else frees it.
+  // Keeps the storage of `values` while there is room for it, else frees it. REQUIRES: the elements are of `type`.
+  void keep(const ElementType& type, std::unique_ptr<AnyVector> values);
   template <class T>
   void keep(std::vector<T>&& values) {
-    std::vector<T> storage = std::move(values);
-    const std::size_t size_bytes = storage.capacity() * sizeof(T);
-    if (size_bytes == 0 || size_bytes > kMaxKeptBytes - kept_bytes_) return;
-    kept_bytes_ += size_bytes;
-    shelf<T>().kept.emplace(storage.capacity(), std::move(storage));
+    keep(ElementType::of<T>(), std::make_unique<AnyVectorOf<T>>(std::move(values)));
   }
 
   std::size_t kept_bytes() const { return kept_bytes_; }
@@ -57,36 +43,29 @@ class VectorPool {
   // A window of 64 messages of 4 MiB.
   static constexpr std::size_t kMaxKeptBytes = std::size_t{256} << 20;
 
+  struct Kept {
+    std::size_t capacity;
+    std::unique_ptr<AnyVector> values;
+  };
+  // The storage of one element type, by capacity; of one capacity the last that was kept is behind the others.
   struct Shelf {
-    virtual ~Shelf() = default;
-  };
-  template <class T>
-  struct ShelfOf final : Shelf {
-    std::multimap<std::size_t, std::vector<T>> kept;  // by capacity
+    const ElementType* type;
+    std::vector<Kept> kept;
   };
 
-  template <class T>
-  ShelfOf<T>& shelf() {
-    std::unique_ptr<Shelf>& slot = shelves_[typeid(T)];
-    if (slot == nullptr) slot = std::make_unique<ShelfOf<T>>();
-    return static_cast<ShelfOf<T>&>(*slot);
-  }
+  Shelf& shelf(const ElementType& type);
 
-  std::unordered_map<std::type_index, std::unique_ptr<Shelf>> shelves_;
+  std::vector<Shelf> shelves_;
   std::size_t kept_bytes_ = 0;
 };
 
 // A vector whose storage is in use elsewhere, and goes to the pool afterwards.
-template <class T>
 struct GivenVector {
   VectorPool& pool;
-  std::vector<T> values;
+  const ElementType& type;
+  std::unique_ptr<AnyVector> values;
 
-  static void release(void* self) {
-    auto* const given = static_cast<GivenVector*>(self);
-    given->pool.keep(std::move(given->values));
-    delete given;
-  }
+  static void release(void* self);
 };
 
 }  // namespace weft::base

@@ -289,7 +289,7 @@ runtime::Posting Chares::place_moved(Message& message, std::span<runtime::Landin
     std::unique_ptr<base::AnyVector>& made = landing->vectors.emplace_back();
     // Otherwise it lands in memory of the runtime and is copied.
     if (type == nullptr || one.size_bytes % type->size_bytes() != 0 || !one.place.is_host()) continue;
-    made = type->make(vectors(), one.size_bytes / type->size_bytes());
+    made = vectors().take(*type, one.size_bytes / type->size_bytes());
     one.into = runtime::Attachment({made->data(), one.size_bytes, {}, nullptr});
   }
   message.keep(std::move(landing));
