@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/any_vector.h"
 #include "weft/base/pup.h"
 #include "weft/base/vector_pool.h"
 #include "weft/chare/payload.h"
@@ -154,16 +156,9 @@ runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which);
 
 base::VectorPool& vector_pool(runtime::Runtime& runtime);
 
-// A block that is the storage of a vector. It goes to the pool when it has been sent.
-template <class T>
-runtime::Attachment attach_vector(base::VectorPool& pool, std::vector<T>&& values) {
-  auto* given = new base::GivenVector<T>{pool, std::move(values)};
-  const memory::Buffer buffer{given->values.data(), given->values.size() * sizeof(T), {}, nullptr};
-  runtime::Attachment attachment(
-      buffer, [](void* owner, const memory::Buffer&) { base::GivenVector<T>::release(owner); }, given);
-  attachment.give_away();
-  return attachment;
-}
+// A block that is the storage of a vector of `count` elements. It goes to the pool when it has been sent.
+runtime::Attachment attach_vector(base::VectorPool& pool, const base::ElementType& type, std::size_t count,
+                                  std::unique_ptr<base::AnyVector> values);
 
 // --- Sending
 
@@ -235,7 +230,9 @@ void pack_block(Pup& p, Argument&& argument) {
   if (kMayTravelBeside && is_large(values)) {
     if constexpr (std::is_same_v<Argument, std::vector<T>>) {  // moved into the call
       auto& pool = vector_pool(*static_cast<runtime::Runtime*>(p.context()));
-      pack_given(p, values.size(), attach_vector(pool, std::forward<Argument>(argument)));
+      auto given = std::make_unique<base::AnyVectorOf<T>>(std::forward<Argument>(argument));
+      pack_given(p, values.size(),
+                 attach_vector(pool, base::ElementType::of<T>(), values.size(), std::move(given)));
     } else {
       pack_copy(p, values.size(), values.data(), values.size_bytes());
     }
@@ -323,7 +320,9 @@ void hold(Arguments& arguments, runtime::Message& message) {
   const auto one = [&message]<class Value>(Value& value) {
     if constexpr (kIsElementView<Value>) value.hold(message);
   };
-  std::apply([&one](auto&... value) { (one(value), ...); }, arguments);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (one(std::get<I>(arguments)), ...);
+  }(std::make_index_sequence<std::tuple_size_v<Arguments>>());
 }
 
 // Keeps the storage of large vectors among arguments that the method has left there.
@@ -339,7 +338,9 @@ void recycle([[maybe_unused]] runtime::Runtime& runtime, Arguments& arguments) {
       keep(value);
     }
   };
-  std::apply([&one](auto&... value) { (one(value), ...); }, arguments);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (one(std::get<I>(arguments)), ...);
+  }(std::make_index_sequence<std::tuple_size_v<Arguments>>());
 }
 
 // An argument of a call that waits and moves with its chare: a view as the vector of its elements.

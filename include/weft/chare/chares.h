@@ -140,6 +140,10 @@ struct EntryInfo {
                         std::unique_ptr<SharedCall>& shared) = nullptr;
 };
 
+// Where a call goes, and whether flow control may hold it back: it does not hold back one that is forwarded.
+enum class CallTo : std::uint8_t { kElement, kAll };
+enum class IsForwarded : bool { kNo, kYes };
+
 // kSparse: an array whose elements are inserted and removed one by one; its shape bounds their indices.
 enum class CollectionKind : std::uint8_t { kSingleton, kGroup, kArray, kSparse };
 
@@ -323,6 +327,17 @@ class Chares final : public runtime::Model {
   // gathers the outcomes. Attached buffers land once for each element, as in a call to one element.
   runtime::MessagePtr make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes);
   void broadcast_entry(Collection& collection, runtime::MessagePtr message);  // a call, as send_entry()
+  // For proxies: one of the two messages, and its sending. `has_payload`: reports when the attachments have been sent; returns the
+  // state of that, else null. If the call cannot be sent, the exception is the only report.
+  runtime::MessagePtr make_call_message(const EntryHeader& header, CallTo to, std::size_t argument_bytes) {
+    return to == CallTo::kAll ? make_broadcast_message(header, argument_bytes)
+                              : make_entry_message(header, argument_bytes);
+  }
+  runtime::OperationState* send_call_message(Collection& collection, std::uint64_t index,
+                                             runtime::MessagePtr message, bool has_payload,
+                                             IsForwarded is_forwarded);
+  runtime::OperationState* broadcast_call_message(Collection& collection, runtime::MessagePtr message,
+                                                  bool has_payload);
 
   // Makes a gather for the outcomes of a call. `done` is called once, with a Pup over an element count and
   // each element's outcome in index order: one byte, which is 1 if the element failed, then the value or the

@@ -113,12 +113,9 @@ class CombinedSection {
     static_assert(std::tuple_size_v<typename Entry::Arguments> == sizeof...(Args),
                   "the method takes another number of arguments");
     Chares& chares = this->chares();
-    const auto make = [&](std::size_t size_bytes) {
-      // send() writes the collection and the reply of each part.
-      return chares.make_entry_message({0, 0, Entry::info().id, 0, {}}, size_bytes);
-    };
-    runtime::MessagePtr message =
-        proxy_detail::pack_call<Entry>(chares.runtime(), make, std::forward<Args>(arguments)...);
+    // send() writes the collection and the reply of each part.
+    runtime::MessagePtr message = proxy_detail::pack_call<typename Entry::Packing>(
+        chares, {0, 0, Entry::info().id, 0, {}}, CallTo::kElement, std::forward<Args>(arguments)...);
     runtime::OperationState* sending = nullptr;
     if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
     return runtime::send_reported(sending,

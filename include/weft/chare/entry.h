@@ -3,10 +3,8 @@
 // templates.
 #pragma once
 
-#include <array>
 #include <concepts>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <tuple>
 #include <type_traits>
@@ -16,6 +14,7 @@
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/chare/created.h"
+#include "weft/chare/method_run.h"
 #include "weft/chare/method_traits.h"
 #include "weft/chare/outcome.h"
 #include "weft/chare/payload.h"
@@ -78,7 +77,7 @@ constexpr Balancing balancing_of() {
 // The type's functions for moving, null if its class has none.
 template <class T>
 ChareType describe() {
-  ChareType type{runtime::type_name<T>(),       0, nullptr, nullptr, balancing_of<T>(),
+  ChareType type{runtime::kTypeName<T>,         0, nullptr, nullptr, balancing_of<T>(),
                  when_detail::kHasConditions<T>};
   if constexpr (kIsMovable<T>) {
     type.pup = [](ChareBase& chare, Pup& p) { static_cast<T&>(chare).pup(p); };
@@ -105,15 +104,6 @@ struct ChareTypeOf {
   static inline bool registered = runtime::Registry<ChareType>::add(&info);
 };
 
-namespace entry_detail {
-
-template <auto Method>
-std::string_view method_name() {
-  return runtime::value_name<Method>();
-}
-
-}  // namespace entry_detail
-
 // Sends a call that waits to its chare, which has left this PE. In proxy.h.
 template <class T, auto Method, class Arguments>
 void send_waiting_on(Collection& collection, std::uint64_t index, const ReplyTo& reply,
@@ -131,7 +121,8 @@ class EntryMethod {
   static constexpr bool kHasPayload = payload_detail::kHasPayload<Arguments>;
   // A post entry method reads the arguments before any buffer has landed, so vectors stay in the message.
   static constexpr bool kHasPost = !std::is_void_v<typename payload_detail::PostOf<T, Method>::Found>;
-  static constexpr bool kBlocksTravelBeside = !kHasPost && argument_detail::kHasBlock<Arguments>;
+  using Packing = entry_detail::Packing<Arguments, kHasPost>;
+  static constexpr bool kBlocksTravelBeside = Packing::kBlocksTravelBeside;
   // Whether its calls carry buffers that land before the method is called.
   static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelBeside;
   // Whether its calls wait until a condition holds, see when.h.
@@ -164,154 +155,62 @@ class EntryMethod {
     if constexpr (kIsConditional) {
       if (!may_begin(base, arguments, reply)) return;
     }
-    run_now(runtime, base, std::move(arguments), reply);
+    run_now(runtime, base, arguments, reply);
     if constexpr (when_detail::kHasConditions<T>) base.run_ready_calls();
   }
 
  private:
-  static void run_now(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments,
+  static constexpr bool kIsCoroutine = runtime::TaskValue<Result>::kIsTask;
+
+  // Moves from `arguments`.
+  static void run_now(runtime::Runtime& runtime, ChareBase& base, Arguments& arguments,
                       const ReplyTo& reply) {
-    if (base.load() != nullptr) [[unlikely]]
-      return run_measured(runtime, base, std::move(arguments), reply);
-    run_unmeasured(runtime, base, std::move(arguments), reply);
+    if (base.load() != nullptr || (!kIsCoroutine && runtime.observer() != nullptr)) [[unlikely]]
+      return entry_detail::run_watched(base, info(), !kIsCoroutine, &EntryMethod::run_plainly, &arguments,
+                                       reply);
+    run_plainly(base, &arguments, reply);
   }
-  static void run_unmeasured(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments,
-                             const ReplyTo& reply) {
-    if constexpr (runtime::TaskValue<Result>::kIsTask) {
-      start_coroutine(runtime, base, std::move(arguments), reply);
+
+  // An entry_detail::Body.
+  static void run_plainly(ChareBase& base, void* given, const ReplyTo& reply) {
+    auto& arguments = *static_cast<Arguments*>(given);
+    if constexpr (kIsCoroutine) {
+      using Running = entry_detail::Running<Arguments, Value>;
+      Running::start(base, info(), std::move(arguments), reply, [](ChareBase& chare, Arguments& kept) {
+        return call(chare, kept, kParameters, kIndices).release();
+      });
     } else {
-      if (runtime.observer() != nullptr) [[unlikely]]
-        return run_observed(base, std::move(arguments), reply);
-      run_to_end(base, std::move(arguments), reply);
-    }
-  }
-  // Inside a span of the element's load. Not cold, as run_observed().
-  [[gnu::noinline]] static void run_measured(runtime::Runtime& runtime, ChareBase& base,
-                                             Arguments&& arguments, const ReplyTo& reply) {
-    const runtime::WorkMeter::Span span(runtime.meter(), *base.load());
-    run_unmeasured(runtime, base, std::move(arguments), reply);
-  }
-
-  static runtime::EntryEvent event(const ChareBase& base, const void* key) {
-    return {{base.collection().id(), base.linear_index()}, info().name, key};
-  }
-  // REQUIRES: there is an observer. Out of line, so that calls without one save no registers for it.
-  [[gnu::cold, gnu::noinline]] static void observe_begin(const ChareBase& base, const void* key) {
-    base.runtime().observer()->entry_began(event(base, key));
-  }
-  [[gnu::cold, gnu::noinline]] static void observe_end(const ChareBase& base, const void* key) {
-    base.runtime().observer()->entry_ended(event(base, key));
-  }
-
-  // Not cold: the compiler would optimise the inlined method for size.
-  [[gnu::noinline]] static void run_observed(ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
-    const void* const key = &arguments;
-    observe_begin(base, key);
-    run_to_end(base, std::move(arguments), reply);
-    if (base.runtime().observer() != nullptr) observe_end(base, key);
-  }
-
-  template <class... Parameters>
-  static Result call_with(T& chare, Arguments& arguments,
-                          std::type_identity<std::tuple<std::type_identity<Parameters>...>>) {
-    return std::apply(
-        [&chare](auto&... argument) {
-          return (chare.*Method)(argument_detail::pass<Parameters>(argument)...);
-        },
-        arguments);
-  }
-  static Result call(ChareBase& base, Arguments& arguments) {
-    return call_with(static_cast<T&>(base), arguments, std::type_identity<typename Traits::Parameters>());
-  }
-
-  static void run_to_end(ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
-    try {
-      if constexpr (std::is_void_v<Result>) {
-        call(base, arguments);
-        if (reply.kind != ReplyTo::Kind::kNone) send_value(base, reply, [](Pup& p) { p | std::monostate(); });
-      } else {
-        Result result = call(base, arguments);
-        if (reply.kind != ReplyTo::Kind::kNone) send_value(base, reply, [&result](Pup& p) { p | result; });
-      }
-    } catch (...) {
-      send_error(base, reply, info(), std::current_exception());
-    }
-    if constexpr (argument_detail::kHasBlock<Arguments>) {
-      argument_detail::recycle(base.runtime(), arguments);
-    }
-  }
-
-  // The running coroutine of an entry method; keeps the arguments, since the method may take them by
-  // reference.
-  struct Running final : runtime::DetachedTask {
-    Running(ChareBase& base_in, Arguments&& arguments_in, const ReplyTo& reply_in)
-        : base(base_in), arguments(std::move(arguments_in)), reply(reply_in) {}
-
-    void finished() noexcept override {
-      auto& promise = coroutine.promise();
-      if (promise.error) {
-        send_error(base, reply, info(), promise.error);
-      } else if (reply.kind != ReplyTo::Kind::kNone) {
-        reply_value(promise);
-      }
-      if constexpr (argument_detail::kHasBlock<Arguments>) {
-        argument_detail::recycle(base.runtime(), arguments);
-      }
-      base.coroutine_ended();
-      if (base.runtime().observer() != nullptr) [[unlikely]]
-        observe_end(base, this);
-      abandon();
-    }
-    void abandon() noexcept override {
-      if (coroutine) coroutine.destroy();
-      runtime::BlockPool& pool = base.runtime().pool();
-      this->~Running();
-      pool.deallocate(this, sizeof(Running));
-    }
-    template <class Promise>
-    void reply_value(Promise& promise) noexcept {
       try {
-        if constexpr (std::is_void_v<Value>) {
-          send_value(base, reply, [](Pup& p) { p | std::monostate(); });
+        if constexpr (std::is_void_v<Result>) {
+          call(base, arguments, kParameters, kIndices);
+          if (reply.kind != ReplyTo::Kind::kNone) send_nothing(base, reply);
         } else {
-          Value value = promise.take();
-          send_value(base, reply, [&value](Pup& p) { p | value; });
+          Result result = call(base, arguments, kParameters, kIndices);
+          if (reply.kind != ReplyTo::Kind::kNone) send_value(base, reply, value_to_send(result));
         }
       } catch (...) {
         send_error(base, reply, info(), std::current_exception());
       }
+      if constexpr (argument_detail::kHasBlock<Arguments>) {
+        argument_detail::recycle(base.runtime(), arguments);
+      }
     }
+  }
 
-    ChareBase& base;
-    Arguments arguments;
-    ReplyTo reply;
-    std::conditional_t<runtime::TaskValue<Result>::kIsTask, typename runtime::Task<Value>::Handle, int>
-        coroutine{};
-  };
+  static constexpr std::size_t kNumArguments = std::tuple_size_v<Arguments>;
+  static constexpr std::make_index_sequence<kNumArguments> kIndices{};
+  static constexpr std::type_identity<typename Traits::Parameters> kParameters{};
 
-  static void start_coroutine(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments,
-                              const ReplyTo& reply) {
-    auto* running = new (runtime.pool().allocate(sizeof(Running))) Running(base, std::move(arguments), reply);
-    if (runtime.observer() != nullptr) [[unlikely]]
-      observe_begin(base, running);
-    try {
-      running->coroutine = call(base, running->arguments).release();
-    } catch (...) {
-      send_error(base, reply, info(), std::current_exception());
-      if (runtime.observer() != nullptr) [[unlikely]]
-        observe_end(base, running);
-      running->abandon();
-      return;
-    }
-    running->coroutine.promise().detached = running;
-    base.coroutine_started();
-    runtime.start_detached(running, running->coroutine);
+  template <class... Parameters, std::size_t... I>
+  static Result call(ChareBase& base, [[maybe_unused]] Arguments& arguments,
+                     std::type_identity<std::tuple<std::type_identity<Parameters>...>>,
+                     std::index_sequence<I...>) {
+    return (static_cast<T&>(base).*Method)(argument_detail::pass<Parameters>(std::get<I>(arguments))...);
   }
 
   // The views of a coroutine, and of a call that waits, need their message after the handler has released it.
   static void hold_if_suspended(Arguments& arguments, runtime::Message* message) {
-    if constexpr ((runtime::TaskValue<Result>::kIsTask || kIsConditional) &&
-                  argument_detail::kHasElementView<Arguments>) {
+    if constexpr ((kIsCoroutine || kIsConditional) && argument_detail::kHasElementView<Arguments>) {
       argument_detail::hold(arguments, *message);
     }
   }
@@ -325,48 +224,39 @@ class EntryMethod {
 
   // --- Calls with buffers beside the message: unpacked before the buffers land, run afterwards
 
-  static constexpr std::size_t kNumArguments = std::tuple_size_v<Arguments>;
-  struct Placed {
-    Arguments arguments{};
-    // The buffers of payloads and views.
-    std::array<std::uint32_t, kNumArguments> which{};
-  };
+  using Placed = entry_detail::Placed<Arguments>;
 
   static bool place(ChareBase& base, Pup& p, const ReplyTo& reply, std::span<runtime::Landing> landings,
                     std::shared_ptr<void>& kept) {
-    auto placed = std::make_shared<Placed>();
-    placed->which.fill(argument_detail::kNoBuffer);
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (argument_detail::unpack_before_landing(p, std::get<I>(placed->arguments), placed->which[I],
-                                              base.runtime(), landings),
-       ...);
-    }(std::make_index_sequence<kNumArguments>());
-    argument_detail::expect_distinct(placed->which, landings);
+    std::shared_ptr<Placed> placed = Placed::unpack(p, base.runtime(), landings);
     const bool wanted = post(base, *placed, reply, landings);
     kept = std::move(placed);
     return wanted;
   }
+  // Null if no buffers come beside its calls.
+  static constexpr auto place_function() {
+    if constexpr (kHasPost) {
+      return &EntryMethod::place;
+    } else if constexpr (kIsPlaced) {
+      return &Placed::place;
+    } else {
+      return nullptr;
+    }
+  }
 
   static void invoke_placed(ChareBase& base, runtime::Message& message, const ReplyTo& reply, void* kept) {
     auto& placed = *static_cast<Placed*>(kept);
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (argument_detail::take_after_landing(message, std::get<I>(placed.arguments), placed.which[I]), ...);
-    }(std::make_index_sequence<kNumArguments>());
+    placed.take_landed(message);
     hold_if_suspended(placed.arguments, &message);
     run(message.runtime(), base, std::move(placed.arguments), reply);
   }
 
-  // Runs the post entry method, if there is one. Returns whether the entry method is to run.
+  // Runs the post entry method. Returns whether the entry method is to run.
   static bool post(ChareBase& base, Placed& placed, const ReplyTo& reply,
                    std::span<runtime::Landing> landings) {
-    using Found = typename payload_detail::PostOf<T, Method>::Found;
-    if constexpr (std::is_void_v<Found>) {
-      return true;
-    } else {
-      return [&]<auto PostMethod>(payload_detail::Constant<PostMethod>) {
-        return post_with<PostMethod>(base, placed, reply, landings);
-      }(Found());
-    }
+    return [&]<auto PostMethod>(payload_detail::Constant<PostMethod>) {
+      return post_with<PostMethod>(base, placed, reply, landings);
+    }(typename payload_detail::PostOf<T, Method>::Found());
   }
 
   template <auto PostMethod>
@@ -381,10 +271,10 @@ class EntryMethod {
         "place of each weft::Payload<T>");
     static_assert(std::is_void_v<typename PostTraits::Result>,
                   "a post entry method returns nothing and cannot wait");
-    static const EntryInfo post_info{entry_detail::method_name<PostMethod>(), &ChareTypeOf<T>::info};
+    static const EntryInfo post_info{runtime::kValueName<PostMethod>, &ChareTypeOf<T>::info};
     try {
       call_post<PostMethod>(base, placed, landings, std::type_identity<typename PostTraits::Parameters>(),
-                            std::make_index_sequence<kNumArguments>());
+                            kIndices);
       return true;
     } catch (...) {
       send_error(base, reply, post_info, std::current_exception());
@@ -420,7 +310,7 @@ class EntryMethod {
 
   static Condition ask_condition(ChareBase& base, const Arguments& arguments, const ReplyTo& reply) {
     return [&]<auto Asked>(when_detail::Constant<Asked>) {
-      static const EntryInfo asked_info{entry_detail::method_name<Asked>(), &ChareTypeOf<T>::info};
+      static const EntryInfo asked_info{runtime::kValueName<Asked>, &ChareTypeOf<T>::info};
       try {
         const bool holds = when_detail::holds<Asked>(static_cast<const T&>(base), arguments);
         return holds ? Condition::kHolds : Condition::kDoesNotHold;
@@ -447,13 +337,15 @@ class EntryMethod {
 
     bool try_to_begin(ChareBase& chare) override {
       const Condition condition = ask_condition(chare, arguments, reply());
-      if (condition == Condition::kHolds) run_now(chare.runtime(), chare, std::move(arguments), reply());
+      if (condition == Condition::kHolds) run_now(chare.runtime(), chare, arguments, reply());
       return condition != Condition::kDoesNotHold;
     }
     Travel travel() const override { return kHasPayload ? Travel::kAlone : Travel::kBehindState; }
     void pup_arguments([[maybe_unused]] Pup& p) override {
       if constexpr (!kHasPayload) {
-        std::apply([&p](auto&... argument) { (argument_detail::pup_waiting(p, argument), ...); }, arguments);
+        [&]<std::size_t... I>(std::index_sequence<I...>) {
+          (argument_detail::pup_waiting(p, std::get<I>(arguments)), ...);
+        }(kIndices);
       }
     }
     void send_on([[maybe_unused]] Collection& collection, [[maybe_unused]] std::uint64_t index) override {
@@ -477,11 +369,11 @@ class EntryMethod {
     }
   }
 
-  static inline EntryInfo info_{entry_detail::method_name<Method>(),
+  static inline EntryInfo info_{runtime::kValueName<Method>,
                                 &ChareTypeOf<T>::info,
                                 &EntryMethod::invoke,
                                 0,
-                                kIsPlaced ? &EntryMethod::place : nullptr,
+                                place_function(),
                                 kIsPlaced ? &EntryMethod::invoke_placed : nullptr,
                                 kHasPost,
                                 nullptr,
@@ -497,7 +389,7 @@ struct NoElement {
     static_cast<void>(ChareTypeOf<T>::registered);
     return info;
   }
-  static inline ConstructorInfo info{runtime::type_name<NoElement>(), &ChareTypeOf<T>::info,
+  static inline ConstructorInfo info{runtime::kTypeName<NoElement>, &ChareTypeOf<T>::info,
                                      [](Pup&) -> std::unique_ptr<ChareBase> { return nullptr; }, 0};
   static inline bool registered = runtime::Registry<ConstructorInfo>::add(&info);
 };
@@ -507,15 +399,16 @@ struct Constructor {
   static std::unique_ptr<ChareBase> construct(Pup& p) {
     std::tuple<Args...> arguments{};
     p | arguments;
-    return std::apply([](auto&... argument) { return std::make_unique<T>(std::move(argument)...); },
-                      arguments);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::make_unique<T>(std::move(std::get<I>(arguments))...);
+    }(std::index_sequence_for<Args...>());
   }
   static const ConstructorInfo& get() {
     static_cast<void>(registered);
     static_cast<void>(ChareTypeOf<T>::registered);
     return info;
   }
-  static inline ConstructorInfo info{runtime::type_name<Constructor>(), &ChareTypeOf<T>::info, &construct, 0};
+  static inline ConstructorInfo info{runtime::kTypeName<Constructor>, &ChareTypeOf<T>::info, &construct, 0};
   static inline bool registered = runtime::Registry<ConstructorInfo>::add(&info);
 };
 

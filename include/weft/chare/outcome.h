@@ -10,6 +10,10 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "weft/chare/chares.h"
 #include "weft/runtime/future.h"
@@ -38,8 +42,19 @@ class ResultMessage {
   runtime::MessagePtr message_;
 };
 
-// `pack_value` is called twice: with a Pup that sizes and one that packs.
-void send_value(ChareBase& chare, const ReplyTo& reply, const std::function<void(Pup&)>& pack_value);
+// A result and the function that packs it, which is called twice: with a Pup that sizes and one that packs.
+struct ValueToSend {
+  void* value;
+  void (*pack)(Pup& p, void* value);
+};
+// REQUIRES: `value` outlives its use.
+template <class T>
+ValueToSend value_to_send(T& value) {
+  return {&value, [](Pup& p, void* packed) { p | *static_cast<T*>(packed); }};
+}
+void send_value(ChareBase& chare, const ReplyTo& reply, const ValueToSend& value);
+// The outcome of a method that returns nothing.
+void send_nothing(ChareBase& chare, const ReplyTo& reply);
 // Sends `error` to the caller. If reply.kind is kNone, it ends the job, naming chare and method; kClosed ends only the
 // method if the chare's collection has been destroyed.
 void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
@@ -76,6 +91,44 @@ std::exception_ptr read_gathered(Pup& p, Start start, Value value) {
     }
   }
   return first;
+}
+
+// What a call to several elements gives: their results, or nothing.
+template <class Value>
+struct GatheredValuesOf {
+  using Type = std::vector<Value>;
+};
+template <>
+struct GatheredValuesOf<void> {
+  using Type = void;
+};
+template <class Value>
+using GatheredValues = typename GatheredValuesOf<Value>::Type;
+
+// For Chares::expect_gather(): sets `result`. `places` says to which place each result goes, in the order in which they are gathered;
+// empty: to that place.
+template <class Value>
+std::function<void(Pup&)> gather_into(const runtime::Future<GatheredValues<Value>>& result,
+                                      std::vector<std::uint64_t> places) {
+  return [result, places = std::move(places)](Pup& p) {
+    if (result.state()->is_set()) return;  // failed: the payloads did not reach a PE
+    using One = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
+    std::vector<One> values;
+    const std::exception_ptr error = read_gathered(
+        p, [&values](std::uint64_t count) { values.resize(count); },
+        [&values, &places](std::uint64_t i, Pup& from) {
+          One value{};
+          from | value;
+          values.at(places.empty() ? i : places.at(i)) = std::move(value);
+        });
+    if (error) {
+      result.set_error(error);
+    } else if constexpr (std::is_void_v<Value>) {
+      result.set();
+    } else {
+      result.set(std::move(values));
+    }
+  };
 }
 
 }  // namespace weft::chare

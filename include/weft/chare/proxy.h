@@ -37,24 +37,20 @@ using Travelling =
     std::conditional_t<std::is_same_v<std::decay_t<T>, const char*> || std::is_same_v<std::decay_t<T>, char*>,
                        std::string, std::decay_t<T>>;
 
-// A call to a chare on this PE: its arguments move, nothing is packed.
-template <class T, auto Method>
-struct LocalCall final : runtime::Work {
-  using Entry = EntryMethod<T, Method>;
-  using Arguments = typename Entry::Arguments;
-
-  LocalCall(Collection& collection_in, std::uint64_t index_in, Arguments&& arguments_in,
-            const ReplyTo& reply_in, std::int32_t priority_in)
-      : runtime::Work(&LocalCall::turn),
+// A call to a chare on this PE: its arguments move, nothing is packed. It has no payloads, whose calls are messages.
+template <class Arguments>
+struct LocalCallOf : runtime::Work {
+  LocalCallOf(runtime::Work::Function turn, Collection& collection_in, std::uint64_t index_in,
+              Arguments&& arguments_in, const ReplyTo& reply_in, std::int32_t priority_in)
+      : runtime::Work(turn),
         collection(collection_in),
         index(index_in),
         arguments(std::move(arguments_in)),
         reply(reply_in),
         priority(priority_in) {}
 
-  static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
   // Sends the call as a message, because the chare has moved to another PE.
-  [[gnu::cold, gnu::noinline]] void send_on();
+  [[gnu::cold, gnu::noinline]] void send_on(const EntryInfo& entry);
   // Counts the bytes that the arguments would take in a message, so that calls on one PE and between PEs compare. The sizes of
   // arguments that are no plain bytes are those of their pup functions.
   [[gnu::noinline]] void count(runtime::WorkMeter& meter) const noexcept;
@@ -64,6 +60,17 @@ struct LocalCall final : runtime::Work {
   Arguments arguments;
   ReplyTo reply;
   std::int32_t priority;
+};
+
+template <class T, auto Method>
+struct LocalCall final : LocalCallOf<typename EntryMethod<T, Method>::Arguments> {
+  using Arguments = typename EntryMethod<T, Method>::Arguments;
+
+  LocalCall(Collection& collection, std::uint64_t index, Arguments&& arguments, const ReplyTo& reply,
+            std::int32_t priority)
+      : LocalCallOf<Arguments>(&LocalCall::turn, collection, index, std::move(arguments), reply, priority) {}
+
+  static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
 };
 
 template <class Call, std::size_t... I, class... Args>
@@ -78,26 +85,33 @@ Call* make_local_call(runtime::Runtime& runtime, Collection& collection, std::ui
   return new (runtime.pool().allocate(sizeof(Call))) Call(collection, index, std::move(own), reply, priority);
 }
 
-// Packs the arguments of a call into the message that `make_message` makes for their number of bytes.
-template <class Entry, class Make, class... Args>
-runtime::MessagePtr pack_call(runtime::Runtime& runtime, Make make_message, Args&&... arguments) {
-  using argument_detail::Sendable;
-  using Arguments = typename Entry::Arguments;
-  constexpr bool kBeside = Entry::kBlocksTravelBeside;
-  return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    using Values = std::tuple<Sendable<std::tuple_element_t<I, Arguments>, Args>...>;
-    [[maybe_unused]] Values values(argument_detail::sendable<std::tuple_element_t<I, Arguments>, Args>(
-        std::forward<Args>(arguments))...);
-    const std::size_t size_bytes = (std::size_t{0} + ... +
-                                    argument_detail::packed_size<kBeside, std::tuple_element_t<I, Arguments>>(
-                                        std::get<I>(values), &runtime));
-    runtime::MessagePtr message = make_message(size_bytes);
-    Pup p = Pup::packer(message->payload() + sizeof(EntryHeader), size_bytes, &runtime);
-    if constexpr (Entry::kIsPlaced) p.set_carrier(message.get());
-    (argument_detail::pack<kBeside, std::tuple_element_t<I, Arguments>>(
-         p, std::forward<std::tuple_element_t<I, Values>>(std::get<I>(values))),
-     ...);
-    return message;
+// `values` are sendable.
+template <class Packing, std::size_t... I, class... Values>
+runtime::MessagePtr pack_values(Chares& chares, const EntryHeader& header, CallTo to,
+                                std::index_sequence<I...>, Values&&... values) {
+  using Arguments = typename Packing::Arguments;
+  runtime::Runtime& runtime = chares.runtime();
+  const std::size_t size_bytes =
+      (std::size_t{0} + ... +
+       argument_detail::packed_size<Packing::kBlocksTravelBeside, std::tuple_element_t<I, Arguments>>(
+           values, &runtime));
+  runtime::MessagePtr message = chares.make_call_message(header, to, size_bytes);
+  Pup p = Pup::packer(message->payload() + sizeof(EntryHeader), size_bytes, &runtime);
+  if constexpr (Packing::kIsPlaced) p.set_carrier(message.get());
+  (argument_detail::pack<Packing::kBlocksTravelBeside, std::tuple_element_t<I, Arguments>>(
+       p, std::forward<Values>(values)),
+   ...);
+  return message;
+}
+
+// The message of a call, with the arguments behind the header.
+template <class Packing, class... Args>
+runtime::MessagePtr pack_call(Chares& chares, const EntryHeader& header, CallTo to, Args&&... arguments) {
+  return [&]<std::size_t... I>(std::index_sequence<I...> indices) {
+    return pack_values<Packing>(
+        chares, header, to, indices,
+        argument_detail::sendable<std::tuple_element_t<I, typename Packing::Arguments>, Args>(
+            std::forward<Args>(arguments))...);
   }(std::index_sequence_for<Args...>());
 }
 
@@ -123,66 +137,60 @@ base::SmallBytes pack_target(runtime::Runtime& runtime, const EntryHeader& heade
   return bytes;
 }
 
-// Whether flow control may hold a call back. It does not hold back one that is forwarded.
-enum class IsForwarded : bool { kNo, kYes };
-
 // Returns the state of the sends of its payloads, null if the method takes none.
-template <class T, auto Method, IsForwarded kForwarded = IsForwarded::kNo, class... Args>
-runtime::OperationState* send_packed(Collection& collection, std::uint64_t index, const ReplyTo& reply,
-                                     std::int32_t priority, Args&&... arguments) {
-  using Entry = EntryMethod<T, Method>;
+template <class Packing, class... Args>
+runtime::OperationState* send_packed(Collection& collection, std::uint64_t index, const EntryInfo& entry,
+                                     const ReplyTo& reply, std::int32_t priority, IsForwarded is_forwarded,
+                                     Args&&... arguments) {
   Chares& chares = collection.chares();
-  const auto make = [&](std::size_t size_bytes) {
-    return chares.make_entry_message({collection.id(), index, Entry::info().id, 0, reply}, size_bytes);
-  };
-  runtime::MessagePtr message = pack_call<Entry>(chares.runtime(), make, std::forward<Args>(arguments)...);
+  runtime::MessagePtr message = pack_call<Packing>(chares, {collection.id(), index, entry.id, 0, reply},
+                                                   CallTo::kElement, std::forward<Args>(arguments)...);
   message->envelope().priority = priority;
-  runtime::OperationState* sending = nullptr;
-  if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
-  return runtime::send_reported(sending, [&] {
-    if constexpr (kForwarded == IsForwarded::kYes) {
-      chares.send_to_element(collection, index, std::move(message));
-    } else {
-      chares.send_entry(collection, index, std::move(message));
-    }
-  });
+  return chares.send_call_message(collection, index, std::move(message), Packing::kHasPayload, is_forwarded);
+}
+
+// The same for a call that does not await that its payloads are sent: a failure ends the job.
+template <class Packing>
+void forward_call(Collection& collection, std::uint64_t index, const EntryInfo& entry, const ReplyTo& reply,
+                  std::int32_t priority, typename Packing::Arguments&& arguments) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    runtime::Operation(send_packed<Packing>(collection, index, entry, reply, priority, IsForwarded::kYes,
+                                            std::move(std::get<I>(arguments))...))
+        .detach();
+  }(std::make_index_sequence<std::tuple_size_v<typename Packing::Arguments>>());
 }
 
 template <class T, auto Method>
 void LocalCall<T, Method>::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
-  auto* call = static_cast<LocalCall*>(self);
+  using Entry = EntryMethod<T, Method>;
+  auto* const call = static_cast<LocalCall*>(self);
   if (action == runtime::WorkAction::kRun) {
     runtime.count_processed();
     if (ChareBase* chare = call->collection.find(call->index)) [[likely]] {
       Entry::run(runtime, *chare, std::move(call->arguments), call->reply);
     } else {  // the element has moved
-      call->send_on();
+      call->send_on(Entry::info());
     }
   }
   call->~LocalCall();
   runtime.pool().deallocate(call, sizeof(LocalCall));
 }
 
-template <class T, auto Method>
-void LocalCall<T, Method>::send_on() {
-  std::apply(
-      [this](auto&&... argument) {
-        send_packed<T, Method, IsForwarded::kYes>(collection, index, reply, priority, std::move(argument)...);
-      },
-      std::move(arguments));
+template <class Arguments>
+void LocalCallOf<Arguments>::send_on(const EntryInfo& entry) {
+  forward_call<entry_detail::Packing<Arguments, false>>(collection, index, entry, reply, priority,
+                                                        std::move(arguments));
 }
 
-template <class T, auto Method>
-void LocalCall<T, Method>::count(runtime::WorkMeter& meter) const noexcept {
+template <class Arguments>
+void LocalCallOf<Arguments>::count(runtime::WorkMeter& meter) const noexcept {
   if (meter.running() == nullptr) return;
   std::uint64_t size_bytes = 0;
   try {
-    std::apply(
-        [&](const auto&... argument) {
-          size_bytes = (std::uint64_t{0} + ... +
-                        argument_detail::stored_size(argument, &collection.chares().runtime()));
-        },
-        arguments);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      size_bytes = (std::uint64_t{0} + ... +
+                    argument_detail::stored_size(std::get<I>(arguments), &collection.chares().runtime()));
+    }(std::make_index_sequence<std::tuple_size_v<Arguments>>());
   } catch (...) {  // it cannot be sent, and need not be
     size_bytes = sizeof(Arguments);
   }
@@ -194,14 +202,9 @@ void LocalCall<T, Method>::count(runtime::WorkMeter& meter) const noexcept {
 template <class T, auto Method, class Arguments>
 void send_waiting_on(Collection& collection, std::uint64_t index, const ReplyTo& reply,
                      Arguments&& arguments) {
-  std::apply(
-      [&](auto&&... argument) {
-        // No caller awaits that they are sent, so a failure ends the job.
-        runtime::Operation(proxy_detail::send_packed<T, Method, proxy_detail::IsForwarded::kYes>(
-                               collection, index, reply, 0, std::move(argument)...))
-            .detach();
-      },
-      std::forward<Arguments>(arguments));
+  using Entry = EntryMethod<T, Method>;
+  proxy_detail::forward_call<typename Entry::Packing>(collection, index, Entry::info(), reply, 0,
+                                                      std::forward<Arguments>(arguments));
 }
 
 template <class T>
@@ -278,8 +281,9 @@ class ElementProxy {
                   "the method takes another number of arguments");
     // Calls with payloads are messages, also to this PE.
     if (Entry::kHasPayload || collection_->find(index_) == nullptr) {
-      return proxy_detail::send_packed<T, Method>(*collection_, index_, reply, priority_,
-                                                  std::forward<Args>(arguments)...);
+      return proxy_detail::send_packed<typename Entry::Packing>(*collection_, index_, Entry::info(), reply,
+                                                                priority_, IsForwarded::kNo,
+                                                                std::forward<Args>(arguments)...);
     }
     using Call = proxy_detail::LocalCall<T, Method>;
     static_cast<void>(Entry::info());
@@ -418,14 +422,11 @@ class CollectionProxy {
     static_assert(std::tuple_size_v<typename Entry::Arguments> == sizeof...(Args),
                   "the method takes another number of arguments");
     Chares& chares = collection_->chares();
-    const auto make = [&](std::size_t size_bytes) {
-      return chares.make_broadcast_message({collection_->id(), 0, Entry::info().id, 0, reply}, size_bytes);
-    };
-    runtime::MessagePtr message =
-        proxy_detail::pack_call<Entry>(chares.runtime(), make, std::forward<Args>(arguments)...);
-    runtime::OperationState* sending = nullptr;
-    if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
-    return runtime::send_reported(sending, [&] { chares.broadcast_entry(*collection_, std::move(message)); });
+    return chares.broadcast_call_message(*collection_,
+                                         proxy_detail::pack_call<typename Entry::Packing>(
+                                             chares, {collection_->id(), 0, Entry::info().id, 0, reply},
+                                             CallTo::kAll, std::forward<Args>(arguments)...),
+                                         Entry::kHasPayload);
   }
 
   Collection* collection_ = nullptr;
@@ -508,30 +509,8 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
   using Value = typename EntryMethod<T, Method>::Value;
   static_assert(!payload_detail::kIsPayload<Value>,
                 "the results of a collection are gathered and cannot be payloads: call each element");
-  using Values = std::conditional_t<std::is_void_v<Value>, void,
-                                    std::vector<std::conditional_t<std::is_void_v<Value>, int, Value>>>;
-  runtime::Future<Values> result(collection_->chares().runtime());
-  using One = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
-  ReplyTo reply = collection_->chares().expect_gather(
-      [result](Pup& p) {
-        if (result.state()->is_set()) return;  // failed: the payloads did not reach a PE without elements
-        std::vector<One> values;
-        const std::exception_ptr error = read_gathered(
-            p, [&values](std::uint64_t count) { values.resize(count); },
-            [&values](std::uint64_t i, Pup& from) {
-              One value{};
-              from | value;
-              values[i] = std::move(value);
-            });
-        if (error) {
-          result.set_error(error);
-        } else if constexpr (std::is_void_v<Value>) {
-          result.set();
-        } else {
-          result.set(std::move(values));
-        }
-      },
-      collection_);
+  runtime::Future<GatheredValues<Value>> result(collection_->chares().runtime());
+  const ReplyTo reply = collection_->chares().expect_gather(gather_into<Value>(result, {}), collection_);
   runtime::OperationState* sending = collection_->chares().send_expecting(
       reply, [&] { return broadcast<Method>(reply, std::forward<Args>(arguments)...); });
   if constexpr (EntryMethod<T, Method>::kHasPayload) delay_until_sent(*result.state(), sending);

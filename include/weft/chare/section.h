@@ -123,11 +123,9 @@ class Section {
     static_assert(std::tuple_size_v<typename Entry::Arguments> == sizeof...(Args),
                   "the method takes another number of arguments");
     Chares& chares = collection().chares();
-    const auto make = [&](std::size_t size_bytes) {
-      return chares.make_entry_message({collection_->id(), 0, Entry::info().id, 0, reply}, size_bytes);
-    };
-    runtime::MessagePtr message =
-        proxy_detail::pack_call<Entry>(chares.runtime(), make, std::forward<Args>(arguments)...);
+    runtime::MessagePtr message = proxy_detail::pack_call<typename Entry::Packing>(
+        chares, {collection_->id(), 0, Entry::info().id, 0, reply}, CallTo::kElement,
+        std::forward<Args>(arguments)...);
     runtime::OperationState* sending = nullptr;
     if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
     return runtime::send_reported(
@@ -155,28 +153,8 @@ auto Section<T>::call(Args&&... arguments) const {
   using Value = typename EntryMethod<T, Method>::Value;
   static_assert(!payload_detail::kIsPayload<Value>,
                 "the results of a section are gathered and cannot be payloads: call each element");
-  using Values = std::conditional_t<std::is_void_v<Value>, void,
-                                    std::vector<std::conditional_t<std::is_void_v<Value>, int, Value>>>;
-  runtime::Future<Values> result(collection().chares().runtime());
-  using One = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
-  const ReplyTo reply = sections().expect_gather([result, places = members_->places_by_index()](Pup& p) {
-    if (result.state()->is_set()) return;  // failed: the payloads did not reach a PE
-    std::vector<One> values;
-    const std::exception_ptr error = read_gathered(
-        p, [&values](std::uint64_t count) { values.resize(count); },
-        [&](std::uint64_t i, Pup& from) {
-          One value{};
-          from | value;
-          values.at(places.empty() ? i : places.at(i)) = std::move(value);
-        });
-    if (error) {
-      result.set_error(error);
-    } else if constexpr (std::is_void_v<Value>) {
-      result.set();
-    } else {
-      result.set(std::move(values));
-    }
-  });
+  runtime::Future<GatheredValues<Value>> result(collection().chares().runtime());
+  const ReplyTo reply = sections().expect_gather(gather_into<Value>(result, members_->places_by_index()));
   runtime::OperationState* sending = collection_->chares().send_expecting(
       reply, [&] { return send_call<Method>(reply, std::forward<Args>(arguments)...); });
   if constexpr (EntryMethod<T, Method>::kHasPayload) delay_until_sent(*result.state(), sending);

@@ -1,6 +1,9 @@
 #include "weft/chare/argument.h"
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/chare/chares.h"
@@ -38,6 +41,17 @@ namespace {
 }  // namespace
 
 base::VectorPool& vector_pool(runtime::Runtime& runtime) { return runtime.model<Chares>().vectors(); }
+
+runtime::Attachment attach_vector(base::VectorPool& pool, const base::ElementType& type, std::size_t count,
+                                  std::unique_ptr<base::AnyVector> values) {
+  void* const data = values->data();
+  auto* const given = new base::GivenVector{pool, type, std::move(values)};
+  runtime::Attachment attachment(
+      memory::Buffer{data, count * type.size_bytes(), {}, nullptr},
+      [](void* owner, const memory::Buffer&) { base::GivenVector::release(owner); }, given);
+  attachment.give_away();
+  return attachment;
+}
 
 void pack_given(Pup& p, std::uint64_t count, runtime::Attachment block) {
   auto& message = *static_cast<runtime::Message*>(p.carrier());

@@ -45,6 +45,13 @@ MessagePtr Chares::make_broadcast_message(const EntryHeader& header, std::size_t
   return message;
 }
 
+runtime::OperationState* Chares::broadcast_call_message(Collection& collection, MessagePtr message,
+                                                        bool has_payload) {
+  runtime::OperationState* const sending =
+      has_payload ? runtime::report_sending(runtime_, *message) : nullptr;
+  return runtime::send_reported(sending, [&] { broadcast_entry(collection, std::move(message)); });
+}
+
 void Chares::broadcast_entry(Collection& collection, MessagePtr message) {
   collection.expect_alive();
   const std::uint64_t number = number_broadcast(collection, *message);

@@ -59,6 +59,20 @@ int Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr m
   return to;
 }
 
+runtime::OperationState* Chares::send_call_message(Collection& collection, std::uint64_t index,
+                                                   MessagePtr message, bool has_payload,
+                                                   IsForwarded is_forwarded) {
+  runtime::OperationState* const sending =
+      has_payload ? runtime::report_sending(runtime_, *message) : nullptr;
+  return runtime::send_reported(sending, [&] {
+    if (is_forwarded == IsForwarded::kYes) {
+      send_to_element(collection, index, std::move(message));
+    } else {
+      send_entry(collection, index, std::move(message));
+    }
+  });
+}
+
 void Chares::send_to_element(Collection& collection, std::uint64_t index, MessagePtr message) {
   const int to = pe_of(collection, index, *message);
   runtime_.send(to, std::move(message));

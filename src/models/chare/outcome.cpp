@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <variant>
 
 #include "weft/chare/chare.h"
 
@@ -60,14 +61,19 @@ void ResultMessage::send() && {
   send_outcome(chare_, reply_, std::move(message_));
 }
 
-void send_value(ChareBase& chare, const ReplyTo& reply, const std::function<void(Pup&)>& pack_value) {
+void send_value(ChareBase& chare, const ReplyTo& reply, const ValueToSend& value) {
   Pup sizer = Pup::sizer(&chare.runtime());
-  pack_value(sizer);
+  value.pack(sizer, value.value);
   ResultMessage result(chare, reply, sizer.offset_bytes());
   Pup p = Pup::packer(result.value(), sizer.offset_bytes(), &chare.runtime());
   p.set_carrier(result.carrier());
-  pack_value(p);
+  value.pack(p, value.value);
   std::move(result).send();
+}
+
+void send_nothing(ChareBase& chare, const ReplyTo& reply) {
+  std::monostate nothing;
+  send_value(chare, reply, value_to_send(nothing));
 }
 
 void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
