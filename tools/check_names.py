@@ -3,11 +3,11 @@
 
 Usage: tools/check_names.py [ROOT]
 
-The sanitized build compiles several sources of a layer as one, and several files of a test program that
-is declared with TOGETHER (cmake/WeftTargets.cmake). The release build compiles each file alone. So two
-files that define a `struct Block` in an unnamed namespace fail in the sanitized build only, a quarter of an
-hour later. Which files meet changes with each file that is added, so all files of a target are compared.
-Functions count with their parameters, because overloads may share a name.
+The sanitized and the quick build compile several sources of a layer, and of a test program, as one
+(cmake/WeftTargets.cmake). The full build compiles each file alone. So two files that define a
+`struct Block` in an unnamed namespace fail in some builds only. Which files meet changes with each file
+that is added, so all files of a target are compared. Functions count with their parameters, because
+overloads may share a name.
 
 The check reads lines that begin in the first column, as clang-format leaves definitions of a namespace.
 """
@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+ALONE = re.compile(r"set_source_files_properties\(([^()]*) PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON\)")
 CALL = re.compile(r"(weft_add_layer|weft_add_test)\(([^()]*)\)")
 TYPE = re.compile(r"(?:struct|class|union|enum class|enum)\s+(?:\[\[\w+\]\]\s+)?(\w+)(?!\w*;)")
 ALIAS = re.compile(r"using\s+(\w+)\s*=")
@@ -34,6 +35,7 @@ def targets(root: Path) -> Iterator[tuple[Path, list[Path]]]:
     for declaration in sorted(declarations):
         folder = declaration.parent
         text = re.sub(r"#.*", "", declaration.read_text(encoding="utf-8"))
+        alone = {folder / word for match in ALONE.finditer(text) for word in match.group(1).split()}
         for call in CALL.finditer(text):
             words = call.group(2).split()
             if call.group(1) == "weft_add_layer":
@@ -44,9 +46,12 @@ def targets(root: Path) -> Iterator[tuple[Path, list[Path]]]:
                     declaration,
                     [one for one in sources if not any(one.is_relative_to(other) for other in inner)],
                 )
-            elif "TOGETHER" in words:
-                sources = [folder / word for word in words if word.endswith(".cpp")]
-                yield declaration, [source for source in sources if source.is_file()]
+            else:
+                named = [
+                    word.replace("${weft_SOURCE_DIR}", str(root)) for word in words if word.endswith(".cpp")
+                ]
+                sources = [folder / word for word in named]
+                yield declaration, [source for source in sources if source.is_file() and source not in alone]
 
 
 def entry_points(root: Path) -> Iterator[tuple[Path, list[Path]]]:

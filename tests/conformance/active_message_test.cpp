@@ -13,10 +13,6 @@ using machine::AmArrival;
 using machine::AmPayload;
 using memory::Buffer;
 
-constexpr std::size_t kSizes[] = {1, 8, 1000, 4096, 65'536, 1'000'003};
-constexpr std::size_t kSmall = 64;
-constexpr std::size_t kLarge = 300'000;
-
 class ActiveMessageTest : public ConformanceTest {};
 
 std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }

@@ -12,8 +12,7 @@ using machine::AmPayload;
 using machine::kFullTagMask;
 using memory::Buffer;
 
-constexpr std::size_t kSmall = 64;
-constexpr std::size_t kLarge = 3'000'000;
+constexpr std::size_t kHuge = 3'000'000;
 
 class CloseTest : public ConformanceTest {
  protected:
@@ -28,12 +27,12 @@ TEST_P(CloseTest, EndsWhatIsInFlightOnce) {
   std::vector<AmPayload> kept;
   world.on_message(0, 1, [&](AmArrival& arrival) { kept.push_back(arrival.take()); });
   world.on_message(1, 1, [](AmArrival&) {});
-  auto there = world.machine(1).register_memory(world.buffer(1, kind(), kLarge));
+  auto there = world.machine(1).register_memory(world.buffer(1, kind(), kHuge));
   ASSERT_TRUE(there.ok());
   // Something arrives and is kept, small and large.
   std::deque<Operation> from_peer(2);
   for (std::size_t i = 0; i < 2; ++i) {
-    Buffer buffer = world.buffer(1, kind(), i == 0 ? kSmall : kLarge);
+    Buffer buffer = world.buffer(1, kind(), i == 0 ? kSmall : kHuge);
     from_peer[i].start(world.machine(1).am_send(0, 1, {}, buffer, &from_peer[i]));
   }
   ASSERT_TRUE(world.until([&] { return kept.size() == 2; }));
@@ -42,7 +41,7 @@ TEST_P(CloseTest, EndsWhatIsInFlightOnce) {
   auto& closing = world.machine(0);
   for (int i = 0; i < 20; ++i) {
     Buffer small = world.buffer(0, kind(), kSmall);
-    Buffer large = world.buffer(0, kind(), kLarge);
+    Buffer large = world.buffer(0, kind(), kHuge);
     const auto start = [&](auto call) {
       auto& operation = operations.emplace_back();
       operation.start(call(&operation));
@@ -59,7 +58,7 @@ TEST_P(CloseTest, EndsWhatIsInFlightOnce) {
     start([&](auto* c) { return closing.flush(c); });
     if (i % 4 == 0) closing.progress();
   }
-  Buffer into = world.buffer(0, kind(), kLarge);
+  Buffer into = world.buffer(0, kind(), kHuge);
   auto& receive = operations.emplace_back();
   receive.start(closing.am_receive(std::move(kept[1]), into, &receive));
 
@@ -113,7 +112,7 @@ TEST_P(CloseTest, CompletionsOfCloseMayTryToStartMore) {
 TEST_P(CloseTest, APeerThatWentAwayDoesNotMatter) {
   World world = make_world(3);
   Buffer small = world.buffer(0, kind(), kSmall);
-  Buffer large = world.buffer(0, kind(), kLarge);
+  Buffer large = world.buffer(0, kind(), kHuge);
   Operation hello;
   Operation heard;
   heard.start(world.machine(1).tag_receive(1, kFullTagMask, world.buffer(1, kind(), kSmall), &heard));
@@ -145,7 +144,7 @@ TEST_P(CloseTest, KeptPayloadsMayOutliveClose) {
   world.on_message(1, 1, [&](AmArrival& arrival) { kept.push_back(arrival.take()); });
   std::deque<Operation> sends(2);
   sends[0].start(world.machine(0).am_send(1, 1, {}, world.buffer(0, kind(), kSmall), &sends[0]));
-  sends[1].start(world.machine(0).am_send(1, 1, {}, world.buffer(0, kind(), kLarge), &sends[1]));
+  sends[1].start(world.machine(0).am_send(1, 1, {}, world.buffer(0, kind(), kHuge), &sends[1]));
   ASSERT_TRUE(world.until([&] { return kept.size() == 2; }));
   world.machine(1).close();
   kept.clear();

@@ -8,7 +8,7 @@
 namespace weft::conformance {
 namespace {
 
-class KindTest : public testing::TestWithParam<memory::Kind> {};
+class KindTest : public ::testing::TestWithParam<memory::Kind> {};
 
 TEST_P(KindTest, IsTested) {
   const auto kinds = usable_kinds();
@@ -22,7 +22,7 @@ TEST_P(KindTest, IsTested) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KindTest, testing::ValuesIn(all_kinds()),
+INSTANTIATE_TEST_SUITE_P(All, KindTest, ::testing::ValuesIn(all_kinds()),
                          [](const auto& info) { return std::string(memory::kind_name(info.param)); });
 
 }  // namespace

@@ -13,8 +13,6 @@ using machine::RemoteMemory;
 using memory::Buffer;
 using memory::Kind;
 
-constexpr std::size_t kSizes[] = {1, 8, 1000, 4096, 65'536, 1'000'003};
-
 class OneSidedTest : public ConformanceTest {
  protected:
   // The target of puts and gets: `kind()` memory of PE 1.

@@ -61,7 +61,7 @@ TEST_P(WaitTest, ReturnsAtOnceWhenThereIsWork) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WaitTest, testing::ValuesIn(machines_and_kinds_of_one_host()), param_name);
+INSTANTIATE_TEST_SUITE_P(All, WaitTest, ::testing::ValuesIn(machines_and_kinds_of_one_host()), param_name);
 
 class PollingTest : public ConformanceTest {};
 
@@ -81,8 +81,8 @@ TEST_P(PollingTest, StagedCopiesAskForIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PollingTest,
-                         testing::Combine(testing::ValuesIn(kMachines),
-                                          testing::Values(memory::Kind::kEmulated)),
+                         ::testing::Combine(::testing::ValuesIn(kMachines),
+                                            ::testing::Values(memory::Kind::kEmulated)),
                          param_name);
 
 }  // namespace

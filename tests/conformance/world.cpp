@@ -66,7 +66,7 @@ base::Result<std::vector<std::unique_ptr<machine::Machine>>> make_machines(
 
 }  // namespace
 
-std::string param_name(const testing::TestParamInfo<Param>& info) {
+std::string param_name(const ::testing::TestParamInfo<Param>& info) {
   std::string machine = std::get<0>(info.param);
   std::ranges::replace_if(machine, [](char c) { return c == '.' || c == '-'; }, '_');
   return base::format("{}_{}", machine, memory::kind_name(std::get<1>(info.param)));

@@ -51,8 +51,13 @@ inline const std::vector<std::string> kStandInMachines = {"loopback", "loopback.
 // only one that is tested.
 inline constexpr const char* kStandInDriver = "WEFT_TEST_CUDA_DRIVER";
 
+// Sizes of messages and copies below and above every machine's eager limit.
+inline constexpr std::size_t kSizes[] = {1, 8, 1000, 4096, 65'536, 1'000'003};
+inline constexpr std::size_t kSmall = 64;
+inline constexpr std::size_t kLarge = 300'000;
+
 using Param = std::tuple<std::string, memory::Kind>;
-std::string param_name(const testing::TestParamInfo<Param>& info);
+std::string param_name(const ::testing::TestParamInfo<Param>& info);
 
 // A started operation. Fails the test when it completes twice, from inside its start call, or never.
 class Operation : public base::Completion {
@@ -134,7 +139,7 @@ class World {
 };
 
 // A test on one machine with buffers of one kind.
-class ConformanceTest : public testing::TestWithParam<Param> {
+class ConformanceTest : public ::testing::TestWithParam<Param> {
  protected:
   World make_world(int num_pes) { return World(std::get<0>(GetParam()), num_pes); }
   memory::Kind kind() const { return std::get<1>(GetParam()); }
@@ -146,12 +151,12 @@ std::vector<memory::Kind> usable_kinds();
 
 // For every test file: INSTANTIATE_TEST_SUITE_P(All, SuiteName, every_machine_and_kind(), param_name)
 std::vector<Param> machines_and_kinds();
-inline auto every_machine_and_kind() { return testing::ValuesIn(machines_and_kinds()); }
+inline auto every_machine_and_kind() { return ::testing::ValuesIn(machines_and_kinds()); }
 // Without those whose messages need their sender's progress: a thread that owns both PEs cannot sleep as one.
 std::vector<Param> machines_and_kinds_of_one_host();
 // For what does not depend on the kind.
 inline auto every_machine() {
-  return testing::Combine(testing::ValuesIn(kMachines), testing::Values(memory::Kind::kHost));
+  return ::testing::Combine(::testing::ValuesIn(kMachines), ::testing::Values(memory::Kind::kHost));
 }
 
 }  // namespace weft::conformance

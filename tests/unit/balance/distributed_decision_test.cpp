@@ -11,9 +11,9 @@
 namespace weft::balance {
 namespace {
 
-testing::AssertionResult says(std::string_view text, std::string_view part) {
+::testing::AssertionResult says(std::string_view text, std::string_view part) {
   const bool is_there = text.find(part) != std::string_view::npos;
-  return testing::AssertionResult(is_there) << "'" << text << "' looked for '" << part << "'";
+  return ::testing::AssertionResult(is_there) << "'" << text << "' looked for '" << part << "'";
 }
 
 // All PEs of a job, and the messages between them, which arrive in a random order.

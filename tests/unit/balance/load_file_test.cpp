@@ -182,7 +182,7 @@ TEST(LoadFile, DamagedFilesAreRefusedOrValid) {
 }
 
 TEST(LoadFile, AFileIsWrittenAndRead) {
-  const std::string path = testing::TempDir() + "weft-loads-" + std::to_string(getpid());
+  const std::string path = ::testing::TempDir() + "weft-loads-" + std::to_string(getpid());
   const Snapshot snapshot = random_snapshot(5);
   ASSERT_TRUE(write_load_file(path, snapshot).ok());
   auto read = read_load_file(path);
@@ -196,7 +196,7 @@ TEST(LoadFile, AFileIsWrittenAndRead) {
   EXPECT_EQ(missing.status().message(),
             "the load file " + path + " cannot be read: No such file or directory");
   EXPECT_FALSE(write_load_file("/no/such/folder/loads", snapshot).ok());
-  EXPECT_FALSE(read_load_file(testing::TempDir()).ok()) << "a folder is no load file";
+  EXPECT_FALSE(read_load_file(::testing::TempDir()).ok()) << "a folder is no load file";
 }
 
 TEST(LoadFile, AFullDiskIsAnError) {

@@ -8,9 +8,9 @@
 namespace weft::balance {
 namespace {
 
-class EveryStrategy : public testing::TestWithParam<std::string> {};
+class EveryStrategy : public ::testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryStrategy, testing::ValuesIn([] {
+INSTANTIATE_TEST_SUITE_P(Table, EveryStrategy, ::testing::ValuesIn([] {
                            std::vector<std::string> names;
                            for (const StrategyEntry& entry : strategy_table()) names.emplace_back(entry.name);
                            return names;
@@ -67,10 +67,10 @@ TEST_P(EveryStrategy, LeavesObjectsThatCannotMove) {
 }
 
 // The strategies that balance: all but the ones for tests, and none.
-class EveryBalancer : public testing::TestWithParam<const char*> {};
+class EveryBalancer : public ::testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryBalancer,
-                         testing::Values("greedy", "refine", "greedy_refine", "diffusion"),
+                         ::testing::Values("greedy", "refine", "greedy_refine", "diffusion"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(EveryBalancer, EvensOutARampInOneStep) {

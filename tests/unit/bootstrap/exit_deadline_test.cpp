@@ -13,7 +13,7 @@ TEST(ExitDeadlineDeathTest, AProcessThatTakesTooLongExits) {
         const ExitDeadline deadline(10, 3, 7);
         poll(nullptr, 0, -1);
       },
-      testing::ExitedWithCode(7), "PE 3 ends by itself: its launcher did not end the job within 10 ms");
+      ::testing::ExitedWithCode(7), "PE 3 ends by itself: its launcher did not end the job within 10 ms");
 }
 
 TEST(ExitDeadlineDeathTest, TheExitCodeIsNeverThatOfSuccess) {
@@ -23,7 +23,7 @@ TEST(ExitDeadlineDeathTest, TheExitCodeIsNeverThatOfSuccess) {
         const ExitDeadline deadline(10, 0, 0);
         poll(nullptr, 0, -1);
       },
-      testing::ExitedWithCode(1), "PE 0 ends by itself");
+      ::testing::ExitedWithCode(1), "PE 0 ends by itself");
 }
 
 TEST(ExitDeadlineTest, TheLimitEndsWithTheDeadline) {

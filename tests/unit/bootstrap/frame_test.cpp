@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/format.h"
+#include "tests/support/bytes_of.h"
 #include "tests/unit/bootstrap/socket_pair.h"
 
 namespace weft::machine::bootstrap {
@@ -17,11 +18,7 @@ namespace {
 
 using base::Result;
 using base::StatusCode;
-
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto* first = reinterpret_cast<const std::byte*>(text.data());
-  return {first, first + text.size()};
-}
+using testing::bytes_of;
 
 std::string header(std::string_view magic, std::uint32_t type, std::uint64_t size_bytes) {
   std::array<std::byte, 12> rest;

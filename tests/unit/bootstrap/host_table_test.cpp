@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/bytes_of.h"
+
 namespace weft::machine {
 namespace {
 
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-  return {bytes, bytes + text.size()};
-}
+using testing::bytes_of;
 
 // One entry for each number, which is that of its host.
 HostTable table_of(const std::vector<std::uint64_t>& hosts) {

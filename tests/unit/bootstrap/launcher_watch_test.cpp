@@ -23,7 +23,7 @@ using bootstrap::FrameType;
 using bootstrap::LocalBootstrap;
 using bootstrap::SocketPair;
 
-class LauncherWatchTest : public testing::Test {
+class LauncherWatchTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::vector<std::byte> one_pe(4);
@@ -71,9 +71,9 @@ TEST_F(LauncherWatchTest, TheEndOfTheJobIsTold) {
   told.get_future().wait();
   EXPECT_EQ(bootstrap_->watch_status().code(), base::StatusCode::kCancelled);
   // The launcher knows; nobody waits for an answer to this, or prints it.
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   bootstrap_->abort(1, "too late to be news");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(LauncherWatchTest, ABusyPeIsEnded) {
@@ -84,7 +84,7 @@ TEST_F(LauncherWatchTest, ABusyPeIsEnded) {
         for (volatile bool busy = true; busy;) {
         }
       },
-      testing::ExitedWithCode(1), "weft: PE 0 ends although it is busy");
+      ::testing::ExitedWithCode(1), "weft: PE 0 ends although it is busy");
 }
 
 TEST_F(LauncherWatchTest, WithoutADescriptorTheRemedyIsNamed) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/format.h"
+#include "tests/support/bytes_of.h"
 #include "tests/unit/bootstrap/socket_pair.h"
 
 namespace weft::machine::bootstrap {
@@ -18,6 +19,7 @@ namespace {
 using base::Result;
 using base::Status;
 using base::StatusCode;
+using testing::bytes_of;
 
 constexpr int kPe = 1;
 constexpr int kNumPes = 2;
@@ -37,13 +39,8 @@ std::vector<std::byte> exchanged(std::uint64_t first, std::uint64_t second, std:
   return payload;
 }
 
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto* first = reinterpret_cast<const std::byte*>(text.data());
-  return {first, first + text.size()};
-}
-
 // The test is the launcher; it writes its answers before the PE asks, so one thread is enough.
-class LocalTest : public testing::Test {
+class LocalTest : public ::testing::Test {
  protected:
   void answer(FrameType type, std::span<const std::byte> payload = {}) {
     ASSERT_TRUE(write_frame(sockets_.ours(), type, payload).ok());
@@ -207,9 +204,9 @@ TEST_F(LocalTest, FinishedAndAbortAreTold) {
 TEST_F(LocalTest, AbortWithoutALauncherIsPrintedHere) {
   join_welcomed();
   sockets_.close_ours();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   bootstrap_->abort(1, "last words");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "last words\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "last words\n");
 }
 
 }  // namespace

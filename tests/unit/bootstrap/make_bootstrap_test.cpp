@@ -32,7 +32,7 @@ constexpr const char* kVariables[] = {"WEFT_BOOTSTRAP",
                                       "SLURM_STEP_NUM_TASKS",
                                       "OMPI_COMM_WORLD_SIZE"};
 
-class MakeBootstrapTest : public testing::Test {
+class MakeBootstrapTest : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : kVariables) unsetenv(name);
@@ -69,9 +69,9 @@ TEST_F(MakeBootstrapTest, WithoutALauncherThereIsOnePe) {
   ASSERT_TRUE(all.ok());
   EXPECT_EQ(*all, std::vector<std::vector<std::byte>>{mine});
   bootstrap.finished(0);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   bootstrap.abort(1, "two\nlines");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "two\nlines\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "two\nlines\n");
 }
 
 TEST_F(MakeBootstrapTest, AMissingVariableIsNamed) {

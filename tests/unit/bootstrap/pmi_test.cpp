@@ -203,9 +203,9 @@ TEST(PmiTest, AnAbortHasItsExitCode) {
   FakeLauncher launcher(2, {}, {{"abort", ""}});
   auto bootstrap = join(launcher, 0);
   ASSERT_NE(bootstrap, nullptr);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   bootstrap->abort(7, "why");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "why\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "why\n");
   bootstrap.reset();
   launcher.wait();
   EXPECT_EQ(launcher.requests.back(), "cmd=abort exitcode=7");

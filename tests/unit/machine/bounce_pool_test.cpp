@@ -15,7 +15,7 @@ namespace {
 constexpr memory::Place kCuda{memory::Kind::kCuda, 1};
 constexpr memory::Place kEmulated{memory::Kind::kEmulated, 0};
 
-class BouncePoolTest : public testing::Test {
+class BouncePoolTest : public ::testing::Test {
  protected:
   BouncePoolTest() : memory((fake_cuda_reset(), options())), pool(memory, 4 * BouncePool::kMaxKeptBytes) {}
 

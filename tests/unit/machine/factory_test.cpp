@@ -7,7 +7,7 @@
 namespace weft::machine {
 namespace {
 
-class FactoryTest : public testing::Test {
+class FactoryTest : public ::testing::Test {
  protected:
   FactoryTest() { TearDown(); }
   void TearDown() override {

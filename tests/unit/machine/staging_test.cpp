@@ -224,7 +224,7 @@ TEST(Staging, CountsAPutAndItsFlushOnceWithAnObserverAndWithout) {
 
 // Kind cuda, which the machine addresses here as UCX does on a machine with GPUs. The stand-in driver's
 // memory is host memory, so that the test may look at it.
-class StagingOfCuda : public testing::TestWithParam<StagingMode> {
+class StagingOfCuda : public ::testing::TestWithParam<StagingMode> {
  protected:
   StagingOfCuda() : pair_(with_stand_in_driver(), options()) {}
 
@@ -292,7 +292,7 @@ TEST_P(StagingOfCuda, RegisteredMemoryIsReachedThroughItsOwnerIfWanted) {
   EXPECT_TRUE(pair_.receiver().deregister_memory(remote).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, StagingOfCuda, testing::Values(StagingMode::kDevice, StagingMode::kHost),
+INSTANTIATE_TEST_SUITE_P(Modes, StagingOfCuda, ::testing::Values(StagingMode::kDevice, StagingMode::kHost),
                          [](const auto& info) { return std::string(staging_mode_name(info.param)); });
 
 // The peer's answer to a get or an atomic arrives while the request's own send is still under way.

@@ -11,15 +11,13 @@
 #include "memory/kinds/host/host_backend.h"
 #include "tests/support/busy_stream.h"
 #include "tests/unit/memory/outcome.h"
+#include "tests/unit/memory/places.h"
 
 namespace weft::memory {
 namespace {
 
 using base::Status;
 using base::StatusCode;
-
-constexpr Place kDevice0{Kind::kEmulated, 0};
-constexpr Place kDevice1{Kind::kEmulated, 1};
 
 class CopyEngineTest : public ::testing::Test {
  protected:

@@ -16,6 +16,8 @@
 
 #include "gtest/gtest.h"
 
+#include "tests/unit/memory/places.h"
+
 namespace weft::memory {
 namespace {
 
@@ -23,8 +25,6 @@ using base::Result;
 using base::Status;
 using base::StatusCode;
 
-constexpr Place kDevice0{Kind::kCuda, 0};
-constexpr Place kDevice1{Kind::kCuda, 1};
 constexpr Place kOtherKind{Kind::kEmulated, 0};
 constexpr std::size_t kLargeBytes = std::size_t{64} << 20;
 constexpr std::size_t kSmallBytes = 8;
@@ -183,7 +183,7 @@ class CopyLanesTest : public ::testing::Test {
 TEST_F(CopyLanesTest, PiecesOneAfterTheOtherShareAStream) {
   EXPECT_EQ(poll(), Names());
   for (std::size_t i = 1; i <= 10; ++i) {
-    ASSERT_TRUE(queue(kDevice0, i).ok());
+    ASSERT_TRUE(queue(kGpu0, i).ok());
     EXPECT_EQ(poll(), Names());
     cuda.end(i);
     EXPECT_EQ(poll(), Names{i});
@@ -194,7 +194,7 @@ TEST_F(CopyLanesTest, PiecesOneAfterTheOtherShareAStream) {
 }
 
 TEST_F(CopyLanesTest, ManyPiecesShareFewStreams) {
-  for (std::size_t i = 1; i <= 1000; ++i) ASSERT_TRUE(queue(i % 2 == 0 ? kDevice0 : kDevice1, i).ok());
+  for (std::size_t i = 1; i <= 1000; ++i) ASSERT_TRUE(queue(i % 2 == 0 ? kGpu0 : kGpu1, i).ok());
   ASSERT_TRUE(queue(kOtherKind, 1001).ok());
   EXPECT_LT(cuda.streams.size(), 20u);
   EXPECT_EQ(emulated.copies.size(), 1u) << "a piece goes to its own kind";
@@ -203,7 +203,7 @@ TEST_F(CopyLanesTest, ManyPiecesShareFewStreams) {
 TEST_F(CopyLanesTest, EveryPieceIsHandedBackOnceInWhateverOrderTheDeviceEnds) {
   Names names;
   for (std::size_t i = 1; i <= 40; ++i) {
-    ASSERT_TRUE(queue(kDevice0, i).ok());
+    ASSERT_TRUE(queue(kGpu0, i).ok());
     names.push_back(i);
   }
   EXPECT_EQ(poll(), Names());
@@ -224,14 +224,14 @@ TEST_F(CopyLanesTest, EveryPieceIsHandedBackOnceInWhateverOrderTheDeviceEnds) {
 TEST_F(CopyLanesTest, SmallPiecesBetweenTwoPollsShareEvents) {
   Names names;
   for (std::size_t i = 1; i <= 1000; ++i) {
-    ASSERT_TRUE(queue(kDevice0, i, kSmallBytes).ok());
+    ASSERT_TRUE(queue(kGpu0, i, kSmallBytes).ok());
     names.push_back(i);
   }
   EXPECT_EQ(poll(), Names());
   const std::size_t num_events = cuda.outcomes.size();
   EXPECT_LE(num_events, 100u);
   // What comes after a poll has an event of its own, and does not hold up what came before.
-  ASSERT_TRUE(queue(kDevice0, 1001, kSmallBytes).ok());
+  ASSERT_TRUE(queue(kGpu0, 1001, kSmallBytes).ok());
   EXPECT_EQ(poll(), Names());
   EXPECT_EQ(cuda.outcomes.size(), num_events + 1);
   for (std::size_t event = 1; event <= num_events; ++event) cuda.end(event);
@@ -242,7 +242,7 @@ TEST_F(CopyLanesTest, SmallPiecesBetweenTwoPollsShareEvents) {
 }
 
 TEST_F(CopyLanesTest, SmallPiecesThatShareAnEventFailTogether) {
-  for (std::size_t i = 1; i <= 100; ++i) ASSERT_TRUE(queue(kDevice0, i, kSmallBytes).ok());
+  for (std::size_t i = 1; i <= 100; ++i) ASSERT_TRUE(queue(kGpu0, i, kSmallBytes).ok());
   EXPECT_EQ(poll(), Names());
   for (std::size_t event = 1; event <= cuda.outcomes.size(); ++event)
     cuda.end(event, Status(StatusCode::kInternal, "copy went wrong"));
@@ -256,14 +256,14 @@ TEST_F(CopyLanesTest, SmallPiecesThatShareAnEventFailTogether) {
 
 TEST_F(CopyLanesTest, ManyBytesWaitForNoFurtherPiece) {
   constexpr std::size_t kPieceBytes = 256 << 10;  // so that the bytes end a batch, not the number of pieces
-  for (std::size_t i = 1; i <= 1000; ++i) ASSERT_TRUE(queue(kDevice0, i, kPieceBytes).ok());
+  for (std::size_t i = 1; i <= 1000; ++i) ASSERT_TRUE(queue(kGpu0, i, kPieceBytes).ok());
   EXPECT_GE(cuda.outcomes.size(), 1000 * kPieceBytes >> 22)
       << "an event at least every 4 MiB, without a poll";
   EXPECT_LE(cuda.outcomes.size(), 100u);
 }
 
 TEST_F(CopyLanesTest, ALaneThatHasBeenEmptyIsAsANewOne) {
-  CopyLanes::Gate gate = entered(kDevice0);
+  CopyLanes::Gate gate = entered(kGpu0);
   const CopyLanes::Side& side = gate.destination;
   for (std::size_t i = 1; i <= 8; ++i) ASSERT_TRUE(queue(side, i, std::size_t{1} << 20).ok());
   EXPECT_EQ(poll(), Names());
@@ -280,7 +280,7 @@ TEST_F(CopyLanesTest, ALaneThatHasBeenEmptyIsAsANewOne) {
 TEST_F(CopyLanesTest, AFewLargePiecesHaveTheirEventsAtOnce) {
   Names names;
   for (std::size_t i = 1; i <= 8; ++i) {
-    ASSERT_TRUE(queue(kDevice0, i, std::size_t{1} << 20).ok());
+    ASSERT_TRUE(queue(kGpu0, i, std::size_t{1} << 20).ok());
     names.push_back(i);
   }
   cuda.end_all();
@@ -289,7 +289,7 @@ TEST_F(CopyLanesTest, AFewLargePiecesHaveTheirEventsAtOnce) {
 
 TEST_F(CopyLanesTest, ASmallPieceOfAShortQueueDoesNotWaitForMediumOnesBehindIt) {
   // In one lane: a piece that makes it busy, a small one, and one of 1 MiB.
-  CopyLanes::Gate gate = entered(kDevice0);
+  CopyLanes::Gate gate = entered(kGpu0);
   const CopyLanes::Side& side = gate.destination;
   ASSERT_TRUE(queue(side, 1, kSmallBytes).ok());
   ASSERT_TRUE(queue(side, 2, kSmallBytes).ok());
@@ -300,8 +300,8 @@ TEST_F(CopyLanesTest, ASmallPieceOfAShortQueueDoesNotWaitForMediumOnesBehindIt) 
 
 TEST_F(CopyLanesTest, ASmallPieceDoesNotWaitForALargeOneBehindIt) {
   // The last small piece and the large one are in the same lane, behind others.
-  for (std::size_t i = 1; i <= 8; ++i) ASSERT_TRUE(queue(kDevice0, i, kSmallBytes).ok());
-  ASSERT_TRUE(queue(kDevice0, 9, kLargeBytes).ok());
+  for (std::size_t i = 1; i <= 8; ++i) ASSERT_TRUE(queue(kGpu0, i, kSmallBytes).ok());
+  ASSERT_TRUE(queue(kGpu0, 9, kLargeBytes).ok());
   EXPECT_EQ(poll(), Names());
   // The last event of the large piece's stream is its own.
   const std::size_t stream = cuda.copies.back().stream;
@@ -316,7 +316,7 @@ TEST_F(CopyLanesTest, ASmallPieceDoesNotWaitForALargeOneBehindIt) {
 }
 
 TEST_F(CopyLanesTest, APieceOfAnIdleLaneHasItsEventAtOnce) {
-  ASSERT_TRUE(queue(kDevice0, 1, kSmallBytes).ok());
+  ASSERT_TRUE(queue(kGpu0, 1, kSmallBytes).ok());
   EXPECT_EQ(cuda.outcomes.size(), 1u);
   cuda.end(1);
   EXPECT_EQ(poll(), Names{1}) << "the first poll";
@@ -327,13 +327,13 @@ TEST_F(CopyLanesTest, AChunkIsFreeAsSoonAsItsPieceIsDone) {
   for (std::size_t i = 1; i <= 8; ++i) {
     CopyLanes::Piece staged = piece(i, kSmallBytes);
     staged.chunk = &chunk;
-    ASSERT_TRUE(lanes.queue({kDevice0, nullptr, nullptr}, buffer(kDevice0), buffer(Place()), staged).ok());
+    ASSERT_TRUE(lanes.queue({kGpu0, nullptr, nullptr}, buffer(kGpu0), buffer(Place()), staged).ok());
   }
   EXPECT_EQ(cuda.outcomes.size(), 8u) << "others wait for the chunks";
 }
 
 TEST_F(CopyLanesTest, ClosingHandsBackSmallPiecesToo) {
-  for (std::size_t i = 1; i <= 10; ++i) ASSERT_TRUE(queue(kDevice0, i, kSmallBytes).ok());
+  for (std::size_t i = 1; i <= 10; ++i) ASSERT_TRUE(queue(kGpu0, i, kSmallBytes).ok());
   const Names passed = close([&](const std::function<bool()>& is_over) {
     cuda.end_all();
     return is_over() || is_over();  // the first asks for the event of the last batch
@@ -344,13 +344,13 @@ TEST_F(CopyLanesTest, ClosingHandsBackSmallPiecesToo) {
 }
 
 TEST_F(CopyLanesTest, APieceThatIsDoneMayQueueOthers) {
-  ASSERT_TRUE(queue(kDevice0, 1).ok());
-  ASSERT_TRUE(queue(kDevice0, 2).ok());
+  ASSERT_TRUE(queue(kGpu0, 1).ok());
+  ASSERT_TRUE(queue(kGpu0, 2).ok());
   cuda.end_all();
   Names names;
   EXPECT_TRUE(lanes.poll([&](const CopyLanes::Piece& done, const Status&) {
     names.push_back(done.offset_bytes);
-    for (int i = 0; i < 8; ++i) EXPECT_TRUE(queue(kDevice1, 3).ok());
+    for (int i = 0; i < 8; ++i) EXPECT_TRUE(queue(kGpu1, 3).ok());
   }));
   EXPECT_EQ(sorted(names), (Names{1, 2}));
   cuda.end_all();
@@ -359,17 +359,17 @@ TEST_F(CopyLanesTest, APieceThatIsDoneMayQueueOthers) {
 
 TEST_F(CopyLanesTest, ARefusedCopyIsNotQueued) {
   cuda.copy_failure = Status(StatusCode::kInvalidArgument, "no such memory");
-  EXPECT_EQ(queue(kDevice0, 1).message(), "no such memory");
+  EXPECT_EQ(queue(kGpu0, 1).message(), "no such memory");
   cuda.copy_failure = Status();
   cuda.create_failure = Status(StatusCode::kOutOfMemory, "no stream");
-  EXPECT_EQ(queue(kDevice1, 2).message(), "no stream");
+  EXPECT_EQ(queue(kGpu1, 2).message(), "no stream");
   EXPECT_TRUE(cuda.live_events.empty());
   EXPECT_EQ(poll(), Names());
 }
 
 TEST_F(CopyLanesTest, APieceWithoutAnEventGetsOneLater) {
   cuda.record_failure = Status(StatusCode::kOutOfMemory, "no event");
-  ASSERT_TRUE(queue(kDevice0, 1).ok()) << "its copy is on its way";
+  ASSERT_TRUE(queue(kGpu0, 1).ok()) << "its copy is on its way";
   EXPECT_EQ(poll(), Names());
   cuda.record_failure = Status();
   EXPECT_EQ(poll(), Names());
@@ -378,13 +378,13 @@ TEST_F(CopyLanesTest, APieceWithoutAnEventGetsOneLater) {
   EXPECT_TRUE(last_status.ok());
 
   cuda.record_failure = Status(StatusCode::kInternal, "broken device");
-  ASSERT_TRUE(queue(kDevice0, 2).ok());
+  ASSERT_TRUE(queue(kGpu0, 2).ok());
   EXPECT_EQ(poll(), Names{2});
   EXPECT_EQ(last_status.message(), "broken device");
 }
 
 TEST_F(CopyLanesTest, APieceFailsAlone) {
-  for (std::size_t i = 1; i <= 5; ++i) ASSERT_TRUE(queue(kDevice0, i).ok());
+  for (std::size_t i = 1; i <= 5; ++i) ASSERT_TRUE(queue(kGpu0, i).ok());
   cuda.end(1, Status(StatusCode::kInternal, "copy went wrong"));
   EXPECT_EQ(poll(), Names{1});
   EXPECT_EQ(last_status.message(), "copy went wrong");
@@ -394,7 +394,7 @@ TEST_F(CopyLanesTest, APieceFailsAlone) {
 }
 
 TEST_F(CopyLanesTest, ACopyWithoutStreamsWaitsForNothing) {
-  CopyLanes::Gate gate = gate_of(buffer(kDevice0), buffer(kDevice1));
+  CopyLanes::Gate gate = gate_of(buffer(kGpu0), buffer(kGpu1));
   EXPECT_FALSE(gate.is_shut());
   ASSERT_TRUE(queue(gate.source, 1).ok());
   EXPECT_EQ(cuda.copies.back().waits_for, Events());
@@ -403,7 +403,7 @@ TEST_F(CopyLanesTest, ACopyWithoutStreamsWaitsForNothing) {
 }
 
 TEST_F(CopyLanesTest, ADirectCopyWaitsForBothStreamsAndHoldsUpNoOther) {
-  CopyLanes::Gate gate = gate_of(buffer(kDevice1, true), buffer(kDevice0, true));
+  CopyLanes::Gate gate = gate_of(buffer(kGpu1, true), buffer(kGpu0, true));
   EXPECT_TRUE(gate.is_shut());
   const Events streams_work = cuda.live_events;
   EXPECT_EQ(streams_work.size(), 2u);
@@ -412,12 +412,12 @@ TEST_F(CopyLanesTest, ADirectCopyWaitsForBothStreamsAndHoldsUpNoOther) {
   EXPECT_TRUE(cuda.live_events.empty()) << "only the device waits";
   ASSERT_TRUE(queue(gate.source, 1).ok());
   EXPECT_EQ(cuda.copies.back().waits_for, streams_work);
-  ASSERT_TRUE(queue(kDevice0, 2).ok());
+  ASSERT_TRUE(queue(kGpu0, 2).ok());
   EXPECT_EQ(cuda.copies.back().waits_for, Events());
 }
 
 TEST_F(CopyLanesTest, EachSideOfAStagedCopyWaitsForItsStream) {
-  CopyLanes::Gate gate = gate_of(buffer(kOtherKind, true), buffer(kDevice0, true));
+  CopyLanes::Gate gate = gate_of(buffer(kOtherKind, true), buffer(kGpu0, true));
   const Events source_work = cuda.live_events;
   const Events destination_work = emulated.live_events;
   ASSERT_TRUE(lanes.enter(gate, /*is_staged=*/true).ok());
@@ -428,13 +428,13 @@ TEST_F(CopyLanesTest, EachSideOfAStagedCopyWaitsForItsStream) {
 }
 
 TEST_F(CopyLanesTest, GatedCopiesComeAndGoWithoutHoldingUpOthers) {
-  CopyLanes::Gate pending = entered(kDevice0);
+  CopyLanes::Gate pending = entered(kGpu0);
   for (int round = 0; round < 100; ++round) {
-    CopyLanes::Gate gate = entered(round % 2 == 0 ? kDevice0 : kDevice1);
-    ASSERT_TRUE(queue(kDevice0, 1).ok());
+    CopyLanes::Gate gate = entered(round % 2 == 0 ? kGpu0 : kGpu1);
+    ASSERT_TRUE(queue(kGpu0, 1).ok());
     EXPECT_EQ(cuda.copies.back().waits_for, Events());
     lanes.leave(gate);
-    ASSERT_TRUE(queue(kDevice1, 2).ok());
+    ASSERT_TRUE(queue(kGpu1, 2).ok());
     EXPECT_EQ(cuda.copies.back().waits_for, Events());
   }
   EXPECT_LT(cuda.streams.size(), 20u) << "streams of gated copies are used again";
@@ -443,17 +443,17 @@ TEST_F(CopyLanesTest, GatedCopiesComeAndGoWithoutHoldingUpOthers) {
 
 TEST_F(CopyLanesTest, ThereIsRoomForFewGatedCopies) {
   std::vector<CopyLanes::Gate> gates;
-  while (lanes.has_room()) gates.push_back(entered(gates.size() % 2 == 0 ? kDevice0 : kOtherKind));
+  while (lanes.has_room()) gates.push_back(entered(gates.size() % 2 == 0 ? kGpu0 : kOtherKind));
   EXPECT_EQ(gates.size(), static_cast<std::size_t>(CopyLanes::kMaxGated));
   lanes.leave(gates.back());
   EXPECT_TRUE(lanes.has_room());
   lanes.leave(gates.back());
-  gates.back() = entered(kDevice0);
+  gates.back() = entered(kGpu0);
   EXPECT_FALSE(lanes.has_room()) << "a gate that was left twice counted twice";
 }
 
 TEST_F(CopyLanesTest, AGateOpensWhenItsStreamsAreSeenToBeDone) {
-  CopyLanes::Gate gate = gate_of(buffer(kOtherKind, true), buffer(kDevice0, true));
+  CopyLanes::Gate gate = gate_of(buffer(kOtherKind, true), buffer(kGpu0, true));
   Status failure;
   emulated.end(1, Status(StatusCode::kInternal, "kernel went wrong"));
   EXPECT_FALSE(lanes.is_over(gate, failure));
@@ -465,7 +465,7 @@ TEST_F(CopyLanesTest, AGateOpensWhenItsStreamsAreSeenToBeDone) {
   EXPECT_EQ(failure.message(), "kernel went wrong");
   EXPECT_TRUE(cuda.live_events.empty() && emulated.live_events.empty());
 
-  gate = gate_of(buffer(kDevice0, true), buffer(Place()));
+  gate = gate_of(buffer(kGpu0, true), buffer(Place()));
   cuda.end(2, Status(StatusCode::kInternal, "another"));
   EXPECT_TRUE(lanes.is_over(gate, failure));
   EXPECT_EQ(failure.message(), "kernel went wrong") << "the first failure counts";
@@ -474,15 +474,14 @@ TEST_F(CopyLanesTest, AGateOpensWhenItsStreamsAreSeenToBeDone) {
 TEST_F(CopyLanesTest, AGateThatCouldNotBeSetOrEnteredIsLeft) {
   CopyLanes::Gate gate;
   emulated.record_failure = Status(StatusCode::kInvalidArgument, "no such stream");
-  EXPECT_EQ(lanes.set_gate(buffer(kOtherKind, true), buffer(kDevice0, true), gate).message(),
-            "no such stream");
+  EXPECT_EQ(lanes.set_gate(buffer(kOtherKind, true), buffer(kGpu0, true), gate).message(), "no such stream");
   lanes.leave(gate);
   EXPECT_TRUE(cuda.live_events.empty());
 
   emulated.record_failure = Status();
   emulated.create_failure = Status(StatusCode::kOutOfMemory, "no stream");
   for (int i = 0; i < 2 * CopyLanes::kMaxGated; ++i) {
-    gate = gate_of(buffer(kOtherKind, true), buffer(kDevice0, true));
+    gate = gate_of(buffer(kOtherKind, true), buffer(kGpu0, true));
     ASSERT_TRUE(lanes.has_room());
     EXPECT_EQ(lanes.enter(gate, /*is_staged=*/true).message(), "no stream");
     lanes.leave(gate);
@@ -492,8 +491,8 @@ TEST_F(CopyLanesTest, AGateThatCouldNotBeSetOrEnteredIsLeft) {
 }
 
 TEST_F(CopyLanesTest, CloseWaitsForEachPiece) {
-  for (std::size_t i = 1; i <= 6; ++i) ASSERT_TRUE(queue(kDevice0, i).ok());
-  CopyLanes::Gate gate = entered(kDevice1);
+  for (std::size_t i = 1; i <= 6; ++i) ASSERT_TRUE(queue(kGpu0, i).ok());
+  CopyLanes::Gate gate = entered(kGpu1);
   const Names passed = close([&](const std::function<bool()>& is_over) {
     EXPECT_FALSE(is_over());
     for (std::size_t event : cuda.live_events) cuda.end(event);
@@ -509,7 +508,7 @@ TEST_F(CopyLanesTest, CloseWaitsForEachPiece) {
 }
 
 TEST_F(CopyLanesTest, CloseLeavesADeviceThatHangsItsStreams) {
-  for (std::size_t i = 1; i <= 5; ++i) ASSERT_TRUE(queue(kDevice0, i).ok());
+  for (std::size_t i = 1; i <= 5; ++i) ASSERT_TRUE(queue(kGpu0, i).ok());
   for (std::size_t event : {1, 2, 3}) cuda.end(event);
   const Names passed = close([](const std::function<bool()>& is_over) { return is_over(); });
   EXPECT_EQ(sorted(passed), (Names{1, 2, 3}));

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "tests/unit/memory/fake_cuda.h"
+#include "tests/unit/memory/places.h"
 
 extern "C" int cuCtxGetCurrent(CudaContextTag** context);  // the stand-in driver's
 
@@ -18,10 +19,7 @@ namespace {
 using base::Status;
 using base::StatusCode;
 
-constexpr Place kGpu0{Kind::kCuda, 0};
-constexpr Place kGpu1{Kind::kCuda, 1};
-
-class CudaBackendTest : public testing::Test {
+class CudaBackendTest : public ::testing::Test {
  protected:
   CudaBackendTest() {
     fake_cuda_reset();

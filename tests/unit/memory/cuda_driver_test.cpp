@@ -13,7 +13,7 @@ namespace {
 using base::Status;
 using base::StatusCode;
 
-class CudaDriverTest : public testing::Test {
+class CudaDriverTest : public ::testing::Test {
  protected:
   CudaDriverTest() { fake_cuda_reset(); }
 };

@@ -16,7 +16,7 @@ using base::StatusCode;
 
 constexpr Place kGpu{Kind::kCuda, 1};
 
-class CudaEventsTest : public testing::Test {
+class CudaEventsTest : public ::testing::Test {
  protected:
   CudaEventsTest() {
     fake_cuda_reset();

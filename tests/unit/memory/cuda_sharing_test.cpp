@@ -4,14 +4,13 @@
 #include "gtest/gtest.h"
 
 #include "tests/unit/memory/fake_cuda_fixture.h"
+#include "tests/unit/memory/places.h"
 
 namespace weft::memory {
 namespace {
 
 using base::StatusCode;
 
-constexpr Place kGpu0{Kind::kCuda, 0};
-constexpr Place kGpu1{Kind::kCuda, 1};
 constexpr std::size_t kSize = 10'000;
 
 class CudaSharingTest : public FakeCudaTest {

@@ -11,16 +11,15 @@
 
 #include "gtest/gtest.h"
 
+#include "tests/unit/memory/places.h"
+
 namespace weft::memory {
 namespace {
 
 using base::Status;
 using base::StatusCode;
 
-constexpr Place kDevice0{Kind::kEmulated, 0};
-constexpr Place kDevice1{Kind::kEmulated, 1};
-
-class EmulatedBackendTest : public testing::Test {
+class EmulatedBackendTest : public ::testing::Test {
  protected:
   std::byte* make(std::size_t size_bytes, int device = 0) {
     auto data = backend.allocate(size_bytes, device);
@@ -44,11 +43,11 @@ using EmulatedBackendDeathTest = EmulatedBackendTest;
 #if defined(__SANITIZE_ADDRESS__)
 #define EXPECT_FAULT(statement) EXPECT_DEATH(statement, "SEGV")
 #else
-#define EXPECT_FAULT(statement) EXPECT_EXIT(statement, testing::KilledBySignal(SIGSEGV), "")
+#define EXPECT_FAULT(statement) EXPECT_EXIT(statement, ::testing::KilledBySignal(SIGSEGV), "")
 #endif
 
 TEST_F(EmulatedBackendDeathTest, ACpuAccessFaultsAtOnce) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   auto* const data = reinterpret_cast<volatile char*>(make(100000));
   EXPECT_FAULT({ [[maybe_unused]] const char c = data[0]; });
   EXPECT_FAULT({ [[maybe_unused]] const char c = data[99999]; });

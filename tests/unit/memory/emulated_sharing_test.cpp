@@ -24,7 +24,7 @@ using base::StatusCode;
 constexpr Place kDevice{Kind::kEmulated, 0};
 constexpr std::size_t kSize = 10'000;
 
-class SharingTest : public testing::Test {
+class SharingTest : public ::testing::Test {
  protected:
   ~SharingTest() override {
     for (Memory* memory : {&owner, &importer}) memory->close();

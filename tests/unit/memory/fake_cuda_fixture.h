@@ -12,7 +12,7 @@
 
 namespace weft::memory {
 
-class FakeCudaTest : public testing::Test {
+class FakeCudaTest : public ::testing::Test {
  protected:
   FakeCudaTest() {
     fake_cuda_reset();

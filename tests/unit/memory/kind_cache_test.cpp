@@ -12,13 +12,12 @@
 
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/kinds/host/host_backend.h"
+#include "tests/unit/memory/places.h"
 
 namespace weft::memory {
 namespace {
 
 constexpr std::size_t kSizeBytes = 8192;
-constexpr Place kDevice0{Kind::kEmulated, 0};
-constexpr Place kDevice1{Kind::kEmulated, 1};
 
 // A driver whose answers the test sets and whose questions it counts.
 class ScriptedKind final : public KindBackend {
@@ -64,7 +63,7 @@ class ScriptedKind final : public KindBackend {
 
 void* address(std::uintptr_t number) { return reinterpret_cast<void*>(number); }
 
-class KindCacheTest : public testing::Test {
+class KindCacheTest : public ::testing::Test {
  protected:
   KindCacheTest() { cache.add(&emulated); }
 
@@ -153,7 +152,7 @@ TEST_F(KindCacheTest, BackAndForthManyTimes) {
   EXPECT_LE(cache.size(), 1u);
 }
 
-class ScriptedCacheTest : public testing::Test {
+class ScriptedCacheTest : public ::testing::Test {
  protected:
   ScriptedCacheTest() { cache.add(&kind); }
 

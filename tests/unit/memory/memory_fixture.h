@@ -9,15 +9,12 @@
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
 #include "tests/unit/memory/outcome.h"
+#include "tests/unit/memory/places.h"
 
 namespace weft::memory {
 
 using base::Status;
 using base::StatusCode;
-
-inline constexpr Place kHostPlace{};
-inline constexpr Place kDevice0{Kind::kEmulated, 0};
-inline constexpr Place kDevice1{Kind::kEmulated, 1};
 
 // The kinds of a machine without a GPU; what a test makes is given back at its end.
 class MemoryTest : public ::testing::Test {

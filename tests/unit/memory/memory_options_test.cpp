@@ -13,7 +13,7 @@ namespace {
 
 using base::StatusCode;
 
-class OptionsFromEnvironmentTest : public testing::Test {
+class OptionsFromEnvironmentTest : public ::testing::Test {
  protected:
   OptionsFromEnvironmentTest() { TearDown(); }
   void TearDown() override {

@@ -15,21 +15,19 @@
 #include "memory/memory.h"
 #include "tests/unit/memory/fake_cuda_fixture.h"
 #include "tests/unit/memory/outcome.h"
+#include "tests/unit/memory/places.h"
 
-extern "C" int cuCtxGetCurrent(CudaContextTag** context);  // the stand-in driver's
+extern "C" int cuCtxGetCurrent(::CudaContextTag** context);  // the stand-in driver's
 
 namespace weft::memory {
 namespace {
 
 using base::StatusCode;
 
-constexpr Place kHostPlace{};
-constexpr Place kGpu0{Kind::kCuda, 0};
-constexpr Place kGpu1{Kind::kCuda, 1};
 constexpr Place kEmulated{Kind::kEmulated, 1};
 
 int current_device() {
-  CudaContextTag* context = nullptr;
+  ::CudaContextTag* context = nullptr;
   EXPECT_EQ(cuCtxGetCurrent(&context), 0);
   return context == nullptr ? -1 : context->device;
 }
@@ -133,7 +131,7 @@ TEST_F(MemoryOverFakeCudaTest, WhatADeviceThatHangsUsesIsNotGivenBack) {
   KindBackend& cuda = *impatient->backend(Kind::kCuda);
   Buffer device = impatient->allocate(64, kGpu0).value();
   device.stream = cuda.create_stream(0).value();
-  static_cast<CudaStreamTag*>(device.stream)->queue.emplace_back([] { return false; });
+  static_cast<::CudaStreamTag*>(device.stream)->queue.emplace_back([] { return false; });
   std::vector<unsigned char> bytes(64);
   Outcome through_chunk;
   ASSERT_TRUE(impatient->copy(host_buffer(bytes), device, &through_chunk).is_pending());
@@ -148,14 +146,14 @@ TEST_F(MemoryOverFakeCudaTest, WhatADeviceThatHangsUsesIsNotGivenBack) {
     EXPECT_EQ(fake_cuda()->calls[call], 0) << call;
   }
   // The system's part.
-  for (CudaStreamTag* stream : fake_cuda()->streams) delete stream;
-  for (CudaEventTag* event : fake_cuda()->events) delete event;
+  for (::CudaStreamTag* stream : fake_cuda()->streams) delete stream;
+  for (::CudaEventTag* event : fake_cuda()->events) delete event;
   while (!fake_cuda()->blocks.empty()) fake_cuda()->remove_block(fake_cuda()->blocks.begin()->first);
   fake_cuda_reset();
 }
 
 class StagedTest : public MemoryOverFakeCudaTest,
-                   public testing::WithParamInterface<std::pair<Place, Place>> {};
+                   public ::testing::WithParamInterface<std::pair<Place, Place>> {};
 
 TEST_P(StagedTest, MovesTheBytesWithoutBlocking) {
   // From one byte to more than all chunks together.
@@ -253,9 +251,9 @@ TEST_P(StagedTest, CloseInTheMiddle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, StagedTest,
-                         testing::Values(std::pair{kHostPlace, kGpu0}, std::pair{kGpu0, kHostPlace},
-                                         std::pair{kGpu0, kGpu1}, std::pair{kGpu1, kEmulated},
-                                         std::pair{kEmulated, kGpu1}),
+                         ::testing::Values(std::pair{kHostPlace, kGpu0}, std::pair{kGpu0, kHostPlace},
+                                           std::pair{kGpu0, kGpu1}, std::pair{kGpu1, kEmulated},
+                                           std::pair{kEmulated, kGpu1}),
                          [](const auto& param_info) {
                            std::string name = place_name(param_info.param.first) + "_to_" +
                                               place_name(param_info.param.second);
@@ -317,7 +315,7 @@ TEST_F(MemoryOverFakeCudaTest, CopiesBehindABusyStreamHoldUpNoOthers) {
   const Buffer device = make(kSizeBytes, kGpu0);
   const StreamHandle stream = memory->backend(Kind::kCuda)->create_stream(0).value();
   auto open = std::make_shared<bool>(false);
-  static_cast<CudaStreamTag*>(stream)->queue.emplace_back([open] { return *open; });
+  static_cast<::CudaStreamTag*>(stream)->queue.emplace_back([open] { return *open; });
   Buffer busy = device;
   busy.stream = stream;
   std::vector<unsigned char> bytes(kSizeBytes);
@@ -353,7 +351,7 @@ TEST_F(MemoryOverFakeCudaTest, ADeferredCopyWhoseFirstChunkFailsEndsOnce) {
   const auto busy_with = [&](const std::shared_ptr<bool>& until) {
     Buffer busy = device;
     busy.stream = memory->backend(Kind::kCuda)->create_stream(0).value();
-    static_cast<CudaStreamTag*>(busy.stream)->queue.emplace_back([until] { return *until; });
+    static_cast<::CudaStreamTag*>(busy.stream)->queue.emplace_back([until] { return *until; });
     return busy;
   };
   const Buffer busy = busy_with(open);

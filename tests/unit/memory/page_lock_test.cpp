@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "tests/unit/memory/fake_cuda_fixture.h"
+#include "tests/unit/memory/places.h"
 
 namespace weft::memory {
 namespace {
-
-constexpr Place kGpu1{Kind::kCuda, 1};
 
 class PageLockTest : public FakeCudaTest {
  protected:

@@ -12,7 +12,7 @@ namespace {
 
 using base::StatusCode;
 
-class PeerAccessTest : public testing::Test {
+class PeerAccessTest : public ::testing::Test {
  protected:
   PeerAccessTest() {
     fake_cuda_reset();

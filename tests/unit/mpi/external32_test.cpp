@@ -99,8 +99,8 @@ TEST_F(External32Test, ManyValuesGoThroughPortions) {
 TEST_F(External32Test, RandomTypesKeepTheOrderOfTheTypemap) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    testing::RandomTypes random(seed);
-    const testing::BothTypes both = random.make(static_cast<int>(seed % 3) + 1);
+    type_testing::RandomTypes random(seed);
+    const type_testing::BothTypes both = random.make(static_cast<int>(seed % 3) + 1);
     const MPI_Count count = random.number(1, 3);
     const std::vector<MPI_Count> places = both.map.byte_displacements(count);
     if (places.empty()) continue;
@@ -113,7 +113,7 @@ TEST_F(External32Test, RandomTypesKeepTheOrderOfTheTypemap) {
     std::size_t at = 0;
     std::size_t byte = 0;
     for (MPI_Count element = 0; element < count; ++element) {
-      for (const testing::Typemap::Entry& entry : both.map.entries) {
+      for (const type_testing::Typemap::Entry& entry : both.map.entries) {
         const std::size_t parts = entry.type->kind == BasicKind::kComplex ? 2 : 1;
         const std::size_t size = entry.type->size / parts;
         for (std::size_t part = 0; part < parts; ++part, byte += size, at += size) {

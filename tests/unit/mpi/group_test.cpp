@@ -9,7 +9,7 @@
 namespace weft::mpi {
 namespace {
 
-using Ranks = std::vector<int>;
+using RankNumbers = std::vector<int>;
 
 TEST(Group, KnowsTheRankOfEachProcess) {
   const auto group = Ref<Group>::adopt(new Group(std::make_shared<const Members>(Members{7, 3, 5})));
@@ -32,18 +32,19 @@ TEST(Group, SetOperationsKeepTheOrderOfTheFirstGroup) {
 TEST(Group, IncludesAndExcludesRanks) {
   const Members members = {10, 11, 12, 13};
   Members result;
-  EXPECT_TRUE(include_ranks(members, Ranks{3, 0}, &result).ok());
+  EXPECT_TRUE(include_ranks(members, RankNumbers{3, 0}, &result).ok());
   EXPECT_EQ(result, (Members{13, 10}));
-  EXPECT_TRUE(exclude_ranks(members, Ranks{3, 0}, &result).ok());
+  EXPECT_TRUE(exclude_ranks(members, RankNumbers{3, 0}, &result).ok());
   EXPECT_EQ(result, (Members{11, 12}));
-  EXPECT_TRUE(include_ranks(members, Ranks{}, &result).ok());
+  EXPECT_TRUE(include_ranks(members, RankNumbers{}, &result).ok());
   EXPECT_EQ(result, Members());
 }
 
 TEST(Group, RefusesRanksThatAreNotThereOrThereTwice) {
   const Members members = {10, 11};
   Members result;
-  for (const Ranks& ranks : {Ranks{2}, Ranks{-1}, Ranks{1, 0, 1}, Ranks{MPI_PROC_NULL}}) {
+  for (const RankNumbers& ranks :
+       {RankNumbers{2}, RankNumbers{-1}, RankNumbers{1, 0, 1}, RankNumbers{MPI_PROC_NULL}}) {
     EXPECT_EQ(include_ranks(members, ranks, &result).error_class, MPI_ERR_RANK);
     EXPECT_EQ(exclude_ranks(members, ranks, &result).error_class, MPI_ERR_RANK);
   }
@@ -51,13 +52,13 @@ TEST(Group, RefusesRanksThatAreNotThereOrThereTwice) {
 
 TEST(Group, ExpandsRangesInBothDirections) {
   const RankRange ranges[] = {{1, 5, 2}, {4, 0, -2}, {6, 6, 9}, {3, 2, 1}};
-  Ranks ranks;
+  RankNumbers ranks;
   EXPECT_TRUE(expand_ranges(8, ranges, &ranks).ok());
-  EXPECT_EQ(ranks, (Ranks{1, 3, 5, 4, 2, 0, 6}));
+  EXPECT_EQ(ranks, (RankNumbers{1, 3, 5, 4, 2, 0, 6}));
 }
 
 TEST(Group, RefusesRangesThatCannotBeRight) {
-  Ranks ranks;
+  RankNumbers ranks;
   const RankRange without_stride[] = {{0, 1, 0}};
   EXPECT_EQ(expand_ranges(8, without_stride, &ranks).error_class, MPI_ERR_ARG);
   const RankRange outside[] = {{6, 8, 1}};
@@ -70,18 +71,18 @@ TEST(Group, RefusesRangesThatCannotBeRight) {
 
 TEST(Group, ARangeWhoseNextRankDoesNotFitEnds) {
   const RankRange ranges[] = {{1, 1, INT_MAX}, {0, 0, INT_MIN}};
-  Ranks ranks;
+  RankNumbers ranks;
   EXPECT_TRUE(expand_ranges(2, ranges, &ranks).ok());
-  EXPECT_EQ(ranks, (Ranks{1, 0}));
+  EXPECT_EQ(ranks, (RankNumbers{1, 0}));
 }
 
 TEST(Group, TranslatesRanks) {
   const Members one = {5, 6, 7};
   const Members other = {7, 5};
   int result[4] = {};
-  EXPECT_TRUE(translate_ranks(one, Ranks{0, 1, 2, MPI_PROC_NULL}, other, result).ok());
-  EXPECT_EQ(Ranks(result, result + 4), (Ranks{1, MPI_UNDEFINED, 0, MPI_PROC_NULL}));
-  EXPECT_EQ(translate_ranks(one, Ranks{3}, other, result).error_class, MPI_ERR_RANK);
+  EXPECT_TRUE(translate_ranks(one, RankNumbers{0, 1, 2, MPI_PROC_NULL}, other, result).ok());
+  EXPECT_EQ(RankNumbers(result, result + 4), (RankNumbers{1, MPI_UNDEFINED, 0, MPI_PROC_NULL}));
+  EXPECT_EQ(translate_ranks(one, RankNumbers{3}, other, result).error_class, MPI_ERR_RANK);
 }
 
 TEST(Group, ComparesMembersAndTheirOrder) {

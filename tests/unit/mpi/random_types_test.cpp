@@ -6,7 +6,7 @@
 
 #include "reference_typemap.h"
 
-namespace weft::mpi::testing {
+namespace weft::mpi::type_testing {
 namespace {
 
 constexpr int kRandomTypes = 3000;
@@ -147,4 +147,4 @@ TEST_F(RandomTypesTest, DenseRangesAreDense) {
 }
 
 }  // namespace
-}  // namespace weft::mpi::testing
+}  // namespace weft::mpi::type_testing

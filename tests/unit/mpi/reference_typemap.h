@@ -14,7 +14,7 @@
 #include "models/mpi/datatype/constructors.h"
 #include "models/mpi/datatype/predefined.h"
 
-namespace weft::mpi::testing {
+namespace weft::mpi::type_testing {
 
 struct Typemap {
   struct Entry {
@@ -291,4 +291,4 @@ class RandomTypes {
   PredefinedTypes predefined_;
 };
 
-}  // namespace weft::mpi::testing
+}  // namespace weft::mpi::type_testing

@@ -84,10 +84,10 @@ TEST(Raise, ErrorsOfFilesReturnByDefault) {
 TEST(NotImplemented, SaysItsNameOnce) {
   const auto window = window_with(this_rank().errors_return);
   const MPI_Win win = handle_of_window(window);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(not_implemented("MPI_Imagined", win), MPI_ERR_UNSUPPORTED_OPERATION);
   EXPECT_EQ(not_implemented("MPI_Imagined", win), MPI_ERR_UNSUPPORTED_OPERATION);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "weft: MPI_Imagined is not implemented\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "weft: MPI_Imagined is not implemented\n");
 }
 
 TEST(Require, NamesTheArgumentThatIsNull) {

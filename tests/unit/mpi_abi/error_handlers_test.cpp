@@ -24,7 +24,7 @@ std::vector<HandlerCall>& handler_calls() {
 void record_call(MPI_File* file, int* code, ...) { handler_calls().push_back({*file, *code}); }
 
 // MPI_FILE_NULL is the only object with an error handler that is there before MPI_Init.
-class ErrorHandlers : public testing::Test {
+class ErrorHandlers : public ::testing::Test {
  protected:
   ErrorHandlers() { MPI_File_get_errhandler(MPI_FILE_NULL, &before_); }
   ~ErrorHandlers() override { MPI_File_set_errhandler(MPI_FILE_NULL, before_); }

@@ -9,7 +9,7 @@
 namespace weft::mpi {
 namespace {
 
-class InfoEntries : public testing::Test {
+class InfoEntries : public ::testing::Test {
  protected:
   InfoEntries() { EXPECT_EQ(MPI_Info_create(&info_), MPI_SUCCESS); }
   ~InfoEntries() override {

@@ -72,7 +72,7 @@ TEST(ElfFile, EachCutFileIsReadOrRefused) {
 TEST(ElfFile, DamagedFilesAreReadOrRefused) {
   constexpr unsigned kSeed = 20240817;
   std::mt19937 random(kSeed);
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
   const std::vector<std::byte> small = SmallProgram().bytes();
   for (int round = 0; round < 3000; ++round) {
     std::vector<std::byte> bytes = small;

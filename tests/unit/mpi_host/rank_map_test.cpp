@@ -26,7 +26,7 @@ std::string refusal_of(int num_ranks, int num_pes, const std::string& how) {
 // A file with that text, removed at the end.
 class MapFile {
  public:
-  explicit MapFile(const std::string& text) : path_(testing::TempDir() + "rank_map_test.map") {
+  explicit MapFile(const std::string& text) : path_(::testing::TempDir() + "rank_map_test.map") {
     std::ofstream(path_) << text;
   }
   ~MapFile() { std::remove(path_.c_str()); }

@@ -16,14 +16,14 @@ using base::StatusCode;
 using memory::Place;
 using testing::TestMemory;
 
-constexpr std::size_t kSize = 5000;
+constexpr std::size_t kCopyBytes = 5000;
 
 struct OwnPeCopiesTest : PeerPair, ::testing::TestWithParam<std::string> {
   OwnPeCopiesTest() : PeerPair(1, GetParam()) {}
 
   OutcomePtr send(std::size_t from, TestMemory& buffer) { return PeerPair::send(from, buffer.buffer()); }
   OutcomePtr receive(std::size_t at, TestMemory& buffer) { return PeerPair::receive(at, buffer.buffer()); }
-  TestMemory make(Place place, std::uint8_t first, std::size_t size_bytes = kSize) {
+  TestMemory make(Place place, std::uint8_t first, std::size_t size_bytes = kCopyBytes) {
     return TestMemory(memory(0), place, size_bytes, first);
   }
   std::uint32_t num_held() const { return incoming[0].held_sends + incoming[1].held_sends; }

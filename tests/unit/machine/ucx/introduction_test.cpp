@@ -106,7 +106,7 @@ TEST(IntroductionTest, SeveralHostsLeaveOutTheLoopbackDevice) {
 
 // A job of two PEs on one host with the transports that the user asked for, and an outsider who knows the
 // address of PE 0 but no secret.
-class OneHostTest : public testing::TestWithParam<const char*> {
+class OneHostTest : public ::testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<UcxMachine> create(int pe) {
     memories_.push_back(std::make_unique<memory::Memory>());
@@ -152,7 +152,7 @@ TEST_P(OneHostTest, AListenerIsGuardedByASecret) {
   for (auto& machine : machines) machine->close();
 }
 
-INSTANTIATE_TEST_SUITE_P(Tls, OneHostTest, testing::Values("tcp", "all"));
+INSTANTIATE_TEST_SUITE_P(Tls, OneHostTest, ::testing::Values("tcp", "all"));
 
 TEST(OneHostSecretTest, SharedMemoryNeedsNone) {
   memory::Memory memory;

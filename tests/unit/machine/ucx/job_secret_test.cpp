@@ -14,7 +14,7 @@
 namespace weft::machine::ucx {
 namespace {
 
-constexpr AmId kId = 5;
+constexpr AmId kSecretId = 5;
 
 TEST(JobSecretTest, EveryBitCounts) {
   const JobSecret secret = JobSecret::draw().value();
@@ -43,7 +43,7 @@ TEST(JobSecretTest, AnotherLengthIsRefused) {
 }
 
 // Three PEs that each believe to be alone on a host; the last has not the job's secret.
-class OutsiderTest : public testing::TestWithParam<std::size_t> {
+class OutsiderTest : public ::testing::TestWithParam<std::size_t> {
  protected:
   OutsiderTest() {
     std::vector<std::vector<std::byte>> introductions;
@@ -59,7 +59,7 @@ class OutsiderTest : public testing::TestWithParam<std::size_t> {
       EXPECT_TRUE(agreement.secret.has_value());
       if (pe == 2) agreement.secret = JobSecret::draw().value();
       EXPECT_TRUE(machine(pe).connect(std::move(agreement)).ok());
-      EXPECT_TRUE(machine(pe).set_am_handler(kId, &OutsiderTest::on_message, &arrived_).ok());
+      EXPECT_TRUE(machine(pe).set_am_handler(kSecretId, &OutsiderTest::on_message, &arrived_).ok());
     }
   }
   ~OutsiderTest() override {
@@ -74,8 +74,8 @@ class OutsiderTest : public testing::TestWithParam<std::size_t> {
   UcxMachine& machine(int pe) { return *machines_[static_cast<std::size_t>(pe)]; }
   void send(int pe, std::span<const std::byte> header, const std::vector<std::byte>& payload) {
     auto& sending = operations_.emplace_back();
-    sending.start(
-        machine(pe).am_send(0, kId, header, memory::ConstBuffer(payload.data(), payload.size()), &sending));
+    sending.start(machine(pe).am_send(0, kSecretId, header,
+                                      memory::ConstBuffer(payload.data(), payload.size()), &sending));
   }
   template <class Condition>
   bool until(Condition condition) {
@@ -129,7 +129,7 @@ TEST_P(OutsiderTest, ItsSmallPutsReachNoMemory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EagerAndRendezvous, OutsiderTest,
-                         testing::Values(std::size_t{0}, std::size_t{8}, std::size_t{1} << 22));
+                         ::testing::Values(std::size_t{0}, std::size_t{8}, std::size_t{1} << 22));
 
 }  // namespace
 }  // namespace weft::machine::ucx

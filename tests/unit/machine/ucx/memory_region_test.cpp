@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-class MemoryRegionsTest : public testing::Test {
+class MemoryRegionsTest : public ::testing::Test {
  protected:
   ~MemoryRegionsTest() override { regions_.remove_all(context_.get()); }
 

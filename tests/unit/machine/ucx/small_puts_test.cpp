@@ -28,7 +28,7 @@ using Request = SmallPutRequest;
 using Answer = SmallPutAnswer;
 
 // Three PEs over shared memory or TCP. PE 0 has sent something to PE 1, so its small puts there are messages.
-class SmallPutsTest : public testing::TestWithParam<std::string> {
+class SmallPutsTest : public ::testing::TestWithParam<std::string> {
  protected:
   SmallPutsTest() : world_(GetParam(), 3) {
     for (const int pe : {1, 2}) {
@@ -405,9 +405,9 @@ TEST_P(SmallPutsTest, AnswersThatHaveToWait) {
     }
     EXPECT_FALSE(std::ranges::any_of(puts, &Operation::done));
     if (closes) {
-      testing::internal::CaptureStderr();
+      ::testing::internal::CaptureStderr();
       world_.machine(1).close();
-      EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+      EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
       world_.machine(0).close();
       for (const Operation& put : puts) {
         const StatusCode code = put.status().code();
@@ -425,7 +425,7 @@ TEST_P(SmallPutsTest, AnswersThatHaveToWait) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, SmallPutsTest,
-                         testing::Values(std::string("ucx"), std::string(conformance::kApart)),
+                         ::testing::Values(std::string("ucx"), std::string(conformance::kApart)),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');

@@ -21,9 +21,9 @@ using memory::Buffer;
 using memory::Kind;
 
 // There are more puts than their messages have numbers.
-class ManySmallPutsTest : public testing::TestWithParam<std::string> {};
+class ManySmallPutsTest : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Machines, ManySmallPutsTest,
-                         testing::Values(std::string("ucx"), std::string(conformance::kApart)),
+                         ::testing::Values(std::string("ucx"), std::string(conformance::kApart)),
                          [](const auto& info) { return std::string(info.index == 0 ? "ucx" : "ucx_apart"); });
 
 // Until its message has left, UCX reads the buffer of a put, whatever an answer says.

@@ -20,7 +20,7 @@ using base::StatusCode;
 constexpr Place kNew{Kind::kThrowAway, 1};
 constexpr std::size_t kSize = 1'300'000;  // more than one chunk of a staged copy
 
-class NewKindTest : public testing::Test {
+class NewKindTest : public ::testing::Test {
  protected:
   static MemoryOptions without_cuda() {
     MemoryOptions options;

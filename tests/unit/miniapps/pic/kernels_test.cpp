@@ -10,7 +10,7 @@
 namespace pic {
 namespace {
 
-Problem small_problem() {
+Problem uniform_problem() {
   Problem problem;
   problem.size = 8;
   problem.particles = 5;
@@ -23,7 +23,7 @@ Problem small_problem() {
 Geometry geometry_of(const Problem& problem, const Area& area) { return {problem.size, area, 2, 1, {-1, 0}}; }
 
 TEST(MoveTest, ParticlesMoveByWholeCellsAroundTheGrid) {
-  const Problem problem = small_problem();
+  const Problem problem = uniform_problem();
   const Area all{0, 8, 0, 8};
   const Start start(problem);
   Fields fields = start.particles_of(all);
@@ -39,7 +39,7 @@ TEST(MoveTest, ParticlesMoveByWholeCellsAroundTheGrid) {
 }
 
 TEST(LeavingTest, ParticlesAreTakenOutAndTheOthersStay) {
-  const Problem problem = small_problem();
+  const Problem problem = uniform_problem();
   const Geometry geometry = geometry_of(problem, {0, 4, 0, 8});
   Fields fields;
   for (std::size_t field = 0; field < kNumFields; ++field) {
@@ -66,7 +66,7 @@ TEST(LeavingTest, ParticlesAreTakenOutAndTheOthersStay) {
 }
 
 TEST(LeavingTest, AParticleThatIsNowhereIsRefused) {
-  const Problem problem = small_problem();
+  const Problem problem = uniform_problem();
   std::vector<Leaving> leaving;
   std::vector<std::size_t> counts(1);
   Geometry geometry = geometry_of(problem, {0, 4, 0, 8});

@@ -12,7 +12,7 @@
 namespace pic {
 namespace {
 
-constexpr std::int64_t kSteps = 7;
+constexpr std::int64_t kStepsAway = 7;
 
 Particles packed_and_unpacked(Particles& particles) {
   weft::Pup sizer = weft::Pup::sizer();
@@ -30,7 +30,7 @@ Particles packed_and_unpacked(Particles& particles) {
 Found run(const Problem& problem) {
   std::vector<Particles> blocks;
   for (std::int64_t block = 0; block < problem.num_blocks(); ++block) blocks.emplace_back(problem, block);
-  for (std::int64_t step = 0; step < kSteps; ++step) {
+  for (std::int64_t step = 0; step < kStepsAway; ++step) {
     for (Particles& block : blocks) block = packed_and_unpacked(block);
     for (Particles& block : blocks) block.move();
     for (const Particles& block : blocks) {
@@ -40,7 +40,7 @@ Found run(const Problem& problem) {
     }
   }
   Found total;
-  for (const Particles& block : blocks) total += examine(problem, block.fields(), kSteps);
+  for (const Particles& block : blocks) total += examine(problem, block.fields(), kStepsAway);
   return total;
 }
 
