@@ -1,17 +1,19 @@
 # Each target works alone from a clean clone: it makes .venv and the build tree it needs.
-.PHONY: help setup build demo test test-cpp test-sanitized test-python test-multihost test-gpu bench bench-gpu lint format docs clean
+.PHONY: help setup build demo test test-sanitized test-python test-release test-multihost test-gpu bench bench-gpu lint lint-all \
+        format docs clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
 SETUP := $(VENV)/setup-stamp
+# The full build, which is measured and which users get; the quick one of `make demo` and continuous integration; and that of
+# the C++ tests. Each has a folder, so that going from one target to another compiles nothing again.
 RELEASE := build/release
+QUICK := build/quick
 SANITIZED := build/sanitized
-# Further options of cmake for the release build.
-RELEASE_OPTIONS :=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:
-	@echo "make setup | demo | test | bench | lint | format | docs | test-multihost | test-gpu | bench-gpu | clean   (see README.md)"
+	@echo "make setup | demo | build | test | lint | bench | format | docs | clean; test-release | lint-all | test-multihost | test-gpu | bench-gpu   (see README.md, CONTRIBUTING.md)"
 
 setup:
 	tools/setup
@@ -19,46 +21,61 @@ setup:
 $(SETUP): tools/setup tools/requirements-dev.txt
 	tools/setup
 
+CONFIGURE = cmake -S . -G Ninja -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)"
+
 $(RELEASE)/build.ninja: $(SETUP)
-	cmake -S . -B $(RELEASE) -G Ninja -DWEFT_BUILD_PYTHON=ON -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)" \
-	    $(RELEASE_OPTIONS)
+	$(CONFIGURE) -B $(RELEASE) -DWEFT_BUILD_PYTHON=ON
+
+$(QUICK)/build.ninja: $(SETUP)
+	$(CONFIGURE) -B $(QUICK) -DWEFT_BUILD_PYTHON=ON -DWEFT_QUICK_BUILD=ON
 
 $(SANITIZED)/build.ninja: $(SETUP)
-	cmake -S . -B $(SANITIZED) -G Ninja -DWEFT_SANITIZE=address,undefined -DWEFT_BUILD_EXAMPLES=OFF \
-	    -DWEFT_BUILD_BENCHMARKS=OFF -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)"
+	$(CONFIGURE) -B $(SANITIZED) -DWEFT_SANITIZE=address,undefined -DWEFT_BUILD_EXAMPLES=OFF -DWEFT_BUILD_BENCHMARKS=OFF
 
-# The examples and mini-apps, and the Python package as the wheel that users get, installed into .venv.
+# The Python package of a build tree, as the wheel that users get, installed into .venv.
+INSTALL := pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall .
+
+# The examples, the mini-apps and the Python package with the MPI library.
 build: $(RELEASE)/build.ninja
 	cmake --build $(RELEASE) --target weft_python_package weft_mpi_library weft_examples weft_miniapps
-	pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
-	    --config-settings=build-dir=$(RELEASE) .
+	$(INSTALL) --config-settings=build-dir=$(RELEASE)
 
-demo: build
-	weft run -n 2 $(RELEASE)/miniapps/jacobi3d --odf 4 --size 128 --iterations 300 --verify
+# Builds what Jacobi3D in both languages needs, without the MPI library.
+demo: $(QUICK)/build.ninja
+	@echo "demo: compiling Weft and Jacobi3D; the first time this takes some minutes"
+	cmake --build $(QUICK) --target weft_python_package jacobi3d
+	$(INSTALL) --config-settings=build-dir=$(QUICK) --config-settings=build.targets=weft_python_package
+	weft run -n 2 $(QUICK)/miniapps/jacobi3d --odf 4 --size 128 --iterations 300 --verify
 	weft run -n 2 miniapps/jacobi3d/jacobi3d.py --odf 4 --size 128 --iterations 300 --verify
 
-test: test-cpp test-sanitized test-python
+test: test-sanitized test-python
 
-test-cpp: $(RELEASE)/build.ninja
-	cmake --build $(RELEASE)
-	ctest -j 2 --test-dir $(RELEASE) --output-on-failure --no-tests=error
-
-# With 60 s of random traffic between elements that move, come and go.
+# The C++ tests, with 20 s of random traffic between elements that move, come and go; `make test-release` has a minute of it.
 test-sanitized: $(SANITIZED)/build.ninja
 	cmake --build $(SANITIZED) --target weft_tests
-	WEFT_SPARSE_TRAFFIC_S=30 ctest -j 2 --test-dir $(SANITIZED) --output-on-failure --no-tests=error
+	WEFT_SPARSE_TRAFFIC_S=10 ctest -j 2 --test-dir $(SANITIZED) --output-on-failure --no-tests=error
 
-# Two files of tests at a time: half of the time goes into waiting. The tests of a file share what they compile.
-test-python: build
+# Two files of tests at a time: half of the time goes into waiting. The tests of a file share what they compile. The longest
+# files begin first (tests/conftest.py).
+PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test-python: $(QUICK)/build.ninja
+	cmake --build $(QUICK) --target weft_tested_programs
+	$(INSTALL) --config-settings=build-dir=$(QUICK)
+	WEFT_BUILD_FOLDER=$(QUICK) $(PYTEST) --durations 40
+
+# All tests on the full build: the C++ tests without sanitizers, and the programs that users get.
+test-release: build
 	cmake --build $(RELEASE)
-	pytest -n 2 --dist loadfile --durations 25
+	WEFT_SPARSE_TRAFFIC_S=30 ctest -j 2 --test-dir $(RELEASE) --output-on-failure --no-tests=error
+	WEFT_BUILD_FOLDER=$(RELEASE) $(PYTEST)
 
 # All tests on several hosts, which are namespaces of this machine; `make test` runs a part of them. FAULT_ROUNDS: how often
 # each fault is tried, with different seeds.
 FAULT_ROUNDS := 3
 test-multihost: build
 	cmake --build $(RELEASE)
-	WEFT_MULTIHOST=all WEFT_FAULT_ROUNDS=$(FAULT_ROUNDS) pytest tests/multihost
+	WEFT_BUILD_FOLDER=$(RELEASE) WEFT_MULTIHOST=all WEFT_FAULT_ROUNDS=$(FAULT_ROUNDS) pytest tests/multihost
 
 # On a machine with an NVIDIA GPU and its driver; with two GPUs all of it runs. tools/check_gpu measures as well.
 # So many tests at a time; each takes the GPU memory of a few CUDA contexts, 0.5 GiB each.
@@ -66,11 +83,9 @@ GPU_TEST_WORKERS := 4
 test-gpu: build
 	cmake --build $(RELEASE) --target weft_tests
 	WEFT_REQUIRE_GPU=1 ctest --test-dir $(RELEASE) -L gpu --output-on-failure --no-tests=error
-	WEFT_REQUIRE_GPU=1 pytest -m gpu -n $(GPU_TEST_WORKERS)
+	WEFT_BUILD_FOLDER=$(RELEASE) WEFT_REQUIRE_GPU=1 pytest -m gpu -n $(GPU_TEST_WORKERS)
 
-# A quick build, as continuous integration makes it, is not what is measured.
 bench: build
-	cmake -DWEFT_QUICK_BUILD=OFF $(RELEASE) >/dev/null
 	cmake --build $(RELEASE) --target weft_benchmarks weft_miniapps
 	mkdir -p build/bench
 	for bench in latency bandwidth rate; do \
@@ -80,7 +95,6 @@ bench: build
 # one that needs two GPUs where there is one, is no reason to stop.
 GPU_RESULTS := build/bench/gpu
 bench-gpu: build
-	cmake -DWEFT_QUICK_BUILD=OFF $(RELEASE) >/dev/null
 	cmake --build $(RELEASE) --target weft_benchmarks weft_miniapps
 	mkdir -p $(GPU_RESULTS)
 	for bench in latency bandwidth; do \
@@ -92,6 +106,8 @@ bench-gpu: build
 	-python benchmarks/figures.py --memory cuda --from $(GPU_RESULTS)/*.jsonl
 	python benchmarks/published.py $(GPU_RESULTS)/*.jsonl
 
+# Headers and clang-tidy: what has changed since the last commit at which `make lint-all` found nothing. Reads all if that commit
+# is not in the clone.
 lint: $(RELEASE)/build.ninja
 	tools/check_layers.py
 	tools/check_names.py
@@ -100,8 +116,16 @@ lint: $(RELEASE)/build.ninja
 	ruff format --check
 	mypy
 	git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' | xargs clang-format --dry-run -Werror
-	cmake --build $(RELEASE) --target weft_check_headers jacobi3d_version
-	tools/run_clang_tidy.py $(RELEASE)
+	cmake --build $(RELEASE) --target jacobi3d_version
+	tools/check_headers.py $(RELEASE) $(LINT_SCOPE)
+	tools/run_clang_tidy.py $(RELEASE) $(LINT_SCOPE)
+
+LINT_SCOPE := --changed
+
+# The same for all files. Remembers the commit, which is committed with the next change.
+lint-all:
+	$(MAKE) lint LINT_SCOPE=
+	tools/linted_commit.py --remember
 
 # What `make lint` would complain of and a tool can put right.
 format: $(SETUP)

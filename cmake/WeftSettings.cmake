@@ -24,9 +24,10 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # Tried, not assumed: some installations of g++ come without the programs that link in this way.
-# A program that has Weft as a sub-project is not, so that it links quickly.
+# A program that has Weft as a sub-project is not, so that it links quickly. Nor is a quick build.
 set(WEFT_LINK_TIME_OPTIMIZATION OFF)
-if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_AR AND NOT WEFT_SANITIZE)
+if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_AR AND NOT WEFT_SANITIZE
+   AND NOT WEFT_QUICK_BUILD)
   include(CheckCXXSourceCompiles)
   set(CMAKE_REQUIRED_FLAGS "-flto=auto -fno-fat-lto-objects")
   check_cxx_source_compiles("int main() { return 0; }" WEFT_COMPILER_OPTIMIZES_AT_LINK)

@@ -14,6 +14,45 @@ function(weft_set_warnings target)
   endif()
 endfunction()
 
+# weft_compile_together(target): compiles several of its files at a time: fewer in a quick build, in which a developer compiles
+# again what has changed. Sanitized, twelve files of tests take four fifths of the time of two times six. So a name in an
+# anonymous namespace is unique in the target (tools/check_names.py). The full build compiles each file alone, so a missing
+# #include is found.
+function(weft_compile_together target)
+  if(WEFT_SANITIZE)
+    set(number 12)
+  else()
+    set(number 8)
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${number})
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # g++ takes the sources for headers
+endfunction()
+
+# weft_compile_quickly(target): how the layers and the MPI library are compiled with sanitizers and in a quick build.
+function(weft_compile_quickly target)
+  if(WEFT_SANITIZE OR WEFT_QUICK_BUILD)
+    weft_compile_together(${target})
+    target_precompile_headers(${target} REUSE_FROM weft_layer_headers)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
+# weft_add_layer_headers(): the precompiled headers of these.
+function(weft_add_layer_headers)
+  if(NOT WEFT_SANITIZE AND NOT WEFT_QUICK_BUILD)
+    return()
+  endif()
+  file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/weft_layer_headers.cpp" "")
+  add_library(weft_layer_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/weft_layer_headers.cpp")
+  target_link_libraries(weft_layer_headers PRIVATE Threads::Threads)
+  weft_use_format(weft_layer_headers)
+  weft_set_warnings(weft_layer_headers)
+  target_compile_options(weft_layer_headers PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage> -O1)
+  target_precompile_headers(weft_layer_headers PRIVATE
+    <algorithm> <array> <atomic> <cstddef> <cstdint> <cstring> <exception> <functional> <map> <memory> <mutex> <optional> <span>
+    <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector> "${weft_SOURCE_DIR}/src/base/format.h")
+endfunction()
+
 # weft_use_format(target): its sources may include base/format.h, which needs headers of fmt and nothing to link.
 function(weft_use_format target)
   target_include_directories(${target} SYSTEM PRIVATE $<BUILD_INTERFACE:$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>>)
@@ -48,12 +87,7 @@ function(weft_add_layer)
     target_include_directories(${target} PRIVATE "${weft_SOURCE_DIR}/src")
     weft_use_format(${target})
     weft_set_warnings(${target})
-    if(WEFT_SANITIZE)
-      # Compiled six files at a time, in a quarter of the processor time. So a name in an anonymous namespace is unique in
-      # its layer. The release build compiles each file alone, so a missing #include is found.
-      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # g++ takes the sources for headers
-    endif()
+    weft_compile_quickly(${target})
     if(WEFT_LINK_TIME_OPTIMIZATION)
       target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-flto=auto;-ffat-lto-objects>)
     endif()
@@ -112,18 +146,17 @@ function(weft_add_program_headers)
   target_precompile_headers(weft_program_headers PRIVATE "${weft_SOURCE_DIR}/include/weft/weft.h")
 endfunction()
 
-# weft_add_test(NAME name SOURCES file... [LIBS target...] [LONG] [TOGETHER] [TIMEOUT seconds])
+# weft_add_test(NAME name SOURCES file... [LIBS target...] [LONG] [TIMEOUT seconds])
 #
 # A GoogleTest executable and one ctest entry that runs all of it: starting a process per test case costs
 # more than the cases do. Each run may take TIMEOUT seconds (120), so that a hang is a failure.
 #
-# With sanitizers and in a quick build the tests' own code is not optimised, and headers are precompiled; of LONG tests, which do
-# much work, it is as elsewhere. TOGETHER: four files are compiled at a time then, in two thirds of the processor time; names in
-# their anonymous namespaces are unique (tools/check_names.py).
+# With sanitizers and in a quick build the tests' own code is not optimised, headers are precompiled, and several files are compiled
+# at a time. The code of LONG tests, which do much work, is optimised as elsewhere.
 function(weft_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 test "LONG;TOGETHER" "NAME;TIMEOUT" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 test "LONG" "NAME;TIMEOUT" "SOURCES;LIBS")
   if(test_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "weft_add_test(NAME name SOURCES file... [LIBS target...] [LONG] [TOGETHER] [TIMEOUT seconds]): got '${ARGV}'")
+    message(FATAL_ERROR "weft_add_test(NAME name SOURCES file... [LIBS target...] [LONG] [TIMEOUT seconds]): got '${ARGV}'")
   endif()
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 120)
@@ -135,24 +168,23 @@ function(weft_add_test)
   if(WEFT_SANITIZE OR WEFT_QUICK_BUILD)
     set(is_quick ON)
   endif()
-  if(test_TOGETHER AND is_quick)
-    set_target_properties(${test_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
-    target_compile_options(${test_NAME} PRIVATE -Wno-subobject-linkage)  # g++ takes the tests for headers
+  if(is_quick)
+    weft_compile_together(${test_NAME})
   endif()
   if(is_quick AND NOT test_LONG)
-    weft_compile_tests_quickly(${test_NAME})
+    weft_compile_tests_quickly(${test_NAME} -O0)
     target_precompile_headers(${test_NAME} REUSE_FROM weft_test_headers)
   else()
-    target_compile_options(${test_NAME} PRIVATE -O1)
+    weft_compile_tests_quickly(${test_NAME} -O1)
   endif()
   add_test(NAME ${test_NAME} COMMAND ${test_NAME} --gtest_brief=1)
   set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${test_TIMEOUT} COST ${test_TIMEOUT})  # the longest begin first
 endfunction()
 
-# weft_compile_tests_quickly(target): how the tests' own code is compiled with sanitizers and in a quick build. Checks of each access
+# weft_compile_tests_quickly(target level): how the tests' own code is compiled with sanitizers and in a quick build. Checks of each access
 # for null and alignment take a third of the time and half of the bytes; the layers under test have them.
-function(weft_compile_tests_quickly target)
-  target_compile_options(${target} PRIVATE -O0)
+function(weft_compile_tests_quickly target level)
+  target_compile_options(${target} PRIVATE ${level})
   if(WEFT_SANITIZE MATCHES "undefined")
     target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,vptr)
   endif()
@@ -166,7 +198,7 @@ function(weft_add_test_headers)
   endif()
   file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" "")
   weft_add_program(NAME weft_test_headers SOURCES "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" LIBS GTest::gtest_main weft::weft INTERNAL PLAIN)
-  weft_compile_tests_quickly(weft_test_headers)
+  weft_compile_tests_quickly(weft_test_headers -O0)
   target_precompile_headers(weft_test_headers PRIVATE <gtest/gtest.h> "${weft_SOURCE_DIR}/include/weft/weft.h")
 endfunction()
 

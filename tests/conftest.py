@@ -10,6 +10,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+# They begin first, so that the last one does not run alone.
+LONGEST_FILES = (
+    "tests/python/mpi/test_mpi4py.py",
+    "tests/python/mpi/test_device.py",
+    "tests/multihost/test_behaviour.py",
+    "tests/python/mpi/test_misuse.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {ROOT / name: i for i, name in enumerate(LONGEST_FILES)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -23,7 +35,7 @@ def heeded_signals() -> None:
 @pytest.fixture(scope="session")
 def build_folder() -> Path:
     """The build tree with the compiled examples and test programs; WEFT_BUILD_FOLDER names another one."""
-    folder = Path(os.environ.get("WEFT_BUILD_FOLDER", ROOT / "build" / "release")).resolve()
+    folder = Path(os.environ.get("WEFT_BUILD_FOLDER", ROOT / "build" / "quick")).resolve()
     if not (folder / "CMakeCache.txt").is_file():
         pytest.fail(
             f"{folder} is no build tree; run `make test-python`, or set WEFT_BUILD_FOLDER", pytrace=False

@@ -44,10 +44,16 @@ class Programs:
 
 
 def _builds(folder: Path) -> list[Path]:
-    """Where the builds of a checkout have their programs, the latest build first."""
+    """Where the builds of a checkout have their programs, the latest build first, quick builds last."""
     parts = [f"{build}/{part}" for build in ("build*", "build/*") for part in ("benchmarks", "miniapps")]
     found = [path for pattern in parts for path in folder.glob(pattern)]
-    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    return sorted(found, key=lambda path: (_is_quick(path.parent), -path.stat().st_mtime))
+
+
+def _is_quick(build: Path) -> bool:
+    """Whether the programs of this build are less optimised: then they are for tests."""
+    cache = build / "CMakeCache.txt"
+    return cache.is_file() and "WEFT_QUICK_BUILD:BOOL=ON" in cache.read_text(encoding="utf-8")
 
 
 def checkout() -> Path | None:

@@ -44,8 +44,8 @@ def compiler_argv(
     library = folder / "lib" / LIBRARY
     if not library.exists():
         raise CompilerError(
-            f"{library} does not exist: this Weft was built without MPI; build the target weft_mpi_library, "
-            "or install Weft with WEFT_BUILD_MPI=ON"
+            f"{library} does not exist: this Weft was built without MPI, as `make demo` builds it; "
+            "run `make build` in the clone, or install Weft with WEFT_BUILD_MPI=ON"
         )
     variable, default = COMPILERS[command]
     compiler = shlex.split(environment.get(variable) or default)

@@ -39,6 +39,17 @@ def test_a_given_folder_takes_the_place_of_the_builds(checkout, tmp_path):
     assert Programs(other).find("ping.py") == script
 
 
+def test_programs_of_a_quick_build_are_not_taken_if_there_are_others(checkout):
+    quick, full = (checkout / "build" / name / "benchmarks" / "ping" for name in ("quick", "release"))
+    for path in (full, quick):  # the quick ones are newer
+        path.parent.mkdir(parents=True)
+        path.touch()
+    (checkout / "build" / "quick" / "CMakeCache.txt").write_text("WEFT_QUICK_BUILD:BOOL=ON\n")
+    assert Programs().find("ping") == full
+    full.unlink()
+    assert Programs().find("ping") == quick
+
+
 @pytest.mark.parametrize(("name", "advice"), [("ping", "WEFT_BUILD_BENCHMARKS=ON"), ("ping.py", "checkout")])
 def test_what_is_missing_is_told_with_what_to_do(checkout, name, advice):
     with pytest.raises(BenchError, match=f"{name} was not found.*{advice}"):
