@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over the sources of a build tree's compile_commands.json, one process per core.
 
-Usage: tools/run_clang_tidy.py BUILD_FOLDER [FILE ...]. Without files: all of src/, python/src/, mpi/src/,
-mpi/host/, examples/, miniapps/ and benchmarks/. The findings of a file are printed together; exits with 1
-if there were any.
+Usage: tools/run_clang_tidy.py BUILD_FOLDER [--changed | FILE ...]. Without files: all of src/, python/src/,
+mpi/src/, mpi/host/, examples/, miniapps/ and benchmarks/. --changed: of these, the sources that have changed
+(tools/linted_commit.py), and for each header that has changed one source that includes it. The findings of a
+file are printed together; exits with 1 if there were any.
 
-Most of the time goes into reading headers, so several sources of one target are read as one. If anything is
-found there, each of them is read again alone, and that result counts.
+Most of the time goes into reading headers, so of all files several sources of one target are read as one.
+If anything is found there, each of them is read again alone, and that result counts. Files that are named or
+have changed are read alone, so a missing #include is found.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -22,6 +25,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+
+from linted_commit import changed_files
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "python/src", "mpi/src", "mpi/host", "examples", "miniapps", "benchmarks")
@@ -73,6 +78,18 @@ def commands_of(build: Path) -> dict[Path, tuple[str, ...]]:
 def sources_of(commands: dict[Path, tuple[str, ...]]) -> list[Path]:
     files = [file for file in commands if file.suffix != ".cu"]  # clang takes other options for them
     return sorted(file for file in files if any(file.is_relative_to(ROOT / folder) for folder in FOLDERS))
+
+
+def sources_to_read(changed: set[Path], sources: list[Path]) -> list[Path]:
+    """The changed sources, and for each changed header its own source or else the first that includes it."""
+    wanted = {source for source in sources if source in changed}
+    for header in sorted(file for file in changed if file.suffix == ".h"):
+        # An include names the end of the header's path.
+        includes = re.compile(rf'#include "(?:[\w./]*/)?{re.escape(header.name)}"')
+        users = [source for source in sources if includes.search(source.read_text(encoding="utf-8"))]
+        own = [source for source in users if source.stem == header.stem]
+        wanted.update((own or users)[:1])
+    return sorted(wanted)
 
 
 def batches_of(files: list[Path], commands: dict[Path, tuple[str, ...]]) -> list[list[Path]]:
@@ -131,8 +148,14 @@ def main(arguments: list[str]) -> int:
         return 2
     build = Path(arguments[0]).resolve()
     commands = commands_of(build)
-    files = [Path(name).resolve() for name in arguments[1:]] or sources_of(commands)
-    if not files:
+    all_sources = sources_of(commands)
+    changed = changed_files() if arguments[1:] == ["--changed"] else None
+    named = [] if arguments[1:] == ["--changed"] else [Path(name).resolve() for name in arguments[1:]]
+    if changed is not None:
+        files = named = sources_to_read(changed, all_sources)
+    else:
+        files = named or all_sources
+    if not all_sources:
         print(f"run_clang_tidy: {build}/compile_commands.json names no source of Weft", file=sys.stderr)
         return 1
     if unknown := [str(file) for file in files if file not in commands]:
@@ -144,7 +167,8 @@ def main(arguments: list[str]) -> int:
     start = time.monotonic()
     failed = 0
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for findings in pool.map(lambda batch: tidy(batch, commands), batches_of(files, commands)):
+        batches = [[file] for file in files] if named else batches_of(files, commands)
+        for findings in pool.map(lambda batch: tidy(batch, commands), batches):
             for finding in findings:
                 failed += 1
                 print(f"--- {finding.file.relative_to(ROOT)}\n{finding.text}", flush=True)

@@ -77,3 +77,32 @@ def test_a_file_that_is_not_compiled_is_named(tidy, tmp_path, capsys) -> None:
     tidy("int first() { return 1; }\n")
     assert run_clang_tidy.main([str(tmp_path), str(tmp_path / "other.cpp")]) == 1
     assert "does not name" in capsys.readouterr().err
+
+
+def test_of_what_has_changed_sources_and_one_user_of_each_header_are_read(tmp_path) -> None:
+    texts = {
+        "src/a.cpp": '#include "src/a.h"\n',
+        "src/b.cpp": '#include "src/a.h"\n#include "src/lone.h"\n',
+        "src/c.cpp": '#include "src/lone.h"\n',
+        "src/d.cpp": "int d() { return 4; }\n",
+        "src/e.cpp": '#include "not_lone.h"\n',
+    }
+    (tmp_path / "src").mkdir()
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    sources = [tmp_path / name for name in texts]
+    for changed, read in {
+        ("src/a.h",): ["src/a.cpp"],
+        ("src/lone.h",): ["src/b.cpp"],
+        ("src/d.cpp", "src/a.h", "docs/page.md"): ["src/a.cpp", "src/d.cpp"],
+        ("src/unused.h",): [],
+    }.items():
+        found = run_clang_tidy.sources_to_read({tmp_path / name for name in changed}, sources)
+        assert found == [tmp_path / name for name in read], changed
+
+
+def test_files_that_are_named_are_read_alone(tidy, tmp_path, capsys) -> None:
+    tidy("#include <vector>\nint first() { return 1; }\n", "std::vector<int> second();\n")
+    names = [str(tmp_path / "src" / f"source_{i}.cpp") for i in range(2)]
+    assert run_clang_tidy.main([str(tmp_path), *names]) == 1, "a missing #include was not found"
+    assert "--- src/source_1.cpp" in capsys.readouterr().out
