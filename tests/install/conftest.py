@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -26,3 +29,23 @@ def compiler(build_folder: Path) -> str:
     match = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.MULTILINE)
     assert match
     return match.group(1)
+
+
+@pytest.fixture(scope="session")
+def prefix(cmake: str, build_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weft, installed: headers, libraries and the CMake package."""
+    folder = tmp_path_factory.mktemp("prefix")
+    command = [cmake, "--install", build_folder, "--component", "devel", "--prefix", folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def compile_cost() -> ModuleType:
+    """The program compile_cost.py. This folder is not on sys.path: its conftest would hide others."""
+    spec = importlib.util.spec_from_file_location("compile_cost", Path(__file__).parent / "compile_cost.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

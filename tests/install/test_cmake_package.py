@@ -8,8 +8,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-
-import pytest
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,8 +16,10 @@ PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(own_program LANGUAGES CXX)
 find_package(weft 0.1 REQUIRED)
-add_executable(hello hello.cpp)
-target_link_libraries(hello PRIVATE weft::weft)
+foreach(program hello ten_methods channels)
+  add_executable(${program} ${program}.cpp)
+  target_link_libraries(${program} PRIVATE weft::weft)
+endforeach()
 """
 
 
@@ -29,21 +30,26 @@ def run(*command: object) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def prefix(cmake: str, build_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weft, installed."""
-    folder = tmp_path_factory.mktemp("prefix")
-    run(cmake, "--install", build_folder, "--component", "devel", "--prefix", folder)
-    return folder
-
-
-def test_find_package_and_run(cmake: str, compiler: str, prefix: Path, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "examples" / "01_hello" / "hello.cpp", tmp_path / "hello.cpp")
+def test_find_package_and_run(
+    cmake: str, compiler: str, prefix: Path, tmp_path: Path, compile_cost: ModuleType
+) -> None:
+    for source in compile_cost.PROGRAMS.values():
+        shutil.copy(source, tmp_path)
     (tmp_path / "CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
     build = tmp_path / "build"
     run(cmake, "-S", tmp_path, "-B", build, f"-Dweft_ROOT={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}")
     run(cmake, "--build", build)
     assert "hello from PE 0 of 1" in run(build / "hello")
+    assert run(build / "ten_methods") == "2 first 3 7\n"
+    assert run(build / "channels") == "1 0\n"
+
+
+def test_the_cost_of_compiling_is_measured(compiler: str, prefix: Path, compile_cost: ModuleType) -> None:
+    (cost,) = compile_cost.costs(
+        prefix, compiler, 1, {"hello": compile_cost.PROGRAMS["hello"]}, levels=("-O0",)
+    )
+    assert cost["cpu_s"] > 0.1
+    assert cost["text_bytes"] > 1000
 
 
 def test_the_whole_program_of_a_page(cmake: str, compiler: str, prefix: Path, tmp_path: Path) -> None:
