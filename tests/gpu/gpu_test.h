@@ -17,7 +17,7 @@
 
 namespace weft::memory {
 
-class GpuTest : public testing::Test {
+class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const base::Status available = memory.availability(Kind::kCuda);
