@@ -50,7 +50,8 @@ struct ValueToSend {
 // REQUIRES: `value` outlives its use.
 template <class T>
 ValueToSend value_to_send(T& value) {
-  return {&value, [](Pup& p, void* packed) { p | *static_cast<T*>(packed); }};
+  return {const_cast<std::remove_const_t<T>*>(&value),
+          [](Pup& p, void* packed) { p | *static_cast<T*>(packed); }};
 }
 void send_value(ChareBase& chare, const ReplyTo& reply, const ValueToSend& value);
 // The outcome of a method that returns nothing.

@@ -86,5 +86,20 @@ TEST_F(GiveWhenSent, AResultThatNobodyHoldsIsFreed) {
   turn();
 }
 
+struct Named : Chare<Named> {
+  const std::string name() { return "constant"; }
+};
+
+TEST(Outcome, AMethodMayReturnAConstantValue) {
+  EXPECT_EQ(testing::InProcessJob(2).run([](Runtime& runtime) -> Task<> {
+    const auto named = Array<Named>::create(runtime, 2);
+    for (int i = 0; i < 2; ++i) {
+      const std::string name = co_await named[i].call<&Named::name>();
+      EXPECT_EQ(name, "constant");
+    }
+  }),
+            "");
+}
+
 }  // namespace
 }  // namespace weft::chare
