@@ -23,8 +23,10 @@ $(SETUP): tools/setup tools/requirements-dev.txt
 
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)"
 
-$(RELEASE)/build.ninja: $(SETUP)
-	$(CONFIGURE) -B $(RELEASE) -DWEFT_BUILD_PYTHON=ON
+# Configured again with a new Makefile: an older one made quick builds in this folder.
+$(RELEASE)/build.ninja: $(SETUP) Makefile
+	$(CONFIGURE) -B $(RELEASE) -DWEFT_BUILD_PYTHON=ON -DWEFT_QUICK_BUILD=OFF
+	touch $@
 
 $(QUICK)/build.ninja: $(SETUP)
 	$(CONFIGURE) -B $(QUICK) -DWEFT_BUILD_PYTHON=ON -DWEFT_QUICK_BUILD=ON
@@ -44,7 +46,8 @@ build: $(RELEASE)/build.ninja
 demo: $(QUICK)/build.ninja
 	@echo "demo: compiling Weft and Jacobi3D; the first time this takes some minutes"
 	cmake --build $(QUICK) --target weft_python_package jacobi3d
-	$(INSTALL) --config-settings=build-dir=$(QUICK) --config-settings=build.targets=weft_python_package
+	$(INSTALL) --config-settings=build-dir=$(QUICK) --config-settings=build.targets=weft_python_package \
+	    --config-settings=install.components=python
 	weft run -n 2 $(QUICK)/miniapps/jacobi3d --odf 4 --size 128 --iterations 300 --verify
 	weft run -n 2 miniapps/jacobi3d/jacobi3d.py --odf 4 --size 128 --iterations 300 --verify
 
@@ -122,10 +125,9 @@ lint: $(RELEASE)/build.ninja
 
 LINT_SCOPE := --changed
 
-# The same for all files. Remembers the commit, which is committed with the next change.
+# The same for all files of a working tree without changes. Writes tools/linted-commit, which is committed with the next change.
 lint-all:
-	$(MAKE) lint LINT_SCOPE=
-	tools/linted_commit.py --remember
+	commit=$$(tools/linted_commit.py --current) && $(MAKE) lint LINT_SCOPE= && tools/linted_commit.py --remember $$commit
 
 # What `make lint` would complain of and a tool can put right.
 format: $(SETUP)

@@ -1,22 +1,6 @@
 # The sources with which tools/check_headers.py compiles headers alone and twice over, so that each includes what it uses and
-# has its guard. Part of `make lint`, not of a plain build. A header that its own source includes first is left out: the build
-# compiles that source, and so has checked the header (two of three headers, and two thirds of the time); clang-tidy reads
-# changed sources alone.
+# has its guard. Part of `make lint`, not of a plain build.
 include_guard(GLOBAL)
-
-# weft_source_checks(result header source...): whether one of the sources is there and includes the header first. Read when
-# cmake runs: in an old build tree a source can have changed since then; CI has a new one.
-function(weft_source_checks result header)
-  set(${result} OFF PARENT_SCOPE)
-  foreach(source IN LISTS ARGN)
-    if(EXISTS "${weft_SOURCE_DIR}/${source}")
-      file(STRINGS "${weft_SOURCE_DIR}/${source}" first REGEX "^#include" LIMIT_COUNT 1)
-      if(first STREQUAL "#include \"${header}\"")
-        set(${result} ON PARENT_SCOPE)
-      endif()
-    endif()
-  endforeach()
-endfunction()
 
 # weft_check_headers_of(name INCLUDE_FROM folder GLOBS pattern... LIBS target...)
 function(weft_check_headers_of name)
@@ -25,12 +9,6 @@ function(weft_check_headers_of name)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${weft_SOURCE_DIR}/${check_INCLUDE_FROM}" ${check_GLOBS})
   set(sources "")
   foreach(header IN LISTS headers)
-    string(REGEX REPLACE "[.]h$" ".cpp" own_source "${header}")
-    string(REGEX REPLACE "^weft/" "" in_layer "${own_source}")
-    weft_source_checks(is_checked "${header}" "${check_INCLUDE_FROM}/${own_source}" "src/${in_layer}" "src/models/${in_layer}")
-    if(is_checked)
-      continue()
-    endif()
     set(source "${weft_BINARY_DIR}/headers/${name}/${header}.cpp")
     file(CONFIGURE OUTPUT "${source}" CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
     list(APPEND sources "${source}")

@@ -172,19 +172,19 @@ function(weft_add_test)
     weft_compile_together(${test_NAME})
   endif()
   if(is_quick AND NOT test_LONG)
-    weft_compile_tests_quickly(${test_NAME} -O0)
+    weft_compile_tests_quickly(${test_NAME})
     target_precompile_headers(${test_NAME} REUSE_FROM weft_test_headers)
   else()
-    weft_compile_tests_quickly(${test_NAME} -O1)
+    target_compile_options(${test_NAME} PRIVATE -O1)
   endif()
   add_test(NAME ${test_NAME} COMMAND ${test_NAME} --gtest_brief=1)
   set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${test_TIMEOUT} COST ${test_TIMEOUT})  # the longest begin first
 endfunction()
 
-# weft_compile_tests_quickly(target level): how the tests' own code is compiled with sanitizers and in a quick build. Checks of each access
+# weft_compile_tests_quickly(target): how the tests' own code is compiled with sanitizers and in a quick build. Checks of each access
 # for null and alignment take a third of the time and half of the bytes; the layers under test have them.
-function(weft_compile_tests_quickly target level)
-  target_compile_options(${target} PRIVATE ${level})
+function(weft_compile_tests_quickly target)
+  target_compile_options(${target} PRIVATE -O0)
   if(WEFT_SANITIZE MATCHES "undefined")
     target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,vptr)
   endif()
@@ -198,7 +198,7 @@ function(weft_add_test_headers)
   endif()
   file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" "")
   weft_add_program(NAME weft_test_headers SOURCES "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" LIBS GTest::gtest_main weft::weft INTERNAL PLAIN)
-  weft_compile_tests_quickly(weft_test_headers -O0)
+  weft_compile_tests_quickly(weft_test_headers)
   target_precompile_headers(weft_test_headers PRIVATE <gtest/gtest.h> "${weft_SOURCE_DIR}/include/weft/weft.h")
 endfunction()
 

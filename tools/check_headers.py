@@ -3,8 +3,8 @@
 
 Usage: tools/check_headers.py BUILD_FOLDER [--changed]
 
-A header that its own source includes first is left out: compiling that source checks it. --changed: only the
-headers that tools/linted_commit.py names. cmake/WeftHeaderCheck.cmake makes the sources that are compiled.
+--changed: only the headers that tools/linted_commit.py names. cmake/WeftHeaderCheck.cmake makes the sources
+that are compiled.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ALONE = re.compile(r"set_source_files_properties\(([^()]*) PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON\)")
-CALL = re.compile(r"(weft_add_layer|weft_add_test)\(([^()]*)\)")
+CALL = re.compile(r"(weft_add_layer|weft_add_(?:gpu_)?test)\(([^()]*)\)")
 TYPE = re.compile(r"(?:struct|class|union|enum class|enum)\s+(?:\[\[\w+\]\]\s+)?(\w+)(?!\w*;)")
 ALIAS = re.compile(r"using\s+(\w+)\s*=")
 FUNCTION = re.compile(r"(?!TEST|INSTANTIATE|TYPED_TEST|static_assert)[\w:<>,&*\[\] ]*?[\s&*>](\w+)(\([^;]*)")

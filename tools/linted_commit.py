@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Which files have changed since the last commit at which `make lint-all` found nothing.
 
-Usage: tools/linted_commit.py [--remember]
+Usage: tools/linted_commit.py [--current | --remember COMMIT]
 
-Prints the changed files. With --remember, writes the commit of a clean working tree into tools/linted-commit,
-which is committed with the next change. clang-tidy and the check of headers read only what has changed since:
-all of it takes ten minutes.
+Prints the changed files. --current prints the commit of a working tree without changes. --remember writes
+that commit into tools/linted-commit, which is committed with the next change. clang-tidy and the check of
+headers read only what has changed since: all of it takes ten minutes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FILE = "tools/linted-commit"
 # If one of these changes, what was found before counts no more.
-RULES = (".clang-tidy", "tools/run_clang_tidy.py", "tools/check_headers.py", "cmake/WeftHeaderCheck.cmake")
+RULES = (
+    ".clang-tidy",
+    "cmake/WeftHeaderCheck.cmake",
+    "cmake/WeftSettings.cmake",
+    "cmake/WeftTargets.cmake",
+    "tools/check_headers.py",
+    "tools/linted_commit.py",
+    "tools/run_clang_tidy.py",
+)
 
 
 def git(root: Path, *words: str) -> str | None:
@@ -42,30 +50,52 @@ def changed_files(root: Path = ROOT) -> set[Path] | None:
         return None
     names = {name for name in (changed + new).split("\0") if name}
     # The version of clang-tidy is one of the rules.
-    versions = git(root, "diff", "--unified=0", commit, "--", "tools/requirements-dev.txt") or ""
+    versions = (
+        git(
+            root,
+            "diff",
+            "--no-color",
+            "--no-ext-diff",
+            "--unified=0",
+            commit,
+            "--",
+            "tools/requirements-dev.txt",
+        )
+        or ""
+    )
     if names & set(RULES) or any(line[1:].startswith("clang-tidy=") for line in versions.splitlines()):
         return None
     return {root / name for name in names if (root / name).is_file()}
 
 
-def remember(root: Path = ROOT) -> str | None:
-    """Writes the current commit. Returns why it could not."""
+def current(root: Path = ROOT) -> str | None:
+    """The commit of the working tree; None, and says why, if it has changes or is no clone."""
     status, commit = git(root, "status", "--porcelain"), git(root, "rev-parse", "HEAD")
     if status is None or commit is None:
-        return "this is no clone"
+        print("linted_commit: this is no clone", file=sys.stderr)
+        return None
     if status:
-        return (
-            "the working tree has changes that are not committed; commit them and run `make lint-all` again"
-        )
-    (root / FILE).write_text(commit, encoding="utf-8")
-    return None
+        print("linted_commit: commit the changes of the working tree first", file=sys.stderr)
+        return None
+    return commit.strip()
+
+
+def remember(commit: str, root: Path = ROOT) -> bool:
+    """Writes the commit, if it is still that of the working tree."""
+    if current(root) != commit:
+        print(f"linted_commit: {commit} was checked, and is not the working tree's any more", file=sys.stderr)
+        return False
+    (root / FILE).write_text(commit + "\n", encoding="utf-8")
+    return True
 
 
 def main(arguments: list[str]) -> int:
-    if arguments == ["--remember"]:
-        why = remember()
-        print(f"linted_commit: {f'not remembered: {why}' if why else f'{FILE} is written; commit it'}")
-        return 1 if why else 0
+    if arguments == ["--current"]:
+        commit = current()
+        print(commit or "", end="\n" if commit else "")
+        return 0 if commit else 1
+    if len(arguments) == 2 and arguments[0] == "--remember":
+        return 0 if remember(arguments[1]) else 1
     if arguments:
         print(__doc__, file=sys.stderr)
         return 2

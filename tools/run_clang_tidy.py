@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +31,9 @@ from linted_commit import changed_files
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "python/src", "mpi/src", "mpi/host", "examples", "miniapps", "benchmarks")
+HEADER_FOLDERS = ("include/weft", *FOLDERS)
+# Where the compiler looks for what is included, but for the folder of the file itself.
+INCLUDE_FOLDERS = ("include", "src", "python/src", "mpi/src", "mpi/host", ".")
 # The compile commands are those of g++, which knows warnings that clang does not.
 OPTIONS = (
     "--quiet",
@@ -80,15 +84,43 @@ def sources_of(commands: dict[Path, tuple[str, ...]]) -> list[Path]:
     return sorted(file for file in files if any(file.is_relative_to(ROOT / folder) for folder in FOLDERS))
 
 
+def includes_of(file: Path) -> set[Path]:
+    """The files of this repository that `file` includes."""
+    folders = (file.parent, *(ROOT / name for name in INCLUDE_FOLDERS))
+    found = set()
+    for name in re.findall(r'^#include "([^"]+)"', file.read_text(encoding="utf-8"), re.MULTILINE):
+        path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        if path is not None:
+            found.add(path.resolve())
+    return found
+
+
 def sources_to_read(changed: set[Path], sources: list[Path]) -> list[Path]:
-    """The changed sources, and for each changed header its own source or else the first that includes it."""
+    """The changed sources, and for each changed header its own source or else one that includes it.
+
+    If only headers include a header, one that includes these.
+    """
+    headers = [file for name in HEADER_FOLDERS for file in (ROOT / name).rglob("*.h")]
+    users: dict[Path, list[Path]] = defaultdict(list)
+    for file in (*sources, *headers):
+        for included in includes_of(file):
+            users[included].append(file.resolve())
     wanted = {source for source in sources if source in changed}
     for header in sorted(file for file in changed if file.suffix == ".h"):
-        # An include names the end of the header's path.
-        includes = re.compile(rf'#include "(?:[\w./]*/)?{re.escape(header.name)}"')
-        users = [source for source in sources if includes.search(source.read_text(encoding="utf-8"))]
-        own = [source for source in users if source.stem == header.stem]
-        wanted.update((own or users)[:1])
+        seen = {header}
+        level = [header]
+        while level:
+            above = sorted({user for file in level for user in users[file]} - seen)
+            found = [user for user in above if user in sources]
+            if found:
+                own = [user for user in found if user.stem == header.stem]
+                wanted.add((own or found)[0])
+                break
+            seen.update(above)
+            level = above
+        else:
+            if any(header.is_relative_to(ROOT / name) for name in HEADER_FOLDERS):
+                print(f"run_clang_tidy: no source includes {header.relative_to(ROOT)}; it was not read")
     return sorted(wanted)
 
 

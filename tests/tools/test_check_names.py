@@ -41,12 +41,12 @@ def unnamed(text: str) -> str:
     return f"namespace weft {{\nnamespace {{\n\n{text}\n\n}}  // namespace\n}}  // namespace weft\n"
 
 
-TOGETHER = "weft_add_test(\n  NAME x_test\n  SOURCES a.cpp b.cpp  # two\n  LIBS weft::job)\n"
+PROGRAM = "weft_add_test(\n  NAME x_test\n  SOURCES a.cpp b.cpp  # two\n  LIBS weft::job)\n"
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
 def test_a_name_in_two_files_is_found(tmp_path: Path, definition: str) -> None:
-    write(tmp_path, TOGETHER, a=unnamed(definition), b=unnamed("int other = 0;\n" + definition))
+    write(tmp_path, PROGRAM, a=unnamed(definition), b=unnamed("int other = 0;\n" + definition))
     done = run(tmp_path)
     assert done.returncode == 1, done.stdout
     assert "is defined in several files that tests/unit compiles together; rename all but one" in done.stdout
@@ -55,7 +55,7 @@ def test_a_name_in_two_files_is_found(tmp_path: Path, definition: str) -> None:
 def test_overloads_and_names_inside_of_definitions_are_no_problem(tmp_path: Path) -> None:
     write(
         tmp_path,
-        TOGETHER,
+        PROGRAM,
         a=unnamed("int size(int x) {\n  const int kLocal = 1;\n}\nTEST(A, One) {\n}"),
         b=unnamed("int size(float x) {\n  const int kLocal = 1;\n}\nTEST(A, Two) {\n}"),
     )
@@ -66,7 +66,7 @@ def test_overloads_and_names_inside_of_definitions_are_no_problem(tmp_path: Path
 def test_files_that_are_compiled_alone_may_share_names(tmp_path: Path) -> None:
     write(
         tmp_path,
-        TOGETHER + "set_source_files_properties(b.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)\n",
+        PROGRAM + "set_source_files_properties(b.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)\n",
         a=unnamed("struct Block {\n};"),
         b=unnamed("struct Block {\n};"),
     )

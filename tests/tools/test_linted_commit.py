@@ -33,7 +33,9 @@ def clone(tmp_path: Path) -> Path:
     for name in ("a.cpp", "b.cpp", ".clang-tidy"):
         (tmp_path / name).write_text("one\n")
     commit(tmp_path)
-    assert linted_commit.remember(tmp_path) is None
+    checked = linted_commit.current(tmp_path)
+    assert checked is not None
+    assert linted_commit.remember(checked, tmp_path)
     commit(tmp_path)
     return tmp_path
 
@@ -74,6 +76,13 @@ def test_everything_is_read_if_the_rules_have_changed(
     assert (names(clone) is None) == counts
 
 
-def test_a_working_tree_with_changes_is_not_remembered(clone: Path) -> None:
+def test_a_working_tree_with_changes_is_not_remembered(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked = linted_commit.current(clone)
+    assert checked is not None
     (clone / "a.cpp").write_text("two\n")
-    assert "not committed" in (linted_commit.remember(clone) or "")
+    assert linted_commit.current(clone) is None
+    assert "commit the changes" in capsys.readouterr().err
+    commit(clone)
+    assert not linted_commit.remember(checked, clone), "another commit than the one that was checked"

@@ -79,26 +79,41 @@ def test_a_file_that_is_not_compiled_is_named(tidy, tmp_path, capsys) -> None:
     assert "does not name" in capsys.readouterr().err
 
 
-def test_of_what_has_changed_sources_and_one_user_of_each_header_are_read(tmp_path) -> None:
+def test_of_what_has_changed_sources_and_one_user_of_each_header_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_clang_tidy, "ROOT", tmp_path)
     texts = {
-        "src/a.cpp": '#include "src/a.h"\n',
-        "src/b.cpp": '#include "src/a.h"\n#include "src/lone.h"\n',
-        "src/c.cpp": '#include "src/lone.h"\n',
+        "src/a.cpp": '#include "a.h"\n',
+        "src/b.cpp": '#include "a.h"\n#include "inner/lone.h"\n',
+        "src/c.cpp": '#include "inner/lone.h"\n',
         "src/d.cpp": "int d() { return 4; }\n",
-        "src/e.cpp": '#include "not_lone.h"\n',
+        # Another header with the name of one that is read.
+        "python/src/future.cpp": '#include "await/future.h"\n',
+        "src/e.cpp": '#include "weft/runtime/outer.h"\n',
+        "src/a.h": "",
+        "src/inner/lone.h": "",
+        "src/unused.h": "",
+        "python/src/await/future.h": "",
+        "include/weft/runtime/future.h": "",
+        "include/weft/runtime/outer.h": '#include "weft/runtime/future.h"\n',
     }
-    (tmp_path / "src").mkdir()
     for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    sources = [tmp_path / name for name in texts]
+    sources = [tmp_path / name for name in texts if name.endswith(".cpp")]
     for changed, read in {
         ("src/a.h",): ["src/a.cpp"],
-        ("src/lone.h",): ["src/b.cpp"],
+        ("src/inner/lone.h",): ["src/b.cpp"],
         ("src/d.cpp", "src/a.h", "docs/page.md"): ["src/a.cpp", "src/d.cpp"],
-        ("src/unused.h",): [],
+        ("include/weft/runtime/future.h",): ["src/e.cpp"],  # through another header
+        ("python/src/await/future.h",): ["python/src/future.cpp"],
     }.items():
         found = run_clang_tidy.sources_to_read({tmp_path / name for name in changed}, sources)
         assert found == [tmp_path / name for name in read], changed
+        assert capsys.readouterr().out == ""
+    assert run_clang_tidy.sources_to_read({tmp_path / "src/unused.h"}, sources) == []
+    assert "no source includes src/unused.h" in capsys.readouterr().out
 
 
 def test_files_that_are_named_are_read_alone(tidy, tmp_path, capsys) -> None:

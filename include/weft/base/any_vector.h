@@ -42,9 +42,14 @@ class ElementType {
  public:
   using Make = std::unique_ptr<AnyVector> (*)();
 
-  ElementType(std::uint64_t id, std::size_t size_bytes, Make make)
-      : id_(id), size_bytes_(size_bytes), make_(make), next_(std::exchange(first_, this)) {}
+  constexpr ElementType(std::uint64_t id, std::size_t size_bytes, Make make)
+      : id_(id), size_bytes_(size_bytes), make_(make) {}
 
+  // Makes it known to find(), once and before main() runs. It lives as long as the program.
+  static bool add(ElementType& type) {
+    type.next_ = std::exchange(first_, &type);
+    return true;
+  }
   // Null if no vector of this process has the type.
   static const ElementType* find(std::uint64_t id);
   template <class T>
@@ -61,7 +66,7 @@ class ElementType {
   std::uint64_t id_;
   std::size_t size_bytes_;
   Make make_;
-  const ElementType* next_;
+  const ElementType* next_ = nullptr;
 };
 
 namespace any_vector_detail {
@@ -82,13 +87,15 @@ constexpr std::uint64_t id_of() {
 template <class T>
 struct Registered {
   static std::unique_ptr<AnyVector> make() { return std::make_unique<AnyVectorOf<T>>(); }
-  static inline const ElementType type{id_of<T>(), sizeof(T), &make};
+  static inline constinit ElementType type{id_of<T>(), sizeof(T), &make};
+  static inline const bool is_known = ElementType::add(type);
 };
 
 }  // namespace any_vector_detail
 
 template <class T>
 const ElementType& ElementType::of() {
+  static_cast<void>(any_vector_detail::Registered<T>::is_known);
   return any_vector_detail::Registered<T>::type;
 }
 

@@ -56,7 +56,7 @@ class RunningCoroutine : public runtime::DetachedTask {
 
   void begin(runtime::PromiseBase& promise, std::coroutine_handle<> coroutine);
   // The call itself has thrown.
-  void fail_to_begin(const std::exception_ptr& error) noexcept;
+  void fail_to_begin(const std::exception_ptr& error);
 
   ChareBase& chare_;
   const EntryInfo& entry_;

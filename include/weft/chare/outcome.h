@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -50,7 +51,7 @@ struct ValueToSend {
 // REQUIRES: `value` outlives its use.
 template <class T>
 ValueToSend value_to_send(T& value) {
-  return {const_cast<std::remove_const_t<T>*>(&value),
+  return {const_cast<std::remove_const_t<T>*>(std::addressof(value)),
           [](Pup& p, void* packed) { p | *static_cast<T*>(packed); }};
 }
 void send_value(ChareBase& chare, const ReplyTo& reply, const ValueToSend& value);

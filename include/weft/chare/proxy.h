@@ -149,7 +149,7 @@ runtime::OperationState* send_packed(Collection& collection, std::uint64_t index
   return chares.send_call_message(collection, index, std::move(message), Packing::kHasPayload, is_forwarded);
 }
 
-// The same for a call that does not await that its payloads are sent: a failure ends the job.
+// The same for a call whose caller does not wait for its payloads, if it has any: a failure to send them ends the job.
 template <class Packing>
 void forward_call(Collection& collection, std::uint64_t index, const EntryInfo& entry, const ReplyTo& reply,
                   std::int32_t priority, typename Packing::Arguments&& arguments) {

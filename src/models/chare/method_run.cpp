@@ -45,7 +45,7 @@ void RunningCoroutine::begin(runtime::PromiseBase& promise, std::coroutine_handl
   chare_.runtime().start_detached(this, coroutine);
 }
 
-void RunningCoroutine::fail_to_begin(const std::exception_ptr& error) noexcept {
+void RunningCoroutine::fail_to_begin(const std::exception_ptr& error) {
   send_error(chare_, reply_, entry_, error);
   report_end(chare_, entry_, this);
   abandon();
