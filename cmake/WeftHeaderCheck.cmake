@@ -34,6 +34,7 @@ weft_check_headers_of(private INCLUDE_FROM src GLOBS *.h LIBS ${weft_header_libs
 if(WEFT_BUILD_MPI)
   weft_check_headers_of(mpi INCLUDE_FROM mpi/src GLOBS *.h LIBS weft)
   weft_check_headers_of(mpi_host INCLUDE_FROM mpi/host GLOBS *.h LIBS weft)
+  target_include_directories(weft_check_headers_mpi_host PRIVATE "${weft_SOURCE_DIR}/mpi/src")
 endif()
 if(TARGET weft_python_headers)
   weft_check_headers_of(python INCLUDE_FROM python/src GLOBS *.h LIBS weft weft_python_headers)
