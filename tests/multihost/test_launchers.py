@@ -108,8 +108,8 @@ def test_srun_without_a_way_to_find_one_another_is_refused_once(programs: Path, 
         controller.start()
         for command in ([programs / "fault_probe", "catch"], [sys.executable, program]):
             outcome = cluster.hosts[0].run(controller.srun(2, command, mpi="none"))
-            # When the first processes have failed, srun ends those of the other host with SIGTERM. If these have
-            # not failed by then, srun's code is that signal's.
+            # When the first processes have failed, srun ends those of the other host with SIGTERM. If these
+            # have not failed by then, srun's code is that signal's.
             assert outcome.exit_code in (1, 128 + signal.SIGTERM), outcome.stderr
             assert outcome.stderr.count("a launcher started 4 processes") == 1, outcome.stderr
             assert "srun --mpi=pmix" in outcome.stderr
