@@ -19,7 +19,11 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(WEFT_CCACHE ccache)
   mark_as_advanced(WEFT_CCACHE)
   if(WEFT_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${WEFT_CCACHE}")
+    # Files with precompiled headers are kept only under these two conditions: https://ccache.dev/manual/4.7.5.html#_precompiled_headers
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${WEFT_CCACHE}")
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND (WEFT_QUICK_BUILD OR WEFT_SANITIZE))
+      add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+    endif()
   endif()
 endif()
 
