@@ -374,3 +374,13 @@ def test_a_flood_of_messages_to_a_rank_of_the_same_process(mpi_program, run_rank
     outcome = run_ranks(1, 2, mpi_program("flood"))
     assert outcome.returncode == 0, outcome.stderr
     assert "the receiver grew by less than 200 MiB" in outcome.stdout
+
+
+# --- Communicators ------------------------------------------------------------------------------------------
+
+
+def test_groups_that_overlap_get_their_own_communicators(mpi_program, run_ranks):
+    outcome = run_ranks(2, 7, mpi_program("create_groups"))
+    assert outcome.stderr == ""
+    assert outcome.stdout == "overlapping groups of 7 ranks: as expected\n"
+    assert outcome.returncode == 0
