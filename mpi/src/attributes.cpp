@@ -70,7 +70,7 @@ int create_key(const char* name, ObjectKind kind, Copy* copy, Remove* remove, in
 int free_key(const char* name, ObjectKind kind, int* number) {
   return guarded(name, kNoObject, [&]() -> Error {
     if (Error error = require({{number, "keyval"}}); !error.ok()) return error;
-    if (Error error = this_rank().attribute_keys.remove(*number, kind); !error.ok()) return error;
+    if (Error error = this_rank().attribute_keys.free(*number, kind); !error.ok()) return error;
     *number = MPI_KEYVAL_INVALID;
     return {};
   });

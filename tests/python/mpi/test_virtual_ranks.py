@@ -360,7 +360,7 @@ def test_a_build_without_virtual_ranks_says_so(monkeypatch, tmp_path):
 # --- Programs of the other tests ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["collectives", "messages", "objects", "small_forms", "topologies"])
+@pytest.mark.parametrize("name", ["collectives", "create_groups", "messages", "objects", "small_forms", "topologies"])
 @pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 4), (2, 5), (3, 7)])
 def test_programs_of_one_rank_per_process_run_as_they_are(mpi_program, run_ranks, name, num_pes, num_ranks):
     program = mpi_program(name)
@@ -374,13 +374,3 @@ def test_a_flood_of_messages_to_a_rank_of_the_same_process(mpi_program, run_rank
     outcome = run_ranks(1, 2, mpi_program("flood"))
     assert outcome.returncode == 0, outcome.stderr
     assert "the receiver grew by less than 200 MiB" in outcome.stdout
-
-
-# --- Communicators ------------------------------------------------------------------------------------------
-
-
-def test_groups_that_overlap_get_their_own_communicators(mpi_program, run_ranks):
-    outcome = run_ranks(2, 7, mpi_program("create_groups"))
-    assert outcome.stderr == ""
-    assert outcome.stdout == "overlapping groups of 7 ranks: as expected\n"
-    assert outcome.returncode == 0
