@@ -28,3 +28,11 @@ def test_groups_that_overlap_get_their_own_communicators(run_mpi, num_pes):
     assert result.stderr == ""
     assert result.stdout == f"overlapping groups of {num_pes} ranks: as expected\n"
     assert result.returncode == 0
+
+
+@pytest.mark.parametrize("num_pes", [None, 2])
+def test_handles_and_statuses_go_to_fortran_and_back(run_mpi, num_pes):
+    result = run_mpi("fortran_handles", num_pes)
+    assert result.stderr == ""
+    assert result.stdout == f"Fortran handles on {num_pes or 1} ranks: as expected\n"
+    assert result.returncode == 0

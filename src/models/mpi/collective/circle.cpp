@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -44,13 +45,15 @@ class FirstError {
 
 }  // namespace
 
+TransferFailed::TransferFailed(int error_class, const std::string& text)
+    : base::Error(base::StatusCode::kInternal, text), error_class_(error_class) {}
+
 TransferFailed::TransferFailed(int error_class)
-    : base::Error(
-          base::StatusCode::kInternal,
+    : TransferFailed(
+          error_class,
           base::format("a message of a collective operation failed with {}; do all processes make the same "
                        "collective calls, with the same number of elements?",
-                       error_class_name(error_class))),
-      error_class_(error_class) {}
+                       error_class_name(error_class))) {}
 
 runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -94,6 +95,7 @@ class Circle {
 class TransferFailed final : public base::Error {
  public:
   explicit TransferFailed(int error_class);
+  TransferFailed(int error_class, const std::string& text);
   int error_class() const noexcept { return error_class_; }
 
  private:
