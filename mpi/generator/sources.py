@@ -84,11 +84,12 @@ def passed(parameter: Parameter) -> tuple[list[str], str, list[str]]:
             f"large_{name}.data()",
             [],
         )
-    start = f"{name} == nullptr ? 0 : *{name}" if name == "position" else "0"
+    # What is no address becomes null, which the large form refuses.
+    start = f"is_address({name}) ? *{name} : 0" if name == "position" else "0"
     return (
         [f"{large} large_{name} = {start};"],
-        f"{name} == nullptr ? nullptr : &large_{name}",
-        [f"if ({name} != nullptr) *{name} = narrowed<{parameter.type_name(False)}>(large_{name});"],
+        f"is_address({name}) ? &large_{name} : nullptr",
+        [f"if (is_address({name})) *{name} = narrowed<{parameter.type_name(False)}>(large_{name});"],
     )
 
 
@@ -162,6 +163,7 @@ def wrappers_source(topics: list[Topic], states: States) -> str:
         '#include "weft/mpi/mpi.h"\n',
         '#include "entry.h"',
         '#include "lengths.h"',
+        '#include "models/mpi/addresses.h"',
         '#include "widened.h"\n',
     ]
     lines += ["using namespace weft::mpi;\n"]

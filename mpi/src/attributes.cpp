@@ -1,6 +1,7 @@
 // Attributes of communicators, datatypes and windows, and their keys.
 #include "attributes.h"
 
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/format.h"
 #include "entry.h"
 #include "handles.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/rank.h"
 #include "type_handles.h"
 
@@ -55,11 +57,22 @@ auto scope_of(Handle object) {
   }
 }
 
+// Predefined functions are numbers, see AttributeKey::Predefined.
+Error check_functions(const void* copy, const void* remove) {
+  const bool is_copy = is_address(copy) || reinterpret_cast<std::uintptr_t>(copy) <= AttributeKey::kDuplicate;
+  if (is_copy && !is_sentinel(remove)) return {};
+  return {MPI_ERR_ARG, "a function of the key is no address; give a function, or one of MPI_COMM_NULL_COPY_FN, "
+                       "MPI_COMM_DUP_FN and MPI_COMM_NULL_DELETE_FN"};
+}
+
 template <class Copy, class Remove>
 int create_key(const char* name, ObjectKind kind, Copy* copy, Remove* remove, int* number,
                void* extra_state) {
   return guarded(name, kNoObject, [&]() -> Error {
     if (Error error = require({{number, "keyval"}}); !error.ok()) return error;
+    if (Error error = check_functions(reinterpret_cast<const void*>(copy), reinterpret_cast<const void*>(remove));
+        !error.ok())
+      return error;
     auto* const key = new AttributeKey(kind, reinterpret_cast<AttributeKey::Function>(copy),
                                        reinterpret_cast<AttributeKey::Function>(remove), extra_state);
     *number = this_rank().attribute_keys.add(Ref<AttributeKey>::adopt(key));
@@ -70,7 +83,7 @@ int create_key(const char* name, ObjectKind kind, Copy* copy, Remove* remove, in
 int free_key(const char* name, ObjectKind kind, int* number) {
   return guarded(name, kNoObject, [&]() -> Error {
     if (Error error = require({{number, "keyval"}}); !error.ok()) return error;
-    if (Error error = this_rank().attribute_keys.remove(*number, kind); !error.ok()) return error;
+    if (Error error = this_rank().attribute_keys.free(*number, kind); !error.ok()) return error;
     *number = MPI_KEYVAL_INVALID;
     return {};
   });

@@ -11,6 +11,7 @@
 #include "device_copies.h"
 #include "entry.h"
 #include "memory/memory.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 #include "session.h"
 
@@ -90,8 +91,9 @@ Error attach(BufferSpace& space, void* buffer, MPI_Count size) {
   if (size < 0) return {MPI_ERR_ARG, weft::base::format("the size is {}; give 0 or more bytes", size)};
   if (buffer == MPI_BUFFER_AUTOMATIC) {
     space.attach_automatic();
-  } else if (buffer == nullptr && size > 0) {
-    return {MPI_ERR_BUFFER, "the buffer is a null pointer; give its address, or MPI_BUFFER_AUTOMATIC"};
+  } else if (size > 0 && !is_address(buffer)) {
+    return {MPI_ERR_BUFFER, weft::base::format("the buffer is {}; give its address, or MPI_BUFFER_AUTOMATIC",
+                                               describe_sentinel(buffer))};
   } else {
     space.attach(buffer, static_cast<std::size_t>(size));
   }

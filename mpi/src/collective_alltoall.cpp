@@ -18,8 +18,10 @@ Error call_alltoall(const PartsArgument& sent, const PartsArgument& received, co
   if (in_place && communicator->is_inter())
     return {MPI_ERR_BUFFER, "MPI_IN_PLACE is for communicators of one group; give a buffer"};
   if (Error error = received.views(communicator->num_peers(), &in); !error.ok()) return error;
-  if (!in_place)
+  if (!in_place) {
     if (Error error = sent.views(communicator->num_peers(), &out); !error.ok()) return error;
+    if (Error error = check_apart(out, in); !error.ok()) return error;
+  }
   const Circle circle = next_circles(*communicator, way).remote;  // of one group: the only circle
   const bool is_equal = received.is_equal() && !communicator->is_inter();
   return run_collective(way, *communicator, [=] {

@@ -1,10 +1,12 @@
 #include "collective_calls.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
 #include "base/format.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/collective/collective_request.h"
 #include "models/mpi/process.h"
 #include "type_handles.h"
@@ -26,12 +28,18 @@ Error too_far(MPI_Count count) {
 
 }  // namespace
 
+Error PartsArgument::check_arrays_of_parts() const {
+  if (is_equal_) return {};
+  if (types_ != nullptr && !is_address(static_cast<const void*>(types_)))
+    return {MPI_ERR_ARG, "the array of datatypes is no address; give an element for each process"};
+  if (is_address(counts_) && is_address(displacements_)) return {};
+  return {MPI_ERR_ARG, "an array of counts or displacements is null; give an element for each process"};
+}
+
 Error PartsArgument::views(int num_parts, Views* views) const {
   views->clear();
-  const bool varies = counts_ != nullptr || displacements_ != nullptr || types_ != nullptr;
-  const bool lacks_arrays = counts_ == nullptr || displacements_ == nullptr;
-  if (varies && lacks_arrays && num_parts > 0)
-    return {MPI_ERR_ARG, "an array of counts or displacements is null; give an element for each process"};
+  if (num_parts > 0)
+    if (Error error = check_arrays_of_parts(); !error.ok()) return error;
   MPI_Count unit = 1;
   if (types_ == nullptr && num_parts > 0) {
     Datatype* type = nullptr;
@@ -40,9 +48,9 @@ Error PartsArgument::views(int num_parts, Views* views) const {
   }
   views->resize(static_cast<std::size_t>(num_parts));
   for (int i = 0; i < num_parts; ++i) {
-    const MPI_Count count = varies ? counts_[i] : count_;
+    const MPI_Count count = is_equal_ ? count_ : counts_[i];
     MPI_Count distance = 0;
-    if (varies) {
+    if (!is_equal_) {
       distance = displacements_[i];
     } else if (__builtin_mul_overflow(MPI_Count{i}, count_, &distance)) {
       return too_far(count_);
@@ -53,10 +61,34 @@ Error PartsArgument::views(int num_parts, Views* views) const {
     MPI_Count offset = 0;
     if (__builtin_mul_overflow(distance, unit, &offset)) return too_far(distance);
     if (Error error =
-            make_view(part_at(buffer_, offset), count, type, &(*views)[static_cast<std::size_t>(i)]);
+            make_part_view(buffer_, part_at(buffer_, offset), count, type, &(*views)[static_cast<std::size_t>(i)]);
         !error.ok())
       return error;
   }
+  return {};
+}
+
+Error check_apart(const DataView& sent, const DataView& received) {
+  // A view without bytes is at null.
+  const bool overlap = sent.is_dense() && received.is_dense() &&
+                       sent.data < received.data + received.size_bytes &&
+                       received.data < sent.data + sent.size_bytes;
+  if (!overlap) [[likely]]
+    return {};
+  return {MPI_ERR_BUFFER,
+          "the buffers for what is sent and what is received overlap; pass MPI_IN_PLACE, or buffers that do not"};
+}
+
+Error check_apart(const DataView& sent, const Views& received) {
+  for (const DataView& part : received)
+    if (Error error = check_apart(sent, part); !error.ok()) return error;
+  return {};
+}
+
+Error check_apart(const Views& sent, const Views& received) {
+  const std::size_t count = std::min(sent.size(), received.size());
+  for (std::size_t i = 0; i < count; ++i)
+    if (Error error = check_apart(sent[i], received[i]); !error.ok()) return error;
   return {};
 }
 

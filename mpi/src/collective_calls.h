@@ -60,6 +60,8 @@ class PartsArgument {
   Error views(int num_parts, Views* views) const;
 
  private:
+  Error check_arrays_of_parts() const;
+
   PartsArgument(const void* buffer, MPI_Count count, const MPI_Count* counts, const MPI_Aint* displacements,
                 MPI_Datatype type, const MPI_Datatype* types)
       : buffer_(buffer),
@@ -89,6 +91,12 @@ inline Communicator::Circles next_circles(Communicator& communicator, const Way&
   using Kind = Communicator::CallKind;
   return communicator.next_circles(way.kind == Way::Kind::kWaiting ? Kind::kWaits : Kind::kGivesRequest);
 }
+
+// Errors: MPI_ERR_BUFFER if what is sent and what is received share memory. Elements with gaps are not looked at. Of parts, each is
+// compared with its counterpart.
+Error check_apart(const DataView& sent, const DataView& received);
+Error check_apart(const DataView& sent, const Views& received);
+Error check_apart(const Views& sent, const Views& received);
 
 // Errors: MPI_ERR_ROOT.
 Error check_root(const Communicator& communicator, int root);

@@ -53,6 +53,8 @@ Error call_with_root(const ElementsArgument& own, const PartsArgument& parts, in
     return error;
   }
   if (Error error = make_own_view(own, &mine); !error.ok()) return error;
+  if (!mine.in_place)
+    if (Error error = check_apart(mine.view, views); !error.ok()) return error;
   const Circle circle = next_circles(*communicator, way).local;
   const bool is_equal = parts.is_equal();
   return run_collective(way, *communicator, [=] {
@@ -80,6 +82,8 @@ Error call_allgather(const ElementsArgument& sent, const PartsArgument& received
     if (Error error = check_not_in_place(sent); !error.ok()) return error;
   if (Error error = received.views(communicator->num_peers(), &views); !error.ok()) return error;
   if (Error error = make_own_view(sent, &mine); !error.ok()) return error;
+  if (!mine.in_place)
+    if (Error error = check_apart(mine.view, views); !error.ok()) return error;
   const CirclePair circles = next_circles(*communicator, way);
   return run_collective(way, *communicator, [=] {
     return inter ? exchange_all(circles.remote, Views(views.size(), mine.view), views)

@@ -58,6 +58,7 @@ Error call_neighbour_allgather(const ElementsArgument& sent, const PartsArgument
   if (Error error = sent.view(&mine); !error.ok()) return error;
   if (Error error = received.views(static_cast<int>(neighbours.sources.size()), &in); !error.ok())
     return error;
+  if (Error error = check_apart(mine, in); !error.ok()) return error;
   return exchange(neighbours, Views(neighbours.destinations.size(), mine), in, way);
 }
 
@@ -71,6 +72,7 @@ Error call_neighbour_alltoall(const PartsArgument& sent, const PartsArgument& re
     return error;
   if (Error error = received.views(static_cast<int>(neighbours.sources.size()), &in); !error.ok())
     return error;
+  if (Error error = check_apart(out, in); !error.ok()) return error;
   return exchange(neighbours, out, in, way);
 }
 

@@ -7,8 +7,11 @@
 
 #include "collective_calls.h"
 #include "entry.h"
+#include "models/mpi/addresses.h"
+#include "models/mpi/collective/reduction_check.h"
 #include "models/mpi/collective/reductions.h"
 #include "models/mpi/collective/team_collectives.h"
+#include "models/mpi/process.h"
 #include "type_handles.h"
 
 namespace weft::mpi {
@@ -56,7 +59,18 @@ Error prepare_reduction(const ReductionArguments& arguments, MPI_Count count, MP
 Error view_both(const ReductionArguments& arguments, MPI_Count count, MPI_Count out_count,
                 PreparedReduction* made) {
   if (Error error = make_view(arguments.input(), count, arguments.type, &made->in); !error.ok()) return error;
-  return make_view(arguments.recvbuf, out_count, arguments.type, &made->out);
+  if (Error error = make_view(arguments.recvbuf, out_count, arguments.type, &made->out); !error.ok())
+    return error;
+  return arguments.sendbuf == MPI_IN_PLACE ? Error() : check_apart(made->in, made->out);
+}
+
+// In check mode the processes compare what they pass before they begin. REQUIRES: called by all processes in the order of their calls.
+MakeTask compared_first(const Way& way, const PreparedReduction& made, ReductionKind kind, int root, MakeTask make) {
+  if (!this_process().checks_calls() || made.communicator->is_inter()) [[likely]]
+    return make;
+  const Circle circle = next_circles(*made.communicator, way).local;
+  const ReductionCall mine(kind, *made.what.operation, root);
+  return [circle, mine, kept = std::move(make)] { return reduce_checked(circle, mine, kept()); };
 }
 
 Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int root, const Way& way) {
@@ -79,11 +93,13 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
   if (gets)
     if (Error error = make_view(arguments.recvbuf, count, arguments.type, &made.out); !error.ok())
       return error;
+  if (gives && gets && arguments.sendbuf != MPI_IN_PLACE)
+    if (Error error = check_apart(made.in, made.out); !error.ok()) return error;
   const CirclePair circles = next_circles(*made.communicator, way);
-  return run_collective(way, *made.communicator, [=] {
+  return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kReduce, root, [=] {
     return inter ? reduce_to_other(circles, root, made.what, made.in, made.out)
                  : reduce_in_teams(circles.local, root, made.what, made.in, made.out);
-  });
+  }));
 }
 
 Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const Way& way) {
@@ -92,10 +108,10 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
   if (Error error = view_both(arguments, count, count, &made); !error.ok()) return error;
   const CirclePair circles = next_circles(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
-  return run_collective(way, *made.communicator, [=] {
+  return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kAllreduce, 0, [=] {
     return inter ? reduce_all_of_other(circles, made.what, made.in, made.out)
                  : reduce_all_in_teams(circles.local, made.what, made.in, made.out);
-  });
+  }));
 }
 
 // `counts`: of each process of the own group.
@@ -115,16 +131,16 @@ Error reduce_scatter_counts(const ReductionArguments& arguments, std::vector<MPI
   if (Error error = view_both(arguments, all, own, &made); !error.ok()) return error;
   const CirclePair circles = next_circles(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
-  return run_collective(way, *made.communicator, [=] {
+  return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kReduceScatter, 0, [=] {
     return inter ? reduce_and_scatter_of_other(circles, made.what, counts, made.in, made.out)
                  : reduce_and_scatter(circles.local, made.what, counts, made.in, made.out);
-  });
+  }));
 }
 
 Error call_reduce_scatter(const ReductionArguments& arguments, const MPI_Count* recvcounts, const Way& way) {
   Communicator* communicator = nullptr;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
-  if (recvcounts == nullptr)
+  if (!is_address(recvcounts))
     return {MPI_ERR_ARG, "the array of counts is null; give an element for each process"};
   return reduce_scatter_counts(arguments, {recvcounts, recvcounts + communicator->size()}, way);
 }
@@ -147,9 +163,11 @@ Error call_scan(const ReductionArguments& arguments, MPI_Count count, bool exclu
   if (gets)
     if (Error error = make_view(arguments.recvbuf, count, arguments.type, &made.out); !error.ok())
       return error;
+  if (gets && arguments.sendbuf != MPI_IN_PLACE)
+    if (Error error = check_apart(made.in, made.out); !error.ok()) return error;
   const Circle circle = next_circles(*communicator, way).local;
-  return run_collective(way, *communicator,
-                        [=] { return scan(circle, made.what, exclusive, made.in, made.out); });
+  const ReductionKind kind = exclusive ? ReductionKind::kExscan : ReductionKind::kScan;
+  return run_collective(way, *communicator, compared_first(way, made, kind, 0, [=] { return scan(circle, made.what, exclusive, made.in, made.out); }));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "memory/memory.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/collective/typed_view.h"
 #include "models/mpi/datatype/datatype.h"
 #include "status.h"
@@ -45,7 +46,7 @@ constexpr MPI_Count kMaxPlainCount = MPI_Count{1} << 31;
 bool make_plain_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
   const Datatype* const type = datatype_of(handle);
   if (type == nullptr || type->plain_bytes() == 0 || count <= 0 || count >= kMaxPlainCount ||
-      buffer == nullptr)
+      !is_address(buffer))
     return false;
   view->place = this_process().runtime().memory().place_of(buffer);
   view->data = static_cast<std::byte*>(const_cast<void*>(buffer));
@@ -53,11 +54,9 @@ bool make_plain_view(const void* buffer, MPI_Count count, MPI_Datatype handle, D
   return true;
 }
 
-}  // namespace
-
-Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
-  if (make_plain_view(buffer, count, handle, view)) [[likely]]
-    return {};
+// `part`: computed from `buffer`.
+[[gnu::noinline]] Error make_other_view(const void* buffer, const void* part, MPI_Count count,
+                                        MPI_Datatype handle, DataView* view) {
   Datatype* type = nullptr;
   if (Error error = find_committed_type(handle, &type); !error.ok()) return error;
   if (Error error = check_count(count); !error.ok()) return error;
@@ -67,7 +66,7 @@ Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataVi
             base::format("{} elements of {} bytes have too many bytes", count, type->size_bytes())};
   view->size_bytes = static_cast<std::size_t>(*size);
   if (*size == 0) return {};
-  auto* const start = static_cast<std::byte*>(const_cast<void*>(buffer));
+  auto* const start = static_cast<std::byte*>(const_cast<void*>(part));
   if (const std::optional<MPI_Count> offset = type->dense_offset(count)) {
     view->data = start + *offset;
   } else {
@@ -76,10 +75,27 @@ Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataVi
     view->layout = element_layout(*type);
   }
   const std::byte* const first = start + type->true_lower_bound();
-  if (first == nullptr)
-    return {MPI_ERR_BUFFER, base::format("the buffer of {} elements is null; give their address", count)};
+  if (is_sentinel(buffer) || !is_address(first)) {
+    return {MPI_ERR_BUFFER, base::format("the buffer of {} elements is {}; give their address", count,
+                                         describe_sentinel(is_address(buffer) ? first : buffer))};
+  }
   view->place = this_process().runtime().memory().place_of(first);
   return {};
+}
+
+}  // namespace
+
+Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
+  if (make_plain_view(buffer, count, handle, view)) [[likely]]
+    return {};
+  return make_other_view(buffer, buffer, count, handle, view);
+}
+
+Error make_part_view(const void* buffer, const void* part, MPI_Count count, MPI_Datatype handle,
+                     DataView* view) {
+  if (is_address(buffer) && make_plain_view(part, count, handle, view)) [[likely]]
+    return {};
+  return make_other_view(buffer, part, count, handle, view);
 }
 
 namespace {
@@ -137,6 +153,7 @@ Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, 
   if (Error error = check_tag(tag); !error.ok()) return error;
   call->no_process = dest == MPI_PROC_NULL;
   if (!call->no_process && !call->communicator->has_peer(dest)) return wrong_rank(*call->communicator, dest);
+  if (call->no_process && is_nothing(count, type)) return {};
   if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
   if (!call->view.place.is_host()) [[unlikely]]
     call->view.stream = call->communicator->stream;
@@ -149,6 +166,7 @@ Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int 
   if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
   if (Error error = check_source(*call->communicator, source, tag); !error.ok()) return error;
   call->no_process = source == MPI_PROC_NULL;
+  if (call->no_process && is_nothing(count, type)) return {};
   if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
   if (!call->view.place.is_host()) [[unlikely]]
     call->view.stream = call->communicator->stream;
@@ -162,7 +180,9 @@ Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int 
 }
 
 Error give_request(Ref<Request> request, Communicator* communicator, MPI_Request* handle, bool persistent) {
-  if (handle == nullptr) return {MPI_ERR_ARG, "the argument request is a null pointer"};
+  const void* const place = static_cast<const void*>(handle);
+  if (!is_address(place))
+    return {MPI_ERR_ARG, base::format("the argument request is {}", describe_sentinel(place))};
   if (communicator != nullptr) request->set_scope(*communicator);
   if (persistent) {
     request->make_persistent();
@@ -187,7 +207,7 @@ Error error_of(const Outcome& outcome) {
 }
 
 void write_status(const Outcome& outcome, MPI_Status* status) {
-  if (status == MPI_STATUS_IGNORE) return;
+  if (!is_address(status)) return;  // MPI_STATUS_IGNORE
   status->MPI_SOURCE = outcome.source;
   status->MPI_TAG = outcome.tag;
   set_status_bytes(*status, outcome.size_bytes);

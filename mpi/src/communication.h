@@ -33,8 +33,15 @@ Error find_intracommunicator(MPI_Comm comm, Communicator** found);
 // Errors: MPI_ERR_OTHER if MPI has not been started, or has ended.
 Error check_running();
 
-// `count` elements at `buffer`. Errors: MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_BUFFER.
+// `count` elements at `buffer`. Errors: MPI_ERR_COUNT, MPI_ERR_TYPE, and MPI_ERR_BUFFER for elements without memory: at a null pointer,
+// MPI_IN_PLACE, ...
 Error make_view(const void* buffer, MPI_Count count, MPI_Datatype type, DataView* view);
+// The same for elements at `part`, an address that has been computed from `buffer`.
+Error make_part_view(const void* buffer, const void* part, MPI_Count count, MPI_Datatype type,
+                     DataView* view);
+
+// Whether a call passes no elements of no datatype, as it may if there is no process: MPI_PROC_NULL, MPI_MESSAGE_NO_PROC.
+inline bool is_nothing(MPI_Count count, MPI_Datatype type) { return count == 0 && type == MPI_DATATYPE_NULL; }
 
 // What a send or a receive needs. `no_process`: the peer is MPI_PROC_NULL, and there is nothing to do.
 struct SendCall {

@@ -35,6 +35,18 @@ int with_communicator(const char* function, MPI_Comm comm, std::initializer_list
   });
 }
 
+// The same for calls that make a communicator: `newcomm` is MPI_COMM_NULL behind an error. `name`: of the argument.
+template <class Body>
+int with_parent(const char* function, MPI_Comm comm, MPI_Comm* newcomm, const char* name, const Body& body) {
+  return guarded(function, comm, [&]() -> Error {
+    Communicator* parent = nullptr;
+    if (Error error = require({{newcomm, name}}); !error.ok()) return error;
+    *newcomm = MPI_COMM_NULL;
+    if (Error error = find_communicator(comm, &parent); !error.ok()) return error;
+    return body(*parent);
+  });
+}
+
 // The result of a collective creation. A process that is in no new communicator gets MPI_COMM_NULL.
 void give_communicator(Ref<Communicator> made, MPI_Comm* newcomm) {
   *newcomm = made ? make_handle<MPI_Comm>(std::move(made)) : MPI_COMM_NULL;
@@ -206,33 +218,34 @@ int MPI_Comm_get_parent(MPI_Comm* parent) {
 // --- From a communicator
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
-  return with_communicator(__func__, comm, {{newcomm, "newcomm"}}, [&](Communicator& parent) {
+  return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) {
     return duplicate_now(parent, comm, nullptr, newcomm);
   });
 }
 int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-  return with_communicator(__func__, comm, {{newcomm, "newcomm"}}, [&](Communicator& parent) -> Error {
+  return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) -> Error {
     Info* found = nullptr;
     if (Error error = find_optional(info, &found); !error.ok()) return error;
     return duplicate_now(parent, comm, found, newcomm);
   });
 }
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-  return with_communicator(
-      __func__, comm, {{newcomm, "newcomm"}, {request, "request"}},
-      [&](Communicator& parent) { return duplicate_later(parent, comm, nullptr, newcomm, request); });
+  return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) -> Error {
+    if (Error error = require({{request, "request"}}); !error.ok()) return error;
+    return duplicate_later(parent, comm, nullptr, newcomm, request);
+  });
 }
 int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
-  return with_communicator(__func__, comm, {{newcomm, "newcomm"}, {request, "request"}},
-                           [&](Communicator& parent) -> Error {
-                             Info* found = nullptr;
-                             if (Error error = find_optional(info, &found); !error.ok()) return error;
-                             return duplicate_later(parent, comm, found, newcomm, request);
-                           });
+  return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) -> Error {
+    Info* found = nullptr;
+    if (Error error = require({{request, "request"}}); !error.ok()) return error;
+    if (Error error = find_optional(info, &found); !error.ok()) return error;
+    return duplicate_later(parent, comm, found, newcomm, request);
+  });
 }
 
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
-  return with_communicator(__func__, comm, {{newcomm, "newcomm"}}, [&](Communicator& parent) -> Error {
+  return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) -> Error {
     if (color < 0 && color != MPI_UNDEFINED)
       return {MPI_ERR_ARG, weft::base::format("the color is {}; give 0 or more, or MPI_UNDEFINED", color)};
     const Choice choice{color == MPI_UNDEFINED ? kNoColor : color, key};
@@ -241,7 +254,7 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
   });
 }
 int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
-  return with_communicator(__func__, comm, {{newcomm, "newcomm"}}, [&](Communicator& parent) -> Error {
+  return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) -> Error {
     Info* found = nullptr;
     if (Error error = find_optional(info, &found); !error.ok()) return error;
     std::int64_t color = kNoColor;
@@ -271,7 +284,7 @@ int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, M
 }
 
 int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
-  return with_communicator(__func__, comm, {{newcomm, "newcomm"}}, [&](Communicator& parent) -> Error {
+  return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) -> Error {
     Group* found = nullptr;
     if (Error error = find_object(group, &found); !error.ok()) return error;
     int place = 0;
@@ -284,14 +297,13 @@ int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
   });
 }
 int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
-  return with_communicator(__func__, comm, {{newcomm, "newcomm"}}, [&](Communicator& parent) -> Error {
+  return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) -> Error {
     Group* found = nullptr;
     if (Error error = find_object(group, &found); !error.ok()) return error;
     if (parent.is_inter()) return {MPI_ERR_COMM, "the communicator is an intercommunicator"};
     if (tag < 0) return {MPI_ERR_TAG, weft::base::format("the tag is {}; give 0 or more", tag)};
     int place = 0;
     if (Error error = find_place(parent, *found, &place); !error.ok()) return error;
-    *newcomm = MPI_COMM_NULL;
     if (place < 0) return {};
     give_communicator(
         this_process().run(create_group(Ref<Communicator>(parent), found->members(), place, tag)), newcomm);
@@ -300,12 +312,12 @@ int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* new
 }
 
 int MPI_Comm_free(MPI_Comm* comm) {
-  if (comm == nullptr) return raise(__func__, kNoObject, require({{comm, "comm"}}));
+  if (const Error error = require({{comm, "comm"}}); !error.ok()) return raise(__func__, kNoObject, error);
   return with_communicator(__func__, *comm, {},
                            [&](Communicator& communicator) { return free_communicator(communicator, comm); });
 }
 int MPI_Comm_disconnect(MPI_Comm* comm) {
-  if (comm == nullptr) return raise(__func__, kNoObject, require({{comm, "comm"}}));
+  if (const Error error = require({{comm, "comm"}}); !error.ok()) return raise(__func__, kNoObject, error);
   return with_communicator(__func__, *comm, {}, [&](Communicator& communicator) -> Error {
     if (is_predefined(*comm)) return {MPI_ERR_COMM, "predefined communicators cannot be disconnected"};
     this_process().run(barrier_in_teams(communicator.next_circles().local));
@@ -317,8 +329,8 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
 
 int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader,
                          int tag, MPI_Comm* newintercomm) {
-  return with_communicator(
-      __func__, local_comm, {{newintercomm, "newintercomm"}}, [&](Communicator& local) -> Error {
+  return with_parent(
+      __func__, local_comm, newintercomm, "newintercomm", [&](Communicator& local) -> Error {
         if (local.is_inter()) return {MPI_ERR_COMM, "the local communicator is an intercommunicator"};
         if (local_leader < 0 || local_leader >= local.size())
           return {MPI_ERR_RANK, weft::base::format("the local leader {} does not exist", local_leader)};
@@ -338,8 +350,8 @@ int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_co
       });
 }
 int MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
-  return with_communicator(
-      __func__, intercomm, {{newintracomm, "newintracomm"}}, [&](Communicator& inter) -> Error {
+  return with_parent(
+      __func__, intercomm, newintracomm, "newintracomm", [&](Communicator& inter) -> Error {
         if (!inter.is_inter()) return {MPI_ERR_COMM, "the communicator is no intercommunicator"};
         give_communicator(this_process().run(merge(Ref<Communicator>(inter), high != 0)), newintracomm);
         return {};
@@ -352,6 +364,7 @@ int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info 
                                MPI_Errhandler errhandler, MPI_Comm* newcomm) {
   return guarded(__func__, GivenHandler<MPI_Comm>{errhandler, MPI_COMM_NULL}, [&]() -> Error {
     if (Error error = require({{stringtag, "stringtag"}, {newcomm, "newcomm"}}); !error.ok()) return error;
+    *newcomm = MPI_COMM_NULL;
     if (Error error = check_running(); !error.ok()) return error;
     Group* found = nullptr;
     ErrorHandler* handler = nullptr;
@@ -362,7 +375,6 @@ int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info 
       return error;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
     Process& process = this_process();
-    *newcomm = MPI_COMM_NULL;
     if (found->size() == 0) return {};
     const int place = found->rank_of(process.engine().rank());
     if (Error error = check_place(place); !error.ok()) return error;
@@ -382,6 +394,7 @@ int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MP
   return guarded(__func__, GivenHandler<MPI_Comm>{errhandler, MPI_COMM_NULL}, [&]() -> Error {
     if (Error error = require({{stringtag, "stringtag"}, {newintercomm, "newintercomm"}}); !error.ok())
       return error;
+    *newintercomm = MPI_COMM_NULL;
     if (Error error = check_running(); !error.ok()) return error;
     Group* local = nullptr;
     Group* remote = nullptr;

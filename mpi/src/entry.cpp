@@ -11,6 +11,7 @@
 
 #include "base/format.h"
 #include "handles.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/rank.h"
 #include "objects.h"
 
@@ -141,7 +142,8 @@ Error current_exception() {
 
 Error require(std::initializer_list<PointerArgument> arguments) {
   for (const auto& [pointer, name] : arguments) {
-    if (pointer == nullptr) return {MPI_ERR_ARG, base::format("the argument {} is a null pointer", name)};
+    if (!is_address(pointer))
+      return {MPI_ERR_ARG, base::format("the argument {} is {}", name, describe_sentinel(pointer))};
   }
   return {};
 }

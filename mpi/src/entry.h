@@ -58,7 +58,7 @@ struct PointerArgument {
   const void* pointer;
   const char* name;
 };
-// MPI_ERR_ARG if one of the pointers is null.
+// MPI_ERR_ARG if one of the pointers is no address: null, MPI_IN_PLACE, ...
 Error require(std::initializer_list<PointerArgument> arguments);
 
 // Copies text into an array of the program with room for `size` bytes, the terminating zero included; cuts what is longer.

@@ -8,13 +8,11 @@
 
 #include "weft/mpi/mpi.h"
 
+#include "models/mpi/addresses.h"
 #include "models/mpi/error.h"
 #include "models/mpi/object.h"
 
 namespace weft::mpi {
-
-// The standard keeps all numbers below for predefined handles.
-inline constexpr std::uintptr_t kFirstAddress = 0x1000;
 
 template <class Handle>
 std::uintptr_t handle_number(Handle handle) {

@@ -125,7 +125,8 @@ int MPI_Info_get_string(MPI_Info info, const char* key, int* buflen, char* value
   return with_value(__func__, info, key, buflen, flag, [&](const std::string& text) -> Error {
     const int size = *buflen;
     if (size < 0) return {MPI_ERR_ARG, weft::base::format("the length {} of the buffer is negative", size)};
-    if (size > 0 && value == nullptr) return {MPI_ERR_ARG, "the argument value is a null pointer"};
+    if (size > 0)
+      if (Error error = require({{value, "value"}}); !error.ok()) return error;
     copy_string(text, static_cast<std::size_t>(size), value);
     *buflen = static_cast<int>(text.size()) + 1;  // with the terminating zero
     return {};

@@ -1,8 +1,10 @@
 // Reduction operators, and reductions within one process.
 #include "weft/mpi/mpi.h"
 
+#include "base/format.h"
 #include "device_copies.h"
 #include "entry.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/operation/operation.h"
 #include "type_handles.h"
 
@@ -14,10 +16,21 @@ template <class Function>
 int create_operation(const char* caller, Function* function, int commute, MPI_Op* op) {
   return guarded(caller, kNoObject, [&]() -> Error {
     if (Error error = check_result(op); !error.ok()) return error;
-    if (function == nullptr) return {MPI_ERR_ARG, "the function of the operator is null; give a function"};
+    if (Error error = require({{reinterpret_cast<const void*>(function), "user_fn"}}); !error.ok()) return error;
     *op = Ref<Operation>::adopt(new Operation(function, commute != 0)).leave()->handle();
     return {};
   });
+}
+
+// Of MPI_Reduce_local, with elements in both.
+Error check_buffers(const void* inbuf, const void* inoutbuf) {
+  for (const void* const buffer : {inbuf, inoutbuf}) {
+    if (!is_address(buffer))
+      return {MPI_ERR_BUFFER,
+              weft::base::format("a buffer is {}; give its address", describe_sentinel(buffer))};
+  }
+  if (inbuf != inoutbuf) return {};
+  return {MPI_ERR_BUFFER, "both buffers are the same memory; give the other elements a buffer of their own"};
 }
 
 }  // namespace
@@ -63,8 +76,8 @@ int MPI_Reduce_local_c(const void* inbuf, void* inoutbuf, MPI_Count count, MPI_D
     if (Error error = operation->check(*type); !error.ok()) return error;
     if (!type->packed_size(count))
       return {MPI_ERR_COUNT, "the size of that many elements does not fit 64 bits; give a smaller count"};
-    if (count > 0 && type->size_bytes() > 0 && (inbuf == nullptr || inoutbuf == nullptr))
-      return {MPI_ERR_BUFFER, "a buffer is null; give its address"};
+    if (count > 0 && type->size_bytes() > 0)
+      if (Error error = check_buffers(inbuf, inoutbuf); !error.ok()) return error;
     const HostElements in(*type, const_cast<void*>(inbuf), count);
     const HostElements inout(*type, inoutbuf, count);
     if (Error error = in.read(); !error.ok()) return error;

@@ -10,6 +10,7 @@
 #include "communication.h"
 #include "device_copies.h"
 #include "entry.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/datatype/external32.h"
 #include "type_handles.h"
 
@@ -23,7 +24,7 @@ Error check_communicator(MPI_Comm comm) {
 }
 
 Error check_representation(const char* datarep) {
-  if (datarep != nullptr && std::strcmp(datarep, "external32") == 0) return {};
+  if (is_address(datarep) && std::strcmp(datarep, "external32") == 0) return {};
   return {MPI_ERR_UNSUPPORTED_DATAREP, "the data representation is not known; give \"external32\""};
 }
 
@@ -92,10 +93,13 @@ Error copy_elements(const void* from, MPI_Count from_count, MPI_Datatype from_ty
 // Checks that elements and packed bytes have memory. MPI_BOTTOM is null, and then the datatype has the addresses.
 Error check_memory(const Datatype& type, const void* buffer, const void* packed, MPI_Count size) {
   if (size == 0) return {};
-  const auto first =
-      reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(type.true_lower_bound());
-  if (first != 0 && packed != nullptr) return {};
-  return {MPI_ERR_BUFFER, weft::base::format("a buffer of {} packed bytes is null; give its address", size)};
+  const auto* const first = reinterpret_cast<const void*>(
+      reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(type.true_lower_bound()));
+  if (!is_sentinel(buffer) && is_address(first) && is_address(packed)) return {};
+  const void* wrong = is_address(buffer) ? first : buffer;
+  if (!is_address(packed)) wrong = packed;
+  return {MPI_ERR_BUFFER, weft::base::format("a buffer of {} packed bytes is {}; give its address", size,
+                                             describe_sentinel(wrong))};
 }
 
 }  // namespace

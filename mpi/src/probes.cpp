@@ -6,6 +6,7 @@
 
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 
 namespace weft::mpi {
@@ -81,8 +82,10 @@ Error start_probed_receive(void* buf, MPI_Count count, MPI_Datatype datatype, MP
   DataView view;
   if (Error error = require({{message, "message"}}); !error.ok()) return error;
   if (Error error = check_running(); !error.ok()) return error;
-  if (Error error = make_view(buf, count, datatype, &view); !error.ok()) return error;
-  if (*message == MPI_MESSAGE_NO_PROC) {
+  const bool no_process = *message == MPI_MESSAGE_NO_PROC;
+  if (!no_process || !is_nothing(count, datatype))
+    if (Error error = make_view(buf, count, datatype, &view); !error.ok()) return error;
+  if (no_process) {
     *request = as_request(Request::make<FinishedRequest>(this_process().runtime(), Request::Type::kReceive,
                                                          Outcome::of_no_process()));
     (*request)->start();
@@ -106,7 +109,9 @@ Error start_probed_receive(void* buf, MPI_Count count, MPI_Datatype datatype, MP
 
 MPI_Comm comm_of_message(const MPI_Message* message) {
   auto* const probed =
-      message == nullptr ? nullptr : object_of<ProbedMessage>(*message, ObjectKind::kMessage);
+      is_address(static_cast<const void*>(message))
+          ? object_of<ProbedMessage>(*message, ObjectKind::kMessage)
+          : nullptr;
   return handle_of_scope(probed == nullptr ? nullptr : &probed->communicator());
 }
 

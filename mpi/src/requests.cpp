@@ -9,6 +9,7 @@
 
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/addresses.h"
 #include "status.h"
 
 namespace weft::mpi {
@@ -26,7 +27,8 @@ Error check_request(MPI_Request handle) {
 
 Error check_requests(int count, const MPI_Request* requests) {
   if (count < 0) return {MPI_ERR_COUNT, "the number of requests is negative"};
-  if (count > 0 && requests == nullptr) return {MPI_ERR_ARG, "the array of requests is a null pointer"};
+  if (count > 0 && !is_address(static_cast<const void*>(requests)))
+    return require({{requests, "array_of_requests"}});
   for (int i = 0; i < count; ++i) {
     if (Error error = check_request(requests[i]); !error.ok()) return error;
   }
@@ -45,7 +47,7 @@ bool is_done(MPI_Request handle) {
 bool is_active_and_done(MPI_Request handle) { return is_active(handle) && is_done(handle); }
 
 void write_empty(MPI_Status* status) {
-  if (status != MPI_STATUS_IGNORE) set_status_empty(*status);
+  if (is_address(status)) set_status_empty(*status);
 }
 
 // The outcome of a request that is done, for a call that leaves it as it is. Returns its error.
@@ -107,7 +109,7 @@ Error finish_one(MPI_Request* handle, MPI_Status* status, Ref<ErrorScope>* scope
 }
 
 MPI_Status* status_at(MPI_Status* statuses, int i) {
-  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+  return is_address(statuses) ? statuses + i : MPI_STATUS_IGNORE;
 }
 
 // Finishes `count` requests. Number i is requests[place_of(i)], and its status is number i. If one fails, all statuses have errors,
@@ -129,7 +131,7 @@ Error finish_several(int count, const PlaceOf& place_of, MPI_Request* requests, 
     errors[static_cast<std::size_t>(i)] = error;
   }
   if (errors.empty()) return {};
-  for (int i = 0; i < count && statuses != MPI_STATUSES_IGNORE; ++i)
+  for (int i = 0; i < count && is_address(statuses); ++i)
     statuses[i].MPI_ERROR = errors[static_cast<std::size_t>(i)];
   return {MPI_ERR_IN_STATUS, "one or more requests have failed; the statuses hold their errors"};
 }
@@ -284,7 +286,8 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 extern "C" {
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  if (request == nullptr) return raise(__func__, kNoObject, require({{request, "request"}}));
+  if (!is_address(static_cast<const void*>(request)))
+    return raise(__func__, kNoObject, require({{request, "request"}}));
   return complete_one(__func__, Patience::kWait, request, nullptr, status);
 }
 int MPI_Waitany(int count, MPI_Request array_of_requests[], int* indx, MPI_Status* status) {
@@ -305,11 +308,11 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   return complete_one(__func__, Patience::kTest, request, flag, status);
 }
 int MPI_Testany(int count, MPI_Request array_of_requests[], int* indx, int* flag, MPI_Status* status) {
-  if (flag == nullptr) return raise(__func__, kNoObject, require({{flag, "flag"}}));
+  if (!is_address(flag)) return raise(__func__, kNoObject, require({{flag, "flag"}}));
   return complete_any(__func__, Patience::kTest, count, array_of_requests, indx, flag, status);
 }
 int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status* array_of_statuses) {
-  if (flag == nullptr) return raise(__func__, kNoObject, require({{flag, "flag"}}));
+  if (!is_address(flag)) return raise(__func__, kNoObject, require({{flag, "flag"}}));
   return complete_all(__func__, Patience::kTest, count, array_of_requests, flag, array_of_statuses);
 }
 int MPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],

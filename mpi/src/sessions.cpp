@@ -1,4 +1,5 @@
 // Sessions, and the process sets that they know: mpi://WORLD and mpi://SELF.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -42,6 +43,20 @@ Error find_set(const char* name, MembersPointer* members) {
   return {};
 }
 
+constexpr std::array<std::string_view, 4> kThreadLevels = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED",
+                                                           "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"};
+
+// The keys of MPI_Session_init that the standard reserves. `hints` may be null.
+Error check_hints(const Info* hints) {
+  const std::string* const level = hints == nullptr ? nullptr : hints->find("thread_level");
+  if (level == nullptr || std::find(kThreadLevels.begin(), kThreadLevels.end(), *level) != kThreadLevels.end())
+    return {};
+  return {MPI_ERR_INFO_VALUE,
+          weft::base::format("thread_level is '{}'; give MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, "
+                             "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE",
+                             *level)};
+}
+
 template <class Body>
 int with_session(const char* function, MPI_Session session, std::initializer_list<PointerArgument> arguments,
                  const Body& body) {
@@ -64,9 +79,11 @@ extern "C" {
 int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
   return guarded(__func__, GivenHandler<MPI_Session>{errhandler, MPI_SESSION_NULL}, [&]() -> Error {
     if (Error error = require({{session, "session"}}); !error.ok()) return error;
+    *session = MPI_SESSION_NULL;
     Info* hints = nullptr;
     ErrorHandler* handler = nullptr;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
+    if (Error error = check_hints(hints); !error.ok()) return error;
     if (Error error = find_handler_for(ObjectKind::kSession, "session", errhandler, &handler); !error.ok())
       return error;
     if (Error error = start_mpi(Starter::kSession); !error.ok()) return error;
@@ -80,7 +97,8 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
   });
 }
 int MPI_Session_finalize(MPI_Session* session) {
-  if (session == nullptr) return raise(__func__, kNoObject, require({{session, "session"}}));
+  if (const Error error = require({{session, "session"}}); !error.ok())
+    return raise(__func__, kNoObject, error);
   return with_session(__func__, *session, {}, [&](Session& found) -> Error {
     // The program may free the memory of its buffered sends afterwards.
     this_process().wait_until([&] { return !found.buffer_space->is_in_use(); });
@@ -104,8 +122,8 @@ int MPI_Session_get_nth_pset(MPI_Session session, MPI_Info /*info*/, int n, int*
       return {MPI_ERR_ARG,
               weft::base::format("there is no process set number {}; there are {}", n, kProcessSets.size())};
     const std::string_view name = kProcessSets[static_cast<std::size_t>(n)];
-    if (*pset_len > 0 && pset_name == nullptr)
-      return {MPI_ERR_ARG, "the argument pset_name is a null pointer, and pset_len says that there is room"};
+    if (*pset_len > 0)
+      if (Error error = require({{pset_name, "pset_name"}}); !error.ok()) return error;
     if (*pset_len > 0) copy_string(name, static_cast<std::size_t>(*pset_len), pset_name);
     *pset_len = static_cast<int>(name.size()) + 1;
     return {};

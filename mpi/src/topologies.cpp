@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "base/format.h"
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/communicator_creation.h"
 #include "models/mpi/topology/dimensions.h"
@@ -28,8 +30,16 @@ using IntSpan = std::span<const int>;
 // Checks the length of an array of the program and gives a span of it.
 Error span_of(const int* values, int length, IntSpan* span) {
   if (length < 0) return {MPI_ERR_ARG, base::format("the length of an array is {}; give 0 or more", length)};
-  if (values == nullptr && length > 0) return {MPI_ERR_ARG, "an array is null; give its address"};
+  if (length > 0 && !is_address(values))
+    return {MPI_ERR_ARG, base::format("an array is {}; give its address", describe_sentinel(values))};
   *span = {values, static_cast<std::size_t>(length)};
+  return {};
+}
+
+// A call that makes a communicator leaves MPI_COMM_NULL behind an error.
+Error begin_new(MPI_Comm* newcomm) {
+  if (Error error = check_result(newcomm); !error.ok()) return error;
+  *newcomm = MPI_COMM_NULL;
   return {};
 }
 
@@ -99,9 +109,24 @@ Error check_rank(const Communicator& communicator, int rank) {
 }
 
 // Copies as many values as there is room for.
-void copy_some(IntSpan values, int room, int* to) {
+Error copy_some(IntSpan values, int room, int* to) {
   const std::size_t count = std::min(values.size(), static_cast<std::size_t>(std::max(room, 0)));
-  if (to != nullptr) std::copy_n(values.begin(), count, to);
+  if (count == 0) return {};
+  if (Error error = check_result(to); !error.ok()) return error;
+  std::copy_n(values.begin(), count, to);
+  return {};
+}
+
+// The same for several arrays.
+struct CopiedArray {
+  IntSpan values;
+  int room;
+  int* to;
+};
+Error copy_some(std::initializer_list<CopiedArray> arrays) {
+  for (const CopiedArray& array : arrays)
+    if (Error error = copy_some(array.values, array.room, array.to); !error.ok()) return error;
+  return {};
 }
 
 Error check_dimensions_fit(std::size_t dimensions, int room) {
@@ -128,7 +153,7 @@ Error make_graph(Communicator& communicator, int nnodes, const int* indx, const 
 
 // The weights of edges: none for MPI_UNWEIGHTED.
 Error weights_of(const int* weights, int count, IntSpan* span) {
-  if (weights == MPI_UNWEIGHTED || weights == MPI_WEIGHTS_EMPTY) return {};
+  if (weights == MPI_UNWEIGHTED || (weights == MPI_WEIGHTS_EMPTY && count == 0)) return {};
   return span_of(weights, count, span);
 }
 
@@ -223,7 +248,7 @@ int MPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int pe
   return guarded(__func__, comm_old, [&]() -> Error {
     Communicator* parent = nullptr;
     Cartesian grid;
-    if (Error error = check_result(comm_cart); !error.ok()) return error;
+    if (Error error = begin_new(comm_cart); !error.ok()) return error;
     if (Error error = find_intracommunicator(comm_old, &parent); !error.ok()) return error;
     if (Error error = make_grid(*parent, ndims, dims, periods, &grid); !error.ok()) return error;
     const int size = grid.size();
@@ -254,10 +279,8 @@ int MPI_Cartdim_get(MPI_Comm comm, int* ndims) {
 int MPI_Cart_get(MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[]) {
   return with_grid(__func__, comm, [&](Communicator& communicator, const Cartesian& grid) -> Error {
     if (Error error = check_dimensions_fit(grid.extents().size(), maxdims); !error.ok()) return error;
-    copy_some(grid.extents(), maxdims, dims);
-    copy_some(grid.periodic(), maxdims, periods);
-    copy_some(grid.coordinates(communicator.rank()), maxdims, coords);
-    return {};
+    const std::vector<int> own = grid.coordinates(communicator.rank());
+    return copy_some({{grid.extents(), maxdims, dims}, {grid.periodic(), maxdims, periods}, {own, maxdims, coords}});
   });
 }
 
@@ -265,8 +288,7 @@ int MPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[]) {
   return with_grid(__func__, comm, [&](Communicator& communicator, const Cartesian& grid) -> Error {
     if (Error error = check_rank(communicator, rank); !error.ok()) return error;
     if (Error error = check_dimensions_fit(grid.extents().size(), maxdims); !error.ok()) return error;
-    copy_some(grid.coordinates(rank), maxdims, coords);
-    return {};
+    return copy_some(grid.coordinates(rank), maxdims, coords);
   });
 }
 
@@ -295,7 +317,7 @@ int MPI_Cart_shift(MPI_Comm comm, int direction, int disp, int* rank_source, int
 int MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) {
   return with_grid(__func__, comm, [&](Communicator& communicator, const Cartesian& grid) -> Error {
     IntSpan remain;
-    if (Error error = check_result(newcomm); !error.ok()) return error;
+    if (Error error = begin_new(newcomm); !error.ok()) return error;
     if (Error error = span_of(remain_dims, static_cast<int>(grid.extents().size()), &remain); !error.ok())
       return error;
     const Cartesian::Part part = grid.part_of(communicator.rank(), remain);
@@ -313,7 +335,7 @@ int MPI_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int 
   return guarded(__func__, comm_old, [&]() -> Error {
     Communicator* parent = nullptr;
     Graph graph;
-    if (Error error = check_result(comm_graph); !error.ok()) return error;
+    if (Error error = begin_new(comm_graph); !error.ok()) return error;
     if (Error error = find_intracommunicator(comm_old, &parent); !error.ok()) return error;
     if (Error error = make_graph(*parent, nnodes, indx, edges, &graph); !error.ok()) return error;
     return create_of_first(*parent, nnodes, Topology(std::move(graph)), comm_graph);
@@ -344,9 +366,7 @@ int MPI_Graphdims_get(MPI_Comm comm, int* nnodes, int* nedges) {
 
 int MPI_Graph_get(MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[]) {
   return with_graph(__func__, comm, [&](Communicator&, const Graph& graph) -> Error {
-    copy_some(graph.ends(), maxindex, indx);
-    copy_some(graph.edges(), maxedges, edges);
-    return {};
+    return copy_some({{graph.ends(), maxindex, indx}, {graph.edges(), maxedges, edges}});
   });
 }
 
@@ -362,8 +382,7 @@ int MPI_Graph_neighbors_count(MPI_Comm comm, int rank, int* nneighbors) {
 int MPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbors[]) {
   return with_graph(__func__, comm, [&](Communicator& communicator, const Graph& graph) -> Error {
     if (Error error = check_rank(communicator, rank); !error.ok()) return error;
-    copy_some(graph.neighbours(rank), maxneighbors, neighbors);
-    return {};
+    return copy_some(graph.neighbours(rank), maxneighbors, neighbors);
   });
 }
 
@@ -375,7 +394,7 @@ int MPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int so
   return guarded(__func__, comm_old, [&]() -> Error {
     Communicator* parent = nullptr;
     DistributedGraph graph;
-    if (Error error = check_result(comm_dist_graph); !error.ok()) return error;
+    if (Error error = begin_new(comm_dist_graph); !error.ok()) return error;
     if (Error error = find_intracommunicator(comm_old, &parent); !error.ok()) return error;
     if (Error error =
             make_side(*parent, sources, sourceweights, indegree, &graph.sources, &graph.source_weights);
@@ -398,7 +417,7 @@ int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const i
     IntSpan all_sources;
     IntSpan all_degrees;
     std::vector<NamedEdge> mine;
-    if (Error error = check_result(comm_dist_graph); !error.ok()) return error;
+    if (Error error = begin_new(comm_dist_graph); !error.ok()) return error;
     if (Error error = find_intracommunicator(comm_old, &parent); !error.ok()) return error;
     if (Error error = span_of(sources, n, &all_sources); !error.ok()) return error;
     if (Error error = span_of(degrees, n, &all_degrees); !error.ok()) return error;
@@ -430,11 +449,10 @@ int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int 
     const auto writable = [](const int* weights) {
       return weights != MPI_UNWEIGHTED && weights != MPI_WEIGHTS_EMPTY;
     };
-    copy_some(graph.sources, maxindegree, sources);
-    copy_some(graph.destinations, maxoutdegree, destinations);
-    if (writable(sourceweights)) copy_some(graph.source_weights, maxindegree, sourceweights);
-    if (writable(destweights)) copy_some(graph.destination_weights, maxoutdegree, destweights);
-    return {};
+    return copy_some({{graph.sources, maxindegree, sources},
+                      {graph.destinations, maxoutdegree, destinations},
+                      {graph.source_weights, writable(sourceweights) ? maxindegree : 0, sourceweights},
+                      {graph.destination_weights, writable(destweights) ? maxoutdegree : 0, destweights}});
   });
 }
 

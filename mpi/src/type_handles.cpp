@@ -1,6 +1,7 @@
 #include "type_handles.h"
 
 #include "base/format.h"
+#include "models/mpi/addresses.h"
 
 namespace weft::mpi {
 
@@ -32,8 +33,9 @@ Error check_count(MPI_Count count) {
 }
 
 Error check_result_address(const void* result) {
-  if (result != nullptr) return {};
-  return {MPI_ERR_ARG, "the pointer for a result is null; give the address of a variable"};
+  if (is_address(result)) return {};
+  return {MPI_ERR_ARG, base::format("the pointer for a result is {}; give the address of a variable",
+                                    describe_sentinel(result))};
 }
 
 }  // namespace weft::mpi

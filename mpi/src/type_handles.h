@@ -29,7 +29,7 @@ Error find_operation(MPI_Op handle, Operation** found);
 
 // Errors: MPI_ERR_COUNT for a negative count.
 Error check_count(MPI_Count count);
-// Errors: MPI_ERR_ARG for a null pointer where the function puts a result.
+// Errors: MPI_ERR_ARG for a pointer that is no address where the function puts a result.
 Error check_result_address(const void* result);
 template <class T>
 Error check_result(T* result) {

@@ -8,15 +8,17 @@
 
 #include "weft/mpi/mpi.h"
 
+#include "models/mpi/addresses.h"
+
 namespace weft::mpi {
 
 // A copy of an array whose elements have the larger type.
 template <class Large, class Small>
 class Widened {
  public:
-  // Null stays null: an argument that is not significant here. A length below 0 counts as 0.
+  // What is no address becomes null: an argument that is not significant here, or a wrong one. A length below 0 counts as 0.
   Widened(const Small* values, int length) {
-    if (values == nullptr) return;
+    if (!is_address(values)) return;
     const auto size = static_cast<std::size_t>(length < 0 ? 0 : length);
     if (size > few_.size()) many_.resize(size);
     data_ = size > few_.size() ? many_.data() : few_.data();

@@ -98,7 +98,7 @@ _SETTINGS = (
         "--check",
         "WEFT_CHECK",
         "channels check that the elements received are those that were sent (float64, int32, ...), and their "
-        "extents; messages take longer",
+        "extents; reductions of MPI, that all ranks pass the same operator; messages take longer",
     ),
     _Setting(
         "--peer-memory",

@@ -33,5 +33,12 @@ int use_all(void) {
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   MPI_Group_range_incl(group, 1, ranges, &group);
   MPI_Pcontrol(1, "any", 2);
+  {
+    MPI_Fint (*const convert)(MPI_Comm) = MPI_Comm_c2f;
+    MPI_Fint status[MPI_F_STATUS_SIZE];
+    MPI_Status_c2f(MPI_STATUS_IGNORE, status);
+    MPI_Comm_free_keyval(&key);
+    (void)MPI_Comm_f2c(convert(MPI_COMM_WORLD));
+  }
   return MPI_Send_c(MPI_IN_PLACE, (MPI_Count)1 << 40, MPI_INT, 0, 0, MPI_COMM_WORLD);
 }

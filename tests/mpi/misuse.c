@@ -198,6 +198,65 @@ static void check_truncated_tree(MPI_Comm comm) {
   MPI_Barrier(comm);
 }
 
+/* Where there is no process, no elements of no datatype are a message. */
+static void check_no_process(MPI_Comm comm) {
+  int value = 0;
+  MPI_Request request;
+  MPI_Status status;
+  MPI_Message message;
+  EXPECT(MPI_Recv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, comm, &status) == MPI_SUCCESS);
+  EXPECT(status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG);
+  EXPECT(MPI_Irecv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, comm, &request) == MPI_SUCCESS);
+  EXPECT(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  EXPECT(MPI_Recv_init(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, comm, &request) == MPI_SUCCESS);
+  EXPECT(MPI_Start(&request) == MPI_SUCCESS && MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  MPI_Request_free(&request);
+  EXPECT(MPI_Send(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, comm) == MPI_SUCCESS);
+  EXPECT(MPI_Isend(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, comm, &request) == MPI_SUCCESS);
+  EXPECT(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  EXPECT(MPI_Sendrecv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, comm,
+                      &status) == MPI_SUCCESS);
+  EXPECT(MPI_Sendrecv_replace(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, MPI_PROC_NULL, 1, comm, &status) ==
+         MPI_SUCCESS);
+  MPI_Mprobe(MPI_PROC_NULL, 1, comm, &message, MPI_STATUS_IGNORE);
+  EXPECT(MPI_Mrecv(NULL, 0, MPI_DATATYPE_NULL, &message, &status) == MPI_SUCCESS && message == MPI_MESSAGE_NULL);
+  message = MPI_MESSAGE_NO_PROC;
+  EXPECT(MPI_Imrecv(NULL, 0, MPI_DATATYPE_NULL, &message, &request) == MPI_SUCCESS);
+  EXPECT(MPI_Wait(&request, &status) == MPI_SUCCESS && status.MPI_SOURCE == MPI_PROC_NULL);
+  /* Elements need a datatype, and a process gets no message without one. */
+  EXPECT(class_of(MPI_Recv(&value, 1, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, comm, &status)) == MPI_ERR_TYPE);
+  EXPECT(class_of(MPI_Recv(NULL, 0, MPI_DATATYPE_NULL, rank, 1, comm, &status)) == MPI_ERR_TYPE);
+}
+
+static int refuse_copy(MPI_Comm from, int key, void* state, void* value, void* result, int* flag) {
+  (void)from, (void)key, (void)state, (void)value, (void)result, (void)flag;
+  return MPI_ERR_OTHER;
+}
+
+/* A call that fails to make a communicator leaves MPI_COMM_NULL. */
+static void check_null_behind_errors(MPI_Comm comm) {
+  const int extents[1] = {size + 1}, periods[1] = {0}, ends[1] = {1}, outside[1] = {size};
+  int key;
+  MPI_Comm made = MPI_COMM_SELF;
+  EXPECT(class_of(MPI_Cart_create(comm, 1, extents, periods, 0, &made)) == MPI_ERR_TOPOLOGY && made == MPI_COMM_NULL);
+  made = MPI_COMM_SELF;
+  EXPECT(MPI_Graph_create(comm, 1, ends, outside, 0, &made) != MPI_SUCCESS && made == MPI_COMM_NULL);
+  made = MPI_COMM_SELF;
+  EXPECT(MPI_Dist_graph_create_adjacent(comm, 1, outside, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made) !=
+             MPI_SUCCESS &&
+         made == MPI_COMM_NULL);
+  made = MPI_COMM_SELF;
+  EXPECT(class_of(MPI_Comm_split(comm, -1, 0, &made)) == MPI_ERR_ARG && made == MPI_COMM_NULL);
+  made = MPI_COMM_SELF;
+  EXPECT(class_of(MPI_Comm_create(comm, MPI_GROUP_NULL, &made)) == MPI_ERR_GROUP && made == MPI_COMM_NULL);
+  made = MPI_COMM_SELF;
+  MPI_Comm_create_keyval(refuse_copy, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+  MPI_Comm_set_attr(comm, key, NULL);
+  EXPECT(class_of(MPI_Comm_dup(comm, &made)) == MPI_ERR_OTHER && made == MPI_COMM_NULL);
+  MPI_Comm_delete_attr(comm, key);
+  MPI_Comm_free_keyval(&key);
+}
+
 /* MPI 4.0: a duplicate has no hints of its parent. */
 static void check_hints(MPI_Comm comm) {
   int count = -1;
@@ -232,6 +291,7 @@ int main(int argc, char** argv) {
   check_truncated_gather(copy);
   check_truncated_tree(copy);
   check_hints(copy);
+  check_no_process(copy);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   check_null_requests();
@@ -239,6 +299,7 @@ int main(int argc, char** argv) {
   check_null_arrays();
   check_freed_handles();
   check_large_counts();
+  check_null_behind_errors(copy);
   MPI_Comm_free(&copy);
   if (rank == 0) printf("misuse on %d ranks: as expected\n", size);
   return MPI_Finalize();

@@ -63,6 +63,50 @@ static void check_attributes(void) {
   EXPECT(calls.deleted == 2);
 }
 
+/* A key that is freed while attributes have it is a key until the last of them is gone. */
+static void check_freed_keys(void) {
+  static char text[4];
+  struct Calls calls = {0, 0};
+  void* value = NULL;
+  int key, kept, copy_of_kept, flag;
+  MPI_Comm copy;
+  EXPECT(MPI_Comm_create_keyval(copy_value, delete_value, &key, &calls) == MPI_SUCCESS);
+  EXPECT(MPI_Comm_set_attr(MPI_COMM_WORLD, key, text) == MPI_SUCCESS);
+  kept = copy_of_kept = key;
+  EXPECT(MPI_Comm_free_keyval(&key) == MPI_SUCCESS);
+  EXPECT(MPI_Comm_get_attr(MPI_COMM_WORLD, kept, &value, &flag) == MPI_SUCCESS && flag == 1 && value == text);
+  EXPECT(MPI_Comm_dup(MPI_COMM_WORLD, &copy) == MPI_SUCCESS && calls.copied == 1);
+  EXPECT(MPI_Comm_delete_attr(MPI_COMM_WORLD, kept) == MPI_SUCCESS && calls.deleted == 1);
+  EXPECT(MPI_Comm_get_attr(copy, kept, &value, &flag) == MPI_SUCCESS && flag == 1 && value == text + 1);
+  EXPECT(MPI_Comm_free_keyval(&copy_of_kept) == MPI_SUCCESS && copy_of_kept == MPI_KEYVAL_INVALID);
+  EXPECT(MPI_Comm_set_attr(copy, kept, text + 2) == MPI_SUCCESS && calls.deleted == 2);
+  EXPECT(MPI_Comm_free(&copy) == MPI_SUCCESS && calls.deleted == 3);
+  EXPECT(MPI_Comm_get_attr(MPI_COMM_WORLD, kept, &value, &flag) == MPI_ERR_KEYVAL);
+  EXPECT(MPI_Comm_free_keyval(&kept) == MPI_ERR_KEYVAL);
+}
+
+/* A delete function may free the key of the attribute that it deletes. */
+static int free_own_key(MPI_Datatype type, int key, void* value, void* state) {
+  (void)type, (void)value;
+  ++*(int*)state;
+  return MPI_Type_free_keyval(&key);
+}
+
+static void check_freed_keys_of_datatypes(void) {
+  MPI_Datatype type, copy;
+  int key, kept, deleted = 0;
+  EXPECT(MPI_Type_dup(MPI_INT, &type) == MPI_SUCCESS);
+  EXPECT(MPI_Type_create_keyval(MPI_TYPE_DUP_FN, free_own_key, &key, &deleted) == MPI_SUCCESS);
+  EXPECT(MPI_Type_set_attr(type, key, NULL) == MPI_SUCCESS && MPI_Type_dup(type, &copy) == MPI_SUCCESS);
+  kept = key;
+  EXPECT(MPI_Type_free_keyval(&key) == MPI_SUCCESS);
+  EXPECT(MPI_Type_delete_attr(type, kept) == MPI_SUCCESS && deleted == 1);
+  EXPECT(MPI_Type_delete_attr(type, kept) == MPI_ERR_ARG); /* there is none any more */
+  EXPECT(MPI_Type_free(&copy) == MPI_SUCCESS && deleted == 2);
+  EXPECT(MPI_Type_delete_attr(type, kept) == MPI_ERR_KEYVAL);
+  EXPECT(MPI_Type_free(&type) == MPI_SUCCESS);
+}
+
 static void check_predefined_attributes(void) {
   int *value = NULL, flag = 0, error_class;
   EXPECT(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &flag) == MPI_SUCCESS && flag && *value >= 32767);
@@ -126,6 +170,8 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   check_groups();
   check_attributes();
+  check_freed_keys();
+  check_freed_keys_of_datatypes();
   check_predefined_attributes();
   check_error_handlers();
   check_numbers();

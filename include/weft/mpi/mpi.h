@@ -10,6 +10,7 @@
 #define WEFT_MPI_MPI_H
 
 #include "mpi_constants.h"
+#include "mpi_fortran.h"
 #include "mpi_functions.h"
 
 #endif /* WEFT_MPI_MPI_H */

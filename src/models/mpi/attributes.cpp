@@ -9,25 +9,31 @@
 namespace weft::mpi {
 
 int AttributeKeys::add(Ref<AttributeKey> key) {
-  keys_.emplace(next_, std::move(key));
+  std::erase_if(keys_, [](const auto& numbered) { return numbered.second.is_over(); });
+  keys_.emplace(next_, Entry{.key = std::move(key)});
   return next_++;
 }
 
 Error AttributeKeys::find(int number, ObjectKind kind, Ref<AttributeKey>* key) const {
   const auto found = keys_.find(number);
-  if (found == keys_.end() || found->second->kind() != kind) {
+  if (found == keys_.end() || found->second.is_over() || found->second.key->kind() != kind) {
     return {MPI_ERR_KEYVAL,
             base::format("{} is no attribute key for objects of this kind, or was freed", number)};
   }
-  *key = found->second;
+  *key = found->second.key;
   return {};
 }
 
-Error AttributeKeys::remove(int number, ObjectKind kind) {
+Error AttributeKeys::free(int number, ObjectKind kind) {
   Ref<AttributeKey> key;
   if (Error error = find(number, kind, &key); !error.ok()) return error;
-  keys_.erase(number);
+  keys_.find(number)->second.is_freed = true;
   return {};
+}
+
+bool AttributeKeys::is_empty() const {
+  return std::all_of(keys_.begin(), keys_.end(),
+                     [](const auto& numbered) { return numbered.second.is_over(); });
 }
 
 const Attributes::Entry* Attributes::entry_of(int number) const {

@@ -1,7 +1,8 @@
 // Attributes: values that a program keeps on communicators, datatypes and windows, under keys that it makes.
 //
 // A key has two functions of the program: one is called when the object is duplicated, one when the value goes. An attribute
-// holds its key, so a key that the program has freed lives on until its last attribute is gone.
+// holds its key. A key that the program has freed stays a key for every call until its last attribute is gone, as the standard says
+// (MPI 5.0, MPI_COMM_FREE_KEYVAL).
 // Threads: the PE's; the functions may use attributes themselves.
 #pragma once
 
@@ -59,19 +60,28 @@ class AttributeKey final : public Counted {
   void* extra_state_;
 };
 
-// The keys of one rank that the program has made and not freed.
+// The keys of one rank that the program has made, and has not freed or still uses. Their numbers are not given again.
 class AttributeKeys {
  public:
   int add(Ref<AttributeKey> key);
   // MPI_ERR_KEYVAL: there is no such key for objects of that kind.
   Error find(int number, ObjectKind kind, Ref<AttributeKey>* key) const;
-  Error remove(int number, ObjectKind kind);
-  bool is_empty() const { return keys_.empty(); }
+  // The program frees the key. For one that it has freed before, and that is in use, this has no effect.
+  Error free(int number, ObjectKind kind);
+  bool is_empty() const;
 
  private:
   static constexpr int kFirst = 1024;  // above the predefined keys of mpi.h
 
-  std::map<int, Ref<AttributeKey>> keys_;
+  struct Entry {
+    Ref<AttributeKey> key;
+    bool is_freed = false;
+
+    // The program has freed the key, and nothing but this entry holds it.
+    bool is_over() const { return is_freed && key->num_references() == 1; }
+  };
+
+  std::map<int, Entry> keys_;
   int next_ = kFirst;
 };
 

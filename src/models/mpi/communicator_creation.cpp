@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 #include "base/format.h"
 #include "machine/machine.h"
+#include "models/mpi/group.h"
 
 namespace weft::mpi {
 
@@ -157,12 +159,27 @@ class AgreementContext {
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 
-runtime::Task<Ref<Communicator>> agree(PointToPoint& engine, Circle circle, MembersPointer members,
-                                       Ref<ErrorHandler> handler) {
+// `ranks`: of the members in the circle.
+runtime::Task<Ref<Communicator>> agree(PointToPoint& engine, Circle circle, std::vector<int> ranks,
+                                       MembersPointer members, int place, Ref<ErrorHandler> handler) {
   Contribution mine = contribution(engine);
-  const std::vector<std::byte> blocks = co_await collect(circle, bytes_of_value(mine));
-  co_return made(engine, decoded(blocks).front().context, {std::move(members), circle.rank(), nullptr}, 0,
+  const std::vector<std::byte> blocks =
+      co_await collect_among(std::move(circle), std::move(ranks), place, bytes_of_value(mine));
+  co_return made(engine, decoded(blocks).front().context, {std::move(members), place, nullptr}, 0,
                  std::move(handler));
+}
+
+std::vector<int> all_ranks(std::size_t size) {
+  std::vector<int> ranks(size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// The rank of each member in `all`. REQUIRES: they are there.
+std::vector<int> ranks_in(const Members& all, const Members& members) {
+  std::vector<int> ranks = all_ranks(members.size());
+  static_cast<void>(translate_ranks(members, ranks, all, ranks.data()));
+  return ranks;
 }
 
 }  // namespace
@@ -170,8 +187,9 @@ runtime::Task<Ref<Communicator>> agree(PointToPoint& engine, Circle circle, Memb
 runtime::Task<Ref<Communicator>> create_group(Ref<Communicator> parent, MembersPointer members, int place,
                                               int tag) {
   PointToPoint& engine = parent->engine();
-  const Circle circle(engine, context_of(parent->context(), ContextUse::kGroupCreation), tag, members, place);
-  Ref<Communicator> created = co_await agree(engine, circle, std::move(members), parent->error_handler());
+  std::vector<int> ranks = ranks_in(*parent->group(), *members);
+  Ref<Communicator> created = co_await agree(engine, parent->creation_circle(tag), std::move(ranks),
+                                             std::move(members), place, parent->error_handler());
   created->session_space = parent->session_space;
   co_return created;
 }
@@ -180,7 +198,9 @@ runtime::Task<Ref<Communicator>> create_from_group(PointToPoint& engine, Members
                                                    std::string text, Ref<ErrorHandler> handler) {
   const std::uint64_t context = AgreementContext(text).with(*members).number();
   const Circle circle(engine, context, 0, members, place);
-  Ref<Communicator> created = co_await agree(engine, circle, std::move(members), std::move(handler));
+  std::vector<int> ranks = all_ranks(members->size());
+  Ref<Communicator> created =
+      co_await agree(engine, circle, std::move(ranks), std::move(members), place, std::move(handler));
   co_return created;
 }
 

@@ -31,7 +31,8 @@ Ref<Communicator> begin_duplicate(const Communicator& parent);
 // The one with `high` has the higher ranks.
 runtime::Task<Ref<Communicator>> merge(Ref<Communicator> inter, bool high);
 
-// Called by the members alone; `place` is this process's. Messages of the agreement carry the tag.
+// Called by the members alone, which are in the parent's group; `place` is this process's. Messages of the agreement carry the tag and
+// the sender's rank in the parent, so groups that overlap agree apart from each other.
 runtime::Task<Ref<Communicator>> create_group(Ref<Communicator> parent, MembersPointer members, int place,
                                               int tag);
 // The same without a parent. The calls of the members name the same text.

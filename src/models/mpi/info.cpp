@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/format.h"
+#include "models/mpi/addresses.h"
 #include "models/mpi/error.h"
 
 namespace weft::mpi {
@@ -18,7 +19,8 @@ namespace weft::mpi {
 namespace {
 
 Error check_info_value(const char* value) {
-  if (value == nullptr) return {MPI_ERR_INFO_VALUE, "the value is a null pointer"};
+  if (!is_address(value))
+    return {MPI_ERR_INFO_VALUE, base::format("the value is {}", describe_sentinel(value))};
   if (const std::size_t length = std::strlen(value); length >= MPI_MAX_INFO_VAL) {
     return {MPI_ERR_INFO_VALUE,
             base::format("a value of {} bytes is too long; {} is the most", length, MPI_MAX_INFO_VAL - 1)};
@@ -38,7 +40,7 @@ std::string joined(int num_arguments, const char* const* arguments) {
 }  // namespace
 
 Error check_info_key(const char* key) {
-  if (key == nullptr || *key == '\0') return {MPI_ERR_INFO_KEY, "the key is empty"};
+  if (!is_address(key) || *key == '\0') return {MPI_ERR_INFO_KEY, "the key is empty"};
   if (const std::size_t length = std::strlen(key); length >= MPI_MAX_INFO_KEY) {
     return {MPI_ERR_INFO_KEY,
             base::format("a key of {} bytes is too long; {} is the most", length, MPI_MAX_INFO_KEY - 1)};
@@ -81,7 +83,7 @@ Info::Pairs environment_pairs(int num_arguments, const char* const* arguments) {
   const auto add = [&](const char* key, const std::string& value) {
     if (!value.empty() && value.size() < MPI_MAX_INFO_VAL) pairs.emplace_back(key, value);
   };
-  if (arguments != nullptr && num_arguments > 0 && arguments[0] != nullptr) {
+  if (is_address(static_cast<const void*>(arguments)) && num_arguments > 0 && arguments[0] != nullptr) {
     add("command", arguments[0]);
     add("argv", joined(num_arguments - 1, arguments + 1));
   }

@@ -1,6 +1,7 @@
 #include "models/mpi/model.h"
 
 #include <cstddef>
+#include <string_view>
 
 #include "base/format.h"
 
@@ -10,8 +11,16 @@ Mpi::Mpi(runtime::Runtime& runtime, const runtime::ModelRange& range) : engines_
 
 void Mpi::close() { engines_.close(); }
 
+std::vector<runtime::ModelOption> Mpi::options() {
+  return {{"WEFT_CHECK", "1 or 0", [this](std::string_view value) {
+             checks_calls_ = value == "1";
+             return value.empty() || value == "0" || value == "1";
+           }}};
+}
+
 std::vector<std::pair<std::string, std::string>> Mpi::fingerprint() const {
-  return {{"the map of MPI ranks to PEs (WEFT_MPI_RANKS, WEFT_MPI_RANK_MAP)", engines_.map().fingerprint()}};
+  return {{"the map of MPI ranks to PEs (WEFT_MPI_RANKS, WEFT_MPI_RANK_MAP)", engines_.map().fingerprint()},
+          {"check mode of MPI (WEFT_CHECK)", checks_calls_ ? "on" : "off"}};
 }
 
 std::vector<std::string> Mpi::report() const {

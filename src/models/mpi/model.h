@@ -23,16 +23,20 @@ class Mpi final : public runtime::Model {
   // Places the ranks; without it, each PE has one. REQUIRES: called on all PEs with the same map, before the job starts.
   void place_ranks(RankMap map) { engines_.place(std::move(map)); }
   RankEngines& engines() { return engines_; }
+  // WEFT_CHECK, the same on all PEs: check mode, see collective/reduction_check.h.
+  bool checks_calls() const { return checks_calls_; }
   // The first rank of this PE.
   PointToPoint& point_to_point() { return *engines_.engines().front(); }
 
   // --- runtime::Model
   void close() override;
+  std::vector<runtime::ModelOption> options() override;
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
   std::vector<std::string> report() const override;
 
  private:
   RankEngines engines_;
+  bool checks_calls_ = false;
 };
 
 }  // namespace weft::mpi

@@ -57,6 +57,9 @@ class Process {
   template <class T>
   T run(runtime::Task<T> task);
 
+  // Whether collective calls are compared before they begin, see Mpi::checks_calls().
+  bool checks_calls() const { return checks_calls_; }
+
   // Of MPI_Buffer_attach.
   BufferSpace buffer_space;
   // How many of MPI_Init and of sessions have not been finalized.
@@ -68,6 +71,7 @@ class Process {
   runtime::Runtime& runtime_;
   PointToPoint& engine_;
   Fail fail_;
+  bool checks_calls_;
   Ref<Communicator> world_;
   Ref<Communicator> self_;
 };

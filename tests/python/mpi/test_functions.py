@@ -91,10 +91,10 @@ def test_a_wrapper_widens_arrays(generator):
 
 def test_a_wrapper_narrows_results_after_a_success(generator):
     text = wrapper(generator, "MPI_X(ADDRESS* position, COUNT* size)")
-    assert "MPI_Count large_position = position == nullptr ? 0 : *position;" in text
+    assert "MPI_Count large_position = is_address(position) ? *position : 0;" in text
     assert "MPI_Count large_size = 0;" in text
     assert "if (code != MPI_SUCCESS) return code;" in text
-    assert "if (size != nullptr) *size = narrowed<int>(large_size);" in text
+    assert "if (is_address(size)) *size = narrowed<int>(large_size);" in text
 
 
 def test_both_forms_of_an_entry_have_their_types(generator):

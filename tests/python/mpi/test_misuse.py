@@ -22,6 +22,30 @@ def test_wrong_counts_in_a_collective_let_all_processes_return(run_mpi, num_pes,
     assert done.returncode == 0
 
 
+@pytest.mark.parametrize("num_pes", [None, 1, 2, 4])
+def test_sentinels_and_overlapping_buffers_are_refused(run_mpi, num_pes):
+    done = run_mpi("sentinels", num_pes)
+    assert done.stderr == ""
+    assert done.stdout == f"sentinels on {num_pes or 1} ranks: as expected\n"
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("num_pes", [2, 5])
+def test_operators_that_differ_are_errors_in_check_mode(run_mpi, num_pes, monkeypatch):
+    monkeypatch.setenv("WEFT_CHECK", "1")
+    done = run_mpi("operators", num_pes)
+    assert done.stderr == ""
+    assert done.stdout == f"operators on {num_pes} ranks: as expected\n"
+    assert done.returncode == 0
+
+
+def test_the_sentence_names_both_operators(run_mpi, monkeypatch):
+    monkeypatch.setenv("WEFT_CHECK", "1")
+    done = run_mpi("operators", 2, "fatal")
+    assert done.returncode != 0
+    assert "rank 1 calls MPI_Allreduce with MPI_MAX, and rank 0 MPI_Allreduce with MPI_SUM" in done.stderr
+
+
 def test_a_wait_after_the_end_of_mpi_says_so(run_mpi):
     done = run_mpi("endings", 2, "late")
     assert done.returncode == 1

@@ -133,10 +133,26 @@ TEST(AttributeKeys, AFreedKeyLivesOnInItsAttributes) {
   Attributes attributes;
   std::string one = "one";
   ASSERT_TRUE(attributes.set(kAttributedComm, number, std::move(key), &one).ok());
-  EXPECT_TRUE(keys.remove(number, ObjectKind::kCommunicator).ok());
-  EXPECT_EQ(keys.remove(number, ObjectKind::kCommunicator).error_class, MPI_ERR_KEYVAL);
+  EXPECT_TRUE(keys.free(number, ObjectKind::kCommunicator).ok());
+  EXPECT_FALSE(keys.is_empty());
+  EXPECT_TRUE(keys.free(number, ObjectKind::kCommunicator).ok());
+  EXPECT_TRUE(keys.find(number, ObjectKind::kCommunicator, &key).ok());
+  key = nullptr;
   EXPECT_TRUE(attributes.remove_all(kAttributedComm).ok());
   EXPECT_EQ(log.calls, (Calls{"delete one"}));
+  EXPECT_TRUE(keys.is_empty());
+  EXPECT_EQ(keys.find(number, ObjectKind::kCommunicator, &key).error_class, MPI_ERR_KEYVAL);
+  EXPECT_EQ(keys.free(number, ObjectKind::kCommunicator).error_class, MPI_ERR_KEYVAL);
+  EXPECT_NE(keys.add(make_key(nullptr, nullptr, nullptr)), number);
+}
+
+TEST(AttributeKeys, AFreedKeyWithoutAttributesIsNone) {
+  AttributeKeys keys;
+  const int number = keys.add(make_key(nullptr, nullptr, nullptr));
+  EXPECT_TRUE(keys.free(number, ObjectKind::kCommunicator).ok());
+  EXPECT_TRUE(keys.is_empty());
+  Ref<AttributeKey> key;
+  EXPECT_EQ(keys.find(number, ObjectKind::kCommunicator, &key).error_class, MPI_ERR_KEYVAL);
 }
 
 // A delete function that deletes another attribute of the same object.

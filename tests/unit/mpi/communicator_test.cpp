@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/mpi/mpi.h"
@@ -41,17 +42,27 @@ class Ranks {
   // Runs `body(pe)`, a coroutine, on each PE at the same time.
   template <class Body>
   void run(const Body& body) {
-    std::vector<Task<>> tasks;
     int left = size();
-    const auto counted = [](Task<> task, int& count) -> Task<> {
-      co_await task;
-      --count;
-    };
     for (int pe = 0; pe < size(); ++pe) job_.runtime(pe).spawn(counted(body(pe), left), "a rank");
+    ASSERT_EQ(job_.run_until([&] { return left == 0; }), "");
+  }
+  // The same, but the PEs begin one after another: each one when the others can do nothing more without it.
+  template <class Body>
+  void run_in_turn(const std::vector<int>& order, const Body& body) {
+    int left = size();
+    for (const int pe : order) {
+      job_.runtime(pe).spawn(counted(body(pe), left), "a rank");
+      job_.settle();
+    }
     ASSERT_EQ(job_.run_until([&] { return left == 0; }), "");
   }
 
  private:
+  static Task<> counted(Task<> task, int& count) {
+    co_await std::move(task);
+    --count;
+  }
+
   MpiJob job_;
   std::vector<Ref<Communicator>> world_;
 };
@@ -172,6 +183,80 @@ TEST(Communicator, AGroupAloneMakesACommunicator) {
     EXPECT_NE(one->context(), other->context());
   });
 }
+
+// --- Groups that overlap
+
+using OverlappingGroups = std::vector<MembersPointer>;
+
+OverlappingGroups random_groups(int num_pes, int count, std::mt19937& random) {
+  OverlappingGroups groups;
+  for (int i = 0; i < count; ++i) {
+    Members members(static_cast<std::size_t>(num_pes));
+    std::iota(members.begin(), members.end(), 0);
+    std::shuffle(members.begin(), members.end(), random);
+    members.resize(1 + random() % members.size());
+    groups.push_back(std::make_shared<const Members>(std::move(members)));
+  }
+  return groups;
+}
+
+// Makes the groups' communicators, all with one parent and one tag, and uses each.
+Task<> make_all_of(Ref<Communicator> parent, int pe, const OverlappingGroups& groups,
+                   std::vector<std::set<std::uint64_t>>& contexts) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const MembersPointer members = groups[i];
+    const auto found = std::find(members->begin(), members->end(), pe);
+    if (found == members->end()) continue;
+    const int place = static_cast<int>(found - members->begin());
+    const Ref<Communicator> made = co_await create_group(parent, members, place, 5);
+    EXPECT_EQ(made->rank(), place);
+    contexts[i].insert(made->context());
+    int value = pe;
+    const Circle circle = made->next_circles().local;
+    co_await spread(circle, 0, bytes_of_value(value));
+    EXPECT_EQ(value, members->front()) << "group " << i << " at PE " << pe;
+  }
+}
+
+void expect_one_context_each(const std::vector<std::set<std::uint64_t>>& contexts) {
+  std::set<std::uint64_t> all;
+  for (const auto& of_group : contexts) {
+    EXPECT_EQ(of_group.size(), 1U);
+    all.insert(of_group.begin(), of_group.end());
+  }
+  EXPECT_EQ(all.size(), contexts.size());
+}
+
+// PE 1 is in both groups. The other member of the second one comes first.
+TEST(Communicator, AGroupIsNotTakenForAnotherOneWithACommonMember) {
+  Ranks ranks(3);
+  OverlappingGroups groups;
+  for (const int first : {0, 2}) groups.push_back(std::make_shared<const Members>(Members{first, 1}));
+  std::vector<std::set<std::uint64_t>> contexts(groups.size());
+  const std::vector<int> order{1, 2, 0};
+  ranks.run_in_turn(order, [&](int pe) { return make_all_of(ranks.world(pe), pe, groups, contexts); });
+  expect_one_context_each(contexts);
+}
+
+struct RandomGroups : ::testing::TestWithParam<int> {};
+
+TEST_P(RandomGroups, OverlapAndGetTheirOwnCommunicators) {
+  const int num_pes = GetParam();
+  Ranks ranks(num_pes);
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const OverlappingGroups groups = random_groups(num_pes, 12, random);
+    std::vector<int> order(static_cast<std::size_t>(num_pes));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    std::vector<std::set<std::uint64_t>> contexts(groups.size());
+    ranks.run_in_turn(order, [&](int pe) { return make_all_of(ranks.world(pe), pe, groups, contexts); });
+    expect_one_context_each(contexts);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Communicator, RandomGroups, ::testing::Values(4, 5, 6, 7, 8));
 
 }  // namespace
 }  // namespace weft::mpi

@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "weft/mpi/mpi.h"
@@ -28,6 +33,73 @@ TEST(Dimensions, AreBalancedAndDoNotIncrease) {
   EXPECT_EQ(balanced(1 << 30, {0, 0, 0}), (std::vector<int>{1024, 1024, 1024}));
   EXPECT_EQ(balanced(2147483647, {0, 0}), (std::vector<int>{2147483647, 1}));
   EXPECT_EQ(balanced(1, {}), (std::vector<int>{}));
+}
+
+std::vector<int> balanced_in(int nodes, std::size_t count) {
+  return balanced(nodes, std::vector<int>(count));
+}
+
+TEST(Dimensions, AreAsCloseToOneAnotherAsPossible) {
+  EXPECT_EQ(balanced_in(5040, 3), (std::vector<int>{21, 16, 15}));
+  EXPECT_EQ(balanced_in(5040, 2), (std::vector<int>{72, 70}));
+  EXPECT_EQ(balanced_in(603612, 3), (std::vector<int>{92, 81, 81}));
+  EXPECT_EQ(balanced_in(1000000000, 3), (std::vector<int>{1000, 1000, 1000}));
+  EXPECT_EQ(balanced_in(30000, 8), (std::vector<int>{5, 5, 5, 5, 4, 3, 2, 2}));
+  EXPECT_EQ(balanced_in(937500, 8), (std::vector<int>{10, 6, 5, 5, 5, 5, 5, 5}));
+  EXPECT_EQ(balanced_in(7, 5), (std::vector<int>{7, 1, 1, 1, 1}));
+  EXPECT_EQ(balanced_in(1 << 30, 40).front(), 2);
+}
+
+// The smaller, the closer to one another. `extents` increase.
+std::vector<int> rank_of_extents(const std::vector<int>& extents) {
+  std::vector<int> key{extents.back() - extents.front()};
+  for (const int extent : extents) key.push_back(-extent);
+  return key;
+}
+
+// Of all ways to divide `nodes` into extents that increase, where the first ones are chosen already.
+void try_all(int nodes, std::vector<int>& chosen, std::size_t count, std::vector<int>& best) {
+  const int least = chosen.empty() ? 1 : chosen.back();
+  if (chosen.size() + 1 == count) {
+    if (nodes < least) return;
+    chosen.push_back(nodes);
+    if (best.empty() || rank_of_extents(chosen) < rank_of_extents(best)) best = chosen;
+    chosen.pop_back();
+    return;
+  }
+  for (int extent = least; extent <= nodes; ++extent) {
+    if (nodes % extent != 0) continue;
+    chosen.push_back(extent);
+    try_all(nodes / extent, chosen, count, best);
+    chosen.pop_back();
+  }
+}
+
+TEST(Dimensions, AreTheBestOfAll) {
+  for (int nodes = 1; nodes <= 720; ++nodes) {
+    for (std::size_t count = 1; count <= 5; ++count) {
+      std::vector<int> best;
+      std::vector<int> chosen;
+      try_all(nodes, chosen, count, best);
+      std::reverse(best.begin(), best.end());
+      EXPECT_EQ(balanced_in(nodes, count), best) << nodes << " nodes";
+    }
+  }
+}
+
+// With many divisors, with few, and next to the limit of an int.
+TEST(Dimensions, AreFoundForLargeNumbers) {
+  std::vector<int> numbers{2095133040, 1102701600, 1396755360, 2147483647, 2147483646, 2147395600, 2147483629,
+                           1 << 30,    223092870,  80621568,   1162261467, 2145336164, 536870912,  1073676289};
+  std::mt19937 random(7);
+  for (int i = 0; i < 100; ++i) numbers.push_back(1 + static_cast<int>(random() % 2147483647U));
+  for (const int number : numbers) {
+    for (std::size_t count = 1; count <= 10; ++count) {
+      const std::vector<int> extents = balanced_in(number, count);
+      EXPECT_TRUE(std::is_sorted(extents.rbegin(), extents.rend()));
+      EXPECT_EQ(std::accumulate(extents.begin(), extents.end(), 1LL, std::multiplies<>()), number);
+    }
+  }
 }
 
 TEST(Dimensions, ThatDoNotFitAreErrors) {

@@ -98,6 +98,12 @@ TEST(Require, NamesTheArgumentThatIsNull) {
   EXPECT_EQ(error.text, "the argument rank is a null pointer");
 }
 
+TEST(Require, NamesAConstantThatIsNoAddress) {
+  const Error error = require({{MPI_IN_PLACE, "buffer"}});
+  EXPECT_EQ(error.error_class, MPI_ERR_ARG);
+  EXPECT_EQ(error.text, "the argument buffer is MPI_IN_PLACE, which is not allowed here");
+}
+
 TEST(CopyString, CutsWhatDoesNotFit) {
   char text[4] = {'x', 'x', 'x', 'x'};
   copy_string("ab", 4, text);

@@ -83,6 +83,32 @@ TEST(ErrorStrings, NameTheirClass) {
   EXPECT_EQ(std::string(text, static_cast<std::size_t>(length)), "MPI_ERR_RANK: invalid rank");
 }
 
+TEST(TypeNames, AreThoseThatTheStandardNamesFirst) {
+  char name[MPI_MAX_OBJECT_NAME];
+  int length = 0;
+  EXPECT_EQ(MPI_Type_get_name(MPI_C_COMPLEX, name, &length), MPI_SUCCESS);
+  EXPECT_STREQ(name, "MPI_C_COMPLEX");
+  EXPECT_EQ(MPI_Type_get_name(MPI_C_DOUBLE_COMPLEX, name, &length), MPI_SUCCESS);
+  EXPECT_STREQ(name, "MPI_C_DOUBLE_COMPLEX");
+}
+
+TEST(FreedKeys, AreKeysUntilTheirLastAttributeIsGone) {
+  const EndedJobs ended;
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  ASSERT_EQ(MPI_Type_dup(MPI_INT, &type), MPI_SUCCESS);
+  ASSERT_EQ(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &key, nullptr), MPI_SUCCESS);
+  ASSERT_EQ(MPI_Type_set_attr(type, key, &key), MPI_SUCCESS);
+  int kept = key;
+  int copy = key;
+  EXPECT_EQ(MPI_Type_free_keyval(&key), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Type_free_keyval(&copy), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Type_delete_attr(type, kept), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Type_delete_attr(type, kept), MPI_ERR_KEYVAL);
+  EXPECT_EQ(MPI_Type_free_keyval(&kept), MPI_ERR_KEYVAL);
+  EXPECT_EQ(MPI_Type_free(&type), MPI_SUCCESS);
+}
+
 TEST(HandleNumbersOfPrograms, AreThoseOfTheHandles) {
   EXPECT_EQ(MPI_Comm_toint(MPI_COMM_WORLD), 0x101);
   EXPECT_EQ(MPI_Comm_fromint(0x101), MPI_COMM_WORLD);

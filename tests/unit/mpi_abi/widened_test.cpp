@@ -21,6 +21,7 @@ TEST(Widened, CopiesFewAndManyValues) {
 
 TEST(Widened, NullStaysNullAndANegativeLengthCountsAsNone) {
   EXPECT_EQ((Widened<MPI_Count, int>(nullptr, 5).data()), nullptr);
+  EXPECT_EQ((Widened<MPI_Count, int>(MPI_UNWEIGHTED, 5).data()), nullptr);
   const int value = 1;
   EXPECT_NE((Widened<MPI_Count, int>(&value, -1).data()), nullptr);
 }

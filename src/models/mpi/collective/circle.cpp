@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <string>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/mpi/mpi.h"
@@ -42,13 +45,15 @@ class FirstError {
 
 }  // namespace
 
+TransferFailed::TransferFailed(int error_class, const std::string& text)
+    : base::Error(base::StatusCode::kInternal, text), error_class_(error_class) {}
+
 TransferFailed::TransferFailed(int error_class)
-    : base::Error(
-          base::StatusCode::kInternal,
+    : TransferFailed(
+          error_class,
           base::format("a message of a collective operation failed with {}; do all processes make the same "
                        "collective calls, with the same number of elements?",
-                       error_class_name(error_class))),
-      error_class_(error_class) {}
+                       error_class_name(error_class))) {}
 
 runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs) {
@@ -92,26 +97,34 @@ runtime::Task<> spread(Circle circle, int root, std::span<std::byte> bytes) {
   error.throw_if_failed();
 }
 
-// Each round doubles what a process has: it gets the blocks of its right neighbours.
 runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std::byte> mine) {
-  const auto size = static_cast<std::size_t>(circle.size());
+  std::vector<int> all(static_cast<std::size_t>(circle.size()));
+  std::iota(all.begin(), all.end(), 0);
+  const int place = circle.rank();
+  return collect_among(std::move(circle), std::move(all), place, mine);
+}
+
+// Each round doubles what a process has: it gets the blocks of its right neighbours.
+runtime::Task<std::vector<std::byte>> collect_among(Circle circle, std::vector<int> members, int place,
+                                                    std::span<const std::byte> mine) {
+  const std::size_t size = members.size();
+  const auto own = static_cast<std::size_t>(place);
   std::vector<std::byte> blocks(size * mine.size());  // block i: of the process i places to the right
   std::copy(mine.begin(), mine.end(), blocks.begin());
   FirstError error;
   for (std::size_t have = 1; have < size; have *= 2) {
     const std::size_t count = std::min(have, size - have);
-    const int distance = static_cast<int>(have);
     const std::size_t num_bytes = count * mine.size();
     const std::span<std::byte> all(blocks);
-    const auto receive = circle.receive((circle.rank() + distance) % circle.size(),
-                                        view_of_span(all.subspan(have * mine.size(), num_bytes)));
-    const auto send = circle.send((circle.rank() + circle.size() - distance) % circle.size(),
-                                  error.view_unless_failed(all.first(num_bytes)));
+    const auto receive =
+        circle.receive(members[(own + have) % size], view_of_span(all.subspan(have * mine.size(), num_bytes)));
+    const auto send =
+        circle.send(members[(own + size - have) % size], error.view_unless_failed(all.first(num_bytes)));
     error.add_receive(co_await circle.completed(*receive), num_bytes);
     error.add(co_await circle.completed(*send));
   }
   error.throw_if_failed();
-  const std::size_t first = (size - static_cast<std::size_t>(circle.rank())) % size;
+  const std::size_t first = (size - own) % size;
   std::rotate(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(first * mine.size()),
               blocks.end());
   co_return blocks;

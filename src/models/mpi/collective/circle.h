@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -94,6 +95,7 @@ class Circle {
 class TransferFailed final : public base::Error {
  public:
   explicit TransferFailed(int error_class);
+  TransferFailed(int error_class, const std::string& text);
   int error_class() const noexcept { return error_class_; }
 
  private:
@@ -109,6 +111,11 @@ runtime::Task<> wait_for_all(Circle circle);
 runtime::Task<> spread(Circle circle, int root, std::span<std::byte> bytes);
 // The bytes of all, in the order of ranks. All give equally many.
 runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std::byte> mine);
+// The same of some processes, in the order of `members`, which are their ranks in the circle. They alone call it; `place` is this
+// process's among them. A message tells the rank of its sender in the circle, so calls of processes with different members do not mix:
+// each pair of processes makes its common calls in one order.
+runtime::Task<std::vector<std::byte>> collect_among(Circle circle, std::vector<int> members, int place,
+                                                    std::span<const std::byte> mine);
 // Sends and receives, at the same time.
 runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs);

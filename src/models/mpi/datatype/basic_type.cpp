@@ -87,7 +87,7 @@ const BasicType kBasicTypes[] = {
     real(MPI_FLOAT, "MPI_FLOAT", Number::kFloat, 4),
     real(MPI_DOUBLE, "MPI_DOUBLE", Number::kDouble, 8),
     long_double_type(MPI_LONG_DOUBLE, "MPI_LONG_DOUBLE"),
-    complex(MPI_C_FLOAT_COMPLEX, "MPI_C_FLOAT_COMPLEX", Number::kFloat, 4),
+    complex(MPI_C_COMPLEX, "MPI_C_COMPLEX", Number::kFloat, 4),  // MPI_C_FLOAT_COMPLEX is a synonym
     complex(MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", Number::kDouble, 8),
     long_double_complex(MPI_C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX"),
     complex(MPI_CXX_FLOAT_COMPLEX, "MPI_CXX_FLOAT_COMPLEX", Number::kFloat, 4),

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -144,6 +145,14 @@ void Operation::call_user_function(const void* in, void* inout, MPI_Count count,
     from = static_cast<std::byte*>(from) + done * type.extent();
     inout = static_cast<std::byte*>(inout) + done * type.extent();
   }
+}
+
+const char* predefined_operation_name(std::uintptr_t handle) {
+  const auto* const found =
+      std::find_if(std::begin(kNamedOperations), std::end(kNamedOperations), [&](const NamedOperation& named) {
+        return reinterpret_cast<std::uintptr_t>(named.handle) == handle;
+      });
+  return found == std::end(kNamedOperations) ? nullptr : found->name;
 }
 
 PredefinedOperations::PredefinedOperations() {

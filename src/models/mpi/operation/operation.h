@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 #include "models/mpi/datatype/datatype.h"
 #include "models/mpi/object.h"
@@ -41,6 +42,9 @@ class Operation final : public Object {
   MPI_User_function* function_ = nullptr;
   MPI_User_function_c* large_function_ = nullptr;
 };
+
+// The name of the predefined operator whose handle is that number; null for other numbers.
+const char* predefined_operation_name(std::uintptr_t handle);
 
 // The operators of the ABI. A rank has one object of this class.
 class PredefinedOperations {
