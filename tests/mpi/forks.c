@@ -1,5 +1,7 @@
 /* A forked child of a rank calls MPI, or ends as programs and mpi4py do, whose exit functions finalize MPI. The job of its parent
    does not notice. */
+#define _POSIX_C_SOURCE 200809L
+
 #include <mpi.h>
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 /* A receive of two integers meets a message of 256 MiB: the receiver does not take memory for it. */
+#define _POSIX_C_SOURCE 200809L
+
 #include <mpi.h>
 
 #include <stdio.h>
@@ -40,7 +42,7 @@ int main(int argc, char** argv) {
     MPI_Get_count_c(&status, MPI_BYTE, &count);
     MPI_Recv(&last, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (numbers[3] != -1 || (has_gap && numbers[1] != -1)) printf("written outside of the elements\n");
-    if (taken_kib > 64 << 10) printf("%ld KiB taken\n", taken_kib);
+    if (taken_kib > (64 << 10)) printf("%ld KiB taken\n", taken_kib);
     printf("%s, %d bytes, then %d\n", class == MPI_ERR_TRUNCATE ? "MPI_ERR_TRUNCATE" : "another error", (int)count, last);
     MPI_Type_free(&type);
   }

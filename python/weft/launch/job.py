@@ -311,7 +311,8 @@ class Job:
         self._pass_on(received)
 
     def _pass_on(self, received: ReceivedSignal) -> None:
-        if received.from_terminal:
+        # The PEs have it already. That a terminal has gone may be told to the launcher alone.
+        if received.from_terminal and received.number is not signal.SIGHUP:
             return
         for pe in self._pes:
             pe.send_signal(received.number)
