@@ -9,7 +9,6 @@ import resource
 import select
 import shlex
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,18 +32,9 @@ weft.run(main)
 
 
 @pytest.fixture
-def with_shm(start_command) -> Callable[..., object]:
-    """with_shm("size=20m", command...) runs it where /dev/shm is a file system of its own with these options."""
-    own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    unshare = ["unshare", *own_user, "--mount", "sh", "-c", 'mount -t tmpfs -o "$0" shm /dev/shm && exec "$@"']
-    try:
-        tried = subprocess.run([*unshare, "size=1m", "true"], capture_output=True, text=True, check=False)
-        refusal = tried.stderr if tried.returncode != 0 else ""
-    except OSError as error:
-        refusal = str(error)
-    if refusal:
-        pytest.skip(f"NOT TESTED: this user may not mount a file system on /dev/shm: {refusal.strip()}")
-    return lambda options, *command: start_command([*unshare, options, *map(str, command)]).wait()
+def with_shm(start_command, shm_of_its_own: Callable[[str], list[str]]) -> Callable[..., object]:
+    """with_shm("size=20m", command...) runs it with a /dev/shm of its own."""
+    return lambda options, *command: start_command([*shm_of_its_own(options), *map(str, command)]).wait()
 
 
 RUN = (sys.executable, "-m", "weft", "run", "-n")
@@ -168,7 +158,9 @@ def test_a_job_ends_with_its_terminal(
 
 
 def test_a_job_that_ignores_hangups_goes_on(start, fault_probe: Path) -> None:
-    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
     job = start("-n", 1, fault_probe, "idle", preexec_fn=ignore)
     job.wait_ready(1)
     os.kill(job.pids[0], signal.SIGHUP)

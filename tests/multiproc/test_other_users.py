@@ -51,6 +51,18 @@ def system_v_segments(pids: Collection[int]) -> list[str]:
     return [row for row in rows if int(row.split()[made_by]) in pids]
 
 
+def open_to_another_user(pids: Collection[int]) -> str:
+    """What another user of the same group could open of these processes; nothing if this user cannot try."""
+    if os.geteuid() != 0 or (setpriv := shutil.which("setpriv")) is None:
+        return ""
+    as_other = [setpriv, "--reuid", "65534", "--regid", str(os.getegid()), "--clear-groups"]
+    python = os.path.realpath(sys.executable)  # a virtual environment may be closed to others
+    command = [*as_other, python, "-I", "-c", OTHER_USER, *map(str, pids)]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    assert tried.returncode == 0, tried.stderr
+    return tried.stdout
+
+
 # Weft's own choice, usual settings of sites, and one who asks for it.
 @pytest.mark.parametrize(
     "tls", [None, "self,sm", "self,shm", "mm,self", "all", "self,sm,tcp", "^tcp", "self,sysv"]
@@ -60,21 +72,19 @@ def test_a_job_has_no_system_v_segments(start, fault_probe: Path, job_folder: Pa
     environment.pop("UCX_TLS", None)
     if tls is not None:
         environment["UCX_TLS"] = tls
-    job = start("-n", 2, fault_probe, "idle", env=environment)
+    expect_closed(start("-n", 2, fault_probe, "idle", env=environment))
+
+
+def test_a_job_has_none_where_dev_shm_is_small(start_command, shm_of_its_own, fault_probe: Path) -> None:
+    run = [sys.executable, "-m", "weft", "run", "-n", "2", str(fault_probe), "idle"]
+    expect_closed(start_command([*shm_of_its_own("size=20m"), *run]))
+
+
+def expect_closed(job) -> None:
     job.wait_ready(2)
     pids = list(job.pids.values())
     assert system_v_segments(pids) == [], "another user of the group can attach them"
-    if os.geteuid() == 0 and (setpriv := shutil.which("setpriv")) is not None:
-        as_other = [setpriv, "--reuid", "65534", "--regid", str(os.getegid()), "--clear-groups"]
-        python = os.path.realpath(sys.executable)  # a virtual environment may be closed to others
-        tried = subprocess.run(
-            [*as_other, python, "-I", "-c", OTHER_USER, *map(str, pids)],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd="/",
-        )
-        assert (tried.returncode, tried.stdout) == (0, ""), tried.stderr
+    assert open_to_another_user(pids) == ""
     job.process.terminate()
     job.wait()
 
