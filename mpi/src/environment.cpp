@@ -37,6 +37,8 @@ struct RunningJob {
   pthread_t main_thread = pthread_self();
   // How the process ends alone, before the job and after it.
   void (*end_process)(const std::string& sentence, int status) = nullptr;
+  // Whether a process of the job has forked this one, to which the job does not belong.
+  bool is_forked_child = false;
 };
 
 RunningJob& running_job() {
@@ -57,6 +59,21 @@ RunningJob& running_job() {
 }
 
 void end_job_with_process();
+
+// Runs in each process that this one forks. There MPI has ended, so what programs and mpi4py do at their exit does nothing, and a
+// failure ends the child alone.
+void leave_job_of_parent() {
+  RunningJob& running = running_job();
+  if (running.job == nullptr || running.is_forked_child) return;
+  running.is_forked_child = true;
+  Rank& rank = this_rank();
+  rank.phase = Rank::Phase::kAfter;
+  rank.has_left_job = true;
+  rank.world = nullptr;
+  rank.self = nullptr;
+  rank.process = nullptr;
+  if (running.end_process != nullptr) rank.end_job = running.end_process;
+}
 
 // A rank that has ended, or ends, without its part in MPI leaves others waiting.
 [[noreturn]] void abort_for_ended_rank(int number, int code, bool has_started) {
@@ -114,6 +131,8 @@ Error make_job() {
     if (error.code() == base::StatusCode::kCancelled) end_because_another_did();
     return {MPI_ERR_OTHER, error.what()};
   }
+  static const int at_fork = pthread_atfork(nullptr, nullptr, &leave_job_of_parent);
+  if (at_fork != 0) return {MPI_ERR_NO_MEM, "the memory of this process is exhausted"};
   running.job->watch_launcher();
   if (hosted != nullptr) hosted->measure_loads(balances_loads());
   running.main_thread = pthread_self();
@@ -277,6 +296,8 @@ Error end_mpi(Starter starter) {
   return {};
 }
 
+bool is_forked_child() { return running_job().is_forked_child; }
+
 int thread_level() { return HostedRanks::current() == nullptr ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED; }
 
 HostedRanks::Hooks hosted_rank_hooks() {
@@ -290,6 +311,7 @@ namespace {
 Error initialize() { return start_mpi(Starter::kWorld); }
 
 Error finalize() {
+  if (is_forked_child()) return {};
   Rank& rank = this_rank();
   if (rank.phase != Rank::Phase::kRunning)
     return {MPI_ERR_OTHER, "MPI_Finalize is called once, after MPI_Init"};

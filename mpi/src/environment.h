@@ -33,6 +33,9 @@ Error start_mpi(Starter starter);
 // Undoes it. The job ends with MPI_Finalize, or, if a program has had sessions, with the process.
 Error end_mpi(Starter starter);
 
+// Whether a process of a job has forked this one. MPI has ended in it, and MPI_Finalize and MPI_Session_finalize do nothing.
+bool is_forked_child();
+
 // MPI_THREAD_SERIALIZED, or MPI_THREAD_FUNNELED for ranks that share a process: only the thread that runs them may call MPI.
 int thread_level();
 

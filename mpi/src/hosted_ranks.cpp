@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -55,6 +57,10 @@ void HostedRank::body(void* self) {
 
 void HostedRank::end(int code) {
   RunningCode::set_program(nullptr);
+  if (getpid() != all_.process_) [[unlikely]] {  // the rank has forked it; the other ranks run in the parent
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
   all_.hooks_.rank_ends(*this, code);
   has_ended_ = true;
   exit_code_ = code;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -158,6 +159,7 @@ class HostedRanks {
   const weft_mpi_host_program program_;
   const Hooks hooks_;
   const pthread_t thread_ = pthread_self();
+  const pid_t process_ = getpid();
   RankMap map_;
   std::vector<HostedRank*> ranks_;  // of this PE, never destroyed
   HostedRank* running_ = nullptr;

@@ -99,6 +99,10 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
 int MPI_Session_finalize(MPI_Session* session) {
   if (const Error error = require({{session, "session"}}); !error.ok())
     return raise(__func__, kNoObject, error);
+  if (is_forked_child()) {
+    *session = MPI_SESSION_NULL;
+    return MPI_SUCCESS;
+  }
   return with_session(__func__, *session, {}, [&](Session& found) -> Error {
     // The program may free the memory of its buffered sends afterwards.
     this_process().wait_until([&] { return !found.buffer_space->is_in_use(); });

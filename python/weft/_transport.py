@@ -28,7 +28,7 @@ class TransportUse(NamedTuple):
 
 
 class PeerTransports(NamedTuple):
-    """PEs that this one reaches by the same transports, such as "posix/memory sysv/memory"."""
+    """PEs that this one reaches by the same transports, such as "posix/memory tcp/eth0"."""
 
     pes: tuple[int, ...]
     transports: str

@@ -189,6 +189,8 @@ set by weft run unless set already:
   PYTHONHASHSEED                 a random number, the same on all PEs
   UCX_MEM_BISTRO_GRACE_DURATION  0: UCX does not wait for other threads when it is loaded
   UCX_POSIX_DIR                  a folder in /dev/shm, removed when the job has ended
+  UCX_MM_FIFO_SIZE, UCX_MM_RX_BUFS_GROW
+                                 small queues, if /dev/shm has little room for the PEs
 
 set by weft run for each PE, not to be changed:
   WEFT_NUM_PES                   the number of PEs

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,9 @@ Status not_visible(const std::string& path, std::string_view why) {
           base::format("{} is not the shared file that another process named: {}", path, why)};
 }
 
+// Nobody changes the size of the file: a process that has mapped it would be killed by SIGBUS.
+constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
 // Whether `found` is the file that the reference names.
 Status compare(const struct stat& found, const SharedFileReference& reference, const std::string& path) {
   if (!S_ISREG(found.st_mode) || found.st_ino != reference.inode) {
@@ -41,18 +45,33 @@ Status compare(const struct stat& found, const SharedFileReference& reference, c
 
 }  // namespace
 
+Status check_file_size(std::size_t size_bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+      size_bytes <= limit.rlim_cur)
+    return {};
+  return {StatusCode::kOutOfMemory,
+          base::format("a file of {} bytes in shared memory is needed, and this process may make files of {} "
+                       "bytes only; raise the limit (ulimit -f unlimited)",
+                       size_bytes, limit.rlim_cur)};
+}
+
 Result<SharedFile> SharedFile::create(const char* name, std::size_t size_bytes) {
   if (size_bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) {
     return system_failed(StatusCode::kOutOfMemory, "ftruncate", size_bytes, EFBIG);
   }
+  if (Status status = check_file_size(size_bytes); status.failed()) return status;
   SharedFile file;
   file.size_bytes_ = size_bytes;
-  file.descriptor_ = ::memfd_create(name, MFD_CLOEXEC);
+  file.descriptor_ = ::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file.descriptor_ < 0) return system_failed(StatusCode::kOutOfMemory, "memfd_create", size_bytes, errno);
   struct stat own{};
   if (::ftruncate(file.descriptor_, static_cast<off_t>(size_bytes)) != 0 ||
       ::fstat(file.descriptor_, &own) != 0) {
     return system_failed(StatusCode::kOutOfMemory, "ftruncate", size_bytes, errno);
+  }
+  if (::fcntl(file.descriptor_, F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL) != 0) {
+    return system_failed(StatusCode::kInternal, "fcntl(F_ADD_SEALS)", size_bytes, errno);
   }
   file.inode_ = own.st_ino;
   return file;
@@ -71,6 +90,8 @@ Result<SharedFile> SharedFile::open(const SharedFileReference& reference) {
   }
   // Checked again: the owner may have replaced the file in between.
   if (Status status = compare(found, reference, path); status.failed()) return status;
+  const int seals = ::fcntl(file.descriptor_, F_GET_SEALS);
+  if (seals < 0 || (seals & kSizeSeals) != kSizeSeals) return not_visible(path, "its size can change");
   file.size_bytes_ = reference.size_bytes;
   file.inode_ = reference.inode;
   return file;

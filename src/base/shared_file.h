@@ -3,8 +3,9 @@
 // The owner sends reference() to another process as plain bytes; that process passes it to open(). The file
 // lives until the last process has closed and unmapped it.
 //
-// Threads: one at a time. Invariants: open() never opens a device, a pipe or a file other than the one that
-// the reference names, because a reference may come from another host.
+// Threads: one at a time. Invariants: the size of a file never changes, because no process can change it (seals).
+// open() never opens a device, a pipe or a file other than the one that the reference names, because a reference may
+// come from another host.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +26,15 @@ struct SharedFileReference {
 };
 static_assert(std::has_unique_object_representations_v<SharedFileReference>, "padding would travel");
 
+// kOutOfMemory if a limit of this process (`ulimit -f`) forbids a file of that size in shared memory. The system would
+// kill the process with SIGXFSZ.
+Status check_file_size(std::size_t size_bytes);
+
 class SharedFile {
  public:
   // No file.
   SharedFile() = default;
-  // A new file of zeros. `name` is shown in /proc/<pid>/maps. kOutOfMemory when the system refuses it.
+  // A new file of zeros. `name` is shown in /proc/<pid>/maps. kOutOfMemory if the system or a limit refuses it.
   static Result<SharedFile> create(const char* name, std::size_t size_bytes);
   // kNotFound when this process cannot see the file: it was closed, or it belongs to another host, another
   // user or another PID namespace. kInvalidArgument when the file has another size than the reference says.

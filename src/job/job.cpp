@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -221,6 +222,10 @@ struct Job::Parts {
   std::unique_ptr<machine::LauncherWatch> watch;
   std::atomic<bool> has_started = false;
   std::unique_ptr<machine::HostWatch> host_watch;  // empty if the job has one host
+  const pid_t process = getpid();
+
+  // Whether this is a process that the PE has forked. The job, its memory and its connections are the PE's.
+  bool is_in_forked_child() const { return getpid() != process; }
 
   // Collective. Empty if the job has one host. The watch begins before the next collective, in which the PEs wait for one
   // another.
@@ -330,7 +335,10 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
   parts_->has_started = true;
 }
 
-Job::~Job() = default;
+// A forked child would end the job of its parent, and wait for threads that it does not have.
+Job::~Job() {
+  if (parts_->is_in_forked_child()) static_cast<void>(parts_.release());
+}
 
 runtime::Runtime& Job::runtime() { return *parts_->runtime; }
 
@@ -344,8 +352,12 @@ void Job::watch_launcher() { parts_->start_watch(); }
 
 void Job::abort(int code, const std::string& sentence) {
   std::fflush(nullptr);
-  parts_->watch.reset();
-  parts_->abort(code, sentence);
+  if (parts_->is_in_forked_child()) {
+    std::fputs((sentence + "\n").c_str(), stderr);
+  } else {
+    parts_->watch.reset();
+    parts_->abort(code, sentence);
+  }
   std::_Exit(code);
 }
 

@@ -8,6 +8,7 @@
 #include "machine/loopback/loopback_machine.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "machine/peer_memory/process_copy.h"
+#include "machine/ucx/config_file.h"
 #include "machine/ucx/report.h"
 #include "machine/ucx/ucx_machine.h"
 
@@ -50,6 +51,11 @@ void warn_of_tcp(const ucx::UcxMachine& machine) {
       stderr);
 }
 
+void warn_of_unread_config_file() {
+  const std::string why = ucx::unread_config_file();
+  if (!why.empty()) std::fputs(base::format("weft: {}\n", why).c_str(), stderr);
+}
+
 base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Memory& memory,
                                                 StagingMode staging) {
   auto machine = ucx::UcxMachine::create({.pe = bootstrap.pe(),
@@ -64,6 +70,7 @@ base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Me
     if (!drawn.ok()) return drawn.status();
     proposed = *drawn;
     warn_of_tcp(**machine);
+    warn_of_unread_config_file();
   }
   auto introduction = (*machine)->introduce(proposed);
   if (!introduction.ok()) return introduction.status();

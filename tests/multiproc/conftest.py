@@ -148,6 +148,21 @@ def run(start: Start) -> Run:
     return run_to_end
 
 
+@pytest.fixture
+def shm_of_its_own() -> Callable[[str], list[str]]:
+    """What to put in front of a command that gets a /dev/shm of its own, mounted with these options."""
+    own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    unshare = ["unshare", *own_user, "--mount", "sh", "-c", 'mount -t tmpfs -o "$0" shm /dev/shm && exec "$@"']
+    try:
+        tried = subprocess.run([*unshare, "size=1m", "true"], capture_output=True, text=True, check=False)
+        refusal = tried.stderr if tried.returncode != 0 else ""
+    except OSError as error:
+        refusal = str(error)
+    if refusal:
+        pytest.skip(f"NOT TESTED: this user may not mount a file system on /dev/shm: {refusal.strip()}")
+    return lambda options: [*unshare, options]
+
+
 @pytest.fixture(scope="session")
 def probe(build_folder: Path) -> Path:
     """programs/bootstrap_probe.cpp; its head says what it does."""

@@ -41,7 +41,8 @@ class Job {
   // For a program that waits with Scheduler::run_until() and calls run() at its end: from now on, the job fails if its
   // launcher has gone. Call once, before the first wait.
   void watch_launcher();
-  // Ends the job on all PEs with that sentence on stderr, and this process with `code`.
+  // Ends the job on all PEs with that sentence on stderr, and this process with `code`. A process that this one has forked ends
+  // alone.
   [[noreturn]] void abort(int code, const std::string& sentence);
 
   // Runs the scheduler until the job ends on all PEs. Prints errors that ended the job to stderr. Returns the

@@ -92,8 +92,9 @@ struct Landing {
   std::size_t size_bytes = 0;
   memory::Place place;
   // Where the bytes land. If it is empty, the runtime allocates memory at `place`, or host memory if this PE
-  // lacks that kind. A larger buffer is filled at its beginning. A smaller one gets the leading part. Landing
-  // waits for the work queued on its stream.
+  // lacks that kind. A larger buffer is filled at its beginning. A smaller one gets the leading part; of more than 1 MiB of
+  // the sender's host memory it gets nothing, and the message has an empty attachment. Landing waits for the work queued on its
+  // stream.
   Attachment into;
 };
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.launch.command import other_mpi_of
 from weft.launch.connection import Connection
-from weft.launch.leftovers import SegmentFolder, is_segment_folder, remove_system_v_segments
+from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
@@ -41,7 +41,6 @@ class Job:
         self._num_pes = num_pes
         self._environment = environment
         self._pes: list[Pe] = []
-        self._pids: set[int] = set()  # of all processes that were PEs
         self._selector = selectors.DefaultSelector()
         self._reaped: list[Pe] = []  # whose exit has not been judged yet
         self._aborts: list[tuple[Pe, int, str]] = []  # not acted upon yet
@@ -78,7 +77,6 @@ class Job:
             finally:
                 self._kill_all()
                 self._segments.close()
-                remove_system_v_segments(self._pids)
                 self._service.close()
                 self._selector.close()
         finally:
@@ -116,6 +114,8 @@ class Job:
             del environment["UCX_POSIX_DIR"]
         if self._segments.path is not None:
             environment.setdefault("UCX_POSIX_DIR", self._segments.path)
+        folder = environment.get("UCX_POSIX_DIR", SHARED_MEMORY)
+        environment |= queue_settings(folder, self._num_pes, environment)
         environment |= {
             "WEFT_BOOTSTRAP": self._service.path,
             "WEFT_NUM_PES": str(self._num_pes),
@@ -125,7 +125,6 @@ class Job:
         reserve_descriptors(self._num_pes + _DESCRIPTORS_BESIDE_PES)
         for number in range(self._num_pes):
             self._pes.append(starter.start(number))
-            self._pids.add(self._pes[-1].pid)
 
     def _reap(self) -> None:
         by_pid = {pe.pid: pe for pe in self._pes if pe.running}
@@ -255,7 +254,6 @@ class Job:
 
     def joined(self, pe: Pe) -> None:
         """A PE has connected. The job ends if another one has exited already."""
-        self._pids.add(pe.connected_pid or pe.pid)
         self._check_all_joined()
 
     def finished(self, pe: Pe) -> None:
@@ -313,7 +311,8 @@ class Job:
         self._pass_on(received)
 
     def _pass_on(self, received: ReceivedSignal) -> None:
-        if received.from_terminal:
+        # The PEs have it already. That a terminal has gone may be told to the launcher alone.
+        if received.from_terminal and received.number is not signal.SIGHUP:
             return
         for pe in self._pes:
             pe.send_signal(received.number)

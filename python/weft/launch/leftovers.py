@@ -1,9 +1,8 @@
-"""Shared memory that PEs leave behind when they are killed, folders of killed launchers, and their removal.
+"""Shared memory of PEs: how much UCX may use, what killed PEs leave behind, and folders of killed launchers.
 
-UCX gives its segments no name while they are in use: it removes the name of a POSIX segment, and marks a
-System V segment for removal, as soon as it has made them. A PE that is killed before that leaves them. The
-name of a POSIX segment says nothing about its owner, so the PEs of a job make theirs in a folder of the job
-(UCX_POSIX_DIR). A System V segment names the process that made it.
+UCX gives its segments no name while they are in use: it removes the name of a POSIX segment as soon as it has
+made it. A PE that is killed before that leaves it. The name of a segment says nothing about its owner, so the
+PEs of a job make theirs in a folder of the job (UCX_POSIX_DIR). PEs make no System V segments.
 
 Threads: none. The launcher holds a lock on the folder as long as it lives, so that the folder of a launcher
 that was killed can be recognised; the next `weft run` removes it.
@@ -12,20 +11,21 @@ that was killed can be recognised; the next `weft run` removes it.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
-from pathlib import Path
+from collections.abc import Mapping
 
 SHARED_MEMORY = "/dev/shm"
 PREFIX = "weft-segments-"
-_SEGMENTS = Path("/proc/sysvipc/shm")
 _MOST_ATTEMPTS = 10
-_IPC_PRIVATE = 0
-_IPC_RMID = 0
+
+# UCX's queue of a PE and its buffers take 2.2 MiB, and as much again when many messages wait.
+_ROOM_PER_PE = 8 << 20
+_RESERVE = 64 << 20
+# With these they take 0.6 MiB.
+_SMALL_QUEUES = {"UCX_MM_FIFO_SIZE": "64", "UCX_MM_RX_BUFS_GROW": "72"}
 
 
 def make_locked_folder(parent: str, prefix: str) -> tuple[str, int] | None:
@@ -72,23 +72,17 @@ class SegmentFolder:
         self.path = None
 
 
-def remove_system_v_segments(pids: Collection[int]) -> None:
-    """Removes the unused System V segments that these processes made. The processes have ended."""
-    for identifier in list(_abandoned_segments(pids)):
-        ctypes.CDLL(None).shmctl(identifier, _IPC_RMID, None)
+def queue_settings(folder: str, num_pes: int, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Settings of UCX with which it uses less memory if this file system is small, as a container's is.
 
-
-def _abandoned_segments(pids: Collection[int]) -> Iterator[int]:
+    All PEs need the same. A user who has set one of them decides about all.
+    """
     try:
-        head, *lines = _SEGMENTS.read_text(encoding="ascii").splitlines()
-    except (OSError, ValueError):
-        return  # a system without them
-    names = head.split()
-    for line in lines:
-        segment = dict(zip(names, map(int, line.split()), strict=False))
-        is_ours = segment["cpid"] in pids and segment["cuid"] == os.geteuid()
-        if is_ours and segment["key"] == _IPC_PRIVATE and segment["nattch"] == 0:
-            yield segment["shmid"]
+        state = os.statvfs(folder)
+    except OSError:
+        return {}  # the PEs say what is wrong
+    is_small = state.f_bavail * state.f_frsize < _RESERVE + _ROOM_PER_PE * num_pes
+    return _SMALL_QUEUES if is_small and not _SMALL_QUEUES.keys() & environment.keys() else {}
 
 
 def _remove_folders_of_dead_launchers(parent: str, prefix: str) -> None:

@@ -56,7 +56,8 @@ def describe_exit(status: int) -> str:
         name = signal.Signals(-status).name
     except ValueError:
         name = "a real-time signal"
-    return f"was killed by signal {-status} ({name})"
+    why = ": it wrote a file larger than `ulimit -f` allows" if name == "SIGXFSZ" else ""
+    return f"was killed by signal {-status} ({name}){why}"
 
 
 #: MPICH's name for the number of a process on its host. Programs choose their GPU by it before MPI_Init.

@@ -21,7 +21,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class ReceivedSignal:
-    """One signal; `from_terminal` when the kernel sent it to the whole foreground group, PEs included."""
+    """One signal; `from_terminal` when the kernel sent it: to the whole foreground group, PEs included.
+
+    SIGHUP may go to the leader of the session alone.
+    """
 
     number: signal.Signals
     from_terminal: bool

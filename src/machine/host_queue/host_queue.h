@@ -60,6 +60,8 @@ struct HostQueue {
   std::atomic<std::uint32_t> state;
   // The name of the receiver's socket in the abstract namespace, as bind() chose it.
   std::array<char, 6> socket_name;
+  // What a datagram must say to wake the receiver: a random number.
+  std::array<std::byte, 8> wake_word;
   std::array<HostQueueEntry, kHostQueueEntries> entries;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

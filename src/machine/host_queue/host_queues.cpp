@@ -1,10 +1,14 @@
 #include "machine/host_queue/host_queues.h"
 
+#include <arpa/inet.h>
+#include <linux/filter.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -32,6 +36,30 @@ std::size_t file_bytes(std::size_t pes_on_host) { return kHeadBytes + pes_on_hos
 Status system_failed(const char* call) {
   return {StatusCode::kInternal, base::format("queues between the PEs of this host: {} failed with '{}'",
                                               call, std::strerror(errno))};
+}
+
+using WakeWord = decltype(HostQueue::wake_word);
+
+// The bytes at `offset`, as the program of a filter loads them.
+std::uint32_t filter_word(const WakeWord& word, std::size_t offset) {
+  std::uint32_t bytes = 0;
+  std::memcpy(&bytes, word.data() + offset, sizeof bytes);
+  return ntohl(bytes);
+}
+
+// The system drops all other datagrams. Any user may send some to the socket, which has no permissions, and each would end the
+// sleep of this PE. Without the filter, on systems that have none, they do.
+void accept_only(int socket, const WakeWord& word) {
+  std::array<sock_filter, 6> program = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, filter_word(word, 0), 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, filter_word(word, 4), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, sizeof(WakeWord)),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  }};
+  const sock_fprog filter{.len = program.size(), .filter = program.data()};
+  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter));
 }
 
 }  // namespace
@@ -111,6 +139,9 @@ Status HostQueues::receive_from(HostQueue& queue) {
     return system_failed("getsockname");
   }
   std::copy_n(address.sun_path, queue.socket_name.size(), queue.socket_name.begin());
+  if (::getrandom(queue.wake_word.data(), queue.wake_word.size(), 0) != sizeof(WakeWord))
+    return system_failed("getrandom");
+  accept_only(socket_, queue.wake_word);
   receiver_ = HostQueueReceiver(&queue);
   receiver_.open();
   return {};
@@ -136,14 +167,15 @@ bool HostQueues::wake(const HostQueue& queue) const {
   address.sun_family = AF_UNIX;
   std::ranges::copy(queue.socket_name, address.sun_path);
   // Fails when this socket has many datagrams under way that their receivers have not read.
-  return ::sendto(socket_, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+  return ::sendto(socket_, queue.wake_word.data(), queue.wake_word.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                  reinterpret_cast<const sockaddr*>(&address),
                   static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + queue.socket_name.size())) >= 0;
 }
 
 void HostQueues::after_sleep() {
   if (!receiver_) return;
   receiver_.after_sleep();
-  // Any process may send to the socket, which has no permissions. What is left wakes this PE once more.
+  // Several may have come. What is left wakes this PE once more.
   char byte = 0;
   for (int i = 0; i < kMostWakes && ::recv(socket_, &byte, sizeof byte, MSG_DONTWAIT) >= 0; ++i) {
   }

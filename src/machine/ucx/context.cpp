@@ -2,6 +2,7 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "base/format.h"
 #include "machine/ucx/library.h"
 #include "machine/ucx/shared_memory.h"
+#include "machine/ucx/transport_list.h"
 
 namespace weft::machine::ucx {
 namespace {
@@ -36,24 +38,39 @@ bool has_network() {
   return found;
 }
 
-void configure(ucp_config_t* config, const ContextOptions& options) {
+// `by_default`: of names that are left out, such as "^tcp".
+base::Status set_transports(ucp_config_t* config, std::string_view by_default) {
+  const char* const wanted = std::getenv("UCX_TLS");
+  const std::string list = without_sysv(wanted == nullptr ? by_default : wanted, access("/dev/xpmem", F_OK) == 0,
+                                        access("/dev/knem", F_OK) == 0);
+  if (ucp_config_modify(config, "TLS", list.c_str()) == UCS_OK) return {};
+  return {base::StatusCode::kInvalidArgument,
+          base::format("UCX does not take the list of transports '{}'; correct or unset UCX_TLS", list)};
+}
+
+base::Status configure(ucp_config_t* config, const ContextOptions& options) {
   // Weft's endpoints handle errors. By default UCX then does not use shared memory, but TCP, whose latency is
   // 5.3 us instead of 0.3 us.
   set_default(config, "MM_ERROR_HANDLING", "y");
   // A queue needs 257 receive buffers of 8 KiB. UCX allocates and touches 512 by default.
   set_default(config, "MM_RX_BUFS_GROW", "264");
-  const bool posix_suffices = has_room_for_posix(options.pes_on_host);
+  // By default UCX takes memory that no other process can map where a segment cannot be made, and then crashes. The user
+  // cannot want that.
+  static_cast<void>(ucp_config_modify(config, "POSIX_ALLOC", "md"));
+  // By default UCX gives up the transport below 16 MiB, on some PEs of a host before others. Weft says what is missing.
+  set_default(config, "POSIX_SHM_MIN_SIZE", "0");
+  // A PE that is alone on its host can do without segments.
+  const bool is_without_room = options.pes_on_host == 1 && check_room_for_segments(1).failed();
   if (options.pes_on_host < options.num_pes) {
     // No other host is reached through the loopback device, but every user of this host can connect to a
     // listener there. UCX before 1.21 cannot exclude a device.
     if (library_is_at_least(1, 21) && has_network()) set_default(config, "NET_DEVICES", "^lo");
-    if (posix_suffices) set_default(config, "TLS", "^sysv");
-    return;
+    return set_transports(config, is_without_room ? "^posix" : "all");
   }
-  // A job on one host needs no listener. A TCP lane would cost each progress call 160-690 ns.
-  set_default(config, "TLS", posix_suffices ? "^tcp,sysv" : "^tcp");
   // On one host the launcher reports deaths at once. UCX's own checks would cost each progress call 4 ns.
   set_default(config, "KEEPALIVE_INTERVAL", "inf");
+  // A job on one host needs no listener. A TCP lane would cost each progress call 160-690 ns.
+  return set_transports(config, is_without_room ? "^tcp,posix" : "^tcp");
 }
 
 // `weft run` and the Python package set this variable before they know the version of UCX, because UCX 1.21 and
@@ -81,7 +98,10 @@ base::Result<Context> Context::create(const ContextOptions& options) {
   drop_setting_of_newer_ucx();
   base::Result<ucp_config_t*> config = read_config();
   if (!config.ok()) return config.status();
-  configure(*config, options);
+  if (base::Status status = configure(*config, options); status.failed()) {
+    ucp_config_release(*config);
+    return status;
+  }
 
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_REQUEST_SIZE | UCP_PARAM_FIELD_REQUEST_INIT |
@@ -100,11 +120,17 @@ base::Result<Context> Context::create(const ContextOptions& options) {
   if (status != UCS_OK) {
     return base::Status(
         base::StatusCode::kUnreachable,
-        base::format("UCX {} ({}) cannot start: {}. Check UCX_TLS and UCX_NET_DEVICES, and that /dev/shm "
-                     "has room.",
+        base::format("UCX {} ({}) cannot start: {}. Check UCX_TLS and UCX_NET_DEVICES",
                      library_version(), library_path(), status_text(status)));
   }
-  return Context(handle);
+  Context context(handle);
+  if (context.transports().contains("sysv/memory")) {
+    return base::Status(base::StatusCode::kUnsupported,
+                        base::format("UCX {} ({}) uses System V shared memory, which other users can change, although Weft has "
+                                     "left it out; unset UCX_TLS",
+                                     library_version(), library_path()));
+  }
+  return context;
 }
 
 // UCX reports its transports only as text for people, in lines like "#  resource 0 : md 0 dev 0 flags --

@@ -1,5 +1,5 @@
 // One UCP context, with the features that Weft needs and with Weft's settings of UCX. Variables UCX_* of the
-// environment override these settings.
+// environment override these settings, except that no System V shared memory is used (transport_list.h).
 //
 // Threads: the PE's thread.
 #pragma once

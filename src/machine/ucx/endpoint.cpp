@@ -29,7 +29,7 @@ void for_each_transport(ucp_ep_h endpoint, Visit visit) {
 // Whether a transport leaves small puts from ordinary memory to the peer's CPU. The others, as far as they are known: networks
 // with remote memory access, and xpmem, which maps the peer's memory.
 bool leaves_puts_to_peer(std::string_view transport) {
-  constexpr std::array<std::string_view, 6> kNames = {"self", "posix", "sysv", "cma", "knem", "tcp"};
+  constexpr std::array<std::string_view, 5> kNames = {"self", "posix", "cma", "knem", "tcp"};
   return std::ranges::find(kNames, transport) != kNames.end() || transport.starts_with("cuda") ||
          transport == "gdr_copy" || transport.starts_with("rocm") || transport.starts_with("ze_");
 }

@@ -36,7 +36,7 @@ class EndpointTable {
   // Closes the endpoints of failed peers, which ends their operations. REQUIRES: no UCX callback is running.
   void close_failed();
 
-  // The transports of the endpoint, such as "posix/memory sysv/memory". Empty if there is no endpoint.
+  // The transports of the endpoint, such as "posix/memory tcp/eth0". Empty if there is no endpoint.
   std::string transports(int pe) const;
 
  private:

@@ -10,9 +10,9 @@
 namespace weft::machine::ucx {
 namespace {
 
-// The private transports. Shared-memory segments and files under /proc are accessible to the same user only.
-constexpr std::array<std::string_view, 15> kPrivate = {
-    "self",     "sysv",      "posix",    "xpmem",    "cma",     "knem",   "cuda_copy", "cuda_ipc",
+// The private transports: the same user alone can open their shared-memory segments and files under /proc. Not so `sysv`.
+constexpr std::array<std::string_view, 14> kPrivate = {
+    "self",      "posix",    "xpmem",    "cma",     "knem",   "cuda_copy", "cuda_ipc",
     "gdr_copy", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze_copy", "ze_ipc", "ze_gdr"};
 
 constexpr std::size_t kQueuesAt = 2 + JobSecret::kBytes;
@@ -51,7 +51,7 @@ bool are_private(const std::set<std::string>& transports) {
 bool has_shared_memory(const std::set<std::string>& transports) {
   return std::ranges::any_of(transports, [](std::string_view name) {
     const std::string_view transport = name.substr(0, name.find('/'));
-    return transport == "posix" || transport == "sysv" || transport == "xpmem";
+    return transport == "posix" || transport == "xpmem";
   });
 }
 

@@ -1,11 +1,35 @@
 #include "machine/ucx/library.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <ucp/api/ucp.h>
+#include <ucs/debug/debug.h>
+
+#include <cstdlib>
 
 #include "base/format.h"
 
 namespace weft::machine::ucx {
+namespace {
+
+// UCX takes SIGHUP as a request to log more, from the time at which it is loaded: a program whose terminal is closed would go on for
+// ever. Whether the signal was ignored before (nohup) is kept.
+bool give_back_hangup() {
+  if (std::getenv("UCX_DEBUG_SIGNO") != nullptr) return false;  // the user's choice
+  struct sigaction now{};
+  Dl_info owner{};
+  Dl_info ucx{};
+  if (sigaction(SIGHUP, nullptr, &now) != 0 || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) return false;
+  if (dladdr(reinterpret_cast<const void*>(now.sa_handler), &owner) == 0 ||
+      dladdr(reinterpret_cast<const void*>(&ucs_debug_disable_signal), &ucx) == 0 || owner.dli_fbase != ucx.dli_fbase)
+    return false;
+  ucs_debug_disable_signal(SIGHUP);
+  return true;
+}
+
+[[maybe_unused]] const bool has_hangup = give_back_hangup();
+
+}  // namespace
 
 std::string library_version() {
   unsigned major = 0;

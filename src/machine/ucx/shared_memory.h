@@ -1,25 +1,29 @@
-// Which of UCX's shared-memory transports a PE uses.
+// The memory file system in which UCX makes its shared-memory segments: whether they fit, and what happens when it is full.
 //
-// UCX has two of the same speed, and by default every PE makes queues for both. `posix` is the one that Weft keeps: its
-// segments are readable by the user alone, those of `sysv` by the user's group too.
+// UCX has two shared-memory transports of the same speed. Weft uses `posix`, whose segments the user alone can open
+// (transport_list.h). UCX writes each segment when it makes it, so no page of it can be missing later.
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
+
+#include "weft/base/status.h"
 
 namespace weft::machine::ucx {
 
-// Whether a file system with `free_bytes` holds the POSIX segments of so many PEs, whatever they send. A container's
-// /dev/shm may be as small as 64 MiB; then `sysv` must serve as well.
-constexpr bool holds_posix_segments(std::uint64_t free_bytes, int pes) {
-  // A PE's segments have 2.2 MiB, and grow by as much when many messages are in flight at once. UCX itself does not
-  // use `posix` below 16 MiB.
-  constexpr std::uint64_t kBytesPerPe = std::uint64_t{8} << 20;
-  constexpr std::uint64_t kReserveBytes = std::uint64_t{64} << 20;
-  return free_bytes >= kReserveBytes + kBytesPerPe * static_cast<std::uint64_t>(pes);
-}
+// The bytes of a PE's segments at its start: a queue, and a buffer for each of its elements. UCX adds as many buffers
+// again whenever all are in use by messages that have not been received.
+std::uint64_t segment_bytes();
 
-// The same for the folder that UCX uses: UCX_POSIX_DIR, or /dev/shm. PEs of a host that come to different answers reach
-// one another all the same: the difference is only whether a PE offers `sysv` as well.
-bool has_room_for_posix(int pes_on_host);
+// Whether the segments of one PE fit in the folder that UCX uses (UCX_POSIX_DIR, or /dev/shm) now. The sentence says
+// what is free, and what the PEs of this host need.
+base::Status check_room_for_segments(int pes_on_host);
+// The same if UCX makes segments there, which it does if `posix` is among the transports that it has opened.
+base::Status check_shared_memory(const std::set<std::string>& transports, int pes_on_host);
+
+// From now on, the process ends with a sentence when UCX cannot add buffers, because UCX would lose messages. UCX tells it in
+// a line of its log alone.
+void end_process_when_full(int pe, int pes_on_host);
 
 }  // namespace weft::machine::ucx

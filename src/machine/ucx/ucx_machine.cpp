@@ -9,6 +9,7 @@
 #include "machine/ucx/boundary.h"
 #include "machine/ucx/library.h"
 #include "machine/ucx/quiet.h"
+#include "machine/ucx/shared_memory.h"
 
 namespace weft::machine::ucx {
 namespace {
@@ -35,15 +36,22 @@ base::Result<std::unique_ptr<UcxMachine>> UcxMachine::create(const UcxMachineOpt
                                                    .request_size = sizeof(Request),
                                                    .request_init = &Request::initialize});
   if (!context.ok()) return context.status();
+  // UCX makes its segments with the worker. Other PEs of the host do so at the same time, so the room may have gone after
+  // the first look.
+  const auto check_room = [&] { return check_shared_memory(context->transports(), options.pes_on_host); };
+  if (base::Status status = check_room(); status.failed()) return status;
   base::Result<MovableDatatype> movable = MovableDatatype::create();
   if (!movable.ok()) return movable.status();
   base::Result<Worker> worker = Worker::create(context->get());
-  if (!worker.ok()) return worker.status();
+  if (!worker.ok()) {
+    base::Status status = check_room();
+    return status.failed() ? status : worker.status();
+  }
   if (worker->max_am_header_bytes() < JobSecret::kBytes) {
     return base::Status(
         base::StatusCode::kUnsupported,
         base::format("UCX's transports take active-message headers of {} bytes only, and Weft needs {}: make "
-                     "their segments larger (UCX_POSIX_SEG_SIZE, UCX_SYSV_SEG_SIZE, UCX_TCP_TX_SEG_SIZE), or "
+                     "their segments larger (UCX_POSIX_SEG_SIZE, UCX_TCP_TX_SEG_SIZE), or "
                      "unset these variables",
                      worker->max_am_header_bytes(), JobSecret::kBytes));
   }
@@ -91,6 +99,7 @@ base::Status UcxMachine::connect(Agreement agreement) {
   secret_ = agreement.secret;
   if (secret_) max_plain_header_bytes_ = -1;
   queues_.open(agreement.queues, pe());
+  if (has_shared_memory(transports())) end_process_when_full(pe(), pes_on_host());
   base::Status status = small_puts_.open(worker_.get());
   return status.failed() ? status : open_shared_parts();
 }
@@ -194,7 +203,7 @@ base::Status UcxMachine::send_special(ucp_ep_h endpoint, int pe, AmId id, std::s
     return {
         base::StatusCode::kUnsupported,
         base::format("an active message with device memory has a header of {} bytes, and UCX's transports "
-                     "take {} here; make their segments larger (UCX_POSIX_SEG_SIZE, UCX_SYSV_SEG_SIZE)",
+                     "take {} here; make their segments larger (UCX_POSIX_SEG_SIZE)",
                      header.size(), max_header_bytes_)};
   }
   auto large = std::make_unique<LargeHeader>(header, payload, completion);

@@ -22,6 +22,7 @@ class Worker {
       : handle_(std::exchange(other.handle_, nullptr)),
         ucx_fd_(other.ucx_fd_),
         wake_fd_(std::exchange(other.wake_fd_, -1)),
+        wake_sockets_(std::move(other.wake_sockets_)),
         max_am_header_bytes_(other.max_am_header_bytes_) {}
   Worker& operator=(Worker&&) = delete;
   ~Worker();
@@ -37,18 +38,23 @@ class Worker {
   std::size_t max_am_header_bytes() const { return max_am_header_bytes_; }
 
   // Sleeps until UCX has an event, wake() is called, the descriptor is readable (-1: none) or the time is over (timeout_us < 0: no limit). Returns at
-  // once if UCX has work or cannot sleep.
+  // once if UCX has work or cannot sleep. While other users send to UCX's sockets, it may notice events of UCX a few ms later.
   void wait(std::int64_t timeout_us, int descriptor);
   // Ends a wait() under way, or the next one. Any thread.
   void wake() const;
 
  private:
-  Worker(ucp_worker_h handle, int ucx_fd, int wake_fd, std::size_t max_am_header_bytes)
-      : handle_(handle), ucx_fd_(ucx_fd), wake_fd_(wake_fd), max_am_header_bytes_(max_am_header_bytes) {}
+  Worker(ucp_worker_h handle, int ucx_fd, int wake_fd, std::vector<int> wake_sockets, std::size_t max_am_header_bytes)
+      : handle_(handle),
+        ucx_fd_(ucx_fd),
+        wake_fd_(wake_fd),
+        wake_sockets_(std::move(wake_sockets)),
+        max_am_header_bytes_(max_am_header_bytes) {}
 
   ucp_worker_h handle_;
   int ucx_fd_;
   int wake_fd_;
+  std::vector<int> wake_sockets_;  // of UCX, which closes them; see wake_sockets.h
   std::size_t max_am_header_bytes_;
 };
 

@@ -72,6 +72,10 @@ void Arrival::begin(std::size_t which, Landing& landing) {
     copy_source(piece, place);
     return;
   }
+  if (is_to_be_discarded(piece)) {
+    piece.is_discarded = true;
+    return receive(piece, which);
+  }
   if (!piece.room) piece.room = allocate(piece.size_bytes, place);
   if (piece.room && piece.room.buffer().size_bytes < piece.size_bytes) {
     piece.temporary = allocate(piece.size_bytes, place);
@@ -79,6 +83,13 @@ void Arrival::begin(std::size_t which, Landing& landing) {
   }
   if (!piece.room || piece.size_bytes == 0) return ended({}, piece.size_bytes);
   receive(piece, which);
+}
+
+// Buffers of device memory and payloads of active messages land whole, because their senders wait for that.
+bool Arrival::is_to_be_discarded(const Piece& piece) const {
+  if (piece.size_bytes <= kMostUnwantedBytes || piece.sender_kind != memory::Kind::kHost || attached_.tags.empty())
+    return false;
+  return piece.room ? piece.room.buffer().size_bytes < piece.size_bytes : !wanted_;
 }
 
 Attachment Arrival::allocate(std::size_t size_bytes, memory::Place place) {
@@ -91,7 +102,8 @@ Attachment Arrival::allocate(std::size_t size_bytes, memory::Place place) {
 void Arrival::receive(Piece& piece, std::size_t which) {
   machine::Machine& machine = scheduler_.machine();
   const Attachment& into = piece.temporary ? piece.temporary : piece.room;
-  memory::Buffer buffer = leading(into.buffer(), piece.size_bytes);
+  const memory::Buffer buffer = piece.is_discarded ? memory::Buffer{&piece.discarded, 1, {}, nullptr}
+                                                   : leading(into.buffer(), piece.size_bytes);
   piece.receiving = true;
   base::Status status = attached_.tags.empty()
                             ? machine.am_receive(std::move(attached_.payload), buffer, &piece)
@@ -143,6 +155,8 @@ void Arrival::received(Piece& piece, base::Status status, std::size_t size_bytes
   piece.receiving = false;
   if (status.ok() && size_bytes == 0) {
     wanted_ = false;  // the sender has revoked it, and says why where it is
+  } else if (piece.is_discarded && status.code() == base::StatusCode::kTruncated) {
+    status = {};
   } else if (status.ok() && size_bytes != piece.size_bytes) {
     status = {base::StatusCode::kCorrupt, base::format("{} bytes came", size_bytes)};
   } else if (status.ok() && piece.temporary) {
@@ -174,6 +188,7 @@ Arrival::Landed Arrival::finish() {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     Piece& piece = pieces_[i];
     if (piece.room.buffer().size_bytes > piece.size_bytes) piece.room.shorten(piece.size_bytes);
+    if (piece.is_discarded) piece.room = Attachment();
     attached_.buffers[i] = std::move(piece.room);
     piece.source = Attachment();
     if (is_broadcast) attached_.first_kinds.push_back(piece.sender_kind);

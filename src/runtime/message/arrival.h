@@ -52,11 +52,18 @@ class Arrival {
     Attachment temporary;  // receives what is larger than its room
     Attachment room;
     bool receiving = false;
+    bool is_discarded = false;
+    std::byte discarded{};  // the receive of a message that is discarded is too small for it
   };
+
+  // Larger buffers of host memory that nobody wants, or that their rooms cannot hold, are discarded: a peer must not decide how much
+  // memory this PE takes for them.
+  static constexpr std::size_t kMostUnwantedBytes = std::size_t{1} << 20;
 
   Arrival(Owner& owner, LandingPool& pool, MessagePtr message, bool wanted);
 
   void begin(std::size_t which, Landing& landing);
+  bool is_to_be_discarded(const Piece& piece) const;
   // Empty, and this arrival has failed, when there is no memory.
   Attachment allocate(std::size_t size_bytes, memory::Place place);
   void receive(Piece& piece, std::size_t which);

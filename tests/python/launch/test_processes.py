@@ -23,6 +23,11 @@ from weft.launch.processes import Pe, describe_exit, exit_code_of
         (-9, "was killed by signal 9 (SIGKILL)", 137),
         (-signal.SIGSEGV, "was killed by signal 11 (SIGSEGV)", 139),
         (-40, "was killed by signal 40 (a real-time signal)", 168),
+        (
+            -signal.SIGXFSZ,
+            "was killed by signal 25 (SIGXFSZ): it wrote a file larger than `ulimit -f` allows",
+            153,
+        ),
     ],
 )
 def test_the_end_of_a_process(status: int, sentence: str, code: int) -> None:

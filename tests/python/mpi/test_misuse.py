@@ -78,3 +78,10 @@ def test_a_handler_of_another_kind_is_refused(run_mpi):
     done = run_mpi("given_handlers", None, "other-kind")
     assert done.returncode != 0
     assert "the error handler was made for another kind of object than a session" in done.stderr
+
+
+@pytest.mark.parametrize("layout", ["dense", "gap"])
+def test_a_message_far_too_large_for_its_receive_takes_no_memory(run_mpi, layout):
+    done = run_mpi("too_large", 2, layout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "MPI_ERR_TRUNCATE, 8 bytes, then 5\n"

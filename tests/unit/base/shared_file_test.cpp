@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "base/shared_mapping.h"
@@ -72,6 +76,44 @@ TEST(SharedFile, ASizeThatIsNotTheFilesIsRefused) {
 TEST(SharedFile, ASizeThatNoFileCanHaveIsOutOfMemory) {
   EXPECT_EQ(SharedFile::create("weft-test", std::numeric_limits<std::size_t>::max()).status().code(),
             StatusCode::kOutOfMemory);
+}
+
+// Whoever has mapped the file would be killed by SIGBUS.
+TEST(SharedFile, NoProcessChangesTheSize) {
+  const SharedFile own = SharedFile::create("weft-test", kSize).value();
+  const SharedFile other = SharedFile::open(own.reference()).value();
+  for (const off_t size_bytes : {off_t{0}, off_t{4096}, off_t{2 * kSize}}) {
+    EXPECT_EQ(::ftruncate(other.descriptor(), size_bytes), -1);
+    EXPECT_EQ(errno, EPERM) << size_bytes;
+  }
+}
+
+TEST(SharedFile, AFileWhoseSizeCanChangeIsNotFound) {
+  const SharedFile sealed = SharedFile::create("weft-test", kSize).value();
+  const int unsealed = ::memfd_create("weft-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_GE(unsealed, 0);
+  ASSERT_EQ(::ftruncate(unsealed, kSize), 0);
+  struct stat state{};
+  ASSERT_EQ(::fstat(unsealed, &state), 0);
+  SharedFileReference reference = sealed.reference();
+  reference.descriptor = unsealed;
+  reference.inode = state.st_ino;
+  EXPECT_EQ(SharedFile::open(reference).status().code(), StatusCode::kNotFound);
+  ::close(unsealed);
+}
+
+// Without the check the system kills the process with SIGXFSZ.
+TEST(SharedFile, AFileSizeLimitIsOutOfMemory) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{kSize, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const bool fits = SharedFile::create("weft-test", kSize).ok();
+  const Status refused = SharedFile::create("weft-test", kSize + 1).status();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_TRUE(fits);
+  EXPECT_EQ(refused.code(), StatusCode::kOutOfMemory);
+  EXPECT_NE(refused.message().find("ulimit -f"), std::string_view::npos) << refused.to_string();
 }
 
 TEST(SharedMapping, BothSidesSeeOneMemory) {

@@ -226,9 +226,10 @@ runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
 void PointToPoint::on_landed(runtime::MessagePtr message) {
   if (!message->was_posted()) refuse_message(source_of(*message), "has no buffer beside it");
   ReceiveRequest& request = remembered_receive(*message);
-  if (!request.view_.place.is_host() && !request.view_.is_dense()) [[unlikely]]
-    return request.engine_.unpack_on_device(request, std::move(message->attachments()[0]));
   const memory::Buffer& buffer = message->attachments()[0].buffer();
+  // There is none if the message was far too large for the receive.
+  if (!request.view_.place.is_host() && !request.view_.is_dense() && buffer.data != nullptr) [[unlikely]]
+    return request.engine_.unpack_on_device(request, std::move(message->attachments()[0]));
   request.landed(static_cast<const std::byte*>(buffer.data), buffer.size_bytes);
 }
 
@@ -384,7 +385,7 @@ void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
   land_on_device(request, std::move(message));
 }
 
-// Bytes of a dense receive land in its memory, as many as it has room for. Others land in a block of the pool.
+// As many bytes land as the receive has room for: those of a dense receive in its memory, others in a block of the pool.
 void PointToPoint::choose_landing(ReceiveRequest& request, runtime::Message& message,
                                   runtime::Landing& landing) {
   MessageHeader header;
@@ -399,8 +400,9 @@ void PointToPoint::choose_landing(ReceiveRequest& request, runtime::Message& mes
   }
   if (!view.place.is_host()) return choose_landing_block(request, landing);
   runtime::BlockPool& pool = messenger_.pool();
+  const std::size_t size_bytes = std::min(landing.size_bytes, view.size_bytes);
   landing.into = runtime::Attachment(
-      {pool.allocate(landing.size_bytes), landing.size_bytes, {}, nullptr},
+      {pool.allocate(size_bytes), size_bytes, {}, nullptr},
       [](void* owner, const memory::Buffer& buffer) {
         static_cast<runtime::BlockPool*>(owner)->deallocate(buffer.data, buffer.size_bytes);
       },

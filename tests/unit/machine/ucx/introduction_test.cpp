@@ -3,45 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "machine/ucx/library.h"
 #include "machine/ucx/ucx_machine.h"
 #include "memory/memory.h"
 #include "tests/conformance/world.h"
+#include "tests/unit/machine/ucx/setting.h"
 
 namespace weft::machine::ucx {
 namespace {
 
 constexpr AmId kId = 5;
 
-// Sets an environment variable while it lives.
-class Setting {
- public:
-  Setting(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Setting() {
-    if (before_) {
-      setenv(name_, before_->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
 TEST(IntroductionTest, OnlyKnownTransportsWithinAHostArePrivate) {
-  EXPECT_TRUE(are_private({"self/memory", "sysv/memory", "posix/memory", "cma/memory", "cuda_copy/cuda"}));
+  EXPECT_TRUE(are_private({"self/memory", "posix/memory", "cma/memory", "cuda_copy/cuda"}));
+  EXPECT_FALSE(are_private({"self/memory", "sysv/memory"})) << "the user's group can attach its segments";
   EXPECT_FALSE(are_private({"self/memory", "tcp/lo"}));
   EXPECT_FALSE(are_private({"self/memory", "rc_mlx5/mlx5_0:1"}));
   EXPECT_FALSE(are_private({"self/memory", "selfish/memory"}));
@@ -51,7 +29,7 @@ TEST(IntroductionTest, OnlyKnownTransportsWithinAHostArePrivate) {
 
 TEST(IntroductionTest, SharedMemoryIsFoundAmongTransports) {
   EXPECT_TRUE(has_shared_memory({"self/memory", "posix/memory"}));
-  EXPECT_TRUE(has_shared_memory({"sysv/memory", "tcp/lo"}));
+  EXPECT_TRUE(has_shared_memory({"xpmem/memory", "tcp/lo"}));
   EXPECT_FALSE(has_shared_memory({"self/memory", "tcp/posix", "cma/memory"}));
   EXPECT_FALSE(has_shared_memory({}));
 }
@@ -150,6 +128,18 @@ TEST_P(OneHostTest, AListenerIsGuardedByASecret) {
   ours.start(machines[1]->am_send(0, kId, header, {}, &ours));
   EXPECT_TRUE(until([&] { return arrived == 1 && ours.done() && theirs.done(); }));
   for (auto& machine : machines) machine->close();
+}
+
+// Whatever the user asks for: another user of the same group can attach System V segments.
+TEST(OneHostSecretTest, NoSettingOpensSystemVSharedMemory) {
+  for (const char* const list : {"self,sm", "self,shm", "mm,self", "all", "self,sm,tcp", "^tcp", "self,sysv", "\\sysv,self"}) {
+    const Setting tls("UCX_TLS", list);
+    memory::Memory memory;
+    auto machine = UcxMachine::create({.pe = 0, .num_pes = 2, .pes_on_host = 2}, memory);
+    ASSERT_TRUE(machine.ok()) << list << ": " << machine.status().to_string();
+    EXPECT_FALSE((*machine)->transports().contains("sysv/memory")) << list;
+    EXPECT_TRUE((*machine)->transports().contains("posix/memory")) << list;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tls, OneHostTest, ::testing::Values("tcp", "all"));
