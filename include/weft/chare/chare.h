@@ -60,9 +60,9 @@ class ChareBase {
   // broadcasts and reductions follow it; pointers to it, as of CollectionProxy::local(), become invalid. migrated() runs on
   // the new PE. Nothing happens if the chare is there already; the last call before the move counts.
   //
-  // A method that has been called since and waits delays the move to its end, and so do sends and receives of the chare's
-  // channels that are not complete. Throws Error(kInvalidArgument) if the chare cannot move now, with the reason: a method of
-  // it waits, it is pinned, or its class cannot move; Error(kOutOfRange) if there is no such PE.
+  // A method that has been called since and waits delays the move to its end. So do calls whose large arguments have not landed,
+  // and sends and receives of the chare's channels that are not complete. Throws Error(kInvalidArgument) if the chare cannot move
+  // now, with the reason: a method of it waits, it is pinned, or its class cannot move; Error(kOutOfRange) if there is no such PE.
   void migrate(int to_pe);
   // A pinned chare does not move. A move that has been asked for and has not begun is cancelled.
   void set_pinned(bool pinned);
@@ -130,12 +130,23 @@ class ChareBase {
   // In order of arrival. REQUIRES: used before anything runs on this PE.
   std::vector<WaitingCall*> waiting_calls() const;
 
-  // The number of suspended entry methods of this chare. It does not migrate unless this is 0.
+  // The number of suspended entry methods of this chare, and of calls whose buffers land. It does not migrate unless this is 0.
   std::uint32_t num_suspended() const { return num_suspended_ & ~(kLeaves | kMoves); }
+  // Those that are suspended: they may wait for anything. A call that lands waits for its buffers alone.
+  std::uint32_t num_waiting_methods() const { return num_suspended() - num_landing_; }
   void coroutine_started() { ++num_suspended_; }
   void coroutine_ended() {
     if (--num_suspended_ >= kMoves) [[unlikely]]
       ended_while_leaving();
+  }
+  // For the runtime: the buffers of a call land, and have landed.
+  void landing_started() {
+    ++num_landing_;
+    coroutine_started();
+  }
+  void landing_ended() {
+    --num_landing_;
+    coroutine_ended();
   }
 
  private:
@@ -157,6 +168,7 @@ class ChareBase {
   Collection* collection_;
   std::uint64_t linear_index_;
   std::uint32_t num_suspended_ = 0;
+  std::uint32_t num_landing_ = 0;  // of these
   std::uint32_t next_reduction_ = 0;
   std::uint32_t first_reduction_here_ = 0;
   // Reductions to which it has contributed whose result goes to all of the collection.

@@ -113,9 +113,10 @@ std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
   const auto found = parts_->collections.find(element.collection);
   const ChareBase* const chare =
       found == parts_->collections.end() ? nullptr : found->second->find(element.index);
-  if (chare == nullptr || chare->num_suspended() == 0) return {};
-  return base::format("{} has {} coroutine{} that wait{}", chare->where(), chare->num_suspended(),
-                      chare->num_suspended() == 1 ? "" : "s", chare->num_suspended() == 1 ? "s" : "");
+  if (chare == nullptr || chare->num_waiting_methods() == 0) return {};
+  const std::uint32_t count = chare->num_waiting_methods();
+  return base::format("{} has {} coroutine{} that wait{}", chare->where(), count, count == 1 ? "" : "s",
+                      count == 1 ? "s" : "");
 }
 
 base::VectorPool& Chares::vectors() { return parts_->vectors; }
