@@ -234,7 +234,7 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 25, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 26, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -341,7 +341,7 @@ class Chares final : public runtime::Model {
 
   // Makes a gather for the outcomes of a call. `done` is called once, with a Pup over an element count and
   // each element's outcome in index order: one byte, which is 1 if the element failed, then the value or the
-  // error. `of`: the collection whose elements are called, null if it is not one's elements that give the outcomes. Throws
+  // error. If an element fails, `done` is called at once, as if there were one outcome, and what comes later is dropped. `of`: the collection whose elements are called, null if it is not one's elements that give the outcomes. Throws
   // Error(kInvalidArgument) if it is a sparse array whose elements are not counted.
   ReplyTo expect_gather(std::function<void(Pup&)> done, Collection* of = nullptr);
   // Calls `send`, which sends a call with that reply, and returns its result. If it throws, no reply is expected.
@@ -362,7 +362,7 @@ class Chares final : public runtime::Model {
   void at_sync(ChareBase& chare);
   void set_load_s(ChareBase& chare, std::optional<double> load_s);
 
-  // The outcome of one element of a gathering call.
+  // The outcome of one element of a gathering call, as expect_gather() says. The caller hears of a failure at once.
   void contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome);
 
   // The chare's part of the next reduction of its collection, see Reductions. The result goes to `target`.
@@ -407,6 +407,11 @@ class Chares final : public runtime::Model {
   void share_broadcast(runtime::MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares);
   void on_location(runtime::MessagePtr message);
   void on_gathered(runtime::MessagePtr message);
+  // Sends the error of an element to the caller, which may wait for other elements in vain.
+  [[gnu::cold, gnu::noinline]] void tell_failure(const ReplyTo& reply, std::span<const std::byte> error);
+  void on_element_failed(runtime::MessagePtr message);
+  // Ends a gather as if there were one element, which has failed.
+  void end_gather(const std::function<void(Pup&)>& done, const std::exception_ptr& error);
   void on_all_reduced(runtime::MessagePtr message);
   void on_destroy(runtime::MessagePtr message);
   void on_await_created(runtime::MessagePtr message);

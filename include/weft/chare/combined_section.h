@@ -68,8 +68,7 @@ class CombinedSection {
     return sections;
   }
 
-  // As Section::send() and Section::call(). The results are in the order of the members. If several members have thrown, the
-  // exception is of the first part with one, there of the member with the lowest index.
+  // As Section::send() and Section::call(). The results are in the order of the members.
   template <auto Method, class... Args>
   auto send(Args&&... arguments) const {
     runtime::OperationState* sending = send_call<Method>({}, std::forward<Args>(arguments)...);
@@ -188,11 +187,14 @@ auto CombinedSection<T>::call(Args&&... arguments) const {
   std::vector<ReplyTo> replies;
   for (std::size_t i = 0; i < members().parts().size(); ++i) {
     replies.push_back(chares.sections().expect_gather([result, results, i, members = members_](Pup& p) {
-      // Set already: the payloads did not reach a PE.
-      if (!results->read(*members, i, p) || result.state()->is_set()) return;
+      const bool is_complete = results->read(*members, i, p);
+      if (result.state()->is_set()) return;  // a member has failed, or the payloads did not reach a PE
       if (const std::exception_ptr error = results->error()) {
         result.set_error(error);
-      } else if constexpr (std::is_void_v<Value>) {
+        return;
+      }
+      if (!is_complete) return;
+      if constexpr (std::is_void_v<Value>) {
         result.set();
       } else {
         result.set(std::move(results->values));

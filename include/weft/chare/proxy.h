@@ -342,8 +342,8 @@ class CollectionProxy {
     if constexpr (EntryMethod<T, Method>::kHasPayload) return runtime::Operation(sending);
   }
 
-  // Runs the method on every element. Returns a future of their results in index order, or of the first
-  // exception in this order, or of the failure if payloads could not be sent to all.
+  // Runs the method on every element. Returns a future of their results in index order; or of the first exception that
+  // arrives, at once, while other elements may run; or of the failure if payloads could not be sent to all.
   template <auto Method, class... Args>
   auto call(Args&&... arguments) const;
 

@@ -68,8 +68,8 @@ class Section {
     if constexpr (EntryMethod<T, Method>::kHasPayload) return runtime::Operation(sending);
   }
 
-  // Runs the method on every member. Returns a future of their results in the order of the section; or of the exception of
-  // the member with the lowest index that has thrown, or of the failure if payloads could not be sent to all.
+  // Runs the method on every member. Returns a future of their results in the order of the section; or of the first exception
+  // that arrives, at once, while other members may run; or of the failure if payloads could not be sent to all.
   template <auto Method, class... Args>
   auto call(Args&&... arguments) const;
 

@@ -33,6 +33,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_broadcast>(kBroadcast);
   set.operator()<&Chares::on_location>(kLocation);
   set.operator()<&Chares::on_gathered>(kGathered);
+  set.operator()<&Chares::on_element_failed>(kElementFailed);
   set.operator()<&Chares::on_all_reduced>(kAllReduced);
   set.operator()<&Chares::on_destroy>(kDestroy);
   set.operator()<&Chares::on_refused>(kRefused);
