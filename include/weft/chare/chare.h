@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "weft/chare/chares.h"
@@ -190,47 +191,52 @@ struct Moved {};
 
 template <class T>
 class Chare : public ChareBase {
+  // Its argument does not say what `Value` is.
+  template <class Value>
+  using TargetFor = std::type_identity_t<runtime::TargetFor<Value>>;
+
  public:
   // This chare's collection: proxy()[i] is an element, proxy().send<&T::m>() reaches all.
   CollectionProxy<T> proxy() const { return CollectionProxy<T>(collection()); }
 
   // Takes part in the collection's next reduction; every element must, in the same order and with the same reducer and
   // target. The result goes to `target`: target_of(future), proxy[i].target<&T::method>(), or
-  // proxy.target<&T::method>() for all elements.
+  // proxy.target<&T::method>() for all elements. It must take what the reducer gives: a Value, or with kGather a
+  // std::vector<Value>. The compiler refuses another type. If only the reducer does not fit, Error(kInvalidArgument) is thrown.
   template <class Value>
-  void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target) {
+  void contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target) {
     chares().contribute(*this, reducer, runtime::value_combiner<Value>(reducer),
-                        runtime::pack_contribution(value, reducer, runtime()), target);
+                        runtime::pack_contribution(value, reducer, runtime()), target.target(reducer));
   }
   // With a function `Value merge(Value, Value)`, associative and commutative: contribute<&merge>(value,
   // target).
   template <auto Merge, class Value>
-  void contribute(const Value& value, const runtime::Target& target) {
+  void contribute(const Value& value, TargetFor<Value> target) {
     chares().contribute(*this, runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
-                        base::pack_small(value, &runtime()), target);
+                        base::pack_small(value, &runtime()), target.target(runtime::Reducer::kCustom));
   }
   // Without a value: says that this element is there. When all elements have contributed, a target method without
   // parameters runs, and a Future<> is ready. Every element must contribute nothing to this reduction.
-  void contribute(const runtime::Target& target) {
-    chares().contribute(*this, runtime::Reducer::kCustom, runtime::nothing_combiner(), {}, target);
+  void contribute(runtime::TargetFor<void> target) {
+    chares().contribute(*this, runtime::Reducer::kCustom, runtime::nothing_combiner(), {}, target.target());
   }
 
   // The same over a section, see section.h: every member must contribute, and only they. Members number their reductions over
   // each section on its own. kGather and kConcat keep the order of the section. Throws Error(kInvalidArgument) if this chare is
   // no member.
   template <class Value>
-  void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target,
+  void contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                   const Section<T>& section);
   template <auto Merge, class Value>
-  void contribute(const Value& value, const runtime::Target& target, const Section<T>& section);
-  void contribute(const runtime::Target& target, const Section<T>& section);
+  void contribute(const Value& value, TargetFor<Value> target, const Section<T>& section);
+  void contribute(runtime::TargetFor<void> target, const Section<T>& section);
   // The same over members of several collections, see combined_section.h.
   template <class Value>
-  void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target,
+  void contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                   const CombinedSection<T>& section);
   template <auto Merge, class Value>
-  void contribute(const Value& value, const runtime::Target& target, const CombinedSection<T>& section);
-  void contribute(const runtime::Target& target, const CombinedSection<T>& section);
+  void contribute(const Value& value, TargetFor<Value> target, const CombinedSection<T>& section);
+  void contribute(runtime::TargetFor<void> target, const CombinedSection<T>& section);
 
   // The same, and every element gets the result: co_await allreduce(x, Reducer::kSum).
   template <class Value>

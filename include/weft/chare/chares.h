@@ -19,6 +19,7 @@
 
 #include "weft/chare/index.h"
 #include "weft/runtime/runtime.h"
+#include "weft/runtime/typed_target.h"
 
 namespace weft::chare {
 
@@ -556,9 +557,9 @@ template <class Future>
   requires requires(const Future& future) {
     { future.state() } -> std::convertible_to<runtime::FutureState*>;
   }
-runtime::Target target_of(const Future& future) {
+runtime::TargetOf<typename Future::Taken> target_of(const Future& future) {
   runtime::FutureAddress at = future.state()->address();
-  runtime::Target target;
+  runtime::TargetOf<typename Future::Taken> target;
   target.handler = runtime::kFutureSetHandler;
   target.pe = at.pe;
   target.prefix = base::pack_small(runtime::FutureSetHeader{at.id, 0});

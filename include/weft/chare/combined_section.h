@@ -79,14 +79,15 @@ class CombinedSection {
 
   // As Section::target().
   template <auto Method, class... Bound>
-  runtime::Target target(const Bound&... bound) const {
+  proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target(const Bound&... bound) const {
     std::vector<base::SmallBytes> calls;
     for (const CombinedMembers::Part& part : members().parts()) {
       const EntryHeader header{part.collection->id(), 0, EntryMethod<T, Method>::info().id, 0, {}};
       calls.push_back(
           proxy_detail::pack_target<EntryMethod<T, Method>>(chares().runtime(), header, bound...));
     }
-    return chares().sections().target(members(), calls);
+    return proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)>(
+        chares().sections().target(members(), calls));
   }
 
   void pup(Pup& p) { pup_combined(p, members_); }
@@ -214,25 +215,24 @@ auto CombinedSection<T>::call(Args&&... arguments) const {
 
 template <class T>
 template <class Value>
-void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target,
+void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                           const CombinedSection<T>& section) {
   chares().sections().contribute(*this, section.members(), reducer, runtime::value_combiner<Value>(reducer),
-                                 runtime::pack_contribution(value, reducer, runtime()), target);
+                                 runtime::pack_contribution(value, reducer, runtime()), target.target(reducer));
 }
 
 template <class T>
 template <auto Merge, class Value>
-void Chare<T>::contribute(const Value& value, const runtime::Target& target,
-                          const CombinedSection<T>& section) {
+void Chare<T>::contribute(const Value& value, TargetFor<Value> target, const CombinedSection<T>& section) {
   chares().sections().contribute(*this, section.members(), runtime::Reducer::kCustom,
                                  runtime::custom_combiner<Value, Merge>(),
-                                 base::pack_small(value, &runtime()), target);
+                                 base::pack_small(value, &runtime()), target.target(runtime::Reducer::kCustom));
 }
 
 template <class T>
-void Chare<T>::contribute(const runtime::Target& target, const CombinedSection<T>& section) {
+void Chare<T>::contribute(runtime::TargetFor<void> target, const CombinedSection<T>& section) {
   chares().sections().contribute(*this, section.members(), runtime::Reducer::kCustom,
-                                 runtime::nothing_combiner(), {}, target);
+                                 runtime::nothing_combiner(), {}, target.target());
 }
 
 }  // namespace weft::chare

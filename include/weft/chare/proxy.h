@@ -115,6 +115,31 @@ runtime::MessagePtr pack_call(Chares& chares, const EntryHeader& header, CallTo 
   }(std::index_sequence_for<Args...>());
 }
 
+// What a method takes behind so many bound arguments, as a contribution packs it; void for nothing.
+template <class Stored>
+struct ContributedAs {
+  using Type = Stored;
+};
+template <class T>
+struct ContributedAs<argument_detail::View<T>> {
+  using Type = std::vector<T>;
+};
+template <class Arguments, std::size_t kNumBound>
+struct TakenBehind {
+  static_assert(std::tuple_size_v<Arguments> <= kNumBound + 1,
+                "the method takes more arguments than those that are bound and one result");
+  using Type = void;
+};
+template <class Arguments, std::size_t kNumBound>
+  requires(std::tuple_size_v<Arguments> == kNumBound + 1)
+struct TakenBehind<Arguments, kNumBound> {
+  using Type = typename ContributedAs<std::tuple_element_t<kNumBound, Arguments>>::Type;
+};
+// The method as the target of a reduction.
+template <class T, auto Method, std::size_t kNumBound>
+using TargetOfMethod =
+    runtime::TargetOf<typename TakenBehind<typename EntryMethod<T, Method>::Arguments, kNumBound>::Type>;
+
 // The start of a message that calls the method with `bound` and, behind them, one result.
 template <class Entry, class... Bound>
 base::SmallBytes pack_target(runtime::Runtime& runtime, const EntryHeader& header, const Bound&... bound) {
@@ -252,8 +277,8 @@ class ElementProxy {
   // This element's method as the target of a reduction. Its arguments are `bound` and, behind them, the result: none if
   // nothing is reduced. The bound arguments are copied now, and travel with each contribution.
   template <auto Method, class... Bound>
-  runtime::Target target(const Bound&... bound) const {
-    runtime::Target target;
+  proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target(const Bound&... bound) const {
+    proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target;
     target.handler = collection_->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(collection_->home(index_));
     target.prefix = proxy_detail::pack_target<EntryMethod<T, Method>>(
@@ -349,7 +374,7 @@ class CollectionProxy {
 
   // The method of every element as the target of a reduction, see ElementProxy::target.
   template <auto Method, class... Bound>
-  runtime::Target target(const Bound&... bound) const;
+  proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target(const Bound&... bound) const;
 
   // Ready when all constructors have returned; if one has thrown, its exception is the result, and the collection is
   // destroyed. Call it in the turn in which the collection is made: co_await ring.created(). If nothing awaits the creation,
@@ -495,9 +520,11 @@ void CollectionProxy<T>::pup(Pup& p) {
 
 template <class T>
 template <auto Method, class... Bound>
-runtime::Target CollectionProxy<T>::target(const Bound&... bound) const {
+proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> CollectionProxy<T>::target(
+    const Bound&... bound) const {
   const EntryHeader header{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}};
-  runtime::Target target = collection_->chares().target_of_all(header);
+  proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target(
+      collection_->chares().target_of_all(header));
   target.prefix =
       proxy_detail::pack_target<EntryMethod<T, Method>>(collection_->chares().runtime(), header, bound...);
   return target;

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -84,6 +86,50 @@ struct CreatedInVain : weft::Chare<CreatedInVain> {
 
  private:
   weft::Task<> created() { co_return; }
+};
+
+// The targets of contributions take other types than the contributions have.
+struct Contributor : weft::Chare<Contributor> {
+  using Reducer = weft::Reducer;
+  void number(int) {}
+  void numbers(std::span<const int>) {}
+  void text(const std::string&) {}
+  void nothing() {}
+  void two(int, int) {}
+  static int larger(int a, int b) { return a > b ? a : b; }
+  void give(weft::Future<int> one, weft::Future<> none, weft::Future<std::vector<int>> list) {
+#if REFUSED == 0
+    contribute(1, Reducer::kSum, weft::target_of(one));
+    contribute(1, Reducer::kGather, weft::target_of(list));
+    contribute(std::vector<int>(), Reducer::kConcat, weft::target_of(list));
+    contribute(std::vector<int>(), Reducer::kSum, proxy()[0].target<&Contributor::numbers>());
+    contribute<&Contributor::larger>(1, proxy().target<&Contributor::two>(7));
+    contribute(weft::target_of(none));
+    contribute(proxy().target<&Contributor::number>(7));
+    weft::quiescence(runtime(), proxy().target<&Contributor::nothing>());
+    const weft::Target any = weft::target_of(none);
+    contribute(1.5, Reducer::kSum, any);
+#elif REFUSED == 21 || REFUSED == 22
+    contribute(1.5, Reducer::kSum, weft::target_of(one));
+#elif REFUSED == 23
+    contribute(weft::target_of(one));
+#elif REFUSED == 24
+    contribute(1, Reducer::kSum, weft::target_of(none));
+#elif REFUSED == 25
+    contribute<&Contributor::larger>(1, proxy().target<&Contributor::text>());
+#elif REFUSED == 26
+    contribute(index(), Reducer::kGather, weft::target_of(list));
+#elif REFUSED == 27
+    weft::quiescence(runtime(), proxy()[0].target<&Contributor::text>());
+#elif REFUSED == 28
+    contribute(1, Reducer::kSum, proxy().target<&Contributor::two>());
+#elif REFUSED == 29
+    contribute(1, Reducer::kSum, weft::target_of(list), proxy().section({0}));
+#endif
+    static_cast<void>(one);
+    static_cast<void>(none);
+    static_cast<void>(list);
+  }
 };
 
 // No method of that name, but a variable.
