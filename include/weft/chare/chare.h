@@ -126,8 +126,9 @@ class ChareBase {
   }
   // Whether waiting calls that can run have been left for a later turn. A call that arrives meanwhile waits behind them.
   bool has_postponed_calls() const { return waiting_calls_ != nullptr && postpones_calls(); }
-  // Keeps the call until its condition holds. If the collection has been destroyed, the caller gets an error.
-  void add_waiting_call(std::unique_ptr<WaitingCall> call);
+  // Keeps the call until its condition holds. `was_asked`: it does not hold as the chare is now. If the collection has been destroyed,
+  // the caller gets an error.
+  void add_waiting_call(std::unique_ptr<WaitingCall> call, bool was_asked = false);
   // In order of arrival. REQUIRES: used before anything runs on this PE.
   std::vector<WaitingCall*> waiting_calls() const;
 

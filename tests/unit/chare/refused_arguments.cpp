@@ -88,6 +88,15 @@ struct CreatedInVain : weft::Chare<CreatedInVain> {
   weft::Task<> created() { co_return; }
 };
 
+struct ComparesMembers : weft::Chare<ComparesMembers> {
+  void fitting(int) {}
+  void unfit(long) {}
+  int step = 0;
+  using WhenConditions =
+      weft::WhenConditions<weft::When<&ComparesMembers::fitting, &ComparesMembers::step>,
+                           weft::When<&ComparesMembers::unfit, &ComparesMembers::step>>;
+};
+
 // The targets of contributions take other types than the contributions have.
 struct Contributor : weft::Chare<Contributor> {
   using Reducer = weft::Reducer;
@@ -151,6 +160,7 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   target.send<&Target::span>(std::span<int>());
   conditional.send<&Conditional::fitting>(1, std::vector<int>(), array);
   weft::ElementProxy<NamedCreated>().send<&NamedCreated::method>();
+  weft::ElementProxy<ComparesMembers>().send<&ComparesMembers::fitting>(1);
 #elif REFUSED == 1
   target.send<&Target::pointer>(&number);
 #elif REFUSED == 2
@@ -191,6 +201,8 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   weft::ElementProxy<BalancedAndFixed>().send<&BalancedAndFixed::method>();
 #elif REFUSED == 20
   weft::ElementProxy<CreatedInVain>().send<&CreatedInVain::method>();
+#elif REFUSED == 30
+  weft::ElementProxy<ComparesMembers>().send<&ComparesMembers::unfit>(1);
 #endif
   static_cast<void>(number);
 }
