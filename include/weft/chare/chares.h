@@ -230,7 +230,8 @@ class Collection {
   std::unique_ptr<std::string> failure_;  // why it was not made on all PEs; null if it was, or may be
   std::string class_name_;
   std::string class_key_;
-  std::unique_ptr<Elements> elements_;
+  // Not shared while the collection lives. One that has been destroyed has none, see Chares::Parts.
+  std::shared_ptr<Elements> elements_;
 };
 
 class Chares final : public runtime::Model {

@@ -130,8 +130,9 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   target.created_ = false;
   target.shape_ = target.shape_.without_table();
   // From here on no message finds an element, and destructors of programs may call anything.
-  auto elements = std::make_unique<Collection::Elements>(runtime_.pe());
-  elements.swap(target.elements_);
+  const std::shared_ptr<Collection::Elements> elements = std::exchange(
+      target.elements_,
+      target.is_sparse() ? std::make_shared<Collection::Elements>(runtime_.pe()) : parts_->no_elements);
   const std::string why =
       base::format("the collection {} was destroyed before the reduction was complete", target.name());
   runtime_.reductions().close(scope_of(target), why);

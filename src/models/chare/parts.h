@@ -178,7 +178,8 @@ class LeavingChares {
 
 struct Chares::Parts {
   Parts(Chares& chares, runtime::Runtime& runtime)
-      : placements(runtime),
+      : no_elements(std::make_shared<Collection::Elements>(runtime.pe())),
+        placements(runtime),
         leaving(chares),
         wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
         sync(chares),
@@ -189,6 +190,9 @@ struct Chares::Parts {
         sections(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
+  // Those of all destroyed collections, which have none and get none. So a PE keeps little of a destroyed collection. A sparse array
+  // has its own also then, because outcomes of insertions may come later.
+  std::shared_ptr<Collection::Elements> no_elements;
   Collection* latest = nullptr;  // successive messages are often for one collection
   // An empty function: an element has failed, and the caller knows. What the others give is awaited and dropped.
   std::unordered_map<std::uint64_t, std::function<void(Pup&)>> gathers;
