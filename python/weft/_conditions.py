@@ -1,14 +1,14 @@
 """What weft.when finds out about a condition from its code: which of the calls that wait can be ready.
 
-A condition is called for each call that waits, each time that its chare may have changed. That is too often if
-many calls wait. So its code is read, once:
+A condition is called for each call that waits, each time that its chare may have changed. That is too often
+if many calls wait. So its code is read, once:
 
-- If the condition can hold only if a value of the chare equals one of the call, as in ``number == self.next``,
-  the calls are found by that value.
+- If the condition can hold only if a value of the chare equals one of the call, as in
+  ``number == self.next``, the calls are found by that value.
 - If all that the condition reads of the chare is attributes, it is not asked again until one of them changes.
 
-Everything else is asked each time: a condition with calls, with global variables, or with code that this module
-does not know, as another version of Python may have.
+Everything else is asked each time: a condition with calls, with global variables, or with code that this
+module does not know, as another version of Python may have.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _parameters(condition: types.FunctionType) -> str:
 
 
 def _make(parameters: str, text: str) -> types.FunctionType:
-    """The function of these parameters that returns the value of `text`, which comes from a condition's code."""
+    """The function of these parameters that returns the value of `text`, which is of a condition's code."""
     made: types.FunctionType = eval(f"lambda {parameters}: {text}", {"__builtins__": {}})
     return made
 
@@ -165,7 +165,9 @@ def _find_keys(condition: types.FunctionType) -> tuple[str, str] | None:
             stack.append(_Value(f"{value.text}.{step.argval}", value.reads))
         elif (operator := _operator(step)) is not None:
             right, left = stack.pop(), stack.pop()
-            text = f"{left.text}[{right.text}]" if operator == "[]" else f"({left.text} {operator} {right.text})"
+            text = f"({left.text} {operator} {right.text})"
+            if operator == "[]":
+                text = f"{left.text}[{right.text}]"
             stack.append(_Value(text, left.reads | right.reads))
         elif name == "COMPARE_OP":
             right, left = stack.pop(), stack.pop()
@@ -209,7 +211,7 @@ def _returns(steps: list[dis.Instruction], offset: int) -> bool:
 
 
 def _find_reads(condition: types.FunctionType) -> list[str] | None:
-    """As ``self.a`` and ``self.b.c``; None if the condition may depend on more than that and its arguments."""
+    """As ``self.a``, ``self.b.c``; None if the condition may depend on more than that and its arguments."""
     chare = _names(condition)[0][0]
     steps = _steps(condition)
     found: list[str] = []

@@ -218,7 +218,8 @@ template <class Value>
 void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                           const CombinedSection<T>& section) {
   chares().sections().contribute(*this, section.members(), reducer, runtime::value_combiner<Value>(reducer),
-                                 runtime::pack_contribution(value, reducer, runtime()), target.target(reducer));
+                                 runtime::pack_contribution(value, reducer, runtime()),
+                                 target.target(reducer));
 }
 
 template <class T>
@@ -226,7 +227,8 @@ template <auto Merge, class Value>
 void Chare<T>::contribute(const Value& value, TargetFor<Value> target, const CombinedSection<T>& section) {
   chares().sections().contribute(*this, section.members(), runtime::Reducer::kCustom,
                                  runtime::custom_combiner<Value, Merge>(),
-                                 base::pack_small(value, &runtime()), target.target(runtime::Reducer::kCustom));
+                                 base::pack_small(value, &runtime()),
+                                 target.target(runtime::Reducer::kCustom));
 }
 
 template <class T>

@@ -21,6 +21,7 @@
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/chare/entry.h"
+#include "weft/chare/method_target.h"
 #include "weft/chare/outcome.h"
 
 namespace weft::chare {
@@ -114,31 +115,6 @@ runtime::MessagePtr pack_call(Chares& chares, const EntryHeader& header, CallTo 
             std::forward<Args>(arguments))...);
   }(std::index_sequence_for<Args...>());
 }
-
-// What a method takes behind so many bound arguments, as a contribution packs it; void for nothing.
-template <class Stored>
-struct ContributedAs {
-  using Type = Stored;
-};
-template <class T>
-struct ContributedAs<argument_detail::View<T>> {
-  using Type = std::vector<T>;
-};
-template <class Arguments, std::size_t kNumBound>
-struct TakenBehind {
-  static_assert(std::tuple_size_v<Arguments> <= kNumBound + 1,
-                "the method takes more arguments than those that are bound and one result");
-  using Type = void;
-};
-template <class Arguments, std::size_t kNumBound>
-  requires(std::tuple_size_v<Arguments> == kNumBound + 1)
-struct TakenBehind<Arguments, kNumBound> {
-  using Type = typename ContributedAs<std::tuple_element_t<kNumBound, Arguments>>::Type;
-};
-// The method as the target of a reduction.
-template <class T, auto Method, std::size_t kNumBound>
-using TargetOfMethod =
-    runtime::TargetOf<typename TakenBehind<typename EntryMethod<T, Method>::Arguments, kNumBound>::Type>;
 
 // The start of a message that calls the method with `bound` and, behind them, one result.
 template <class Entry, class... Bound>

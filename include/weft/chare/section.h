@@ -192,7 +192,8 @@ void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, TargetFo
                           const Section<T>& section) {
   chares().sections().contribute(*this, section.collection(), section.members(), reducer,
                                  runtime::value_combiner<Value>(reducer),
-                                 runtime::pack_contribution(value, reducer, runtime()), target.target(reducer));
+                                 runtime::pack_contribution(value, reducer, runtime()),
+                                 target.target(reducer));
 }
 
 template <class T>
@@ -200,7 +201,8 @@ template <auto Merge, class Value>
 void Chare<T>::contribute(const Value& value, TargetFor<Value> target, const Section<T>& section) {
   chares().sections().contribute(*this, section.collection(), section.members(), runtime::Reducer::kCustom,
                                  runtime::custom_combiner<Value, Merge>(),
-                                 base::pack_small(value, &runtime()), target.target(runtime::Reducer::kCustom));
+                                 base::pack_small(value, &runtime()),
+                                 target.target(runtime::Reducer::kCustom));
 }
 
 template <class T>

@@ -132,7 +132,8 @@ const auto& member_of(const T& chare) {
                   "a condition that is a data member needs an argument that is to equal it");
   } else {
     static_assert(std::is_same_v<std::tuple_element_t<0, Arguments>, Member>,
-                  "a condition that is a data member has the type of the first argument, which is to equal it");
+                  "a condition that is a data member has the type of the first argument, which is to equal "
+                  "it");
   }
   return chare.*Condition;
 }

@@ -49,8 +49,8 @@ constexpr Takes expect_fit() {
     return Takes::kList;
   } else {
     static_assert(kAgree<Taken, Contributed>,
-                  "the target of the contribution takes another type than the one that is contributed (or, with "
-                  "kGather, than a std::vector of it): the compiler names both, Contributed and Taken");
+                  "the target of the contribution takes another type than the one that is contributed (or, "
+                  "with kGather, than a std::vector of it): the compiler names both, Contributed and Taken");
     return Takes::kValue;
   }
 }

@@ -89,8 +89,8 @@ void Chares::on_element_failed(MessagePtr message) {
   Pup p = message->unpacker();
   p | gather;
   const auto found = parts_->gathers.find(gather);
-  if (found == parts_->gathers.end() || !found->second) return;  // the results are here, or another has failed before
-  // All elements have still to answer.
+  if (found == parts_->gathers.end() || !found->second) return;  // all results are here, or one had failed
+  // The other elements have still to answer.
   end_gather(std::exchange(found->second, nullptr), runtime::unpack_error(p));
 }
 

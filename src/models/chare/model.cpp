@@ -79,7 +79,8 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
 Chares::~Chares() {
   std::vector<std::shared_ptr<Collection::Elements>> all;
   for (auto& [id, collection] : parts_->collections)
-    all.push_back(std::exchange(collection->elements_, std::make_shared<Collection::Elements>(runtime_.pe())));
+    all.push_back(
+        std::exchange(collection->elements_, std::make_shared<Collection::Elements>(runtime_.pe())));
   parts_->leaving.clear();
   for (const auto& elements : all) {
     elements->directory.for_each([](std::uint64_t, ChareBase& chare) { delete &chare; });

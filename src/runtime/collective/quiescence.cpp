@@ -33,8 +33,8 @@ constexpr std::int32_t kBehindEverything = std::numeric_limits<std::int32_t>::ma
 enum Count : std::size_t {
   kSent,
   kProcessed,
-  kWaits,  // what PEs wait for besides counted messages. This and kSteps are 0 in a wave that does not look for a standstill
-  kSteps,
+  kWaits,  // what PEs wait for besides counted messages
+  kSteps,  // of the program. This and kWaits are 0 in a wave that does not look for a standstill
   kNumCounts
 };
 
@@ -151,7 +151,8 @@ Quiescence::Counts Quiescence::counts(bool looks) const {
   counts[kSent] = messenger_.sent();
   counts[kProcessed] = messenger_.processed();
   if (!looks) return counts;
-  counts[kWaits] = num_uncounted_ + (messenger_.memory().has_pending() ? 1 : 0) + (messenger_.awaits_room() ? 1 : 0);
+  counts[kWaits] =
+      num_uncounted_ + (messenger_.memory().has_pending() ? 1 : 0) + (messenger_.awaits_room() ? 1 : 0);
   if (activity_ == nullptr) return counts;
   const std::optional<std::uint64_t> steps = activity_->look();
   if (!steps) ++counts[kWaits];

@@ -79,8 +79,10 @@ TEST(TypedTarget, AReducerThatGivesTheOtherFormIsRefused) {
     auto givers = Array<Giver>::create(runtime, {1});
     Future<std::vector<int>> list(runtime);
     Future<int> sum(runtime);
-    EXPECT_TRUE(says(co_await error_of(givers[0].call<&Giver::sum_for_a_list>(list)), "which only kGather gives"));
-    EXPECT_TRUE(says(co_await error_of(givers[0].call<&Giver::list_for_a_sum>(sum)), "kGather gives a std::vector"));
+    EXPECT_TRUE(
+        says(co_await error_of(givers[0].call<&Giver::sum_for_a_list>(list)), "which only kGather gives"));
+    EXPECT_TRUE(
+        says(co_await error_of(givers[0].call<&Giver::list_for_a_sum>(sum)), "kGather gives a std::vector"));
   }),
             "");
 }

@@ -187,7 +187,7 @@ class Store(weft.Chare):
     def __init__(self) -> None:
         self.count = 0
 
-    def put(self, values: np.ndarray) -> None:
+    def put(self, values: Any) -> None:
         self.count += len(values) == 70_000
 
     def go(self, to_pe: int) -> None:
