@@ -84,6 +84,7 @@ using runtime::Runtime;
 using runtime::Stream;
 using runtime::stream_done;
 using runtime::Target;
+using runtime::TargetOf;
 using runtime::Task;
 using runtime::yield_now;
 

@@ -10,10 +10,6 @@ from typing import Any, NoReturn
 
 from weft import _core
 
-# Between two looks at PEs that still wait for something: a sleep, a copy, another thread.
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 1.0
-
 _NOTHING_LEFT = (
     "main is an ordinary function and has returned, weft.exit() was not called, and nothing can happen any "
     "more: no message is under way, and no PE waits for a sleep, a copy or another thread. Call weft.exit() "
@@ -21,24 +17,15 @@ _NOTHING_LEFT = (
 )
 
 
-class _Watch(_core.Chare):
-    """One per PE: says whether anything but a message can wake it."""
-
-    def state(self) -> tuple[bool, int]:
-        """Whether something is pending that no message brings, and how many sleeps were started so far."""
-        pending, num_sleeps = _core._pending()
-        return pending or _threads_may_post() or _signals_may_act(), num_sleeps
-
-
 def after(returned: object) -> Any:
-    """Called when main has returned `returned` and the job goes on: a coroutine that watches it.
+    """Called when main has returned `returned` and the job goes on: a coroutine that watches it, on PE 0.
 
     Raises:
         weft.Error: main is a generator function, which has not run.
     """
     if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
         _refuse_generator(returned)
-    return _watch()
+    return _watch() if _core.my_pe() == 0 else None
 
 
 def _refuse_generator(returned: Any) -> NoReturn:
@@ -51,25 +38,15 @@ def _refuse_generator(returned: Any) -> NoReturn:
 async def _watch() -> None:
     """Ends the job when nothing can happen any more.
 
-    That holds if all PEs were quiescent, then none had anything pending, then all were quiescent again, and
-    then none had anything pending or had started a sleep meanwhile.
+    The watch sends no message that the program could notice: quiescence and checkpoints do not count it.
     """
-    pes = _core.Group(_Watch)
-    pause_s = _FIRST_PAUSE_S
-    before: int | None = None
-    while True:
-        await _core.quiescence()
-        states = await pes.state.call()
-        if any(pending for pending, _ in states):
-            before = None
-            await _core.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            continue
-        num_sleeps = sum(number for _, number in states)
-        if num_sleeps == before:
-            _core._fail(_NOTHING_LEFT)
-            return
-        before = num_sleeps
+    await _core._standstill()
+    _core._fail(_NOTHING_LEFT)
+
+
+def may_act() -> bool:
+    """Whether something on this PE may go on without a message, a sleep or a copy. Called on all PEs."""
+    return _threads_may_post() or _signals_may_act()
 
 
 def _threads_may_post() -> bool:

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from weft._conditions import analyse
+
 _MARK = "__weft_when__"  # kConditionMark of python/src/chare/condition.cpp
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -29,6 +31,10 @@ def when(condition: Callable[..., object]) -> Callable[[_F], _F]:
     call waits. After each entry method of the chare, and each time that a coroutine of it has run up to an
     ``await``, the waiting calls are asked in order of arrival. The first whose condition holds runs, and then
     they are asked again from the first on.
+
+    A condition that compares an attribute of the chare with an argument, as above, costs nothing for calls
+    that wait for another value. One that reads attributes alone is asked again when one of them has changed.
+    Every other condition is called for each waiting call each time.
 
     Waiting calls move with their chare. If the collection is destroyed, they end with weft.Error. They count
     as handled: neither ``weft.quiescence()`` nor the sender waits for them.
@@ -61,7 +67,8 @@ def when(condition: Callable[..., object]) -> Callable[[_F], _F]:
             raise TypeError(f"weft.when decorates a method of a chare, not {method!r}")
         if hasattr(method, _MARK):
             raise TypeError(f"{_name(method)} has two conditions; join them with `and` in one")
-        setattr(method, _MARK, (condition, _arguments(condition, method)))
+        arguments = _arguments(condition, method)
+        setattr(method, _MARK, (condition, arguments, *analyse(condition)))
         return method
 
     return mark

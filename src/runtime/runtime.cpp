@@ -67,6 +67,14 @@ Future<> Runtime::sleep(double seconds) {
 
 Future<> Runtime::quiescence() { return quiescence_->detect(); }
 
+Future<> Runtime::standstill() { return quiescence_->standstill(); }
+
+void Runtime::note_uncounted(const Future<>& end) { quiescence_->note_uncounted(end); }
+
+void Runtime::set_program_activity(ProgramActivity* activity) {
+  if (quiescence_ != nullptr) quiescence_->set_program_activity(activity);
+}
+
 ModelRange Runtime::allot(const ModelNeeds& needs) const {
   ModelRange range{.first_handler = kFirstModelHandler, .num_handlers = needs.num_handlers, .tag_type = 0};
   std::uint8_t next_tag_type = kFirstModelTagType;

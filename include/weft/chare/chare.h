@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "weft/chare/chares.h"
@@ -60,9 +61,9 @@ class ChareBase {
   // broadcasts and reductions follow it; pointers to it, as of CollectionProxy::local(), become invalid. migrated() runs on
   // the new PE. Nothing happens if the chare is there already; the last call before the move counts.
   //
-  // A method that has been called since and waits delays the move to its end, and so do sends and receives of the chare's
-  // channels that are not complete. Throws Error(kInvalidArgument) if the chare cannot move now, with the reason: a method of
-  // it waits, it is pinned, or its class cannot move; Error(kOutOfRange) if there is no such PE.
+  // A method that has been called since and waits delays the move to its end. So do calls whose large arguments have not landed,
+  // and sends and receives of the chare's channels that are not complete. Throws Error(kInvalidArgument) if the chare cannot move
+  // now, with the reason: a method of it waits, it is pinned, or its class cannot move; Error(kOutOfRange) if there is no such PE.
   void migrate(int to_pe);
   // A pinned chare does not move. A move that has been asked for and has not begun is cancelled.
   void set_pinned(bool pinned);
@@ -125,17 +126,29 @@ class ChareBase {
   }
   // Whether waiting calls that can run have been left for a later turn. A call that arrives meanwhile waits behind them.
   bool has_postponed_calls() const { return waiting_calls_ != nullptr && postpones_calls(); }
-  // Keeps the call until its condition holds. If the collection has been destroyed, the caller gets an error.
-  void add_waiting_call(std::unique_ptr<WaitingCall> call);
+  // Keeps the call until its condition holds. `was_asked`: it does not hold as the chare is now. If the collection has been destroyed,
+  // the caller gets an error.
+  void add_waiting_call(std::unique_ptr<WaitingCall> call, bool was_asked = false);
   // In order of arrival. REQUIRES: used before anything runs on this PE.
   std::vector<WaitingCall*> waiting_calls() const;
 
-  // The number of suspended entry methods of this chare. It does not migrate unless this is 0.
+  // The number of suspended entry methods of this chare, and of calls whose buffers land. It does not migrate unless this is 0.
   std::uint32_t num_suspended() const { return num_suspended_ & ~(kLeaves | kMoves); }
+  // Those that are suspended: they may wait for anything. A call that lands waits for its buffers alone.
+  std::uint32_t num_waiting_methods() const { return num_suspended() - num_landing_; }
   void coroutine_started() { ++num_suspended_; }
   void coroutine_ended() {
     if (--num_suspended_ >= kMoves) [[unlikely]]
       ended_while_leaving();
+  }
+  // For the runtime: the buffers of a call land, and have landed.
+  void landing_started() {
+    ++num_landing_;
+    coroutine_started();
+  }
+  void landing_ended() {
+    --num_landing_;
+    coroutine_ended();
   }
 
  private:
@@ -157,6 +170,7 @@ class ChareBase {
   Collection* collection_;
   std::uint64_t linear_index_;
   std::uint32_t num_suspended_ = 0;
+  std::uint32_t num_landing_ = 0;  // of these
   std::uint32_t next_reduction_ = 0;
   std::uint32_t first_reduction_here_ = 0;
   // Reductions to which it has contributed whose result goes to all of the collection.
@@ -178,47 +192,52 @@ struct Moved {};
 
 template <class T>
 class Chare : public ChareBase {
+  // Its argument does not say what `Value` is.
+  template <class Value>
+  using TargetFor = std::type_identity_t<runtime::TargetFor<Value>>;
+
  public:
   // This chare's collection: proxy()[i] is an element, proxy().send<&T::m>() reaches all.
   CollectionProxy<T> proxy() const { return CollectionProxy<T>(collection()); }
 
   // Takes part in the collection's next reduction; every element must, in the same order and with the same reducer and
   // target. The result goes to `target`: target_of(future), proxy[i].target<&T::method>(), or
-  // proxy.target<&T::method>() for all elements.
+  // proxy.target<&T::method>() for all elements. It must take what the reducer gives: a Value, or with kGather a
+  // std::vector<Value>. The compiler refuses another type. If only the reducer does not fit, Error(kInvalidArgument) is thrown.
   template <class Value>
-  void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target) {
+  void contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target) {
     chares().contribute(*this, reducer, runtime::value_combiner<Value>(reducer),
-                        runtime::pack_contribution(value, reducer, runtime()), target);
+                        runtime::pack_contribution(value, reducer, runtime()), target.target(reducer));
   }
   // With a function `Value merge(Value, Value)`, associative and commutative: contribute<&merge>(value,
   // target).
   template <auto Merge, class Value>
-  void contribute(const Value& value, const runtime::Target& target) {
+  void contribute(const Value& value, TargetFor<Value> target) {
     chares().contribute(*this, runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
-                        base::pack_small(value, &runtime()), target);
+                        base::pack_small(value, &runtime()), target.target(runtime::Reducer::kCustom));
   }
   // Without a value: says that this element is there. When all elements have contributed, a target method without
   // parameters runs, and a Future<> is ready. Every element must contribute nothing to this reduction.
-  void contribute(const runtime::Target& target) {
-    chares().contribute(*this, runtime::Reducer::kCustom, runtime::nothing_combiner(), {}, target);
+  void contribute(runtime::TargetFor<void> target) {
+    chares().contribute(*this, runtime::Reducer::kCustom, runtime::nothing_combiner(), {}, target.target());
   }
 
   // The same over a section, see section.h: every member must contribute, and only they. Members number their reductions over
   // each section on its own. kGather and kConcat keep the order of the section. Throws Error(kInvalidArgument) if this chare is
   // no member.
   template <class Value>
-  void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target,
+  void contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                   const Section<T>& section);
   template <auto Merge, class Value>
-  void contribute(const Value& value, const runtime::Target& target, const Section<T>& section);
-  void contribute(const runtime::Target& target, const Section<T>& section);
+  void contribute(const Value& value, TargetFor<Value> target, const Section<T>& section);
+  void contribute(runtime::TargetFor<void> target, const Section<T>& section);
   // The same over members of several collections, see combined_section.h.
   template <class Value>
-  void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target,
+  void contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                   const CombinedSection<T>& section);
   template <auto Merge, class Value>
-  void contribute(const Value& value, const runtime::Target& target, const CombinedSection<T>& section);
-  void contribute(const runtime::Target& target, const CombinedSection<T>& section);
+  void contribute(const Value& value, TargetFor<Value> target, const CombinedSection<T>& section);
+  void contribute(runtime::TargetFor<void> target, const CombinedSection<T>& section);
 
   // The same, and every element gets the result: co_await allreduce(x, Reducer::kSum).
   template <class Value>

@@ -19,6 +19,7 @@
 
 #include "weft/chare/index.h"
 #include "weft/runtime/runtime.h"
+#include "weft/runtime/typed_target.h"
 
 namespace weft::chare {
 
@@ -229,12 +230,13 @@ class Collection {
   std::unique_ptr<std::string> failure_;  // why it was not made on all PEs; null if it was, or may be
   std::string class_name_;
   std::string class_key_;
-  std::unique_ptr<Elements> elements_;
+  // Not shared while the collection lives. One that has been destroyed has none, see Chares::Parts.
+  std::shared_ptr<Elements> elements_;
 };
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 25, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 26, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -341,7 +343,7 @@ class Chares final : public runtime::Model {
 
   // Makes a gather for the outcomes of a call. `done` is called once, with a Pup over an element count and
   // each element's outcome in index order: one byte, which is 1 if the element failed, then the value or the
-  // error. `of`: the collection whose elements are called, null if it is not one's elements that give the outcomes. Throws
+  // error. If an element fails, `done` is called at once, as if there were one outcome, and what comes later is dropped. `of`: the collection whose elements are called, null if it is not one's elements that give the outcomes. Throws
   // Error(kInvalidArgument) if it is a sparse array whose elements are not counted.
   ReplyTo expect_gather(std::function<void(Pup&)> done, Collection* of = nullptr);
   // Calls `send`, which sends a call with that reply, and returns its result. If it throws, no reply is expected.
@@ -362,7 +364,7 @@ class Chares final : public runtime::Model {
   void at_sync(ChareBase& chare);
   void set_load_s(ChareBase& chare, std::optional<double> load_s);
 
-  // The outcome of one element of a gathering call.
+  // The outcome of one element of a gathering call, as expect_gather() says. The caller hears of a failure at once.
   void contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome);
 
   // The chare's part of the next reduction of its collection, see Reductions. The result goes to `target`.
@@ -407,6 +409,11 @@ class Chares final : public runtime::Model {
   void share_broadcast(runtime::MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares);
   void on_location(runtime::MessagePtr message);
   void on_gathered(runtime::MessagePtr message);
+  // Sends the error of an element to the caller, which may wait for other elements in vain.
+  [[gnu::cold, gnu::noinline]] void tell_failure(const ReplyTo& reply, std::span<const std::byte> error);
+  void on_element_failed(runtime::MessagePtr message);
+  // Ends a gather as if there were one element, which has failed.
+  void end_gather(const std::function<void(Pup&)>& done, const std::exception_ptr& error);
   void on_all_reduced(runtime::MessagePtr message);
   void on_destroy(runtime::MessagePtr message);
   void on_await_created(runtime::MessagePtr message);
@@ -551,9 +558,9 @@ template <class Future>
   requires requires(const Future& future) {
     { future.state() } -> std::convertible_to<runtime::FutureState*>;
   }
-runtime::Target target_of(const Future& future) {
+runtime::TargetOf<typename Future::Taken> target_of(const Future& future) {
   runtime::FutureAddress at = future.state()->address();
-  runtime::Target target;
+  runtime::TargetOf<typename Future::Taken> target;
   target.handler = runtime::kFutureSetHandler;
   target.pe = at.pe;
   target.prefix = base::pack_small(runtime::FutureSetHeader{at.id, 0});

@@ -68,8 +68,7 @@ class CombinedSection {
     return sections;
   }
 
-  // As Section::send() and Section::call(). The results are in the order of the members. If several members have thrown, the
-  // exception is of the first part with one, there of the member with the lowest index.
+  // As Section::send() and Section::call(). The results are in the order of the members.
   template <auto Method, class... Args>
   auto send(Args&&... arguments) const {
     runtime::OperationState* sending = send_call<Method>({}, std::forward<Args>(arguments)...);
@@ -80,14 +79,15 @@ class CombinedSection {
 
   // As Section::target().
   template <auto Method, class... Bound>
-  runtime::Target target(const Bound&... bound) const {
+  proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target(const Bound&... bound) const {
     std::vector<base::SmallBytes> calls;
     for (const CombinedMembers::Part& part : members().parts()) {
       const EntryHeader header{part.collection->id(), 0, EntryMethod<T, Method>::info().id, 0, {}};
       calls.push_back(
           proxy_detail::pack_target<EntryMethod<T, Method>>(chares().runtime(), header, bound...));
     }
-    return chares().sections().target(members(), calls);
+    return proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)>(
+        chares().sections().target(members(), calls));
   }
 
   void pup(Pup& p) { pup_combined(p, members_); }
@@ -188,11 +188,14 @@ auto CombinedSection<T>::call(Args&&... arguments) const {
   std::vector<ReplyTo> replies;
   for (std::size_t i = 0; i < members().parts().size(); ++i) {
     replies.push_back(chares.sections().expect_gather([result, results, i, members = members_](Pup& p) {
-      // Set already: the payloads did not reach a PE.
-      if (!results->read(*members, i, p) || result.state()->is_set()) return;
+      const bool is_complete = results->read(*members, i, p);
+      if (result.state()->is_set()) return;  // a member has failed, or the payloads did not reach a PE
       if (const std::exception_ptr error = results->error()) {
         result.set_error(error);
-      } else if constexpr (std::is_void_v<Value>) {
+        return;
+      }
+      if (!is_complete) return;
+      if constexpr (std::is_void_v<Value>) {
         result.set();
       } else {
         result.set(std::move(results->values));
@@ -212,25 +215,26 @@ auto CombinedSection<T>::call(Args&&... arguments) const {
 
 template <class T>
 template <class Value>
-void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target,
+void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                           const CombinedSection<T>& section) {
   chares().sections().contribute(*this, section.members(), reducer, runtime::value_combiner<Value>(reducer),
-                                 runtime::pack_contribution(value, reducer, runtime()), target);
+                                 runtime::pack_contribution(value, reducer, runtime()),
+                                 target.target(reducer));
 }
 
 template <class T>
 template <auto Merge, class Value>
-void Chare<T>::contribute(const Value& value, const runtime::Target& target,
-                          const CombinedSection<T>& section) {
+void Chare<T>::contribute(const Value& value, TargetFor<Value> target, const CombinedSection<T>& section) {
   chares().sections().contribute(*this, section.members(), runtime::Reducer::kCustom,
                                  runtime::custom_combiner<Value, Merge>(),
-                                 base::pack_small(value, &runtime()), target);
+                                 base::pack_small(value, &runtime()),
+                                 target.target(runtime::Reducer::kCustom));
 }
 
 template <class T>
-void Chare<T>::contribute(const runtime::Target& target, const CombinedSection<T>& section) {
+void Chare<T>::contribute(runtime::TargetFor<void> target, const CombinedSection<T>& section) {
   chares().sections().contribute(*this, section.members(), runtime::Reducer::kCustom,
-                                 runtime::nothing_combiner(), {}, target);
+                                 runtime::nothing_combiner(), {}, target.target());
 }
 
 }  // namespace weft::chare

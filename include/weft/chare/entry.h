@@ -6,6 +6,7 @@
 #include <concepts>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -306,6 +307,9 @@ class EntryMethod {
 
   // --- Calls that wait for their condition
 
+  // Whether that is a data member.
+  static constexpr bool kHasKey = when_detail::kIsMember<typename ConditionOf::Found>;
+
   enum class Condition : std::uint8_t { kHolds, kDoesNotHold, kHasThrown };
 
   static Condition ask_condition(ChareBase& base, const Arguments& arguments, const ReplyTo& reply) {
@@ -323,11 +327,12 @@ class EntryMethod {
 
   // Returns whether the method is to run now. If it is not, the call waits, or its condition has thrown.
   static bool may_begin(ChareBase& base, Arguments& arguments, const ReplyTo& reply) {
-    if (!base.has_postponed_calls()) [[likely]] {
+    const bool was_asked = !base.has_postponed_calls();
+    if (was_asked) [[likely]] {
       const Condition condition = ask_condition(base, arguments, reply);
       if (condition != Condition::kDoesNotHold) return condition == Condition::kHolds;
     }
-    base.add_waiting_call(std::make_unique<Waiting>(reply, std::move(arguments)));
+    base.add_waiting_call(std::make_unique<Waiting>(reply, std::move(arguments)), was_asked);
     return false;
   }
 
@@ -339,6 +344,23 @@ class EntryMethod {
       const Condition condition = ask_condition(chare, arguments, reply());
       if (condition == Condition::kHolds) run_now(chare.runtime(), chare, arguments, reply());
       return condition != Condition::kDoesNotHold;
+    }
+    std::optional<std::uint64_t> key() const override {
+      if constexpr (kHasKey) {
+        return when_detail::hash_of(std::get<0>(arguments));
+      } else {
+        return std::nullopt;
+      }
+    }
+    std::optional<std::uint64_t> key_of([[maybe_unused]] ChareBase& chare) const override {
+      if constexpr (kHasKey) {
+        return [&]<auto Member>(when_detail::Constant<Member>) {
+          return when_detail::hash_of(
+              when_detail::member_of<Member, T, Arguments>(static_cast<const T&>(chare)));
+        }(typename ConditionOf::Found());
+      } else {
+        return std::nullopt;
+      }
     }
     Travel travel() const override { return kHasPayload ? Travel::kAlone : Travel::kBehindState; }
     void pup_arguments([[maybe_unused]] Pup& p) override {

@@ -21,6 +21,7 @@
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/chare/entry.h"
+#include "weft/chare/method_target.h"
 #include "weft/chare/outcome.h"
 
 namespace weft::chare {
@@ -252,8 +253,8 @@ class ElementProxy {
   // This element's method as the target of a reduction. Its arguments are `bound` and, behind them, the result: none if
   // nothing is reduced. The bound arguments are copied now, and travel with each contribution.
   template <auto Method, class... Bound>
-  runtime::Target target(const Bound&... bound) const {
-    runtime::Target target;
+  proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target(const Bound&... bound) const {
+    proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target;
     target.handler = collection_->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(collection_->home(index_));
     target.prefix = proxy_detail::pack_target<EntryMethod<T, Method>>(
@@ -342,14 +343,14 @@ class CollectionProxy {
     if constexpr (EntryMethod<T, Method>::kHasPayload) return runtime::Operation(sending);
   }
 
-  // Runs the method on every element. Returns a future of their results in index order, or of the first
-  // exception in this order, or of the failure if payloads could not be sent to all.
+  // Runs the method on every element. Returns a future of their results in index order; or of the first exception that
+  // arrives, at once, while other elements may run; or of the failure if payloads could not be sent to all.
   template <auto Method, class... Args>
   auto call(Args&&... arguments) const;
 
   // The method of every element as the target of a reduction, see ElementProxy::target.
   template <auto Method, class... Bound>
-  runtime::Target target(const Bound&... bound) const;
+  proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target(const Bound&... bound) const;
 
   // Ready when all constructors have returned; if one has thrown, its exception is the result, and the collection is
   // destroyed. Call it in the turn in which the collection is made: co_await ring.created(). If nothing awaits the creation,
@@ -495,9 +496,11 @@ void CollectionProxy<T>::pup(Pup& p) {
 
 template <class T>
 template <auto Method, class... Bound>
-runtime::Target CollectionProxy<T>::target(const Bound&... bound) const {
+proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> CollectionProxy<T>::target(
+    const Bound&... bound) const {
   const EntryHeader header{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}};
-  runtime::Target target = collection_->chares().target_of_all(header);
+  proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target(
+      collection_->chares().target_of_all(header));
   target.prefix =
       proxy_detail::pack_target<EntryMethod<T, Method>>(collection_->chares().runtime(), header, bound...);
   return target;

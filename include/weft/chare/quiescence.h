@@ -10,12 +10,12 @@
 #pragma once
 
 #include "weft/runtime/runtime.h"
-#include "weft/runtime/target.h"
+#include "weft/runtime/typed_target.h"
 
 namespace weft::chare {
 
 // The target runs once for each call. If its collection has been destroyed by then, the job ends, as for any call that nothing
 // awaits.
-void quiescence(runtime::Runtime& runtime, const runtime::Target& target);
+void quiescence(runtime::Runtime& runtime, runtime::TargetFor<void> target);
 
 }  // namespace weft::chare

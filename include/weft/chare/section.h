@@ -68,19 +68,20 @@ class Section {
     if constexpr (EntryMethod<T, Method>::kHasPayload) return runtime::Operation(sending);
   }
 
-  // Runs the method on every member. Returns a future of their results in the order of the section; or of the exception of
-  // the member with the lowest index that has thrown, or of the failure if payloads could not be sent to all.
+  // Runs the method on every member. Returns a future of their results in the order of the section; or of the first exception
+  // that arrives, at once, while other members may run; or of the failure if payloads could not be sent to all.
   template <auto Method, class... Args>
   auto call(Args&&... arguments) const;
 
   // The method of every member as the target of a reduction, see ElementProxy::target. The members travel with each
   // contribution.
   template <auto Method, class... Bound>
-  runtime::Target target(const Bound&... bound) const {
+  proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)> target(const Bound&... bound) const {
     const EntryHeader header{collection().id(), 0, EntryMethod<T, Method>::info().id, 0, {}};
     const base::SmallBytes call =
         proxy_detail::pack_target<EntryMethod<T, Method>>(collection_->chares().runtime(), header, bound...);
-    return sections().target(*collection_, *members_, std::span(call.data(), call.size()));
+    return proxy_detail::TargetOfMethod<T, Method, sizeof...(Bound)>(
+        sections().target(*collection_, *members_, std::span(call.data(), call.size())));
   }
 
   // --- Sections of this section
@@ -187,25 +188,27 @@ Section<T> CollectionProxy<T>::slice(std::initializer_list<Range> ranges) const 
 
 template <class T>
 template <class Value>
-void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target,
+void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                           const Section<T>& section) {
   chares().sections().contribute(*this, section.collection(), section.members(), reducer,
                                  runtime::value_combiner<Value>(reducer),
-                                 runtime::pack_contribution(value, reducer, runtime()), target);
+                                 runtime::pack_contribution(value, reducer, runtime()),
+                                 target.target(reducer));
 }
 
 template <class T>
 template <auto Merge, class Value>
-void Chare<T>::contribute(const Value& value, const runtime::Target& target, const Section<T>& section) {
+void Chare<T>::contribute(const Value& value, TargetFor<Value> target, const Section<T>& section) {
   chares().sections().contribute(*this, section.collection(), section.members(), runtime::Reducer::kCustom,
                                  runtime::custom_combiner<Value, Merge>(),
-                                 base::pack_small(value, &runtime()), target);
+                                 base::pack_small(value, &runtime()),
+                                 target.target(runtime::Reducer::kCustom));
 }
 
 template <class T>
-void Chare<T>::contribute(const runtime::Target& target, const Section<T>& section) {
+void Chare<T>::contribute(runtime::TargetFor<void> target, const Section<T>& section) {
   chares().sections().contribute(*this, section.collection(), section.members(), runtime::Reducer::kCustom,
-                                 runtime::nothing_combiner(), {}, target);
+                                 runtime::nothing_combiner(), {}, target.target());
 }
 
 }  // namespace weft::chare

@@ -1,11 +1,13 @@
 // A call that has arrived and waits in its chare until the condition of its entry method holds, see when.h. Both languages
-// derive from WaitingCall; the chare keeps the calls in order of arrival and asks them (ChareBase::run_ready_calls()).
+// derive from WaitingCall; the chare asks those that may be ready in order of arrival (ChareBase::run_ready_calls()).
 //
 // Threads: the chare's PE. Invariant: each waiting call ends once: try_to_begin() returns true, it travels to another PE, or
 // it is refused when its collection is destroyed.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "weft/chare/chares.h"
@@ -33,6 +35,17 @@ class WaitingCall {
   // Runs the entry method if the condition holds. If the condition throws, the exception goes to the caller. Returns whether
   // one of both has happened: the call is over then.
   virtual bool try_to_begin(ChareBase& chare) = 0;
+
+  // --- What is known of the condition, so that not all calls are asked each time. It is the same for all calls with the same group().
+  virtual const void* group() const { return entry_; }
+  // For a condition that can hold only if a value of this call equals one of the chare: the hash of the former. Nothing: the call
+  // is asked each time.
+  virtual std::optional<std::uint64_t> key() const { return std::nullopt; }
+  // The hash of that value of the chare. Nothing: a call with any key may be ready.
+  virtual std::optional<std::uint64_t> key_of(ChareBase& chare) const;
+  // Whether what the condition reads of the chare may differ from `seen`, which then becomes what it reads now. Null: nothing was seen.
+  virtual bool has_changed(ChareBase& chare, std::shared_ptr<void>& seen) const;
+
   // "token", for error messages.
   virtual std::string method_name() const;
   virtual Travel travel() const = 0;

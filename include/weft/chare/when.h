@@ -10,6 +10,11 @@
 // value, by const reference, or as a std::span or std::string_view. It reads the chare and the arguments, changes nothing,
 // and does not wait.
 //
+// Or a condition is a data member: then a call waits until its first argument, of the same type, equals the member. Such calls are found
+// by their value: however many wait, the others cost nothing. Of a method each waiting call is asked each time.
+//
+//   using WhenConditions = weft::WhenConditions<weft::When<&Cell::ghost, &Cell::iteration_>>;  // behind the member
+//
 // It is called when the call has arrived. If it does not hold, the call waits in the chare. After each entry method of the
 // chare, and each time that a coroutine of it has been resumed, the waiting calls are asked in order of arrival. The first
 // whose condition holds runs, and then they are asked again from the first on. A result or an exception goes to the caller
@@ -20,6 +25,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -85,7 +92,7 @@ inline constexpr bool kIsPrefix<std::tuple<All...>, std::tuple<First...>> = [] {
 
 // Calls the condition with the first of the arguments, which it cannot change.
 template <auto Condition, class T, class Arguments>
-bool holds(const T& chare, const Arguments& arguments) {
+bool method_holds(const T& chare, const Arguments& arguments) {
   using Traits = entry_detail::MethodTraits<decltype(Condition)>;
   using Class = typename Traits::Class;
   static_assert(std::is_base_of_v<Class, T>, "this is not a method of the chare");
@@ -107,6 +114,45 @@ bool holds(const T& chare, const Arguments& arguments) {
       return (chare.*Condition)(argument.template operator()<I, Parameters>()...);
     }(std::index_sequence_for<Parameters...>());
   }(std::type_identity<typename Traits::Parameters>());
+}
+
+// Whether the condition, a Constant or void for none, is a data member.
+template <class Condition>
+inline constexpr bool kIsMember = false;
+template <auto Condition>
+inline constexpr bool kIsMember<Constant<Condition>> =
+    std::is_member_object_pointer_v<decltype(Condition)>;
+
+// The member that the first argument is to equal.
+template <auto Condition, class T, class Arguments>
+const auto& member_of(const T& chare) {
+  using Member = std::remove_cvref_t<decltype(chare.*Condition)>;
+  if constexpr (std::tuple_size_v<Arguments> == 0) {
+    static_assert(std::tuple_size_v<Arguments> != 0,
+                  "a condition that is a data member needs an argument that is to equal it");
+  } else {
+    static_assert(std::is_same_v<std::tuple_element_t<0, Arguments>, Member>,
+                  "a condition that is a data member has the type of the first argument, which is to equal "
+                  "it");
+  }
+  return chare.*Condition;
+}
+// The hash of the member, and of the argument that is to equal it.
+template <class Value>
+std::uint64_t hash_of(const Value& value) {
+  static_assert(std::is_default_constructible_v<std::hash<Value>>,
+                "a condition that is a data member needs a std::hash of its type; write a method instead");
+  return std::hash<Value>()(value);
+}
+
+// Whether the condition holds for a call with these arguments.
+template <auto Condition, class T, class Arguments>
+bool holds(const T& chare, const Arguments& arguments) {
+  if constexpr (kIsMember<Constant<Condition>>) {
+    return member_of<Condition, T, Arguments>(chare) == std::get<0>(arguments);
+  } else {
+    return method_holds<Condition>(chare, arguments);
+  }
 }
 
 }  // namespace when_detail

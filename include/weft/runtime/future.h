@@ -265,6 +265,8 @@ class [[nodiscard]] Future {
 
  public:
   using Value = T;
+  // What set(), and a reduction whose target it is, gives it.
+  using Taken = T;
 
   // Holds no future. Only assignment and pup() may be used.
   Future() = default;

@@ -53,6 +53,8 @@ class [[nodiscard]] FutureList {
 
  public:
   using Value = std::vector<T>;
+  // What set(), and each reduction whose target it is, gives it.
+  using Taken = T;
 
   // Holds no future. Only assignment and pup() may be used.
   FutureList() = default;

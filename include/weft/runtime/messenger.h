@@ -70,6 +70,8 @@ class Messenger : public Scheduler {
   void when_room(int pe, Work* work);
   // Undoes when_room() for work that has not been posted.
   void forget_room(Work* work);
+  // Whether work waits for room.
+  bool awaits_room() const;
   // Throws Error if too much work waits in this PE's queue. Called by calls to this PE that allocate a fresh block.
   [[gnu::cold, gnu::noinline]] void expect_queue_room(std::size_t block_bytes);
   // For --stats: how long calls have waited. Empty if none has.

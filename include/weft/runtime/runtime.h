@@ -18,6 +18,7 @@
 #include "weft/runtime/model.h"
 #include "weft/runtime/operation.h"
 #include "weft/runtime/processor_share.h"
+#include "weft/runtime/program_activity.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/scheduler.h"
 
@@ -64,6 +65,15 @@ class Runtime final : public Messenger {
   // Ready when no message is under way or queued anywhere and every PE is idle. Counts messages and channel
   // transfers, not timers and not coroutines that wait for something else.
   Future<> quiescence();
+  // Ready when the program cannot go on any more, on any PE: the job is quiescent, and nothing else can happen that a PE knows to wait
+  // for: no quiescence or other operation of note_uncounted(), no copy, no call that waits for room, and nothing that a
+  // ProgramActivity knows. Looks once in a second or so. Throws Error(kInvalidArgument) on another PE than 0.
+  Future<> standstill();
+  // An operation for which the program may wait, and whose messages are not counted, is over when `end` is ready. REQUIRES: `end` belongs
+  // to this PE.
+  void note_uncounted(const Future<>& end);
+  // What the program does besides messages; null for nothing. Kept until another call or the end of the runtime.
+  void set_program_activity(ProgramActivity* activity);
   Reductions& reductions() { return *reductions_; }
 
   // --- Models

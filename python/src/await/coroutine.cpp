@@ -32,6 +32,7 @@ void Coroutine::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::Wo
 }
 
 void Coroutine::step() {
+  engine_->step_made();
   const bool has_ended = run_to_await();
   after_step();
   if (has_ended) destroy();
@@ -106,6 +107,7 @@ struct Callback final : runtime::Work {
   static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
     std::unique_ptr<Callback> work(static_cast<Callback*>(self));
     if (action != runtime::WorkAction::kRun) return;
+    work->engine->step_made();
     Ref result = Ref::steal(PyObject_CallOneArg(work->callback.get(), work->argument.get()));
     end_if_forked();
     if (!result) {

@@ -38,8 +38,8 @@ void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& rep
     ChosenArrays substitute(chosen);
     if (!chosen.empty()) decoder.set_substitute(substitute);
     if (const Condition* const condition = chare.info().condition(method)) [[unlikely]] {
-      run_or_wait(chare, *condition, std::make_unique<CallArguments>(chare.object(), decoder, header, shared),
-                  reply, method);
+      auto arguments = std::make_unique<CallArguments>(chare.object(), decoder, header, shared);
+      if (!run_or_wait(chare, *condition, std::move(arguments), reply, method)) return;
     } else {
       CallArguments arguments(chare.object(), decoder, header, shared);
       run_method(chare, arguments, reply, method);

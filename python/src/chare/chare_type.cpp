@@ -209,7 +209,8 @@ The state travels as pickle takes it: ``__getstate__()`` and ``__setstate__()`` 
 attributes. NumPy arrays are not copied into the pickle; device arrays go from device to device. ``__init__`` does not
 run on the new PE, ``migrated()`` does. Proxies, calls under way, broadcasts and reductions follow the chare. The last
 call before the move counts; nothing happens if the chare is on that PE already. An entry method that is called
-meanwhile and waits delays the move to its end, and so do sends and receives of its channels.
+meanwhile and waits delays the move to its end. So do calls whose large arguments have not landed, and sends and
+receives of its channels.
 
 Args:
     to_pe: the number of the PE.

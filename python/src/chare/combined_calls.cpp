@@ -93,8 +93,9 @@ runtime::OperationState* send_expecting_combined(
       } catch (...) {
         results->errors[i] = caught_as_travelling_error();
       }
-      // Set already: the arguments did not reach a PE.
-      if (--results->num_missing == 0 && !state->is_set()) set_results(*results, *state);
+      --results->num_missing;
+      if (state->is_set()) return;  // a member has failed, or the arguments did not reach a PE
+      if (results->num_missing == 0 || results->errors[i]) set_results(*results, *state);
     }));
   }
   try {

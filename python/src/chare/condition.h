@@ -1,7 +1,9 @@
 // The condition of an entry method, which weft.when has attached to it (python/weft/_when.py).
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "support/support.h"
@@ -19,6 +21,12 @@ class Condition {
   // then says so. Throws PythonError if it raises.
   bool holds(CallArguments& arguments) const;
 
+  // --- What is known of it without calling it (python/weft/_conditions.py), see chare::WaitingCall. These never throw.
+  std::optional<std::uint64_t> key_of_call(CallArguments& arguments) const;
+  std::optional<std::uint64_t> key_of_chare(PyObject* object) const;
+  // `seen`: null, or what it has read before; it becomes what it reads now, null if that is not known.
+  bool has_changed(PyObject* object, Ref& seen) const;
+
  private:
   struct Parameter {
     Ref name;             // an interned str
@@ -27,8 +35,13 @@ class Condition {
   };
 
   Condition() = default;
+  // Calls the function with those of the arguments that the condition names. Null without an error if the call lacks one of them.
+  Ref call(PyObject* function, CallArguments& arguments) const;
 
   Ref function_;
+  Ref chare_key_;  // this and the next two may be null
+  Ref call_key_;
+  Ref reads_;
   std::vector<Parameter> parameters_;  // behind the chare
   Ref names_;                          // of the parameters, a tuple
 };

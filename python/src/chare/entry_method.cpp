@@ -165,7 +165,7 @@ PyObject* send_with_operation(PyObject* self, PyObject* const* values, Py_ssize_
   });
 }
 
-// The results of all elements, or the first one's error. `places`: where in the list each is; empty: in this order.
+// The results of all elements, or an error. `places`: where in the list each is; empty: in this order.
 void set_gathered(PyFutureState& state, Pup& p, const std::vector<std::uint64_t>& places) {
   if (state.is_set()) return;  // the arguments did not reach a PE that has no elements
   try {
@@ -372,7 +372,8 @@ PyMethodDef methods[] = {
      "    weft.Error: an argument cannot be sent.\n"
      "    weft.RemoteError: when awaited, if the method raised an exception. Its type_name is the name of\n"
      "        the exception's type; ``except ValueError`` does not catch it. If the future is dropped and\n"
-     "        was never awaited, the exception ends the job."},
+     "        was never awaited, the exception ends the job. In a call to several chares the first\n"
+     "        exception is raised as soon as it arrives; the other chares may still run."},
     {"bind", as_method(&bind), METH_FASTCALL,
      "bind($self, /, *args)\n--\n\n"
      "The same entry method with its first arguments fixed.\n\n"

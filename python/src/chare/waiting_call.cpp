@@ -1,6 +1,8 @@
 #include "chare/waiting_call.h"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -35,13 +37,26 @@ class WaitingPythonCall final : public chare::WaitingCall {
  public:
   WaitingPythonCall(const ClassInfo& info, const chare::ReplyTo& reply, std::size_t method,
                     std::unique_ptr<CallArguments> arguments)
-      : WaitingCall(waiting_info, reply), info_(info), method_(method), arguments_(std::move(arguments)) {}
+      : WaitingCall(waiting_info, reply),
+        info_(info),
+        method_(method),
+        arguments_(std::move(arguments)),
+        key_(condition().key_of_call(*arguments_)) {}
 
   bool try_to_begin(chare::ChareBase& base) override {
     auto& chare = static_cast<PyChare&>(base);
-    const Asked asked = ask(chare, *info_.condition(method_), *arguments_, reply(), method_);
+    const Asked asked = ask(chare, condition(), *arguments_, reply(), method_);
     if (asked == Asked::kHolds) run_method(chare, *arguments_, reply(), method_);
     return asked != Asked::kDoesNotHold;
+  }
+  const void* group() const override { return &condition(); }
+  std::optional<std::uint64_t> key() const override { return key_; }
+  std::optional<std::uint64_t> key_of(chare::ChareBase& base) const override {
+    return condition().key_of_chare(static_cast<PyChare&>(base).object());
+  }
+  bool has_changed(chare::ChareBase& base, std::shared_ptr<void>& seen) const override {
+    if (seen == nullptr) seen = std::make_shared<Ref>();
+    return condition().has_changed(static_cast<PyChare&>(base).object(), *static_cast<Ref*>(seen.get()));
   }
   std::string method_name() const override { return std::string(text_of(info_.method_name(method_))); }
   Travel travel() const override { return Travel::kInState; }
@@ -53,9 +68,12 @@ class WaitingPythonCall final : public chare::WaitingCall {
   }
 
  private:
+  const Condition& condition() const { return *info_.condition(method_); }
+
   const ClassInfo& info_;
   std::size_t method_;
   std::unique_ptr<CallArguments> arguments_;
+  std::optional<std::uint64_t> key_;
 };
 
 void encode_waiting_calls(Encoder& encoder, const PyChare& chare) {
@@ -86,16 +104,18 @@ const bool registered = PyChare::set_waiting_call_codec({&encode_waiting_calls, 
 
 }  // namespace
 
-void run_or_wait(PyChare& chare, const Condition& condition, std::unique_ptr<CallArguments> arguments,
+bool run_or_wait(PyChare& chare, const Condition& condition, std::unique_ptr<CallArguments> arguments,
                  const chare::ReplyTo& reply, std::size_t method) {
   static_cast<void>(registered);
-  if (!chare.has_postponed_calls()) {
+  const bool was_asked = !chare.has_postponed_calls();
+  if (was_asked) {
     const Asked asked = ask(chare, condition, *arguments, reply, method);
     if (asked == Asked::kHolds) run_method(chare, *arguments, reply, method);
-    if (asked != Asked::kDoesNotHold) return;
+    if (asked != Asked::kDoesNotHold) return asked == Asked::kHolds;
   }
   chare.add_waiting_call(
-      std::make_unique<WaitingPythonCall>(chare.info(), reply, method, std::move(arguments)));
+      std::make_unique<WaitingPythonCall>(chare.info(), reply, method, std::move(arguments)), was_asked);
+  return false;
 }
 
 }  // namespace weft::python

@@ -10,8 +10,9 @@
 
 namespace weft::python {
 
-// Runs the method if its condition holds now; else the call waits. What the condition raises goes to the caller.
-void run_or_wait(PyChare& chare, const Condition& condition, std::unique_ptr<CallArguments> arguments,
+// Runs the method if its condition holds now; else the call waits. What the condition raises goes to the caller. Returns whether the method
+// has begun.
+bool run_or_wait(PyChare& chare, const Condition& condition, std::unique_ptr<CallArguments> arguments,
                  const chare::ReplyTo& reply, std::size_t method);
 
 }  // namespace weft::python

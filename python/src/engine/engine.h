@@ -74,11 +74,13 @@ class Engine {
   // no stream. Throws base::Error.
   memory::StreamHandle own_stream(memory::Place place);
 
-  // Sleeps of weft.sleep: how many were started, and how many are not over.
-  void sleep_started() { ++sleeps_started_, ++sleeps_pending_; }
+  // Sleeps of weft.sleep that are not over.
+  void sleep_started() { ++sleeps_pending_; }
   void sleep_ended() { --sleeps_pending_; }
-  std::uint64_t sleeps_started() const { return sleeps_started_; }
   std::uint64_t sleeps_pending() const { return sleeps_pending_; }
+  // Steps of coroutines, and callbacks, see runtime::ProgramActivity.
+  void step_made() { ++steps_; }
+  std::uint64_t num_steps() const { return steps_; }
 
   // The coroutine of main, if weft.run runs it on this PE alone; null for none. Borrowed, set and reset by the
   // object that runs it.
@@ -113,8 +115,8 @@ class Engine {
   pthread_t thread_ = pthread_self();
   std::uint64_t references_ = 0;
   std::vector<std::pair<memory::Place, memory::StreamHandle>> own_streams_;
-  std::uint64_t sleeps_started_ = 0;
   std::uint64_t sleeps_pending_ = 0;
+  std::uint64_t steps_ = 0;
   PyObject* lone_main_ = nullptr;
   Ref collective_watch_;
   bool closed_ = false;

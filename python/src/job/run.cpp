@@ -4,6 +4,7 @@
 #include <cmath>
 #include <csignal>
 #include <memory>
+#include <optional>
 
 #include "weft/chare/quiescence.h"
 
@@ -17,7 +18,6 @@
 #include "engine/engine.h"
 #include "job/own_device.h"
 #include "machine/machine.h"
-#include "memory/memory.h"
 #include "support/errors.h"
 #include "support/importable.h"
 
@@ -82,6 +82,33 @@ class WakingInterrupt {
   static inline std::atomic<machine::Machine*> to_wake{nullptr};
   static inline struct sigaction python_action{};
   bool installed_ = false;
+};
+
+// Tells the watch of a main that is an ordinary function (weft/_plain_main.py) whether the program may go on.
+class PythonActivity final : public runtime::ProgramActivity {
+ public:
+  explicit PythonActivity(Engine& engine) : engine_(engine) { engine_.runtime().set_program_activity(this); }
+  ~PythonActivity() override { engine_.runtime().set_program_activity(nullptr); }
+  PythonActivity(const PythonActivity&) = delete;
+  PythonActivity& operator=(const PythonActivity&) = delete;
+
+  std::optional<std::uint64_t> look() override {
+    if (engine_.sleeps_pending() > 0) return std::nullopt;
+    int may_act = -1;
+    try {
+      const Ref function = import_from("weft._plain_main", "may_act");
+      const Ref answer = Ref::steal(PyObject_CallNoArgs(function.get()));
+      if (answer) may_act = PyObject_IsTrue(answer.get());
+    } catch (const PythonError&) {  // its error is set
+    }
+    end_if_forked();
+    if (may_act < 0) end_by_exception(engine_, "the watch of main");
+    if (may_act != 0) return std::nullopt;
+    return engine_.num_steps();
+  }
+
+ private:
+  Engine& engine_;
 };
 
 std::string name_of_main(Engine& engine) { return base::format("main on PE {}", engine.runtime().pe()); }
@@ -164,6 +191,7 @@ PyObject* run_job(PyObject* main, Mains mains) {
       RunningEngine running;
       Engine& engine = running.engine();
       SleepingGil gil(engine);
+      PythonActivity activity(engine);
       WakingInterrupt interrupt(engine.runtime().machine());
       watch_device_libraries(engine);
       StartMain start(engine, main, result, mains);
@@ -280,13 +308,10 @@ PyObject* importable_key_of(PyObject*, PyObject* function) {
   return guarded([&] { return make_text(importable_key(function, "the function")).release(); });
 }
 
-// (whether a sleep or a copy is pending on this PE, how many sleeps it has started)
-PyObject* pending(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* {
+PyObject* standstill(PyObject*, PyObject*) {
+  return guarded([] {
     Engine& engine = Engine::current();
-    const bool any = engine.sleeps_pending() > 0 || engine.runtime().memory().has_pending();
-    return Py_BuildValue("(OK)", any ? Py_True : Py_False,
-                         static_cast<unsigned long long>(engine.sleeps_started()));
+    return wrap_future(engine, engine.runtime().standstill()).release();
   });
 }
 
@@ -298,7 +323,7 @@ PyObject* fail(PyObject*, PyObject* message) {
 }
 
 PyMethodDef functions[] = {
-    {"_pending", &pending, METH_NOARGS, nullptr},
+    {"_standstill", &standstill, METH_NOARGS, nullptr},
     {"_fail", &fail, METH_O, nullptr},
     {"_run", &run, METH_O, nullptr},
     {"_run_on_all", &run_on_all, METH_O, nullptr},

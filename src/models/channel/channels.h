@@ -68,7 +68,7 @@ class Channels final : public runtime::Model {
 
   // The end of `self` whose peer is `peer`, made at first use. If `peer` is `self`, the end is its own peer. Throws Error
   // when the PE has as many ends as tags can tell apart.
-  ChannelEnd& end(chare::ChareBase& self, const Peer& peer, std::uint64_t id);
+  ChannelEnd& end(const chare::ChareBase& self, const Peer& peer, std::uint64_t id);
   // The end of an element that is being restored from a checkpoint, as if no message had been sent. Throws Error(kCorrupt) if it
   // cannot be on this PE.
   ChannelEnd& restored_end(const ChannelKey& key);
@@ -109,6 +109,8 @@ class Channels final : public runtime::Model {
   struct MoveNote;
   enum class NoteKind : std::uint32_t;
 
+  // What end() does for the chare and the peer that the key names.
+  ChannelEnd& end_of(const ChannelKey& key);
   // An end with a number of its own. Throws Error when the PE has as many ends as tags can tell apart.
   ChannelEnd& make_end(const ChannelKey& key);
   void announce(const ChannelEnd& end, bool is_closed = false);

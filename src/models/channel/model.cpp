@@ -116,26 +116,32 @@ ChannelEnd& Channels::restored_end(const ChannelKey& key) {
 
 // --- Ends
 
-ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint64_t id) {
-  ChannelKey key{self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id};
+ChannelEnd& Channels::end(const chare::ChareBase& self, const Peer& peer, std::uint64_t id) {
+  return end_of({self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id});
+}
+
+ChannelEnd& Channels::end_of(const ChannelKey& key) {
   if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
-  peer.collection->expect_alive();
-  self.collection().expect_alive();
+  const chare::Collection& self = chares().collection(key.self_collection);
+  const chare::Collection& peer = chares().collection(key.peer_collection);
+  peer.expect_alive();
+  self.expect_alive();
   const auto early = early_.find(key);
   if (early != early_.end() && early->second.is_closed) {  // its end overtakes that of its collection
     throw base::Error(
         base::StatusCode::kClosed,
-        base::format("{} asks for a channel to {}: the collection {} has been destroyed", self.where(),
-                     peer.collection->element_name(peer.index), peer.collection->name()));
+        base::format("{} on PE {} asks for a channel to {}: the collection {} has been destroyed",
+                     self.element_name(key.self_index), runtime_.pe(), peer.element_name(key.peer_index),
+                     peer.name()));
   }
   ChannelEnd& end = make_end(key);
   announce(end);
   if (early != early_.end()) {
-    const EarlyEnd peer = early->second;
+    const EarlyEnd known = early->second;
     early_.erase(early);
-    end.moves.peer_round = peer.round;
-    end.moves.peer_moves = peer.moves;
-    connect(end, peer.address, peer.version);
+    end.moves.peer_round = known.round;
+    end.moves.peer_moves = known.moves;
+    connect(end, known.address, known.version);
   }
   return end;
 }
@@ -166,11 +172,9 @@ ChannelEnd& Channels::end_beside(const ChannelEnd& end) {
   ChannelKey key = end.key;
   key.id |= kBeside;
   if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
-  auto& chares = runtime_.model<chare::Chares>();
-  chare::ChareBase* const self =
-      end.is_closed ? nullptr : chares.collection(key.self_collection).find_constructed(key.self_index);
-  if (self == nullptr) base::throw_status(closed_status(end));
-  return this->end(*self, Peer(chares.collection(key.peer_collection), key.peer_index), key.id);
+  // An end that is open has its chare on this PE, also while the constructor runs, when no collection knows the chare yet.
+  if (end.is_closed) base::throw_status(closed_status(end));
+  return end_of(key);
 }
 
 }  // namespace weft::channel

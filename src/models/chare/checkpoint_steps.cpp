@@ -75,6 +75,7 @@ Future<> Checkpoints::save(const std::string& folder, const checkpoint_detail::V
     }
   }
   Future<> done(chares_.runtime());
+  chares_.runtime().note_uncounted(done);
   chares_.runtime().spawn(save_all(folder, std::move(collections), std::move(values), done), "a checkpoint");
   return done;
 }
@@ -189,6 +190,7 @@ checkpoint_files::Manifest Checkpoints::describe(const std::vector<std::uint64_t
 
 checkpoint_detail::Loading Checkpoints::load(const std::string& folder) {
   const checkpoint_detail::Loading loading{Future<>(chares_.runtime()), next_loading_++};
+  chares_.runtime().note_uncounted(loading.done);
   chares_.runtime().spawn(load_all(folder, loading.number, loading.done), "restoring a checkpoint");
   return loading;
 }

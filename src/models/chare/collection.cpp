@@ -8,7 +8,7 @@
 namespace weft::chare {
 
 Collection::Collection(Chares& chares, std::uint64_t id)
-    : chares_(chares), id_(id), elements_(std::make_unique<Elements>(chares.runtime().pe())) {}
+    : chares_(chares), id_(id), elements_(std::make_shared<Elements>(chares.runtime().pe())) {}
 
 Collection::~Collection() = default;
 

@@ -1,7 +1,12 @@
 // Contributions of elements: to reductions of their collection, and to the gathered results of a call to it.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/runtime/future.h"
+#include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
 #include "models/chare/parts.h"
@@ -38,6 +43,8 @@ Target Chares::gather_target(const ReplyTo& reply) const {
 void Chares::contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome) {
   if (parts_->is_given_up(reply, runtime_.pe())) [[unlikely]]
     return;
+  if (outcome.front() != std::byte{0}) [[unlikely]]
+    tell_failure(reply, outcome.subspan(1));
   const runtime::ScopeId scope{reply.pe, kGatherScopes | reply.gather()};
   if (reply.is_direct()) [[unlikely]]
     return runtime_.reductions().contribute_directly(
@@ -56,10 +63,50 @@ void Chares::on_gathered(MessagePtr message) {
     runtime_.fail("the results of a call arrived a second time");
     return;
   }
-  std::function<void(Pup&)> done = std::move(found->second);
+  const std::function<void(Pup&)> done = std::move(found->second);
   parts_->gathers.erase(found);
+  if (!done) return;
   try {
     done(p);
+  } catch (...) {
+    runtime_.fail_unawaited(std::current_exception(),
+                            base::format("the results of a call on PE {}", runtime_.pe()));
+  }
+}
+
+void Chares::tell_failure(const ReplyTo& reply, std::span<const std::byte> error) {
+  const std::uint64_t gather = reply.gather();
+  if (std::exchange(parts_->told_failure, {reply.pe, gather}) == std::pair{reply.pe, gather}) return;
+  MessagePtr message = runtime::Message::create(runtime_, first_handler_ + kElementFailed,
+                                                sizeof gather + error.size());
+  std::memcpy(message->payload(), &gather, sizeof gather);
+  std::ranges::copy(error, message->payload() + sizeof gather);
+  runtime_.send(static_cast<int>(reply.pe), std::move(message));
+}
+
+void Chares::on_element_failed(MessagePtr message) {
+  std::uint64_t gather = 0;
+  Pup p = message->unpacker();
+  p | gather;
+  const auto found = parts_->gathers.find(gather);
+  if (found == parts_->gathers.end() || !found->second) return;  // all results are here, or one had failed
+  // The other elements have still to answer.
+  end_gather(std::exchange(found->second, nullptr), runtime::unpack_error(p));
+}
+
+void Chares::end_gather(const std::function<void(Pup&)>& done, const std::exception_ptr& error) {
+  const auto pack = [&error](Pup& p) {
+    p | std::uint64_t{1} | true;
+    runtime::pack_error(p, error);
+  };
+  Pup sizer = Pup::sizer(&runtime_);
+  pack(sizer);
+  std::vector<std::byte> bytes(sizer.offset_bytes());
+  Pup packer = Pup::packer(bytes.data(), bytes.size(), &runtime_);
+  pack(packer);
+  Pup outcome = Pup::unpacker(bytes.data(), bytes.size(), &runtime_);
+  try {
+    done(outcome);
   } catch (...) {
     runtime_.fail_unawaited(std::current_exception(),
                             base::format("the results of a call on PE {}", runtime_.pe()));

@@ -130,8 +130,9 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   target.created_ = false;
   target.shape_ = target.shape_.without_table();
   // From here on no message finds an element, and destructors of programs may call anything.
-  auto elements = std::make_unique<Collection::Elements>(runtime_.pe());
-  elements.swap(target.elements_);
+  const std::shared_ptr<Collection::Elements> elements = std::exchange(
+      target.elements_,
+      target.is_sparse() ? std::make_shared<Collection::Elements>(runtime_.pe()) : parts_->no_elements);
   const std::string why =
       base::format("the collection {} was destroyed before the reduction was complete", target.name());
   runtime_.reductions().close(scope_of(target), why);
@@ -299,23 +300,7 @@ void Chares::give_up_gather(std::uint64_t id, const std::exception_ptr& error) {
   parts_->gathers.erase(found);
   parts_->given_up.insert(id);
   runtime_.reductions().close({static_cast<std::uint32_t>(runtime_.pe()), kGatherScopes | id}, {});
-  // As one element that has failed.
-  const auto pack = [&error](Pup& p) {
-    p | std::uint64_t{1} | true;
-    runtime::pack_error(p, error);
-  };
-  Pup sizer = Pup::sizer(&runtime_);
-  pack(sizer);
-  std::vector<std::byte> bytes(sizer.offset_bytes());
-  Pup packer = Pup::packer(bytes.data(), bytes.size(), &runtime_);
-  pack(packer);
-  Pup outcome = Pup::unpacker(bytes.data(), bytes.size(), &runtime_);
-  try {
-    done(outcome);
-  } catch (...) {
-    runtime_.fail_unawaited(std::current_exception(),
-                            base::format("the results of a call on PE {}", runtime_.pe()));
-  }
+  if (done) end_gather(done, error);
 }
 
 std::string Chares::why_closed(std::uint32_t root_pe, std::uint64_t scope) const {

@@ -145,7 +145,7 @@ runtime::Posting Chares::place(MessagePtr& message, std::span<runtime::Landing> 
                                 chare->where(*entry)))));
     return Posting::kDrop;
   }
-  chare->coroutine_started();  // the chare must stay with its buffers
+  chare->landing_started();  // the chare must stay with its buffers
   message->keep(std::move(placement));
   if (ranges.empty() || parts_->placements.occupy(ranges)) return Posting::kHandle;
   parts_->placements.wait(std::move(message), ranges, landings);
@@ -156,7 +156,7 @@ void Chares::place_dropped(Message& message) {
   const std::shared_ptr<void> kept = message.take_kept();
   if (kept == nullptr) return;
   auto& placement = *static_cast<Placement*>(kept.get());
-  placement.chare.coroutine_ended();
+  placement.chare.landing_ended();
   parts_->placements.release(placement.ranges);
 }
 
@@ -164,7 +164,7 @@ bool Chares::invoke_if_placed(Message& message) {
   const std::shared_ptr<void> kept = message.take_kept();
   if (kept == nullptr) return false;
   Placement& placement = *static_cast<Placement*>(kept.get());
-  placement.chare.coroutine_ended();
+  placement.chare.landing_ended();
   try {
     placement.entry.invoke_placed(placement.chare, message, placement.reply, placement.kept.get());
   } catch (...) {  // the landed bytes do not unpack

@@ -451,6 +451,7 @@ void Chares::on_location(MessagePtr message) {
     return;
   }
   Collection& target = collection(news.collection);
+  if (target.destroyed_) return;
   if (target.elements_->directory.learn(news.index, news.pe, news.move)) release_held(target, news.index);
 }
 

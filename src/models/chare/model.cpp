@@ -33,6 +33,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_broadcast>(kBroadcast);
   set.operator()<&Chares::on_location>(kLocation);
   set.operator()<&Chares::on_gathered>(kGathered);
+  set.operator()<&Chares::on_element_failed>(kElementFailed);
   set.operator()<&Chares::on_all_reduced>(kAllReduced);
   set.operator()<&Chares::on_destroy>(kDestroy);
   set.operator()<&Chares::on_refused>(kRefused);
@@ -76,11 +77,10 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
 
 // Elements go first, because destructors of programs may call anything.
 Chares::~Chares() {
-  std::vector<std::unique_ptr<Collection::Elements>> all;
-  for (auto& [id, collection] : parts_->collections) {
-    all.push_back(std::make_unique<Collection::Elements>(runtime_.pe()));
-    all.back().swap(collection->elements_);
-  }
+  std::vector<std::shared_ptr<Collection::Elements>> all;
+  for (auto& [id, collection] : parts_->collections)
+    all.push_back(
+        std::exchange(collection->elements_, std::make_shared<Collection::Elements>(runtime_.pe())));
   parts_->leaving.clear();
   for (const auto& elements : all) {
     elements->directory.for_each([](std::uint64_t, ChareBase& chare) { delete &chare; });
@@ -113,9 +113,10 @@ std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
   const auto found = parts_->collections.find(element.collection);
   const ChareBase* const chare =
       found == parts_->collections.end() ? nullptr : found->second->find(element.index);
-  if (chare == nullptr || chare->num_suspended() == 0) return {};
-  return base::format("{} has {} coroutine{} that wait{}", chare->where(), chare->num_suspended(),
-                      chare->num_suspended() == 1 ? "" : "s", chare->num_suspended() == 1 ? "s" : "");
+  if (chare == nullptr || chare->num_waiting_methods() == 0) return {};
+  const std::uint32_t count = chare->num_waiting_methods();
+  return base::format("{} has {} coroutine{} that wait{}", chare->where(), count, count == 1 ? "" : "s",
+                      count == 1 ? "s" : "");
 }
 
 base::VectorPool& Chares::vectors() { return parts_->vectors; }

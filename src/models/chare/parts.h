@@ -54,6 +54,7 @@ enum ChareHandler : runtime::HandlerId {
   kSectionPart,
   kPeriodic,
   kCombinedTarget,
+  kElementFailed,
   kNumChareHandlers,
 };
 // Otherwise the last ones are those of the next model.
@@ -177,7 +178,8 @@ class LeavingChares {
 
 struct Chares::Parts {
   Parts(Chares& chares, runtime::Runtime& runtime)
-      : placements(runtime),
+      : no_elements(std::make_shared<Collection::Elements>(runtime.pe())),
+        placements(runtime),
         leaving(chares),
         wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
         sync(chares),
@@ -188,11 +190,18 @@ struct Chares::Parts {
         sections(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
+  // Those of all destroyed collections, which have none and get none. So a PE keeps little of a destroyed collection. A sparse array
+  // has its own also then, because outcomes of insertions may come later.
+  std::shared_ptr<Collection::Elements> no_elements;
   Collection* latest = nullptr;  // successive messages are often for one collection
+  // An empty function: an element has failed, and the caller knows. What the others give is awaited and dropped.
   std::unordered_map<std::uint64_t, std::function<void(Pup&)>> gathers;
   std::uint64_t next_gather = 1;
   // Gathers of this PE that have got an error before all parts were there. What comes of them is dropped.
   std::unordered_set<std::uint64_t> given_up;
+  // The latest call whose caller this PE has told of a failure, by the caller's PE and the gather. If all elements fail, as in one turn,
+  // each PE tells one.
+  std::pair<std::uint32_t, std::uint64_t> told_failure;
   bool is_given_up(const ReplyTo& reply, int pe) const {
     return !given_up.empty() && reply.kind == ReplyTo::Kind::kGather &&
            reply.pe == static_cast<std::uint32_t>(pe) && given_up.contains(reply.gather());

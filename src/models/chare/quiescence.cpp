@@ -9,8 +9,9 @@
 
 namespace weft::chare {
 
-void quiescence(runtime::Runtime& runtime, const runtime::Target& target) {
+void quiescence(runtime::Runtime& runtime, runtime::TargetFor<void> typed) {
   const Chares& chares = runtime.model<Chares>();
+  const runtime::Target& target = typed.target();
   runtime::Target to = target;
   if (to.handler == chares.broadcast_handler()) {
     // Elements may move again while the call travels: the PE that has made the collection numbers it, as the result of a

@@ -121,7 +121,7 @@ void SparseArrays::settle_if_quiet(Collection& target) {
   SparseMessage answer = step_of(target, Kind::kSettled, here.settling);
   for (const auto& [index, tickets] : here.removals) {
     const ChareBase* const chare = target.find(index);
-    if (chare == nullptr || chare->num_suspended() == 0) continue;
+    if (chare == nullptr || chare->num_waiting_methods() == 0) continue;
     // The method may wait for this round.
     answer = answer.with_error(StatusCode::kInvalidArgument,
                                base::format("done_inserting() cannot count the elements of {}: {} is to be "

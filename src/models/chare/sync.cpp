@@ -156,7 +156,7 @@ void SyncPoints::ReportWork::turn(runtime::Work* self, runtime::Runtime& runtime
 
 bool SyncPoints::can_move(const ChareBase& chare) {
   const Collection& collection = chare.collection();
-  return collection.can_move() && !chare.is_pinned() &&
+  return collection.can_move() && !chare.is_pinned() && chare.num_suspended() == 0 &&
          chare.runtime().obstacles_to_moving({collection.id(), chare.linear_index()}).empty();
 }
 

@@ -20,6 +20,10 @@ namespace weft::chare {
 
 std::string WaitingCall::method_name() const { return short_name_of(*entry_); }
 
+std::optional<std::uint64_t> WaitingCall::key_of(ChareBase&) const { return std::nullopt; }
+
+bool WaitingCall::has_changed(ChareBase&, std::shared_ptr<void>&) const { return true; }
+
 void WaitingCall::pup_arguments(Pup&) {}
 
 void WaitingCall::send_on(Collection&, std::uint64_t) {}
@@ -31,22 +35,19 @@ void ElementLoad::resumed() {
 // --- On one PE
 
 std::size_t ChareBase::num_waiting_calls() const {
-  return waiting_calls_ == nullptr ? 0 : waiting_calls_->calls.size();
+  return waiting_calls_ == nullptr ? 0 : waiting_calls_->size();
 }
 
 bool ChareBase::postpones_calls() const { return waiting_calls_->is_postponed; }
 
 std::vector<WaitingCall*> ChareBase::waiting_calls() const {
-  std::vector<WaitingCall*> calls;
-  if (waiting_calls_ == nullptr) return calls;
-  for (const std::unique_ptr<WaitingCall>& call : waiting_calls_->calls) calls.push_back(call.get());
-  return calls;
+  return waiting_calls_ == nullptr ? std::vector<WaitingCall*>() : waiting_calls_->all();
 }
 
-void ChareBase::add_waiting_call(std::unique_ptr<WaitingCall> call) {
+void ChareBase::add_waiting_call(std::unique_ptr<WaitingCall> call, bool was_asked) {
   if (collection_->is_destroyed()) return collection_->chares().refuse_waiting_call(*this, *call);
   if (waiting_calls_ == nullptr) waiting_calls_ = std::make_unique<WaitingCalls>();
-  waiting_calls_->calls.push_back(std::move(call));
+  waiting_calls_->add(*this, std::move(call), was_asked);
 }
 
 void ChareBase::run_ready_calls_now() {
@@ -57,21 +58,15 @@ void ChareBase::run_ready_calls_now() {
   if (load_ != nullptr && meter.running() != load_) span.emplace(meter, *load_);
   waiting.is_asking = true;
   int calls_left = WaitingCalls::kCallsPerTurn;
-  for (std::size_t i = 0; i < waiting.calls.size() && !runtime().ending();) {
-    if (!waiting.calls[i]->try_to_begin(*this)) {
-      ++i;
-      continue;
-    }
-    waiting.calls.erase(waiting.calls.begin() + static_cast<std::ptrdiff_t>(i));
-    i = 0;
-    if (--calls_left == 0 && !waiting.calls.empty()) {
+  while (!runtime().ending() && waiting.begin_first(*this)) {
+    if (--calls_left == 0 && !waiting.empty()) {
       waiting.is_postponed = true;
       collection_->chares().parts_->postponed_calls.add({collection_->id(), linear_index_});
       break;
     }
   }
   waiting.is_asking = false;
-  if (waiting.calls.empty()) waiting_calls_.reset();
+  if (waiting.empty()) waiting_calls_.reset();
 }
 
 void PostponedCalls::add(runtime::ElementId element) {
@@ -147,7 +142,7 @@ void Chares::unpack_waiting_calls(ChareBase& chare, std::uint32_t count, Pup& p)
 void Chares::forward_waiting_calls(ChareBase& chare) {
   if (chare.waiting_calls_ == nullptr) return;
   const std::unique_ptr<WaitingCalls> left = std::move(chare.waiting_calls_);
-  for (const std::unique_ptr<WaitingCall>& call : left->calls) {
+  for (WaitingCall* const call : left->all()) {
     if (call->travel() == WaitingCall::Travel::kAlone) call->send_on(chare.collection(), chare.linear_index_);
   }
 }
@@ -157,7 +152,7 @@ void Chares::forward_waiting_calls(ChareBase& chare) {
 void Chares::refuse_waiting_calls(ChareBase& chare) {
   if (chare.waiting_calls_ == nullptr) return;
   const std::unique_ptr<WaitingCalls> left = std::move(chare.waiting_calls_);
-  for (const std::unique_ptr<WaitingCall>& call : left->calls) refuse_waiting_call(chare, *call);
+  for (const WaitingCall* const call : left->all()) refuse_waiting_call(chare, *call);
 }
 
 void Chares::refuse_waiting_call(ChareBase& chare, const WaitingCall& call) {

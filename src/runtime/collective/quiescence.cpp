@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "weft/base/error.h"
 #include "weft/runtime/messenger.h"
 
+#include "memory/memory.h"
 #include "runtime/collective/reductions.h"
 #include "runtime/handlers.h"
 
@@ -18,11 +22,21 @@ constexpr ScopeId kScope{0, 0};
 // computation or for a receive that is never posted costs little.
 constexpr double kFirstPauseSeconds = 20e-6;
 constexpr double kLongestPauseSeconds = 5e-3;
+// Between waves that look for a standstill. The first is also the time in which a control message arrives.
+constexpr double kFirstLookSeconds = 50e-3;
+constexpr double kLongestLookSeconds = 1;
 
 // A look at an idle queue must not keep work of a low priority from being done.
 constexpr std::int32_t kBehindEverything = std::numeric_limits<std::int32_t>::max();
 
-using Counts = std::vector<std::uint64_t>;
+// What a wave sums.
+enum Count : std::size_t {
+  kSent,
+  kProcessed,
+  kWaits,  // what PEs wait for besides counted messages
+  kSteps,  // of the program. This and kWaits are 0 in a wave that does not look for a standstill
+  kNumCounts
+};
 
 }  // namespace
 
@@ -51,8 +65,11 @@ Quiescence::Quiescence(Messenger& messenger, Reductions& reductions)
       this);
 }
 
+// --- What waits
+
 Future<> Quiescence::detect() {
   Future<> future(messenger_);
+  note_uncounted(future);
   if (messenger_.pe() == 0) {
     start(future);
   } else {
@@ -64,77 +81,122 @@ Future<> Quiescence::detect() {
   return future;
 }
 
-void Quiescence::start(Future<> waiter) {
-  waiters_.push_back(std::move(waiter));
-  have_previous_ = false;
-  if (active_) return;
-  active_ = true;
-  pause_seconds_ = kFirstPauseSeconds;
-  begin_wave();
+void Quiescence::note_uncounted(const Future<>& end) {
+  ++num_uncounted_;
+  end.then([this](const Future<>&) { --num_uncounted_; });
 }
 
+Future<> Quiescence::standstill() {
+  if (messenger_.pe() != 0) {
+    throw base::Error(base::StatusCode::kInvalidArgument, "only PE 0 can wait for a standstill of the job");
+  }
+  watchers_.emplace_back(messenger_);
+  looked_.clear();
+  if (watchers_.size() == 1) {
+    look_pause_seconds_ = kFirstLookSeconds;
+    look_after(look_pause_seconds_);
+  }
+  return watchers_.back();
+}
+
+void Quiescence::start(Future<> waiter) {
+  if (waiters_.empty()) pause_seconds_ = kFirstPauseSeconds;
+  waiters_.push_back(std::move(waiter));
+  previous_.clear();
+  if (!active_) begin_wave();
+}
+
+// --- Waves
+
 void Quiescence::begin_wave() {
-  MessagePtr message = Message::pack(messenger_, kQuiescenceProbeHandler, wave_++);
+  active_ = true;
+  wave_looks_ = std::exchange(look_is_due_, false);
+  MessagePtr message = Message::pack(messenger_, kQuiescenceProbeHandler, wave_++, wave_looks_);
   message->envelope().flags |= kControlFlag;
   messenger_.broadcast(std::move(message));
 }
 
+// A PE that is not idle looks again behind the work that is queued now.
+struct Quiescence::Retry : Work {
+  Retry(Quiescence* owner_in, std::uint64_t wave_in, bool looks_in)
+      : Work(&Retry::call), owner(owner_in), wave(wave_in), looks(looks_in) {}
+  static void call(Work* self, Runtime&, WorkAction action) {
+    std::unique_ptr<Retry> retry(static_cast<Retry*>(self));
+    if (action == WorkAction::kDrop) return;
+    Messenger& messenger = retry->owner->messenger_;
+    if (messenger.queue_empty()) {
+      retry->owner->answer(retry->wave, retry->looks);
+    } else {
+      messenger.post(retry.release(), kBehindEverything);
+    }
+  }
+  Quiescence* owner;
+  std::uint64_t wave;
+  bool looks;
+};
+
 void Quiescence::on_probe(Pup p) {
   std::uint64_t wave = 0;
-  p | wave;
+  bool looks = false;
+  p | wave | looks;
   if (messenger_.queue_empty()) {
-    answer(wave);
-    return;
+    answer(wave, looks);
+  } else {
+    messenger_.post(new Retry(this, wave, looks), kBehindEverything);
   }
-  // Not idle: look again behind the work that is queued now.
-  struct Retry : Work {
-    Retry(Quiescence* owner_in, std::uint64_t wave_in) : Work(&Retry::call), owner(owner_in), wave(wave_in) {}
-    static void call(Work* self, Runtime&, WorkAction action) {
-      std::unique_ptr<Retry> retry(static_cast<Retry*>(self));
-      if (action == WorkAction::kDrop) return;
-      if (retry->owner->messenger_.queue_empty()) {
-        retry->owner->answer(retry->wave);
-      } else {
-        Messenger& messenger = retry->owner->messenger_;
-        messenger.post(retry.release(), kBehindEverything);
-      }
-    }
-    Quiescence* owner;
-    std::uint64_t wave;
-  };
-  messenger_.post(new Retry(this, wave), kBehindEverything);
 }
 
-void Quiescence::answer(std::uint64_t wave) {
+Quiescence::Counts Quiescence::counts(bool looks) const {
+  Counts counts(kNumCounts);
+  counts[kSent] = messenger_.sent();
+  counts[kProcessed] = messenger_.processed();
+  if (!looks) return counts;
+  counts[kWaits] =
+      num_uncounted_ + (messenger_.memory().has_pending() ? 1 : 0) + (messenger_.awaits_room() ? 1 : 0);
+  if (activity_ == nullptr) return counts;
+  const std::optional<std::uint64_t> steps = activity_->look();
+  if (!steps) ++counts[kWaits];
+  counts[kSteps] = steps.value_or(0);
+  return counts;
+}
+
+void Quiescence::answer(std::uint64_t wave, bool looks) {
   // PE 0 may have stopped: what it is sent would never arrive. What waits for quiescence has been dropped.
   if (messenger_.ending()) return;
+  const Counts mine = counts(looks);
+  if (messenger_.ending()) return;  // the look at the program has failed
   reductions_.open(kScope, static_cast<std::uint64_t>(messenger_.num_pes()), 1, false);
   Target target;
   target.handler = kQuiescenceResultHandler;
   target.flags = kControlFlag;
-  std::vector<std::byte> counts = base::pack(Counts{messenger_.sent(), messenger_.processed()});
   reductions_.contribute(kScope, wave, static_cast<std::uint64_t>(messenger_.pe()), Reducer::kSum,
-                         value_combiner<Counts>(Reducer::kSum), counts, target);
+                         value_combiner<Counts>(Reducer::kSum), base::pack(mine), target);
 }
 
 void Quiescence::on_result(Pup p) {
   Counts counts;
   p | counts;
-  std::uint64_t sent = counts.at(0);
-  std::uint64_t processed = counts.at(1);
-  bool same = have_previous_ && sent == previous_sent_ && processed == previous_processed_;
-  if (same && sent == processed) {
-    active_ = false;
+  if (counts.size() != kNumCounts) p.refuse("the sums of a wave of quiescence");
+  active_ = false;
+  if (wave_looks_) judge_standstill(counts);
+  if (!waiters_.empty()) judge_quiescence(counts);
+  if (!active_ && look_is_due_) begin_wave();
+}
+
+// --- Quiescence
+
+void Quiescence::judge_quiescence(const Counts& counts) {
+  const bool is_balanced = counts[kSent] == counts[kProcessed];
+  if (is_balanced && !previous_.empty() && counts[kSent] == previous_[kSent] &&
+      counts[kProcessed] == previous_[kProcessed]) {
     std::vector<Future<>> ready;
     ready.swap(waiters_);
     for (auto& waiter : ready) waiter.set();
     return;
   }
-  pause_seconds_ =
-      sent == processed ? kFirstPauseSeconds : std::min(2 * pause_seconds_, kLongestPauseSeconds);
-  have_previous_ = true;
-  previous_sent_ = sent;
-  previous_processed_ = processed;
+  pause_seconds_ = is_balanced ? kFirstPauseSeconds : std::min(2 * pause_seconds_, kLongestPauseSeconds);
+  previous_ = counts;
+  active_ = true;
   struct NextWave : Work {
     explicit NextWave(Quiescence* owner_in) : Work(&NextWave::call), owner(owner_in) {}
     static void call(Work* self, Runtime&, WorkAction action) {
@@ -144,6 +206,39 @@ void Quiescence::on_result(Pup p) {
     Quiescence* owner;
   };
   messenger_.post_after(pause_seconds_, new NextWave(this));
+}
+
+// --- The standstill
+
+void Quiescence::look_after(double seconds) {
+  struct Look : Work {
+    explicit Look(Quiescence* owner_in) : Work(&Look::call), owner(owner_in) {}
+    static void call(Work* self, Runtime&, WorkAction action) {
+      std::unique_ptr<Look> work(static_cast<Look*>(self));
+      if (action != WorkAction::kRun) return;
+      work->owner->look_is_due_ = true;
+      if (!work->owner->active_) work->owner->begin_wave();
+    }
+    Quiescence* owner;
+  };
+  messenger_.post_after(seconds, new Look(this));
+}
+
+void Quiescence::judge_standstill(Counts counts) {
+  const bool may_be = counts[kSent] == counts[kProcessed] && counts[kWaits] == 0;
+  if (may_be && counts == looked_) {
+    std::vector<Future<>> ready;
+    ready.swap(watchers_);
+    for (auto& watcher : ready) watcher.set();
+    return;
+  }
+  if (may_be) {
+    looked_ = std::move(counts);
+    return look_after(kFirstLookSeconds);
+  }
+  looked_.clear();
+  look_pause_seconds_ = std::min(2 * look_pause_seconds_, kLongestLookSeconds);
+  look_after(look_pause_seconds_);
 }
 
 }  // namespace weft::runtime

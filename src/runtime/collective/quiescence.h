@@ -1,8 +1,15 @@
-// Quiescence detection: Mattern's four counters over the spanning tree of PE 0.
+// Quiescence detection: Mattern's four counters over the spanning tree of PE 0. And the detection of a standstill, by the same waves.
 //
 // A wave sums, over all PEs, the counted things sent and processed; each PE answers when its queue is empty.
 // When two waves in a row give the same sums and as many were processed as sent, nothing was under way
 // between them.
+//
+// A standstill is more: the program cannot go on by itself either. The waves that look for it come seldom, and ask each PE what it
+// waits for besides counted messages: the operations of note_uncounted(), calls that wait for room, copies, and what the program
+// itself says (ProgramActivity). Two of these waves must agree. For some control messages, as those of atomic operations, no PE says
+// that it waits: they make the program take steps, which are counted too, and between the two waves there is time for them.
+//
+// Threads: the PE's.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +17,7 @@
 
 #include "weft/runtime/future.h"
 #include "weft/runtime/message.h"
+#include "weft/runtime/program_activity.h"
 
 namespace weft::runtime {
 
@@ -20,24 +28,44 @@ class Quiescence {
   Quiescence(Messenger& messenger, Reductions& reductions);
 
   Future<> detect();
+  // See Runtime.
+  Future<> standstill();
+  void note_uncounted(const Future<>& end);
+  void set_program_activity(ProgramActivity* activity) { activity_ = activity; }
 
  private:
+  struct Retry;
+  using Counts = std::vector<std::uint64_t>;  // by Count
+
   void start(Future<> waiter);
   void begin_wave();
   void on_probe(Pup p);
-  void answer(std::uint64_t wave);
+  // `looks`: whether the wave looks for a standstill.
+  void answer(std::uint64_t wave, bool looks);
+  Counts counts(bool looks) const;
   void on_result(Pup p);
+  void judge_quiescence(const Counts& counts);
+  void judge_standstill(Counts counts);
+  void look_after(double seconds);
 
   Messenger& messenger_;
   Reductions& reductions_;
-  // On PE 0 only.
+  // Of this PE.
+  ProgramActivity* activity_ = nullptr;
+  std::uint64_t num_uncounted_ = 0;
+
+  // --- On PE 0 only
   std::vector<Future<>> waiters_;
-  bool active_ = false;
-  bool have_previous_ = false;
+  bool active_ = false;  // a wave is under way, or follows soon
   std::uint64_t wave_ = 0;
-  std::uint64_t previous_sent_ = 0;
-  std::uint64_t previous_processed_ = 0;
+  Counts previous_;  // of the wave before, if it counts
   double pause_seconds_ = 0;
+  // The standstill; empty if nothing waits for it.
+  std::vector<Future<>> watchers_;
+  bool look_is_due_ = false;
+  bool wave_looks_ = false;
+  Counts looked_;  // of the look before, if it may have been a standstill
+  double look_pause_seconds_ = 0;
 };
 
 }  // namespace weft::runtime

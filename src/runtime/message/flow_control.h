@@ -83,6 +83,7 @@ class FlowControl {
   std::int64_t room_bytes(int pe) const { return peers_[static_cast<std::size_t>(pe)].room_bytes; }
   void when_room(int pe, Work* work);
   void forget_waiter(Work* work);
+  bool has_waiters() const { return !waiters_.empty(); }
   // The urgent handlers of kFlowCreditHandler and kFlowProbeHandler.
   void on_credit(MessagePtr message);
   void on_probe(MessagePtr message);

@@ -124,6 +124,7 @@ bool Messenger::has_room(int pe) const { return flow_->has_room(pe); }
 std::int64_t Messenger::room_bytes(int pe) const { return flow_->room_bytes(pe); }
 void Messenger::when_room(int pe, Work* work) { flow_->when_room(pe, work); }
 void Messenger::forget_room(Work* work) { flow_->forget_waiter(work); }
+bool Messenger::awaits_room() const { return flow_->has_waiters(); }
 void Messenger::expect_queue_room(std::size_t block_bytes) { flow_->expect_queue_room(block_bytes); }
 std::vector<std::string> Messenger::flow_report() const { return flow_->report(); }
 void Messenger::close_flow() { flow_->close(); }

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.mark.parametrize("check", ["0", "1"])
 @pytest.mark.parametrize("num_pes", [1, 2])
-@pytest.mark.parametrize("mode", ["exchange", "destroy", "end"])
+@pytest.mark.parametrize("mode", ["exchange", "early", "destroy", "end"])
 def test_objects(expect_success: Callable[..., str], mode: str, num_pes: int, check: str) -> None:
     environment = {"WEFT_CHECK": check}
     assert expect_success(num_pes, "channel_objects.py", mode, environment=environment) == "all checked\n"

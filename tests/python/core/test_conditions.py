@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import random
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
+from weft._conditions import analyse
 from weft._when import _MARK
 
 from .conftest import RunJob
@@ -30,7 +33,7 @@ def test_calls_run_in_the_order_that_their_conditions_give(
 
 @pytest.mark.parametrize("num_pes", [1, 2])
 @pytest.mark.parametrize(
-    "mode", ["arguments", "coroutines", "raising", "collective", "flood", "destroying", "misplaced"]
+    "mode", ["arguments", "coroutines", "raising", "collective", "flood", "many", "destroying", "misplaced"]
 )
 def test_waiting_calls(expect_success: Callable[..., str], num_pes: int, mode: str) -> None:
     assert "all checked" in expect_success(num_pes, "conditions.py", mode)
@@ -71,6 +74,79 @@ def test_what_nothing_awaits_ends_the_job(run_job: RunJob, num_pes: int, how: st
     assert ended.returncode == 1, ended.stdout
     for word in words:
         assert word in ended.stderr, ended.stderr
+
+
+# --- What is found out about a condition
+
+
+class State:
+    """A chare, as far as conditions read it."""
+
+    def __init__(self, first: Any, second: Any = 0) -> None:
+        self.first = first
+        self.second = second
+        self.inner = types.SimpleNamespace(step=first)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda self, number: number == self.first,
+        lambda self, number: self.first == number,
+        lambda self, number: self.inner.step == number + 1,
+        lambda self, number: number == self.first % 2,
+        lambda self, number: number == self.first and self.second < 3,
+        lambda self, number: self.second < 3 and number == self.first,
+        lambda chare, number, limit=3: chare.second < limit and number - 1 == chare.first,
+        lambda self, *, number: number == self.first,
+    ],
+)
+def test_an_equality_of_chare_and_call_is_found(condition: Callable[..., bool]) -> None:
+    found = analyse(condition)
+    assert found.chare_key is not None and found.call_key is not None and found.reads is not None
+    for first, second, number in itertools.product(range(-1, 4), repeat=3):
+        state = State(first, second)
+        if condition(state, number=number):
+            assert found.chare_key(state) == found.call_key(state, number=number)
+    assert set(found.reads(State(7, 8))) <= {7, 8}
+
+
+@pytest.mark.parametrize(
+    ("condition", "reads"),
+    [
+        (lambda self, number: number <= self.first, (7,)),
+        (lambda self: self.first and not self.inner.step, (7, 7)),
+        (lambda self, number: number == self.first or self.second, (7, 8)),
+        (lambda self, number: number != self.first, (7,)),
+        (lambda self, number: self.first is None, (7,)),
+        (lambda self, number: number == 3, ()),
+        (lambda self: self.first == 3, (7,)),
+    ],
+)
+def test_what_a_condition_reads_is_found(condition: Callable[..., bool], reads: tuple[int, ...]) -> None:
+    found = analyse(condition)
+    assert found.chare_key is None and found.call_key is None and found.reads is not None
+    assert found.reads(State(7, 8)) == reads
+
+
+def is_one(value: int) -> bool:
+    return value == 1
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda self, number: is_one(self.first),
+        lambda self, number: len(self.first) == number,
+        lambda self, number: number in State(self).first,
+        lambda self, number: self == number,
+        lambda self, number: number.step < self.first,
+        lambda self, number: self.first is number,
+        functools.partial(lambda self, number: number == self.first),
+    ],
+)
+def test_a_condition_that_may_depend_on_more_is_asked_each_time(condition: Callable[..., bool]) -> None:
+    assert analyse(condition) == (None, None, None)
 
 
 # --- The decorator

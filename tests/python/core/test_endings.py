@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,23 @@ def test_a_job_in_which_nothing_can_happen_ends_with_a_sentence(run_job: RunJob,
 @pytest.mark.parametrize("mode", ["at_once", "messages", "timers", "inside_asyncio", "thread"])
 def test_an_ordinary_main_waits_for_exit(run_job: RunJob, mode: str, num_pes: int) -> None:
     ended = run_job(num_pes, "plain_main.py", mode)
+    assert ended.returncode == 7, ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["target", "then", "awaited", "timeouts"])
+def test_a_program_of_an_ordinary_main_may_wait_for_quiescence(
+    run_job: RunJob, mode: str, num_pes: int
+) -> None:
+    ended = run_job(num_pes, "plain_main.py", mode)
+    assert ended.returncode == 7, ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+def test_a_program_of_an_ordinary_main_may_save_checkpoints(
+    run_job: RunJob, tmp_path: Path, num_pes: int
+) -> None:
+    ended = run_job(num_pes, "plain_main.py", "checkpoint", str(tmp_path / "saved"))
     assert ended.returncode == 7, ended.stderr
 
 

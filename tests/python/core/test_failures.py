@@ -59,7 +59,7 @@ def test_without_a_launcher(run_job: RunJob, mode: str) -> None:
     assert "PE 0" in ended.stderr
 
 
-@pytest.mark.parametrize("mode", ["awaited", "gathered"])
+@pytest.mark.parametrize("mode", ["awaited", "gathered", "at_once"])
 @pytest.mark.parametrize("num_pes", [1, 2])
 def test_exceptions_travel_to_who_awaits_them(run_job: RunJob, mode: str, num_pes: int) -> None:
     ended = run_job(num_pes, "failing.py", mode)

@@ -19,6 +19,13 @@ def test_what_cannot_move_says_why(expect_success: Callable[..., str], num_pes: 
     assert "all checked" in expect_success(num_pes, "migrating.py", "refused")
 
 
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+def test_a_move_waits_for_large_arguments_that_land(
+    expect_success: Callable[..., str], num_pes: int
+) -> None:
+    assert "all checked" in expect_success(num_pes, "migrating.py", "landing")
+
+
 @pytest.mark.parametrize("num_pes", [2, 3, 4])
 def test_no_call_is_lost_or_doubled_under_random_traffic(
     expect_success: Callable[..., str], num_pes: int

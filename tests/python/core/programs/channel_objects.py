@@ -210,6 +210,53 @@ async def exchange():
     return "all checked"
 
 
+class Early(weft.Chare):
+    """Sends from its constructor, or from created(), to a chare that is ready."""
+
+    def __init__(self, peer, where):
+        self.channel = weft.Channel(self, peer)
+        self.where = where
+        if where == "constructor":
+            self.talk()
+
+    def talk(self):
+        self.answer = self.channel.recv_object()
+        for value in VALUES:
+            self.channel.send_object(value)
+
+    async def created(self):
+        if self.where == "created":
+            self.talk()
+
+    async def result(self):
+        return await self.answer
+
+
+class EarlyCoroutine(Early):
+    async def __init__(self, peer):
+        self.channel = weft.Channel(self, peer)
+        self.where = "coroutine"
+        self.talk()
+
+
+class Listener(weft.Chare):
+    async def listen(self, peer):
+        channel = weft.Channel(self, peer)
+        for value in VALUES:
+            assert same(await channel.recv_object(), value), value
+        await channel.send_object("a" * 500)
+
+
+async def early():
+    listeners = await weft.Array(Listener, 3, map="round_robin")
+    for i, arguments in enumerate((("constructor",), ("created",), ())):
+        peer = listeners[i]
+        talker = weft.Singleton(Early if arguments else EarlyCoroutine, 0, args=(peer, *arguments))
+        await peer.listen.call(talker)
+        assert await talker.result.call() == "a" * 500
+    return "all checked"
+
+
 async def destroy():
     """Waiting receives and sends end with the collection; a receive that was dropped is no failure."""
     for kind in ("receive", "send"):
@@ -243,6 +290,6 @@ async def end():
     return "all checked"
 
 
-result = weft.run({"exchange": exchange, "destroy": destroy, "end": end}[sys.argv[1]])
+result = weft.run({"exchange": exchange, "early": early, "destroy": destroy, "end": end}[sys.argv[1]])
 if result is not None:
     print(result)

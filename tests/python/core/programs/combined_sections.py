@@ -135,12 +135,12 @@ async def calls():
         assert await some.total.call(weft.nocopy(array)) == expected
         await some.total(weft.nocopy(array))
         await some.total.send(array)
-    for first, words in ((some, "from 107"), (weft.combine(walls, nodes), "from 202")):
+    for several in (some, weft.combine(walls, nodes)):
         try:
-            await first.fail_from.call(2)
+            await several.fail_from.call(2)
             raise AssertionError("not raised")
-        except weft.RemoteError as error:
-            assert error.message == words, error
+        except weft.RemoteError as error:  # of any member that raises
+            assert error.message.startswith("from "), error
     assert await weft.combine(nodes[:0], walls[0, :0]).get_name.call() == []
     nodes[5].call_back(some.take)
     nodes[5].call_back(some.take.bind("bound"))

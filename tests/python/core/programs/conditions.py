@@ -1,6 +1,6 @@
 """Conditions of entry methods (weft.when). Prints "all checked".
 
-conditions.py order SEED|arguments|coroutines|raising|collective|flood|moving KIND|balancing|destroying
+conditions.py order SEED|arguments|coroutines|raising|collective|flood|many|moving KIND|balancing|destroying
 conditions.py checkpoint FOLDER|misplaced|failing unawaited|failing destroyed
 """
 
@@ -62,6 +62,45 @@ class Cell(weft.Chare):
 
     def where(self) -> int:
         return weft.my_pe()
+
+
+class Counting(weft.Chare):
+    """Counts how often its conditions, and what finds calls for them, read it."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.reads = 0
+        self.ran: list[int] = []
+
+    @property
+    def _next(self) -> int:
+        self.reads += 1
+        return self.value
+
+    @weft.when(lambda self, number: number == self._next)
+    def step(self, number: int) -> None:
+        self.ran.append(number)
+        self.value += 1
+
+    @weft.when(lambda self, least: least <= self._next)
+    def reach(self, least: int) -> int:
+        return least
+
+    @weft.when(lambda self, number, label: label != "" and number + 1 == self._next)
+    def follow(self, number: int, label: str) -> str:
+        return label
+
+    def other(self) -> None: ...
+
+    def set_value(self, value: int) -> None:
+        self.value = value
+
+    def count(self) -> int:
+        reads, self.reads = self.reads, 0
+        return reads
+
+    def log(self) -> list[int]:
+        return self.ran
 
 
 class Balanced(Cell):
@@ -217,6 +256,36 @@ async def flood() -> None:
     await purse.open.call()
     await weft.quiescence()
     assert (await purse.history.call()).count("gated") == 1100
+
+
+async def many() -> None:
+    """The cost of a call does not grow with the number of calls that wait for something else."""
+    size = 300
+    for chare in await weft.Array(Counting, weft.num_pes()):
+        for number in reversed(range(1, size)):
+            chare.step(number)
+        for least in range(size + 1, 2 * size):
+            chare.reach(least)
+        await weft.quiescence()
+        assert await chare.count.call() < 5 * 2 * size
+        for _ in range(100):
+            await chare.other.call()
+        assert await chare.count.call() < 5 * 100
+        await chare.step.call(0)
+        await weft.quiescence()
+        assert await chare.log.call() == list(range(size))
+        # Each step changes what the calls of `reach` read.
+        followed = chare.follow.call(999, "label")
+        assert await chare.follow.call(size - 1, "now") == "now"
+        await chare.set_value.call(2 * size)
+        await weft.quiescence()
+        await chare.count.call()
+        reached = [chare.reach.call(least) for least in range(2 * size, 2 * size + 3)]
+        assert await reached[0] == 2 * size and not reached[1].done()
+        await chare.set_value.call(2 * size + 2)
+        assert await weft.gather(*reached[1:]) == [2 * size + 1, 2 * size + 2]
+        await chare.set_value.call(1000)
+        assert await followed == "label"
 
 
 async def moving() -> None:

@@ -56,6 +56,13 @@ class Worker(weft.Chare):
         print(f"PE {weft.my_pe()} printed this")
 
 
+class Meeting(weft.Chare):
+    async def meet(self, failing):
+        if self.index == failing:
+            raise ValueError(f"{failing} is not coming")
+        await self.allreduce()
+
+
 class Foreign:
     def __await__(self):
         yield "something"
@@ -149,8 +156,18 @@ async def main():
         try:
             await workers.divide.call(0)
         except weft.RemoteError as error:
-            assert error.type_name == "ZeroDivisionError" and "Worker[0].divide" in error.traceback_text
+            assert error.type_name == "ZeroDivisionError" and "].divide on PE " in error.traceback_text
             print("caught")
+    elif MODE == "at_once":  # the others wait for the one that fails
+        first, second, third = (weft.Array(Meeting, 6) for _ in range(3))
+        for several in (first, second[1:5], weft.combine(third[:2], first[:0], third[3:])):
+            try:
+                await several.meet.call(4)
+            except weft.RemoteError as error:
+                assert error.message == "4 is not coming", error
+            else:
+                raise AssertionError(several)
+        print("caught")
     elif MODE == "main":
         raise ValueError("from main")
     elif MODE == "constructor":

@@ -1,6 +1,6 @@
 """Chares that move to another PE. Prints "all checked".
 
-migrating.py state|refused|traffic|device KIND|failing CLASS
+migrating.py state|refused|landing|traffic|device KIND|failing CLASS
 """
 
 from __future__ import annotations
@@ -181,6 +181,34 @@ def expect_gone(sentence: str) -> None:
         raise AssertionError(sentence)
 
 
+class Store(weft.Chare):
+    """Moves while large arrays of other calls land; it has no coroutine."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def put(self, values: Any) -> None:
+        self.count += len(values) == 70_000
+
+    def go(self, to_pe: int) -> None:
+        self.migrate(to_pe)
+
+    def total(self) -> int:
+        return self.count
+
+
+async def landing() -> None:
+    store = weft.Array(Store, 1)[0]
+    values = np.zeros(70_000)
+    for i in range(100):
+        store.put(values)
+        store.go(i % weft.num_pes())
+        if i % 10 == 0:
+            await weft.yield_now()
+    await weft.quiescence()
+    assert await store.total.call() == 100
+
+
 async def refused() -> None:
     rovers = await weft.Array(Rover, 2)
     for call, sentence in (
@@ -328,6 +356,7 @@ async def main() -> None:
     await {
         "state": state,
         "refused": refused,
+        "landing": landing,
         "traffic": traffic,
         "device": device,
         "failing": failing,

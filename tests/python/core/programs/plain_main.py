@@ -12,6 +12,9 @@ class Worker(weft.Chare):
         if n > 0:
             self.proxy[(self.index + 1) % len(self.proxy)].hop(n - 1)
 
+    def step(self):
+        return self.index
+
     def hop_and_exit(self, n):
         if n > 0:
             self.proxy[(self.index + 1) % len(self.proxy)].hop_and_exit(n - 1)
@@ -26,6 +29,47 @@ class Worker(weft.Chare):
     async def exit_after_asyncio(self):
         await weft.asyncio_future(asyncio.sleep(0.3))
         weft.exit(7)
+
+
+class Driver(weft.Chare):
+    """Goes from phase to phase without a sleep, and exits after the last."""
+
+    def __init__(self, folder=None):
+        self.folder = folder
+        self.workers = weft.Array(Worker, 8)
+
+    def work(self):
+        for i in range(8):
+            self.workers[i].hop(5)
+
+    def next_phase(self, phase):
+        if phase == PHASES:
+            return weft.exit(7)
+        self.work()
+        if self.folder is None:
+            weft.quiescence(self.proxy[0].next_phase.bind(phase + 1))
+        else:
+            weft.quiescence().then(lambda _: self.proxy[0].next_phase(phase + 1))
+
+    async def await_phases(self):
+        for _ in range(PHASES):
+            self.work()
+            await weft.quiescence()
+        weft.exit(7)
+
+    async def save_phases(self):
+        for _ in range(30):
+            await self.workers.step.call()
+            await weft.checkpoint(self.folder, {"workers": self.workers})
+        weft.exit(7)
+
+    async def await_with_timeouts(self):
+        for _ in range(PHASES):
+            await weft.wait([self.workers.step.call()], timeout=3600)
+        weft.exit(7)
+
+
+PHASES = 300
 
 
 def start():
@@ -46,6 +90,26 @@ def timers():
 
 def inside_asyncio():
     start()[1].exit_after_asyncio()
+
+
+def target():
+    weft.Singleton(Driver, 0).next_phase(0)
+
+
+def then():
+    weft.Singleton(Driver, weft.num_pes() - 1, args=("then",)).next_phase(0)
+
+
+def awaited():
+    weft.Singleton(Driver, weft.num_pes() - 1).await_phases()
+
+
+def timeouts():
+    weft.Singleton(Driver, weft.num_pes() - 1).await_with_timeouts()
+
+
+def checkpoint():
+    weft.Singleton(Driver, weft.num_pes() - 1, args=(sys.argv[2],)).save_phases()
 
 
 def thread():
