@@ -15,11 +15,11 @@ from weft._pool_members import (
     ARGUMENTS,
     KEYWORDS,
     ONE_ARGUMENT,
-    Home,
     Link,
     Member,
     Slots,
     closed_error,
+    home_of_this_pe,
     portable,
 )
 
@@ -57,10 +57,7 @@ class Pool:
     def __init__(self, pes: Iterable[int] | None = None) -> None:
         chosen = _checked_pes(pes)
         slots = Slots(chosen, _core.my_pe())
-        # The home is not destroyed by close(), so that copies of the pool on other PEs are told what
-        # happened.
-        home = _core.Singleton(Home, _core.my_pe(), (slots.number,))
-        place = (home, _core.my_pe(), slots.number)
+        place = (home_of_this_pe(), _core.my_pe(), slots.number)
         self._slots: Slots | None = slots
         self._attach(_core.Group(Member, place), chosen, place)
 
@@ -189,6 +186,7 @@ class Pool:
             raise _core.Error(
                 "this is a copy of a pool; close the pool with the object that weft.Pool() returned"
             )
+        _core._pending()  # raises on another thread than the PE's
         was_closing, self._is_closing = self._is_closing, True
         await self._slots.close()
         if not was_closing:
@@ -260,7 +258,7 @@ def _settled_by(job: Job, value: Callable[[dict[int, list[Any]]], Any]) -> _core
         if job.failure is not None:
             future.set_error(job.failure[1])
         else:
-            future.set(value(job.parts))
+            _core._hand_over(future, value(job.parts))  # nothing else has them
 
     job.changed = changed
     return future

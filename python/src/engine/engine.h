@@ -52,6 +52,10 @@ class Engine {
     if (closed_) throw_closed();
     if (!is_on_this_thread()) throw_other_thread();
   }
+  // For calls that do not need an open job. Throws Error on another thread than the PE's while a job runs.
+  static void refuse_other_threads() {
+    if (running_ != nullptr && !running_->is_on_this_thread()) throw_other_thread();
+  }
   bool is_on_this_thread() const { return pthread_equal(pthread_self(), thread_) != 0; }
 
   // Ctrl-C: ends the job. weft.run raises KeyboardInterrupt, or SystemExit where a launcher says why.
@@ -79,6 +83,12 @@ class Engine {
   void sleep_ended() { --sleeps_pending_; }
   std::uint64_t sleeps_started() const { return sleeps_started_; }
   std::uint64_t sleeps_pending() const { return sleeps_pending_; }
+
+  // Asynchronous generators that were left before their end, and whose `finally` waits. When main has returned, the job ends
+  // after them.
+  void closing_started() { ++closings_; }
+  void closing_ended();
+  void exit_after_closings();
 
   // The coroutine of main, if weft.run runs it on this PE alone; null for none. Borrowed, set and reset by the
   // object that runs it.
@@ -115,6 +125,8 @@ class Engine {
   std::vector<std::pair<memory::Place, memory::StreamHandle>> own_streams_;
   std::uint64_t sleeps_started_ = 0;
   std::uint64_t sleeps_pending_ = 0;
+  std::uint64_t closings_ = 0;
+  bool exits_after_closings_ = false;
   PyObject* lone_main_ = nullptr;
   Ref collective_watch_;
   bool closed_ = false;
