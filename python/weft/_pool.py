@@ -55,6 +55,7 @@ class Pool:
     """
 
     def __init__(self, pes: Iterable[int] | None = None) -> None:
+        _core._pending()  # raises without a job, and on another thread than the PE's
         chosen = _checked_pes(pes)
         slots = Slots(chosen, _core.my_pe())
         place = (home_of_this_pe(), _core.my_pe(), slots.number)
@@ -285,15 +286,15 @@ class _Results:
     """The results of a job as an asynchronous iterator."""
 
     def __init__(self, job: Job, is_ordered: bool) -> None:
+        # The job does not keep this object, which abandons it when the program drops the iterator.
+        changed: list[_core.Future[None]] = [_core.Future()]
+        self._changed = changed
         self._job = job
         self._is_ordered = is_ordered
         self._next_part = 0
         self._ready: deque[Any] = deque()
         self._has_raised = False
         job.keeps_parts = True
-        # The job does not keep this object, which abandons it when the program drops the iterator.
-        changed: list[_core.Future[None]] = [_core.Future()]
-        self._changed = changed
 
         def wake() -> None:
             if not changed[0].done():
