@@ -1,7 +1,9 @@
 // weft._core: the extension module. Each topic adds its types and functions to the module and its forms to the
 // codec.
+#include "await/closing.h"
 #include "await/future.h"
 #include "await/operation.h"
+#include "await/timer.h"
 #include "await/travelling_future.h"
 #include "await/turn.h"
 #include "buffers/array_codec.h"
@@ -23,7 +25,9 @@
 #include "chare/sent.h"
 #include "codec/byte_values.h"
 #include "codec/landed_memory.h"
+#include "codec/linked_pickle.h"
 #include "codec/no_copy.h"
+#include "codec/separate_values.h"
 #include "engine/engine.h"
 #include "job/own_device.h"
 #include "job/report.h"
@@ -51,10 +55,14 @@ void init_topics(PyObject* module) {
   init_landed_memory(module);
   init_no_copy(module);
   init_byte_values(module);
+  init_linked_pickle(module);
+  init_separate_values(module);
   init_operation(module);
   init_future(module);
   init_travelling_futures(module);
   init_turn(module);
+  init_timer(module);
+  init_closing(module);
   init_array_codec(module);
   init_object_buffer(module);
   init_device_array(module);

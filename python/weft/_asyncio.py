@@ -90,7 +90,8 @@ def loop_thread() -> threading.Thread | None:
 
 async def _run(coroutine: Coroutine[Any, Any, _T], future: _core.Future[_T]) -> None:
     try:
-        _tell(future.set, await coroutine)
+        # The object itself: it stays on this PE, and need not be one that travels.
+        _tell(lambda value: _core._hand_over(future, value), await coroutine)
     except asyncio.CancelledError as error:
         _tell(future.set_error, _cancellation(coroutine).with_traceback(error.__traceback__))
     except BaseException as error:

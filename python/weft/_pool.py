@@ -15,11 +15,11 @@ from weft._pool_members import (
     ARGUMENTS,
     KEYWORDS,
     ONE_ARGUMENT,
-    Home,
     Link,
     Member,
     Slots,
     closed_error,
+    home_of_this_pe,
     portable,
 )
 
@@ -55,12 +55,10 @@ class Pool:
     """
 
     def __init__(self, pes: Iterable[int] | None = None) -> None:
+        _core._pending()  # raises without a job, and on another thread than the PE's
         chosen = _checked_pes(pes)
         slots = Slots(chosen, _core.my_pe())
-        # The home is not destroyed by close(), so that copies of the pool on other PEs are told what
-        # happened.
-        home = _core.Singleton(Home, _core.my_pe(), (slots.number,))
-        place = (home, _core.my_pe(), slots.number)
+        place = (home_of_this_pe(), _core.my_pe(), slots.number)
         self._slots: Slots | None = slots
         self._attach(_core.Group(Member, place), chosen, place)
 
@@ -189,6 +187,7 @@ class Pool:
             raise _core.Error(
                 "this is a copy of a pool; close the pool with the object that weft.Pool() returned"
             )
+        _core._pending()  # raises on another thread than the PE's
         was_closing, self._is_closing = self._is_closing, True
         await self._slots.close()
         if not was_closing:
@@ -260,7 +259,7 @@ def _settled_by(job: Job, value: Callable[[dict[int, list[Any]]], Any]) -> _core
         if job.failure is not None:
             future.set_error(job.failure[1])
         else:
-            future.set(value(job.parts))
+            _core._hand_over(future, value(job.parts))  # nothing else has them
 
     job.changed = changed
     return future
@@ -287,15 +286,15 @@ class _Results:
     """The results of a job as an asynchronous iterator."""
 
     def __init__(self, job: Job, is_ordered: bool) -> None:
+        # The job does not keep this object, which abandons it when the program drops the iterator.
+        changed: list[_core.Future[None]] = [_core.Future()]
+        self._changed = changed
         self._job = job
         self._is_ordered = is_ordered
         self._next_part = 0
         self._ready: deque[Any] = deque()
         self._has_raised = False
         job.keeps_parts = True
-        # The job does not keep this object, which abandons it when the program drops the iterator.
-        changed: list[_core.Future[None]] = [_core.Future()]
-        self._changed = changed
 
         def wake() -> None:
             if not changed[0].done():

@@ -146,7 +146,7 @@ class Job:
                 self._is_exhausted = self._is_exhausted or self._left == 0
             try:
                 call = self._members[pe].run.call(
-                    token, not self._link.is_local, self._function, self._style, chunk
+                    token, not self._link.is_local, self._function, self._style, _core._separate(chunk)
                 )
             except Exception as error:
                 self._fail(number, error, self._of_tasks(first, len(chunk), pe))

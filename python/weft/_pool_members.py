@@ -9,6 +9,7 @@ it; arguments and results do not pass through the home. Two rules keep nested us
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import importlib
 import itertools
@@ -148,30 +149,52 @@ class Slots:
 
 
 class Home(_core.Chare):
-    """Slots, for callers on other PEs."""
+    """The slots of all pools of a PE, for callers on other PEs. A pool is named by its number.
 
-    def __init__(self, number: int) -> None:
-        self._known_slots = Slots.known.get(number)  # None: closed before this constructor ran
+    It is there as long as the job, so that copies of a pool that has been closed are told so; a closed pool
+    leaves nothing behind.
+    """
 
-    @property
-    def _slots(self) -> Slots:
-        if self._known_slots is None:
-            raise closed_error()
-        return self._known_slots
+    def begin_job(self, number: int) -> None:
+        _slots_of(number).begin_job()
 
-    def begin_job(self) -> None:
-        self._slots.begin_job()
+    def end_job(self, number: int) -> None:
+        _slots_of(number).end_job()
 
-    def end_job(self) -> None:
-        self._slots.end_job()
-
-    async def take(self, is_short: bool) -> tuple[int, int]:
+    async def take(self, number: int, is_short: bool) -> tuple[int, int]:
         taken: _core.Future[tuple[int, int]] = _core.Future()
-        self._slots.take(is_short, lambda token, pe: taken.set((token, pe)))
+        _slots_of(number).take(is_short, lambda token, pe: _core._hand_over(taken, (token, pe)))
         return await taken
 
-    def give(self, token: int) -> None:
-        self._slots.give(token)
+    def give(self, number: int, token: int) -> None:
+        slots = Slots.known.get(number)
+        if slots is not None:  # else all chunks have ended
+            slots.give(token)
+
+
+def _slots_of(number: int) -> Slots:
+    slots = Slots.known.get(number)
+    if slots is None:
+        raise closed_error()
+    return slots
+
+
+_home: _core.ElementProxy | None = None
+
+
+def home_of_this_pe() -> _core.ElementProxy:
+    """Makes it with the first pool that is made on this PE."""
+    global _home
+    if _home is None:
+        _home = _core.Singleton(Home, _core.my_pe())
+    return _home
+
+
+def end_of_job() -> None:
+    """Called when a job has ended: the next one in this process has chares of its own."""
+    global _home
+    _home = None
+    Slots.known.clear()
 
 
 class Link:
@@ -179,6 +202,7 @@ class Link:
 
     def __init__(self, home: _core.ElementProxy, home_pe: int, number: int) -> None:
         self._home = home
+        self._number = number
         self._slots = Slots.known.get(number) if _core.my_pe() == home_pe else None
 
     @property
@@ -200,25 +224,25 @@ class Link:
             else:
                 begun()
 
-        self._home.begin_job.call().then(answered)
+        self._home.begin_job.call(self._number).then(answered)
 
     def end_job(self) -> None:
         if self._slots is not None:
             self._slots.end_job()
         else:
-            self._home.end_job()
+            self._home.end_job(self._number)
 
     def take(self, is_short: bool, granted: Callable[[int, int], None]) -> None:
         if self._slots is not None:
             self._slots.take(is_short, granted)
         else:
-            self._home.take.call(is_short).then(lambda call: granted(*call.result()))
+            self._home.take.call(self._number, is_short).then(lambda call: granted(*call.result()))
 
     def give(self, token: int) -> None:
         if self._slots is not None:
             self._slots.give(token)
         else:
-            self._home.give(token)
+            self._home.give(self._number, token)
 
 
 #: A task's failure: its place in the chunk, the exception's type_name, message and traceback_text, the
@@ -274,16 +298,19 @@ class Member(_core.Chare):
         finally:
             if gives:
                 give()
-        return results, failure, time.perf_counter() - begin
+        return _core._separate(results), failure, time.perf_counter() - begin
 
 
 @types.coroutine
 def _watched(coroutine: Coroutine[Any, Any, Any], waits: Callable[[], None]) -> Generator[Any, None, Any]:
-    """Awaits the coroutine, and calls waits() each time that it waits."""
+    """Awaits the coroutine in a context of its own, and calls waits() each time that it waits."""
+    context = contextvars.copy_context()
     error: BaseException | None = None
     while True:
         try:
-            awaited = coroutine.send(None) if error is None else coroutine.throw(error)
+            awaited = (
+                context.run(coroutine.send, None) if error is None else context.run(coroutine.throw, error)
+            )
         except StopIteration as end:
             return end.value
         waits()

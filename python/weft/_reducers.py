@@ -25,10 +25,14 @@ class Reducer:
     ``sum``, ``product``, ``min``, ``max``, ``logical_and``, ``logical_or``, ``logical_xor`` take numbers (or
     anything with the operator); and NumPy arrays of one shape, lists of numbers of one length and array.array
     of one length and type code, element by element. A number that the type code of an array.array does not
-    hold raises OverflowError, where a NumPy array wraps. The logical ones make bools: arrays of them of NumPy
-    arrays, lists of them of lists and array.array. ``min`` and ``max`` are NaN if any contribution is,
-    whichever element contributes it. ``gather`` makes a list of all contributions in index order, ``concat``
-    one list or array of the elements of all.
+    hold raises OverflowError, where a NumPy array wraps. ``sum`` and ``product`` take bools as 0 and 1. The
+    logical ones make bools: arrays of them of NumPy arrays, lists of them of lists and array.array. ``min``
+    and ``max`` are NaN if any contribution is, whichever element contributes it. ``gather`` makes a list of
+    all contributions in index order, ``concat`` one list or array of the elements of all.
+
+    A contribution whose type would be lost is refused: masked arrays and other classes of arrays that do not
+    say how NumPy's functions treat them, classes derived from list, and a sum of tuples or texts, which is no
+    sum.
 
     Two reducers are equal if they do the same: the same operation or the same custom function.
     """
@@ -71,9 +75,10 @@ class Reducer:
         return f"weft.Reducer.{self.name}"
 
 
-for _kind, _name in enumerate(
-    ("sum", "product", "min", "max", "logical_and", "logical_or", "logical_xor", "gather", "concat")
-):
+
+
+_NAMES = ("sum", "product", "min", "max", "logical_and", "logical_or", "logical_xor", "gather", "concat")
+for _kind, _name in enumerate(_NAMES):
     setattr(Reducer, _name, Reducer(_name, _kind))
 
 
@@ -83,16 +88,75 @@ def _is_array(value: object) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
-def expect_numbers(name: str, value: list[Any] | None) -> None:
-    """Refuses a list of other things than numbers, and None, before it is sent.
+def prepared(kind: int, value: Any) -> Any:
+    """A contribution to any reducer but gather and custom ones, as it is sent.
 
     Args:
-        name: the reducer's.
+        kind: the reducer.
         value: the contribution.
 
     Raises:
         weft.Error: the reducer does not apply to it.
     """
+    name = _NAMES[kind]
+    value = _expect_type_that_is_kept(kind, name, value)
+    if kind == _CONCAT:
+        return value
+    if value is None or isinstance(value, list):
+        _expect_numbers(name, value)
+    if kind in (_SUM, _PRODUCT):
+        return _counted(value)
+    return truth(value) if kind in (_AND, _OR, _XOR) else value
+
+
+def _expect_type_that_is_kept(kind: int, name: str, value: Any) -> Any:
+    """Refuses what would come back as another type, or as something that has lost a part of its meaning."""
+    given = type(value)
+    if _is_array(value):
+        numpy = sys.modules["numpy"]
+        if given is numpy.ndarray:
+            return value
+        if given is numpy.memmap:
+            return numpy.asarray(value)
+        hook = "__array_function__" if kind == _CONCAT else "__array_ufunc__"
+        is_logical = kind in (_AND, _OR, _XOR)
+        if not is_logical and getattr(given, hook) is not getattr(numpy.ndarray, hook):
+            return value  # it says itself what NumPy's function makes of it
+        advice = "contribute plain arrays, such as a.filled(0) and a.count() of a masked array a"
+    elif isinstance(value, (list, array)) and given not in (list, array):
+        advice = "contribute a list"
+    elif kind == _SUM and isinstance(value, (tuple, str, bytes, bytearray)):
+        advice = "contribute a list of numbers, or join the values with weft.Reducer.concat"
+    else:
+        return value
+    raise _core.Error(
+        f"weft.Reducer.{name} does not keep what a {given.__module__}.{given.__qualname__} means: {advice}, or "
+        "use weft.Reducer.gather or weft.Reducer.custom(function)"
+    )
+
+
+def _counted(value: Any) -> Any:
+    """Bools as numbers, as for sum() and numpy.sum: NumPy's ``+`` of two bools is a logical or."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, list):
+        return list(map(_counted, value)) if any(map(_is_bool, value)) else value
+    return value.astype("int64") if _is_bool(value) else value
+
+
+def _is_bool(value: object) -> bool:
+    if isinstance(value, bool):
+        return True
+    numpy = sys.modules.get("numpy")
+    return (
+        numpy is not None
+        and isinstance(value, (numpy.ndarray, numpy.generic))
+        and bool(value.dtype.kind == "b")
+    )
+
+
+def _expect_numbers(name: str, value: list[Any] | None) -> None:
+    """Refuses a list of other things than numbers, and None, before it is sent."""
     if value is None:
         raise _core.Error(
             f"None was contributed to weft.Reducer.{name}, which takes numbers; a reduction without a value "

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TextIO, TypeVar, overload
 
 from weft import _core
+from weft._async_generators import closed_when_left
 
 _T = TypeVar("_T")
 
@@ -24,6 +25,10 @@ def run(main: Callable[[], Any]) -> Any:
     may be dropped then: await them, or ``weft.quiescence()``. If it is an ordinary function, it starts the
     work, and the job goes on until the program calls ``weft.exit()``. If nothing can happen any more and
     ``weft.exit()`` was not called, the job ends with a message and exit code 1.
+
+    Like each coroutine, an ``async def`` main runs in a copy of the caller's context (contextvars). An
+    asynchronous generator that is left before its end runs its ``finally``; when main has returned, the job
+    waits for those of PE 0.
 
     Blocks until the job has ended. A process that an entry method forks has no job: calls of weft raise
     weft.Error there, and the process ends with ``sys.exit()`` or ``os._exit()``.
@@ -55,8 +60,11 @@ def run_with(start: Callable[[Callable[[], Any]], tuple[int, bool, Any]], main: 
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.closed:
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
     try:
-        code, interrupted, result = start(main)
+        with closed_when_left():
+            code, interrupted, result = start(main)
     finally:
+        if "weft._pool_members" in sys.modules:
+            sys.modules["weft._pool_members"].end_of_job()
         if "weft._devices" in sys.modules:
             sys.modules["weft._devices"].stop_watching()
         if "weft._asyncio" in sys.modules:

@@ -1,5 +1,7 @@
 """Waiting for several things at once, on the PE's own thread: no event loop, no other thread.
 
+A wait that ends, early or not, releases its timer.
+
 A future or operation that is waited for has one callback, whatever the number of waits, because nothing can
 take a callback back: a wait that ends early takes only its own entry out of `_Watch.waits`.
 """
@@ -43,11 +45,12 @@ class _Wait:
         self.timed_out = timeout_s is not None and timeout_s <= 0
         self._changed: _core.Future[None] = _core.Future()
         self._watches: list[_Watch] = []
-        if timeout_s is not None and timeout_s > 0:
-            _core.sleep(timeout_s).then(self._time_out)
+        self._timer: _core._Timer | None = None
         if len({id(thing) for thing in things}) < len(things):
             raise _core.Error("a future or operation is named twice in one wait; name each once")
         try:
+            if timeout_s is not None and timeout_s > 0:
+                self._timer = _core._call_later(timeout_s, self._time_out)
             for index, thing in enumerate(things):
                 if thing.done():
                     self.over.append(index)
@@ -63,7 +66,7 @@ class _Wait:
         self.over.append(index)
         self._wake()
 
-    def _time_out(self, _: object) -> None:
+    def _time_out(self) -> None:
         self.timed_out = True
         self._wake()
 
@@ -79,6 +82,9 @@ class _Wait:
     def leave(self) -> None:
         for watch in self._watches:
             watch.waits.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 def _things(awaitables: Any, function: str) -> list[_Thing]:
@@ -162,6 +168,7 @@ class as_completed:  # noqa: N801 - used as a function
     async def __anext__(self) -> Any:
         waiting = self._waiting
         if self._left == 0:
+            waiting.leave()
             raise StopAsyncIteration
         while not waiting.over:
             if waiting.timed_out:
@@ -185,9 +192,9 @@ def _start(awaitable: Awaitable[Any]) -> tuple[_Thing, bool]:
 
     async def run() -> None:
         try:
-            pair.set((await awaitable, None))
+            _core._hand_over(pair, (await awaitable, None))
         except Exception as error:
-            pair.set((None, error))
+            _core._hand_over(pair, (None, error))
 
     begun: _core.Future[None] = _core.Future()
     begun.set()

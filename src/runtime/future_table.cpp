@@ -140,21 +140,46 @@ void FutureTable::on_set(MessagePtr message) {
   p | header;
   // In the table while it is set, because its value may hold a copy of it.
   const FutureShare<FutureState> state(find(header.id));
-  if (header.failed == FutureSetHeader::kErrorUnlessSet &&
-      (state.get() == nullptr || (state->is_set() && !state->expects_more()))) {
-    return forget(header.id);
-  }
-  if (state.get() == nullptr) {
-    messenger_.fail(base::format("PE {} set a future of PE {} that was set before; each is set exactly once",
-                                 message->envelope().source_pe, messenger_.pe()));
-    return;
+  if (state.get() == nullptr || (state->is_set() && !state->expects_more())) [[unlikely]] {
+    if (header.failed == FutureSetHeader::kErrorUnlessSet) return forget(header.id);
+    return fail_set(message->envelope().source_pe, header.id, state.get());
   }
   if (header.failed != FutureSetHeader::kValue) {
     state->set_error(unpack_error(p));
   } else {
     state->set_packed(p);
   }
-  if (!state->expects_more()) forget(header.id);
+  if (state->expects_more()) return;
+  // A value may be followed by what has set it.
+  if (p.remaining_bytes() != 0 && header.failed == FutureSetHeader::kValue) [[unlikely]] {
+    const std::string_view setter(reinterpret_cast<const char*>(p.cursor()), p.remaining_bytes());
+    remember_setter(header.id, message->envelope().source_pe, setter);
+  }
+  forget(header.id);
+}
+
+// --- What has set futures
+
+void FutureTable::remember_setter(std::uint64_t id, std::uint32_t pe, std::string_view setter) {
+  constexpr std::size_t num_remembered = 256;
+  constexpr std::size_t most_bytes = 1024;  // more is not what a language has packed
+  if (setter.size() > most_bytes) return;
+  if (setters_.empty()) setters_.resize(num_remembered);
+  Setter& slot = setters_[id % num_remembered];
+  slot.id = id;
+  slot.pe = pe;
+  slot.packed.assign(setter);
+}
+
+void FutureTable::fail_set(std::uint32_t pe, std::uint64_t id, const FutureState* state) {
+  std::string who = state == nullptr ? std::string() : state->setter();
+  if (who.empty() && describe_setter_ != nullptr && !setters_.empty()) {
+    const Setter& known = setters_[id % setters_.size()];
+    if (known.id == id && id != 0) who = describe_setter_(messenger_, known.pe, known.packed);
+  }
+  if (!who.empty()) who.insert(0, ", by ");
+  messenger_.fail(base::format("PE {} set a future of PE {} that was set before{}; each is set exactly once",
+                               pe, messenger_.pe(), who));
 }
 
 // --- Links

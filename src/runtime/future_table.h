@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -43,6 +45,13 @@ class FutureTable {
   void forget(std::uint64_t id);
   // Releases all shares.
   void clear();
+
+  // --- What has set futures, for the error of a set too many
+  // Describes what a language has packed about the part of a program that set a future from PE `pe`.
+  using DescribeSetter = std::string (*)(Messenger& messenger, std::uint32_t pe, std::string_view setter);
+  static void describe_setters_by(DescribeSetter describe) { describe_setter_ = describe; }
+  // What has set the future with that number. The last ones are remembered.
+  void remember_setter(std::uint64_t id, std::uint32_t pe, std::string_view setter);
 
   // --- Links: copies on other PEs
   // Makes a link to `state`, of which it holds a share. Returns its number.
@@ -91,7 +100,15 @@ class FutureTable {
     bool is_posted = false;
   };
 
+  struct Setter {
+    std::uint64_t id = 0;  // of the future; 0: none
+    std::uint32_t pe = 0;
+    std::string packed;
+  };
+
   void on_set(MessagePtr message);
+  // Ends the job: a message has set a future too often.
+  [[gnu::cold]] void fail_set(std::uint32_t pe, std::uint64_t id, const FutureState* state);
   void on_want(MessagePtr message);
   void on_release(MessagePtr message);
   void on_copy(MessagePtr message);
@@ -111,6 +128,8 @@ class FutureTable {
   // By PE: links whose release is still to be sent.
   std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> releases_;
   SendReleases send_releases_{*this};
+  std::vector<Setter> setters_;  // by number, modulo its size; made when it is first needed
+  static inline DescribeSetter describe_setter_ = nullptr;
 };
 
 // While it exists, an element is packed for a move on this thread: copies of futures in its state can be awaited where they arrive.

@@ -252,7 +252,7 @@ void Scheduler::idle() {
   if (!queue_.empty()) return;  // the end of the job may have queued a message without a busy turn
   std::int64_t timeout_us = -1;
   if (!timers_.empty()) {
-    auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.top().when - now);
+    auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.begin()->first.when - now);
     timeout_us = left.count() > 0 ? left.count() : 0;
   }
   rest([&] { machine_.wait(timeout_us); });
@@ -287,19 +287,21 @@ bool Scheduler::read_mail() {
   return !mail.empty();
 }
 
-void Scheduler::post_after(double seconds, Work* work) {
+Scheduler::TimerId Scheduler::post_after(double seconds, Work* work) {
   constexpr double kLongestSeconds = 1e9;  // about 32 years; the clock can add it without overflow
   double bounded = seconds > 0 ? std::min(seconds, kLongestSeconds) : 0;
   auto delay = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(bounded));
-  timers_.push({Clock::now() + delay, next_timer_++, work});
+  const TimerId timer{Clock::now() + delay, next_timer_++};
+  timers_.emplace(timer, work);
+  return timer;
 }
 
 bool Scheduler::expire_timers() {
   auto now = Clock::now();
   bool any = false;
-  while (!timers_.empty() && timers_.top().when <= now) {
-    queue_.push(timers_.top().work);
-    timers_.pop();
+  while (!timers_.empty() && timers_.begin()->first.when <= now) {
+    queue_.push(timers_.begin()->second);
+    timers_.erase(timers_.begin());
     any = true;
   }
   return any;
@@ -308,8 +310,8 @@ bool Scheduler::expire_timers() {
 void Scheduler::drop_queue() {
   while (Work* work = queue_.pop()) work->function(work, runtime_, WorkAction::kDrop);
   while (!timers_.empty()) {
-    Work* work = timers_.top().work;
-    timers_.pop();
+    Work* work = timers_.begin()->second;
+    timers_.erase(timers_.begin());
     work->function(work, runtime_, WorkAction::kDrop);
   }
   std::vector<std::function<void()>> mail;  // destroyed without the lock, because it may post again

@@ -12,6 +12,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -99,6 +100,10 @@ class FutureState {
   FutureAddress remote() const { return remote_; }
   // The address by which other PEs can set it. The first call enters it in the PE's FutureTable.
   FutureAddress address();
+  // Whether address() was called: other PEs may set it.
+  bool is_exported() const { return address_.id != 0; }
+  // What has set it last, for the error of a set too many; empty if that is not known.
+  virtual std::string setter() const { return {}; }
   // What a copy that is packed now carries. While an element is packed for a move, the copy can be awaited where it arrives.
   FutureHandle handle();
   // Whether it is the copy of a future of another PE, and gets its value.

@@ -16,9 +16,9 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <queue>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,8 +103,18 @@ class Scheduler {
     queue_.push(work);
     batch_left_ = std::min(batch_left_, 1);
   }
+  // Names a timer of post_after().
+  struct TimerId {
+    std::chrono::steady_clock::time_point when;
+    std::uint64_t sequence = 0;
+    bool operator<(const TimerId& other) const {
+      return when != other.when ? when < other.when : sequence < other.sequence;
+    }
+  };
   // Posts `work` after `seconds`.
-  void post_after(double seconds, Work* work);
+  TimerId post_after(double seconds, Work* work);
+  // Takes a timer back: its work is not called. Returns false if the time has passed and the work is posted.
+  bool cancel_timer(const TimerId& timer) { return timers_.erase(timer) != 0; }
   bool queue_empty() const { return queue_.empty(); }
   // Its cost grows with the number.
   std::size_t num_queued() const { return queue_.size(); }
@@ -204,14 +214,6 @@ class Scheduler {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Timer {
-    Clock::time_point when;
-    std::uint64_t sequence;
-    Work* work;
-    bool operator<(const Timer& other) const {
-      return when != other.when ? when > other.when : sequence > other.sequence;
-    }
-  };
 
   bool run_queue();
   bool progress_once();
@@ -259,7 +261,7 @@ class Scheduler {
   DetachedTask* detached_ = nullptr;
   std::string failure_;
 
-  std::priority_queue<Timer> timers_;
+  std::map<TimerId, Work*> timers_;
   std::uint64_t next_timer_ = 0;
   Clock::time_point idle_since_;
   pthread_t thread_ = pthread_self();  // the PE's

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstddef>
+#include <exception>
 
 #include "weft/base/error.h"
 
 #include "engine/engine.h"
+#include "support/errors.h"
 
 namespace weft::python {
 
@@ -36,6 +38,16 @@ Engine* stepping_engine() {
 }
 
 }  // namespace
+
+bool is_refused_here() {
+  const Engine* const engine = Engine::running();
+  if (engine == nullptr || engine->is_on_this_thread()) [[likely]]
+    return false;
+  set_python_error(std::make_exception_ptr(base::Error(
+      base::StatusCode::kInvalidArgument,
+      "this was awaited on another thread than the PE's; a coroutine of asyncio awaits weft.as_asyncio(...) of it")));
+  return true;
+}
 
 bool must_take_turn() {
   Engine* const engine = stepping_engine();

@@ -35,6 +35,8 @@ class SteppedByScheduler {
 // that a coroutine of such awaits leaves turns to others. False if something else than the scheduler steps
 // the coroutine: an asyncio loop cannot wait for objects of this extension.
 bool must_take_turn();
+// Whether this is another thread than the PE's, where nothing of Weft can be awaited; then a Python error is set.
+bool is_refused_here();
 // Whether the scheduler of this thread steps the coroutine, which may therefore yield an object of this extension.
 bool is_stepped_by_scheduler();
 // Whether a type's awaits count so.
@@ -47,6 +49,8 @@ struct AwaitableSlots {
   static PyObject* itself(PyObject* self) { return Py_NewRef(self); }
 
   static PySendResult send(PyObject* self, PyObject*, PyObject** result) {
+    if (is_refused_here()) [[unlikely]]
+      return PYGEN_ERROR;
     PySendResult outcome = Poll(self, result);
     if (outcome == PYGEN_RETURN && Counting == ReadyAwaits::kCounted && must_take_turn()) [[unlikely]] {
       Py_DECREF(*result);

@@ -4,16 +4,18 @@
 #include <memory>
 
 #include "await/awaitable.h"
+#include "await/context.h"
 #include "base/format.h"
 #include "engine/ending.h"
 #include "support/errors.h"
 
 namespace weft::python {
 
-Coroutine::Coroutine(Engine& engine, Ref coroutine)
+Coroutine::Coroutine(Engine& engine, Ref coroutine, Ref context)
     : runtime::Work(&Coroutine::turn),
       engine_(engine),
       coroutine_(std::move(coroutine)),
+      context_(context ? std::move(context) : copy_of_context()),
       time_(engine.runtime().meter().running()) {}
 
 void Coroutine::start() {
@@ -40,12 +42,17 @@ void Coroutine::step() {
 
 bool Coroutine::run_to_await() {
   const SteppedByScheduler stepped;
+  const WhileRunning running(running_);
   PyObject* result = nullptr;
-  PySendResult outcome = PyIter_Send(coroutine_.get(), Py_None, &result);
-  while (outcome == PYGEN_NEXT) {
-    end_if_forked();
-    if (suspend(Ref::steal(result))) return false;
-    outcome = raise_inside(&result);
+  PySendResult outcome = PYGEN_NEXT;
+  {
+    const InContext entered(context_.get());
+    outcome = PyIter_Send(coroutine_.get(), Py_None, &result);
+    while (outcome == PYGEN_NEXT) {
+      end_if_forked();
+      if (suspend(Ref::steal(result))) return false;
+      outcome = raise_inside(&result);
+    }
   }
   end_if_forked();
   if (outcome == PYGEN_RETURN) {
@@ -72,6 +79,15 @@ bool Coroutine::suspend(Ref yielded) {
   }
 }
 
+// Its blocks that are left, such as `with decimal.localcontext()`, reset what they have set in its own context.
+void Coroutine::abandon() noexcept {
+  {
+    const InContext entered(context_.get());
+    coroutine_ = Ref();
+  }
+  destroy();
+}
+
 PySendResult Coroutine::raise_inside(PyObject** result) {
   Ref error = PythonError::take();
   *result = PyObject_CallMethod(coroutine_.get(), "throw", "O", error.get());
@@ -86,8 +102,8 @@ namespace {
 
 class Spawned final : public Coroutine {
  public:
-  Spawned(Engine& engine, Ref coroutine, std::string where)
-      : Coroutine(engine, std::move(coroutine)), where_(std::move(where)) {}
+  Spawned(Engine& engine, Ref coroutine, std::string where, Ref context)
+      : Coroutine(engine, std::move(coroutine), std::move(context)), where_(std::move(where)) {}
 
  private:
   void returned(Ref) override {}
@@ -102,31 +118,39 @@ struct Callback final : runtime::Work {
         engine(engine_in),
         callback(std::move(function_in)),
         argument(std::move(argument_in)),
+        context(copy_of_context()),
         where(std::move(where_in)) {}
 
   static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
     std::unique_ptr<Callback> work(static_cast<Callback*>(self));
     if (action != runtime::WorkAction::kRun) return;
     work->engine->step_made();
-    Ref result = Ref::steal(PyObject_CallOneArg(work->callback.get(), work->argument.get()));
+    const WhileRunning running(work->chare);
+    Ref result;
+    {
+      const InContext entered(work->context.get());
+      result = Ref::steal(PyObject_CallOneArg(work->callback.get(), work->argument.get()));
+    }
     end_if_forked();
     if (!result) {
       end_by_exception(*work->engine, work->where);
     } else if (is_coroutine(result.get())) {
-      spawn(*work->engine, std::move(result), work->where);
+      spawn(*work->engine, std::move(result), work->where, std::move(work->context));
     }
   }
 
   EngineRef engine;
   Ref callback;
   Ref argument;
+  Ref context;
+  RunningChare chare = running_chare;
   std::string where;
 };
 
 }  // namespace
 
-void spawn(Engine& engine, Ref coroutine, std::string where) {
-  (new Spawned(engine, std::move(coroutine), std::move(where)))->start();
+void spawn(Engine& engine, Ref coroutine, std::string where, Ref context) {
+  (new Spawned(engine, std::move(coroutine), std::move(where), std::move(context)))->start();
 }
 
 runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::string where) {

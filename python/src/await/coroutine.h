@@ -7,16 +7,18 @@
 #include "weft/runtime/work.h"
 #include "weft/runtime/work_meter.h"
 
+#include "await/running_chare.h"
 #include "engine/engine.h"
 #include "support/support.h"
 
 namespace weft::python {
 
 // A coroutine that the scheduler steps until it ends. Its awaitables are those of this extension; awaiting
-// another raises weft.Error inside it.
+// another raises weft.Error inside it. What it sets of contextvars is seen in it alone.
 class Coroutine : public runtime::Work, public runtime::DetachedTask {
  public:
-  Coroutine(Engine& engine, Ref coroutine);
+  // `context`: where it runs; null for a copy of the current context.
+  Coroutine(Engine& engine, Ref coroutine, Ref context = {});
 
   // Runs it to its first await or its end. It deletes itself in the end.
   void start();
@@ -41,10 +43,12 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   bool suspend(Ref yielded);
   PySendResult raise_inside(PyObject** result);
   void finished() noexcept override {}
-  void abandon() noexcept override { destroy(); }
+  void abandon() noexcept override;
 
   EngineRef engine_;
   Ref coroutine_;
+  Ref context_;
+  RunningChare running_ = running_chare;
   runtime::WorkTimeShare time_;  // of the chare that has started it, if it is measured
 };
 
@@ -52,10 +56,10 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
 inline bool is_coroutine(PyObject* object) { return PyCoro_CheckExact(object); }
 
 // Runs a coroutine without an awaiting caller. An exception ends the job with a message that names `where`.
-void spawn(Engine& engine, Ref coroutine, std::string where);
+void spawn(Engine& engine, Ref coroutine, std::string where, Ref context = {});
 
 // Calls callback(argument) from the scheduler when posted; an exception ends the job, naming `where`. If it
-// returns a coroutine that is run too.
+// returns a coroutine that is run too. Both run in a copy of the context in which the callback was given.
 runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::string where);
 
 }  // namespace weft::python

@@ -5,6 +5,7 @@
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
+#include "await/setter.h"
 #include "base/format.h"
 #include "support/errors.h"
 
@@ -74,7 +75,7 @@ PyObject* set(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     Arguments arguments("Future.set", {"value"}, 0, values, count, nullptr);
     state_of(self)->engine().expect_open();
-    state_of(self)->set(Ref::borrow(arguments[0] == nullptr ? Py_None : arguments[0]));
+    state_of(self)->set_to_copy(arguments[0] == nullptr ? Py_None : arguments[0]);
     Py_RETURN_NONE;
   });
 }
@@ -87,7 +88,7 @@ PyObject* set_error(PyObject* self, PyObject* exception) {
           base::format("Future.set_error takes an exception, not a {}", type_name_of(exception)));
     }
     state_of(self)->engine().expect_open();
-    state_of(self)->set_error(as_travelling_error(exception));
+    state_of(self)->set_to_error(exception);
     Py_RETURN_NONE;
   });
 }
@@ -109,10 +110,16 @@ PyObject* then(PyObject* self, PyObject* callback) {
   });
 }
 
-PyObject* done(PyObject* self, PyObject*) { return PyBool_FromLong(state_of(self)->is_ready()); }
+PyObject* done(PyObject* self, PyObject*) {
+  return guarded([self] {
+    Engine::refuse_other_threads();
+    return PyBool_FromLong(state_of(self)->is_ready() ? 1 : 0);
+  });
+}
 
 PyObject* result(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
+    Engine::refuse_other_threads();
     if (!state_of(self)->is_ready()) {
       throw base::Error(base::StatusCode::kInvalidArgument, "this future is not set yet; await it");
     }
@@ -140,6 +147,19 @@ PyObject* call_future_function(PyObject*, PyObject* where) {
   });
 }
 
+// For the package: a future of this PE takes the object itself, which need not be one that travels.
+PyObject* hand_over_function(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("_hand_over", {"future", "value"}, 2, values, count, nullptr);
+    if (!is_future(arguments[0]) || future_state(arguments[0])->remote().id != 0) {
+      throw base::Error(base::StatusCode::kInvalidArgument, "_hand_over takes a future of this PE");
+    }
+    future_state(arguments[0])->engine().expect_open();
+    future_state(arguments[0])->set(Ref::borrow(arguments[1]));
+    Py_RETURN_NONE;
+  });
+}
+
 // Copies of a future are the same future.
 PyObject* itself(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
@@ -149,15 +169,15 @@ PyMethodDef methods[] = {
 
 Sets the value, or one of several; does not block. Works on any PE that has a copy of the future.
 
-If the future belongs to this PE, it takes the object itself. If it belongs to another PE, the value travels like
-an argument of an entry method.
+The future gets the value that the object has now, as the argument of an entry method would be, whether it belongs to this PE
+or to another. On this PE device memory, and what weft.nocopy wraps, is handed over itself.
 
 Args:
     value: any object that travels.
 
 Raises:
-    weft.Error: the future has all its values already, the value cannot travel, or the job has ended. If the future
-        belongs to another PE, a set too many ends the job.)"},
+    weft.Error: the future has all its values already, and the text names what has set it; the value cannot travel; or the job
+        has ended. If the future belongs to another PE, a set too many ends the job.)"},
     {"set_error", &set_error, METH_O, R"(set_error($self, exception, /)
 --
 
@@ -203,6 +223,7 @@ Raises:
 
 PyMethodDef functions[] = {
     {"_call_future", &call_future_function, METH_O, nullptr},
+    {"_hand_over", as_method(&hand_over_function), METH_FASTCALL, nullptr},
     {},
 };
 
@@ -238,6 +259,7 @@ PyType_Spec spec = {"weft.Future", sizeof(FutureObject), 0, Py_TPFLAGS_DEFAULT, 
 }  // namespace
 
 void init_future(PyObject* module) {
+  init_setter();
   future_type = add_type(module, spec);
   add_awaitable(future_type, &wait);
   add_functions(module, functions);

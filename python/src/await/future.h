@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "weft/runtime/future.h"
@@ -24,7 +26,13 @@ class PyFutureState final : public runtime::FutureState {
   Engine& engine() const { return *engine_; }
   // REQUIRES: is_ready(). A new reference, or PythonError.
   Ref result();
+  // Takes the object itself. REQUIRES: the future belongs to this PE.
   void set(Ref value);
+  // Future.set() of the program: the future gets a copy of the value, on whichever PE it is. Throws base::Error if the value cannot
+  // travel, or if a future of this PE has all its values.
+  void set_to_copy(PyObject* value);
+  // Future.set_error(): the same for an error.
+  void set_to_error(PyObject* exception);
   void set_packed(Pup& p) override;
   void send_outcome(std::uint32_t to_pe, runtime::FutureAddress future) override;
   // Makes it a future of `count` values, whose result is their list in the order of arrival. REQUIRES: nothing was set.
@@ -36,6 +44,9 @@ class PyFutureState final : public runtime::FutureState {
   // From now on an error ends the job if the future is dropped without being observed.
   void end_job_if_unobserved(std::string where) { where_ = std::move(where); }
   void observe() { observed_ = true; }
+  // Keeps something as long as the future exists.
+  void keep(std::shared_ptr<void> kept) { kept_ = std::move(kept); }
+  std::string setter() const override;
 
   // --- A copy in the state of an element that moves
   // What end_job_if_unobserved() got, for the copy; empty for none. The duty itself goes with the outcome.
@@ -48,6 +59,10 @@ class PyFutureState final : public runtime::FutureState {
 
  private:
   void store(Ref value);
+  // Throws base::Error, which names what has set it, if it belongs to this PE and has all its values.
+  void expect_room() const;
+  // The program sets it here.
+  void note_setter();
   // Unpacks: values are packed by Encoder.
   void pup_value(Pup& p) override;
   bool waits_for_copy() const { return is_mirror() && !is_ready(); }
@@ -58,12 +73,16 @@ class PyFutureState final : public runtime::FutureState {
   bool observed_ = false;
   std::uint64_t promises_left_ = 1;
   std::string where_;
+  std::string setter_;  // what has set it last, see setter.h; empty if the program has not
+  std::uint32_t setter_pe_ = 0;
+  std::shared_ptr<void> kept_;
 };
 
 void init_future(PyObject* module);
 
-// Sends the encoded value to the future at that address, on whichever PE it is.
-void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder);
+// Sends the encoded value to the future at that address, on whichever PE it is. `setter`: as packed_setter() gives it, or empty.
+void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder,
+                       std::string_view setter = {});
 
 // A Python object with a share of `state`.
 Ref make_future_object(PyFutureState* state);

@@ -1,13 +1,20 @@
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "weft/base/error.h"
 #include "weft/chare/outcome.h"
 
 #include "await/future.h"
+#include "await/setter.h"
+#include "base/format.h"
 #include "codec/attach.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/forms.h"
-#include "codec/no_copy.h"
+#include "codec/value_copy.h"
+#include "runtime/future_table.h"
 #include "runtime/handlers.h"
 #include "support/errors.h"
 
@@ -27,14 +34,47 @@ Ref PyFutureState::result() {
   return value_;
 }
 
-void PyFutureState::set(Ref value) {
-  if (remote_.id == 0) {
-    store(is_no_copy(value.get()) ? Ref::borrow(no_copy_array(value.get())) : std::move(value));
-    return;
+void PyFutureState::set(Ref value) { store(std::move(value)); }
+
+void PyFutureState::set_to_copy(PyObject* value) {
+  expect_room();
+  try {
+    if (remote_.id != 0) {
+      Encoder encoder(Beside::kLarge);
+      encoder.value(value);
+      return set_remote_future(runtime(), remote_, encoder, packed_setter());
+    }
+    store(copy_of_value(value));
+  } catch (const PythonError&) {
+    rethrow_unsendable("the value of a future");
   }
-  Encoder encoder(Beside::kLarge);
-  encoder.value(value.get());
-  set_remote_future(runtime(), remote_, encoder);
+  note_setter();
+}
+
+void PyFutureState::set_to_error(PyObject* exception) {
+  expect_room();
+  set_error(as_travelling_error(exception));
+  if (remote_.id == 0) note_setter();
+}
+
+void PyFutureState::expect_room() const {
+  if (remote_.id != 0 || !is_set() || expects_more()) return;
+  const std::string who = setter();
+  const std::string by = who.empty() ? std::string() : base::format("; {} has set it", who);
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      collects() ? base::format("a future of several values was set more often than it has values{}", by)
+                 : base::format("a future was set a second time, and each is set exactly once{}", by));
+}
+
+void PyFutureState::note_setter() {
+  setter_ = packed_setter();
+  setter_pe_ = static_cast<std::uint32_t>(runtime().pe());
+  if (is_exported()) runtime::FutureTable::of(messenger()).remember_setter(address().id, setter_pe_, setter_);
+}
+
+std::string PyFutureState::setter() const {
+  return setter_.empty() ? std::string() : describe_setter(messenger(), setter_pe_, setter_);
 }
 
 void PyFutureState::store(Ref value) {
@@ -68,6 +108,11 @@ void PyFutureState::set_packed(Pup& p) {
     Ref value = decode_result(decoder, form);
     store(std::move(value));
     decoder.finish(p);
+    const bool is_value = bare_form_ < 0 && form == ResultForm::kValue;
+    if (is_value && p.remaining_bytes() != 0 && p.carrier() != nullptr) [[unlikely]] {  // set() of another PE
+      setter_.assign(reinterpret_cast<const char*>(p.cursor()), p.remaining_bytes());
+      setter_pe_ = static_cast<runtime::Message*>(p.carrier())->envelope().source_pe;
+    }
   } catch (...) {  // the awaiting caller gets the error of unpacking
     set_error(caught_as_travelling_error());
   }
@@ -96,15 +141,18 @@ void PyFutureState::arrive_error(std::exception_ptr error) {
 
 namespace {
 
-// `header` and the encoded value.
+// `header`, the encoded value, and `trailer`.
 template <class... Header>
 void send_encoded(runtime::Runtime& runtime, std::uint32_t pe, runtime::HandlerId handler, Encoder& encoder,
-                  const Header&... header) {
+                  std::string_view trailer, const Header&... header) {
   const std::size_t header_bytes = (std::size_t{0} + ... + base::packed_size(header));
-  auto message = runtime::Message::create(runtime, handler, header_bytes + encoder.size_bytes());
+  const std::size_t value_bytes = encoder.size_bytes();
+  auto message = runtime::Message::create(runtime, handler, header_bytes + value_bytes + trailer.size());
   Pup p = Pup::packer(message->payload(), header_bytes);
   ((p | header), ...);
   encoder.copy_to(message->payload() + header_bytes);
+  std::copy(trailer.begin(), trailer.end(),
+            reinterpret_cast<char*>(message->payload() + header_bytes + value_bytes));
   attach_all(encoder, *message);
   runtime::OperationState* const sending = chare::report_sending_in_place(*message);
   runtime.send(static_cast<int>(pe), std::move(message));
@@ -120,14 +168,15 @@ void PyFutureState::send_outcome(std::uint32_t to_pe, runtime::FutureAddress fut
     Encoder encoder(Beside::kLarge);
     encoder.value(value_.get());
     const bool failed = false;
-    send_encoded(runtime(), to_pe, runtime::kFutureCopyHandler, encoder, future.pe, future.id, failed);
+    send_encoded(runtime(), to_pe, runtime::kFutureCopyHandler, encoder, {}, future.pe, future.id, failed);
   } catch (...) {
     std::rethrow_exception(caught_as_travelling_error());
   }
 }
 
-void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder) {
-  send_encoded(runtime, future.pe, runtime::kFutureSetHandler, encoder,
+void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder,
+                       std::string_view setter) {
+  send_encoded(runtime, future.pe, runtime::kFutureSetHandler, encoder, setter,
                runtime::FutureSetHeader{future.id, 0}, ResultForm::kValue);
 }
 

@@ -6,6 +6,7 @@
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
+#include "codec/forms.h"
 #include "support/errors.h"
 
 namespace weft::python {
@@ -142,10 +143,16 @@ PyObject* then(PyObject* self, PyObject* callback) {
   });
 }
 
-PyObject* done(PyObject* self, PyObject*) { return PyBool_FromLong(is_over(as_operation(self)) ? 1 : 0); }
+PyObject* done(PyObject* self, PyObject*) {
+  return guarded([self] {
+    Engine::refuse_other_threads();
+    return PyBool_FromLong(is_over(as_operation(self)) ? 1 : 0);
+  });
+}
 
 PyObject* result(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
+    Engine::refuse_other_threads();
     if (!is_over(as_operation(self))) {
       throw base::Error(base::StatusCode::kInvalidArgument, "this operation is not over yet; await it");
     }
@@ -239,6 +246,8 @@ Ref finished_operation() { return Ref::borrow(finished); }
 void init_operation(PyObject* module) {
   operation_type = add_type(module, spec);
   add_awaitable(operation_type, &wait);
+  // It does not travel; a future of this PE may get it: operation.then(future.set).
+  add_encoding(operation_type, [](Encoder&, PyObject*) { return false; });
   finished = make_finished_operation(Ref::borrow(Py_None)).release();
 }
 

@@ -186,7 +186,7 @@ PyMethodDef reduce_method = {"__reduce__", &reduce, METH_NOARGS, nullptr};
 void init_travelling_futures(PyObject* module) {
   const Ref future = attribute(module, "Future");
   auto* const type = reinterpret_cast<PyTypeObject*>(future.get());
-  add_encoding(type, &encode);
+  add_encoding(type, &encode, Nature::kOwner);
   add_decoding(ValueTag::kFuture, &decode);
   add_decoding(ValueTag::kCopiedFuture, &decode_copied);
   add_functions(module, functions);

@@ -55,6 +55,10 @@ bool is_contiguous(PyObject* array) {
 // Contiguous arrays, in C or Fortran order, are sent as they are. Others are copied into C order first.
 bool encode_array(Encoder& encoder, PyObject* object) {
   if (!is_plain_array(object)) return false;
+  if (encoder.is_copy_here()) {
+    encoder.keep(checked(PyArray_NewCopy(as_array(object), NPY_KEEPORDER)));
+    return true;
+  }
   const bool is_as_it_is = is_contiguous(object);
   Ref array = is_as_it_is ? Ref::borrow(object) : checked(PyArray_NewCopy(as_array(object), NPY_CORDER));
   const memory::Buffer memory = memory_of(array.get());
@@ -159,7 +163,7 @@ Ref decode_number(Decoder& decoder) {
 
 // Registers NumPy's types, which live as long as the process.
 void add_encodings() {
-  add_encoding(&PyArray_Type, &encode_array);
+  add_encoding(&PyArray_Type, &encode_array, Nature::kData);
   for (int number = 0; number <= NPY_HALF; ++number) {
     if (!is_number_type(number)) continue;
     Ref type = checked(PyArray_TypeObjectFromType(number));
@@ -170,8 +174,8 @@ void add_encodings() {
 // Encodes the first array of the process: NumPy's types have no encodings until NumPy is loaded.
 bool encode_first_array(Encoder& encoder, PyObject* object) {
   if (numpy_is_loaded() || !has_numpy()) return false;
-  EncodeFunction encode = encoding_of(Py_TYPE(object));
-  return encode != nullptr && encode(encoder, object);
+  const Encoding& form = encoding_of(Py_TYPE(object));
+  return form.encode != nullptr && form.encode(encoder, object);
 }
 
 }  // namespace

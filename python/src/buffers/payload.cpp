@@ -80,11 +80,18 @@ bool encode_device_array(Encoder& encoder, PyObject* object) {
 }
 
 bool encode_foreign(Encoder& encoder, PyObject* object) {
-  return is_device_object(object) && encode_device_array(encoder, object);
+  if (!is_device_object(object)) return false;
+  if (!encoder.is_copy_here()) return encode_device_array(encoder, object);
+  encoder.keep(Ref::borrow(object));
+  return true;
 }
 
 bool encode_no_copy(Encoder& encoder, PyObject* object) {
   PyObject* array = no_copy_array(object);
+  if (encoder.is_copy_here()) {
+    encoder.keep(Ref::borrow(array));
+    return true;
+  }
   if (!is_plain_array(array)) return encode_device_array(encoder, array);
   encode_array_in_place(encoder, array);
   return true;
@@ -131,7 +138,7 @@ Ref decode_device_array(Decoder& decoder) {
 
 void init_payload(PyObject* module) {
   add_functions(module, functions);
-  add_encoding(no_copy_type(), &encode_no_copy);
+  add_encoding(no_copy_type(), &encode_no_copy, Nature::kData);
   add_encoding(device_array_type(), &encode_device_array);
   add_protocol_encoding(&encode_foreign);
   add_decoding(ValueTag::kDeviceArray, &decode_device_array);

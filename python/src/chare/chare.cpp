@@ -94,6 +94,7 @@ PyObject* call_with_first(PyObject* function, PyObject* first, PyObject* argumen
 }  // namespace
 
 void PyChare::construct(PyObject* arguments) {
+  const WhileRunning running(as_running());
   PyObject* const type = info_.type();
   if (!info_.has_coroutine_constructor()) {
     return take_object([&] { return PyObject_CallObject(type, arguments); });
@@ -120,7 +121,14 @@ std::unique_ptr<chare::ChareBase> PyChare::make_moved(Pup& state) {
     decoder.finish(state);
     auto chare = std::make_unique<PyChare>(info);
     PyObject* const type = info.type();
-    chare->take_object([type] { return PyObject_CallMethod(type, "__new__", "O", type); });
+    chare->take_object([type, &chare] {
+      PyObject* const made = PyObject_CallMethod(type, "__new__", "O", type);
+      if (made != nullptr || PyErr_ExceptionMatches(PyExc_TypeError) == 0) return made;
+      // A __new__ that takes the arguments of the constructor, which are not there any more; the state is all that moves.
+      PyErr_Clear();
+      being_made = chare.get();
+      return make_object(reinterpret_cast<PyTypeObject*>(type));
+    });
     return chare;
   } catch (...) {
     std::rethrow_exception(caught_as_travelling_error());
@@ -139,13 +147,28 @@ void PyChare::pack_state() {
   packed_ = std::move(encoder);
 }
 
+namespace {
+
+// With Python's error set, which stays: ", in its attribute lock" if that cannot travel.
+std::string culprit(PyObject* chare) {
+  const Ref error = PythonError::take();
+  static PyObject* const find = import_from("weft._migration", "culprit").release();
+  const Ref name = Ref::steal(PyObject_CallOneArg(find, chare));
+  if (!name) PyErr_Clear();
+  const std::string found = name ? readable(name.get()) : std::string();
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+  return found.empty() ? found : base::format(", in its attribute {},", found);
+}
+
+}  // namespace
+
 void PyChare::pup(Pup& p) {
   try {
     if (p.is_sizing()) {
       try {
         pack_state();
       } catch (const PythonError&) {
-        rethrow_unsendable(base::format("the state of {}", where()));
+        rethrow_unsendable(base::format("the state of {}{}", where(), culprit(object())));
       }
       p.reserve(packed_->size_bytes());
     } else if (p.is_packing()) {
@@ -243,6 +266,7 @@ void PyChare::begin_created(chare::ChareBase& base) {
 
 void PyChare::begin_constructor() {
   const Ref arguments = std::move(constructor_arguments_);
+  const WhileRunning running(as_running());
   Ref result;
   try {
     const Ref constructor = attribute(info_.type(), "__init__");
@@ -260,6 +284,7 @@ void PyChare::begin_constructor() {
 }
 
 void PyChare::begin_hook() {
+  const WhileRunning running(as_running());
   Ref result = Ref::steal(PyObject_CallMethod(object(), "created", nullptr));
   end_if_forked();
   if (!result) return creation_has_raised(*this, CreationPart::kCreated);
@@ -285,6 +310,7 @@ void PyChare::migrated() { call_hook("migrated", "before any other call"); }
 void PyChare::resume_from_sync() { call_hook("resume_from_sync", "after a step of load balancing"); }
 
 void PyChare::call_hook(const char* name, const char* when) {
+  const WhileRunning running(as_running());
   const Ref result = Ref::steal(PyObject_CallMethod(object(), name, nullptr));
   end_if_forked();
   if (result && !is_coroutine(result.get())) return;
@@ -325,6 +351,11 @@ PyObject* PyChare::make_object(PyTypeObject* type) {
 std::size_t PyChare::object_size_bytes() { return sizeof(ChareObject); }
 
 PyChare& chare_of(PyObject* object) {
+  Engine::refuse_other_threads();
+  return chare_for_reading(object);
+}
+
+PyChare& chare_for_reading(PyObject* object) {
   const auto* const known = reinterpret_cast<ChareObject*>(object);
   if (known->chare == nullptr) {
     throw base::Error(base::StatusCode::kClosed, why_gone(known->gone));

@@ -6,6 +6,7 @@
 
 #include "weft/chare/chare.h"
 
+#include "await/running_chare.h"
 #include "chare/classes.h"
 #include "support/support.h"
 
@@ -45,6 +46,8 @@ class PyChare final : public chare::ChareBase {
   PyObject* object() const { return object_.get(); }
   // "Ring[3].work on PE 1".
   std::string where_in(std::size_t method) const;
+  // For WhileRunning.
+  RunningChare as_running() const { return {collection().id(), linear_index()}; }
 
   // tp_new of weft.Chare: the object of the chare that is being constructed. Throws base::Error if none is.
   static PyObject* make_object(PyTypeObject* type);
@@ -72,7 +75,9 @@ class PyChare final : public chare::ChareBase {
   std::unique_ptr<Encoder> packed_;  // the state, from its sizing to its packing
 };
 
-// The C++ chare of a weft.Chare. Throws base::Error after the job has ended, or its collection.
+// The C++ chare of a weft.Chare. Throws base::Error after the job has ended, or its collection, and on another thread than the PE's.
 PyChare& chare_of(PyObject* object);
+// The same on any thread, for its index, which does not change.
+PyChare& chare_for_reading(PyObject* object);
 
 }  // namespace weft::python

@@ -23,7 +23,7 @@ PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
 
 PyObject* get_index(PyObject* self, void*) {
   return guarded([self] {
-    const PyChare& chare = chare_of(self);
+    const PyChare& chare = chare_for_reading(self);
     return chare.info().index_object(chare.index()).release();
   });
 }
@@ -125,6 +125,17 @@ int set_pinned(PyObject* self, PyObject* value, void*) {
                       return Py_None;
                     }) != nullptr;
   return done ? 0 : -1;
+}
+
+// Runs for each class that is derived.
+PyObject* init_subclass(PyObject* type, PyObject* arguments, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    expect_free_names(type);
+    auto* const base = reinterpret_cast<PyObject*>(chare_type());
+    auto* const super_type = reinterpret_cast<PyObject*>(&PySuper_Type);
+    const Ref super = checked(PyObject_CallFunctionObjArgs(super_type, base, type, nullptr));
+    return PyObject_Call(attribute(super.get(), "__init_subclass__").get(), arguments, keywords);
+  });
 }
 
 PyObject* no_pickle(PyObject* self, PyObject*) {
@@ -291,6 +302,8 @@ Args:
 
 Raises:
     weft.Error: not a stream, or no such device in this process.)"},
+    {"__init_subclass__", as_method(&init_subclass), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "Refuses a class that uses a name of the runtime's, such as index or migrate, for something of its own."},
     {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
     {},
 };
@@ -303,8 +316,9 @@ PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>(R"(Base class of a program's objects.
 
 Every public method of a subclass is an entry method: ``proxy.method(args)`` calls it asynchronously from any PE.
-Entry methods of a chare run one after the other, ``async def`` ones up to each await. Chares are made in
-collections (weft.Array, weft.Group, weft.Singleton). ``self.index`` and ``self.proxy`` work in ``__init__``
+Entry methods of a chare run one after the other, ``async def`` ones up to each await, each in a context
+(contextvars) of its own. A class that defines a method with a name of this class, such as index or migrate, raises
+weft.Error; created, migrated and resume_from_sync are there to be overridden. Chares are made in collections (weft.Array, weft.Group, weft.Singleton). ``self.index`` and ``self.proxy`` work in ``__init__``
 already. If ``__init__`` is ``async def``, calls to the chare wait until it has ended, as for ``created()``.)")},
     {0, nullptr},
 };

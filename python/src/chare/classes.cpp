@@ -64,10 +64,56 @@ bool overrides(PyObject* type, const char* method) {
   return attribute(type, method).get() != attribute(reinterpret_cast<PyObject*>(base_type), method).get();
 }
 
+// Whether a function cannot be called with the chare alone, or says that it takes any arguments.
+bool takes_arguments(PyObject* function) {
+  if (PyFunction_Check(function) == 0) return false;
+  const auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(function));
+  PyObject* const defaults = PyFunction_GetDefaults(function);
+  const Py_ssize_t num_defaults = defaults != nullptr && PyTuple_Check(defaults) ? PyTuple_GET_SIZE(defaults) : 0;
+  return (code->co_flags & CO_VARARGS) != 0 || code->co_argcount - num_defaults > 1;
+}
+
+void expect_concrete(PyObject* type) {
+  if (PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_IS_ABSTRACT) == 0) return;
+  const Ref names = checked(PySequence_List(attribute(type, "__abstractmethods__").get()));
+  checked(PyList_Sort(names.get()));
+  std::string list;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+    if (i > 0) list += ", ";
+    list += readable(PyList_GET_ITEM(names.get(), i));
+  }
+  invalid(base::format("the class {} is abstract, so it has no chares: nothing defines {}; make chares of a class that does",
+                       readable(attribute(type, "__qualname__").get()), list));
+}
+
 }  // namespace
 
 void set_chare_type(PyTypeObject* type) { base_type = type; }
 PyTypeObject* chare_type() { return base_type; }
+
+void expect_free_names(PyObject* type) {
+  auto* const base = reinterpret_cast<PyObject*>(base_type);
+  const Ref names = checked(PyObject_Dir(base));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+    PyObject* const name = PyList_GET_ITEM(names.get(), i);
+    const std::string_view text = text_of(name);
+    // Settings of the class.
+    if (text.starts_with('_') || text == "balance_periodically" || text == "index_type") continue;
+    const Ref own = checked(PyObject_GetAttr(type, name));
+    if (own.get() == checked(PyObject_GetAttr(base, name)).get()) continue;
+    const std::string class_name = readable(attribute(type, "__qualname__").get());
+    if (text != "created" && text != "migrated" && text != "resume_from_sync") {
+      invalid(base::format("the class {} defines {}, which is the runtime's name for something that each chare has "
+                           "(help(weft.Chare.{})); choose another name",
+                           class_name, text, text));
+    }
+    if (takes_arguments(own.get())) {
+      invalid(base::format("the class {} defines {} with parameters, but this is the name of a method that the runtime calls "
+                           "without arguments (help(weft.Chare.{})); choose another name for an entry method",
+                           class_name, text, text));
+    }
+  }
+}
 
 // Puts each post entry method of a class beside its entry method.
 void ClassInfo::find_post_entries() {
@@ -191,6 +237,8 @@ const ClassInfo& ClassInfo::of(PyObject* type) {
         "a collection is made of a class derived from weft.Chare, not of {}",
         PyType_Check(type) ? reinterpret_cast<PyTypeObject*>(type)->tp_name : type_name_of(type)));
   }
+  expect_concrete(type);
+  expect_free_names(type);
   std::unique_ptr<ClassInfo> made(new ClassInfo(type));
   const ClassInfo& info = *known.emplace(type, std::move(made)).first->second;
   table().by_key[info.key()] = &info;

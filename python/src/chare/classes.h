@@ -75,5 +75,7 @@ class ClassInfo {
 // weft.Chare, once, when the extension is initialised: the base of all chare classes.
 void set_chare_type(PyTypeObject* type);
 PyTypeObject* chare_type();
+// Throws base::Error if a class derived from it uses a name of the runtime's for something of its own.
+void expect_free_names(PyObject* type);
 
 }  // namespace weft::python

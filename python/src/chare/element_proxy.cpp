@@ -65,6 +65,7 @@ PyObject* await_created(PyObject* self) {
 PyObject* with_priority(PyObject* self, PyObject* priority) {
   return guarded([&]() -> PyObject* {
     ElementObject* element = as_element(self);
+    element->core.engine->expect_open();
     return make_element_proxy(element->core, element->index, coordinate(priority)).release();
   });
 }

@@ -9,6 +9,7 @@
 
 #include "await/coroutine.h"
 #include "await/future.h"
+#include "await/running_chare.h"
 #include "base/format.h"
 #include "buffers/arrays.h"
 #include "codec/attach.h"
@@ -138,6 +139,7 @@ class EntryCoroutine final : public Coroutine {
 
 void run_method(PyChare& chare, CallArguments& arguments, const chare::ReplyTo& reply, std::size_t method) {
   std::unique_ptr<ObservedRun> observed;
+  const WhileRunning running(chare.as_running());
   try {
     observed = ObservedRun::begin(chare, method);
     Ref result = arguments.call(chare.info().method_name(method));

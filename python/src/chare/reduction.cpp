@@ -153,22 +153,26 @@ void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>&
 runtime::Combiner combiner{"weft::python value", &combine, 0, &layout_of_value};
 const bool registered = runtime::Registry<runtime::Combiner>::add(&combiner);
 
+// The contribution as the reducer takes it, see weft._reducers.
+Ref prepare(const ReducerChoice& choice, PyObject* value) {
+  const bool is_numeric = choice.form == ResultForm::kReduced && choice.reducer != Reducer::kCustom;
+  const bool joins = choice.form == ResultForm::kConcat;
+  const bool is_plain = is_numeric && !runtime::is_logical(choice.reducer) &&
+                        (PyFloat_CheckExact(value) || PyLong_CheckExact(value));
+  if (is_plain || !(is_numeric || joins)) return Ref::borrow(value);
+  static PyObject* const function = import_from("weft._reducers", "prepared").release();
+  const auto kind = static_cast<int>(joins ? Reducer::kConcat : choice.reducer);
+  return checked(PyObject_CallFunction(function, "iO", kind, value));
+}
+
 std::vector<std::byte> pack_value(const std::function<std::string()>& who, const ReducerChoice& choice,
                                   PyObject* value) {
   static_cast<void>(registered);
   if (choice.form == ResultForm::kNothing) return {};
   if (value == nullptr) value = Py_None;
-  const bool is_numeric = choice.form == ResultForm::kReduced && choice.reducer != Reducer::kCustom;
-  if (is_numeric && (value == Py_None || PyList_Check(value) != 0)) {
-    checked(PyObject_CallFunction(import_from("weft._reducers", "expect_numbers").get(), "sO",
-                                  std::string(runtime::reducer_name(choice.reducer)).c_str(), value));
-  }
   // Before it is sent: the only contribution to a reduction is merged with none.
-  Ref truth;
-  if (runtime::is_logical(choice.reducer)) {
-    truth = checked(PyObject_CallOneArg(import_from("weft._reducers", "truth").get(), value));
-    value = truth.get();
-  }
+  const Ref prepared = prepare(choice, value);
+  value = prepared.get();
   Encoder encoder;
   if (choice.form == ResultForm::kReduced) encoder.name(choice.function_key);
   try {

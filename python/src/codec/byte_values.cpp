@@ -86,7 +86,7 @@ Ref decode_memoryview(Decoder& decoder) {
 }  // namespace
 
 void init_byte_values(PyObject*) {
-  add_encoding(&PyMemoryView_Type, &encode_memoryview);
+  add_encoding(&PyMemoryView_Type, &encode_memoryview, Nature::kData);
   add_decoding(ValueTag::kMemoryView, &decode_memoryview);
   add_decoding(ValueTag::kAttachedBytes, &decode_attached_bytes);
 }

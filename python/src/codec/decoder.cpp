@@ -1,10 +1,13 @@
 #include "codec/decoder.h"
 
+#include <vector>
+
 #include "weft/base/error.h"
 
 #include "base/format.h"
 #include "codec/forms.h"
 #include "codec/landed_memory.h"
+#include "codec/linked_pickle.h"
 #include "engine/engine.h"
 
 namespace weft::python {
@@ -85,7 +88,11 @@ Ref Decoder::nested(int depth) {
     case ValueTag::kTuple:
       return container(tag, depth);
     case ValueTag::kPickle:
-      return pickle();
+      return pickle(cursor_);
+    case ValueTag::kLinkedPickle:
+      return linked_pickle(depth);
+    case ValueTag::kKept:
+      return kept(number<std::uint32_t>());
     default:
       if (!is_immutable_form(tag)) has_mutable_ = true;
       if (DecodeFunction decode = decoding_of(tag)) return decode(*this);
@@ -157,8 +164,24 @@ bool is_immutable(PyObject* object, std::size_t size_bytes) {
 
 }  // namespace
 
-Ref Decoder::pickle() {
+Ref Decoder::linked_pickle(int depth) {
+  if (depth >= kMaxNesting) corrupt("too deeply nested");
   const std::byte* const begin = cursor_;
+  const auto count = number<std::uint32_t>();
+  if (count > remaining_bytes()) overrun(count);
+  std::vector<Ref> parts;
+  for (std::uint32_t i = 0; i < count; ++i) parts.push_back(nested(depth + 1));
+  const PartsToLoad here(parts);
+  return pickle(begin);
+}
+
+Ref Decoder::kept(std::size_t which) const {
+  if (which >= kept_.size()) corrupt("an object that did not come with it");
+  return kept_[which];
+}
+
+// `begin`: where the form of the value begins, for the number of objects that it can have.
+Ref Decoder::pickle(const std::byte* begin) {
   const auto [pickled, buffers] = this->pickled();
   Ref arguments = checked(PyTuple_Pack(1, pickled.get()));
   Ref keywords = checked(Py_BuildValue("{s:O}", "buffers", buffers.get()));

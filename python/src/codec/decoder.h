@@ -78,6 +78,8 @@ class Decoder {
   std::size_t attachment_number() { return number<std::uint32_t>(); }
   runtime::Attachment attachment(std::size_t which, std::uint64_t size_bytes);
   runtime::Attachment host_attachment(std::size_t which, std::uint64_t size_bytes);
+  // The objects that Encoder::kept() has, for a copy within the PE. They must exist as long as this decoder is used.
+  void set_kept(std::span<const Ref> kept) { kept_ = kept; }
   // `substitute` must exist as long as this decoder is used.
   void set_substitute(ArraySubstitute& substitute) { substitute_ = &substitute; }
   Ref in_place_of(std::size_t which, const ArrayForm& form) const {
@@ -98,12 +100,15 @@ class Decoder {
   Ref container(ValueTag tag, int depth);
   Ref text(std::uint64_t size_bytes);
   Ref bytes(std::uint64_t size_bytes);
-  Ref pickle();
+  Ref pickle(const std::byte* begin);
+  Ref linked_pickle(int depth);
+  Ref kept(std::size_t which) const;
 
   const std::byte* cursor_;
   const std::byte* end_;
   runtime::Message* message_ = nullptr;
   ArraySubstitute* substitute_ = nullptr;
+  std::span<const Ref> kept_;
   bool watches_ = false;
   bool has_mutable_ = false;
 };

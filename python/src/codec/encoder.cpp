@@ -2,11 +2,13 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "weft/base/error.h"
 
 #include "base/format.h"
 #include "codec/forms.h"
+#include "codec/linked_pickle.h"
 
 namespace weft::python {
 
@@ -16,6 +18,8 @@ constexpr std::size_t kFirstCapacityBytes = 1024;
 // A larger block is copied only once, directly into the message.
 constexpr std::size_t kInlineBlockBytes = 2048;
 constexpr std::size_t kKeptScratchBytes = std::size_t{1} << 20;
+// Text and bytes up to this size are written each time that they occur: nothing can change them, and they are small.
+constexpr Py_ssize_t kSmallLeafBytes = 1024;
 
 // The memory of a destroyed encoder, for the next one. One is enough: encoders nest only if pickling calls
 // user code that sends.
@@ -85,12 +89,12 @@ void Encoder::block(Ref keeper, const void* data, std::size_t size_bytes) {
 bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
   // All other arguments of a post entry method are decoded before any buffer has landed.
   if (beside_ == Beside::kArrays) return is_array && size_bytes > 0;
-  return beside_ != Beside::kNothing && size_bytes >= kBesideBytes &&
+  return beside_ == Beside::kLarge && size_bytes >= kBesideBytes &&
          attached_.size() < runtime::Message::kMaxAttachments;
 }
 
 void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach how) {
-  if (beside_ == Beside::kNothing) {
+  if (beside_ == Beside::kNothing || beside_ == Beside::kHere) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("an array in {} memory is sent in place, which works in calls of entry methods, and in "
@@ -108,7 +112,13 @@ void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach ho
   attached_.push_back({std::move(keeper), memory, how});
 }
 
-void Encoder::nested(PyObject* object, int depth) {
+void Encoder::keep(Ref object) {
+  tag(ValueTag::kKept);
+  number(static_cast<std::uint32_t>(kept_.size()));
+  kept_.push_back(std::move(object));
+}
+
+void Encoder::nested(PyObject* object, int depth, Py_ssize_t known_references) {
   if (object == Py_None) {
     tag(ValueTag::kNone);
   } else if (PyLong_CheckExact(object)) {
@@ -124,20 +134,96 @@ void Encoder::nested(PyObject* object, int depth) {
     if (text == nullptr) {  // lone surrogates
       PyErr_Clear();
       pickle(object);
-    } else {
+    } else if (size <= kSmallLeafBytes || is_new(object, known_references)) {
       sized(ValueTag::kShortText, ValueTag::kText, text, static_cast<std::size_t>(size));
     }
   } else if (PyBytes_CheckExact(object)) {
-    bytes(object);
-  } else if (!container(object, depth) && !table_form(object)) {
-    pickle(object);
+    if (PyBytes_GET_SIZE(object) <= kSmallLeafBytes || is_new(object, known_references)) bytes(object);
+  } else if (depth == 0) {
+    outermost(object);
+  } else if (is_new(object, known_references)) {
+    if (!container(object, depth)) inside(object);
   }
+}
+
+namespace {
+
+bool is_container(PyObject* object) {
+  return PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object);
+}
+
+// Sets a member and resets it at the end of the scope.
+template <class T>
+class Setting {
+ public:
+  Setting(T& member, T value) : member_(member), before_(std::exchange(member, value)) {}
+  ~Setting() { member_ = before_; }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  T& member_;
+  T before_;
+};
+
+}  // namespace
+
+void Encoder::outermost(PyObject* object) {
+  if (!is_container(object)) {
+    if (!table_form(object)) pickle(object);
+    return;
+  }
+  if (walk_ != nullptr) {  // in the form of an object that is in a container
+    if (is_new(object, 0) && !container(object, 1)) pickle(object);
+    return;
+  }
+  const std::size_t begin = used_;
+  const std::size_t num_blocks = blocks_.size();
+  const std::size_t blocks_bytes = blocks_bytes_;
+  const std::size_t num_attached = attached_.size();
+  const std::size_t num_kept = kept_.size();
+  Walk walk;
+  walk.met.add(object);
+  {
+    const Setting<Walk*> walking(walk_, &walk);
+    if (!container(object, 0)) walk.must_link = true;
+  }
+  if (!walk.must_link) [[likely]]
+    return;
+  used_ = begin;
+  blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(num_blocks), blocks_.end());
+  blocks_bytes_ = blocks_bytes;
+  attached_.erase(attached_.begin() + static_cast<std::ptrdiff_t>(num_attached), attached_.end());
+  kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(num_kept), kept_.end());
+  linked_pickle(object);
+}
+
+bool Encoder::is_first_meeting(PyObject* object) {
+  if (walk_->met.add(object)) return true;
+  // There is one empty tuple, and there is nothing in it.
+  if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 0) return true;
+  walk_->must_link = true;
+  return false;
+}
+
+// An object in a container that is none itself, or that is nested too deeply.
+void Encoder::inside(PyObject* object) {
+  if (!is_container(object) && table_form(object)) return;
+  if (PyComplex_CheckExact(object)) return pickle(object);  // it refers to nothing
+  walk_->must_link = true;
+}
+
+void Encoder::separate_value(PyObject* object) {
+  const Setting<Walk*> outside(walk_, nullptr);
+  value(object);
 }
 
 void Encoder::bytes(PyObject* object) {
   char* data = PyBytes_AS_STRING(object);
   auto size_bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(object));
-  if (attaches(size_bytes, false)) {
+  if (is_copy_here() && size_bytes > kInlineBlockBytes) {
+    keep(Ref::borrow(object));
+  } else if (attaches(size_bytes, false)) {
     tag(ValueTag::kAttachedBytes);
     number(static_cast<std::uint64_t>(size_bytes));
     write_attached(Ref::borrow(object), {data, size_bytes, {}, nullptr}, Attach::kInPlace);
@@ -186,7 +272,7 @@ bool Encoder::container(PyObject* object, int depth) {
   if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) <= most) {
     Py_ssize_t size = PyTuple_GET_SIZE(object);
     count(ValueTag::kTuple, size);
-    for (Py_ssize_t i = 0; i < size; ++i) nested(PyTuple_GET_ITEM(object, i), depth + 1);
+    for (Py_ssize_t i = 0; i < size; ++i) nested(PyTuple_GET_ITEM(object, i), depth + 1, 1);
     return true;
   }
   if (PyList_CheckExact(object) && PyList_GET_SIZE(object) <= most) {
@@ -198,7 +284,7 @@ bool Encoder::container(PyObject* object, int depth) {
         throw PythonError();
       }
       Ref element = Ref::borrow(PyList_GET_ITEM(object, i));
-      nested(element.get(), depth + 1);
+      nested(element.get(), depth + 1, 2);
     }
     return true;
   }
@@ -212,8 +298,8 @@ bool Encoder::container(PyObject* object, int depth) {
     while (PyDict_Next(object, &position, &key, &item)) {
       Ref held_key = Ref::borrow(key);
       Ref held_item = Ref::borrow(item);
-      nested(key, depth + 1);
-      nested(item, depth + 1);
+      nested(key, depth + 1, 2);
+      nested(item, depth + 1, 2);
       ++written;
     }
     if (written != size) {
@@ -226,8 +312,71 @@ bool Encoder::container(PyObject* object, int depth) {
 }
 
 bool Encoder::table_form(PyObject* object) {
-  if (EncodeFunction encode = encoding_of(Py_TYPE(object))) return encode(*this, object);
-  return encode_by_protocol(*this, object);
+  const Encoding& form = encoding_of(Py_TYPE(object));
+  if (form.encode == nullptr) return encode_by_protocol(*this, object);
+  if (is_copy_here() && form.nature != Nature::kData) {
+    keep(Ref::borrow(object));
+    return true;
+  }
+  return form.encode(*this, object);
+}
+
+namespace {
+
+// Adds the objects that are in containers, at any depth, and are no containers themselves.
+void collect(PyObject* object, MetObjects& found) {
+  MetObjects containers;
+  std::vector<PyObject*> pending{object};
+  const auto look_at = [&](PyObject* one) {
+    if (!is_container(one)) {
+      found.add(one);
+    } else if (containers.add(one)) {
+      pending.push_back(one);
+    }
+  };
+  while (!pending.empty()) {
+    PyObject* const container = pending.back();
+    pending.pop_back();
+    if (PyDict_CheckExact(container)) {
+      Py_ssize_t position = 0;
+      PyObject* key = nullptr;
+      PyObject* item = nullptr;
+      while (PyDict_Next(container, &position, &key, &item) != 0) {
+        look_at(key);
+        look_at(item);
+      }
+    } else {
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i)
+        look_at(PySequence_Fast_GET_ITEM(container, i));
+    }
+  }
+}
+
+}  // namespace
+
+void Encoder::linked_pickle(PyObject* object) {
+  tag(ValueTag::kLinkedPickle);
+  const std::size_t count_at = used_;
+  number(std::uint32_t{0});
+  Parts parts;
+  collect(object, parts.outside);
+  const Ref buffers = checked(PyList_New(0));
+  Ref pickled;
+  {
+    const Setting<Parts*> linking(parts_, &parts);
+    pickled = dump_linked(*this, object, buffers.get());
+  }
+  const auto count = static_cast<std::uint32_t>(parts.count);
+  std::memcpy(data_ + count_at, &count, sizeof count);
+  this->pickled(std::move(pickled), buffers.get());
+}
+
+int Encoder::part(PyObject* object) {
+  // What an object consists of travels as pickle takes it: post entry methods choose no places for it, and arrays of other
+  // libraries stay theirs.
+  if (parts_ == nullptr || !parts_->outside.has(object)) return -1;
+  if (encoding_of(Py_TYPE(object)).nature == Nature::kOwner && !is_copy_here()) return -1;
+  return table_form(object) ? parts_->count++ : -1;
 }
 
 void Encoder::pickle(PyObject* object) {

@@ -14,6 +14,7 @@
 #include "weft/runtime/message.h"
 
 #include "codec/encoding.h"
+#include "codec/met_objects.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -28,6 +29,7 @@ enum class Beside : std::uint8_t {
   kNothing,  // none: device memory is refused, everything else is in the message
   kLarge,    // large host buffers
   kArrays,   // every array, and nothing else: a post entry method chooses where they land
+  kHere,     // none, and the value does not travel: it is copied within its PE, see Encoder::kept()
 };
 
 // How a buffer is attached.
@@ -45,7 +47,12 @@ class Encoder {
   Encoder& operator=(const Encoder&) = delete;
 
   // Encodes `object`. Throws PythonError or base::Error if it cannot travel.
-  void value(PyObject* object) { nested(object, 0); }
+  void value(PyObject* object) { nested(object, 0, 0); }
+  // The same for one of several values that are independent, but inside one value: they share no object when they arrive.
+  void separate_value(PyObject* object);
+  // Encodes an object that is in a pickle by its own form, as the next of the pickle's parts, and returns its number. Returns -1
+  // if the object is to be pickled. REQUIRES: called while a value is pickled, see linked_pickle.h.
+  int part(PyObject* object);
 
   template <class T>
   void number(T number) {
@@ -64,6 +71,12 @@ class Encoder {
   // States that the value is `object` and that it has no other holder, so that its memory need not be copied.
   void own(PyObject* object) { owned_ = object; }
   bool owns(PyObject* object) const { return object == owned_; }
+  // Whether the value is copied within its PE (Beside::kHere).
+  bool is_copy_here() const { return beside_ == Beside::kHere; }
+  // Hands the object itself over. REQUIRES: is_copy_here().
+  void keep(Ref object);
+  // What a decoder needs for a copy within the PE, see Decoder::set_kept().
+  std::span<const Ref> kept() const { return kept_; }
   // Adds a buffer to attached() and writes its number. `keeper` owns it. attach_all() has the copy made, if
   // `how` is kCopy. Throws base::Error if nothing can travel beside the value.
   void write_attached(Ref keeper, const memory::Buffer& memory, Attach how);
@@ -95,6 +108,16 @@ class Encoder {
     const void* data;
     std::size_t size_bytes;
   };
+  // A container that is being encoded, with all that it holds.
+  struct Walk {
+    MetObjects met;
+    bool must_link = false;  // it must be a linked pickle; nothing further is written
+  };
+  // The parts of a linked pickle.
+  struct Parts {
+    int count = 0;
+    MetObjects outside;  // the objects in containers; those inside objects that are pickled are no parts
+  };
 
   std::byte* room(std::size_t size_bytes) {
     if (size_bytes > capacity_ - used_) grow(size_bytes);
@@ -103,8 +126,19 @@ class Encoder {
     return at;
   }
   void grow(std::size_t size_bytes);
-  void nested(PyObject* object, int depth);
+  // `known_references`: those of the container that holds the object, and of the walk.
+  void nested(PyObject* object, int depth, Py_ssize_t known_references);
+  void outermost(PyObject* object);
   bool container(PyObject* object, int depth);
+  // Whether the walk meets the object for the first time. Otherwise its value becomes a linked pickle. An object without
+  // further references cannot be met again.
+  bool is_new(PyObject* object, Py_ssize_t known_references) {
+    if (walk_ == nullptr) return true;
+    return !walk_->must_link && (Py_REFCNT(object) <= known_references || is_first_meeting(object));
+  }
+  [[gnu::noinline]] bool is_first_meeting(PyObject* object);
+  void inside(PyObject* object);
+  void linked_pickle(PyObject* object);
   bool table_form(PyObject* object);
   void integer(PyObject* object);
   void bytes(PyObject* object);
@@ -120,6 +154,9 @@ class Encoder {
   Beside beside_;
   PyObject* owned_ = nullptr;
   std::vector<Attached> attached_;
+  std::vector<Ref> kept_;
+  Walk* walk_ = nullptr;    // null outside of containers
+  Parts* parts_ = nullptr;  // of the pickle that is being made; null for none
 };
 
 }  // namespace weft::python

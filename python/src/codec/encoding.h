@@ -3,7 +3,10 @@
 //
 // None, bool, int, float, str, bytes, memoryview, tuple, list, dict, NumPy arrays and scalars of number
 // types, DeviceArrays, futures and proxies have forms of their own. All other values are pickled with
-// protocol 5, with their buffers out of band. An object that occurs twice arrives as two objects.
+// protocol 5, with their buffers out of band.
+//
+// Identity is kept within a value: an object that occurs twice arrives as one, and a cycle as a cycle. A container in which an
+// object occurs twice, or which holds an object that is pickled, is therefore one pickle, kLinkedPickle.
 #pragma once
 
 #include <cstddef>
@@ -50,6 +53,10 @@ enum class ValueTag : std::uint8_t {
   kDistObject,       // pgas::ObjectNumber
   // The 16 bytes of a pgas::GlobalAddress; 1 byte type number, or -1 and then the element type as a value.
   kGlobalPointer,
+  // 4 bytes count of parts, the parts as values; then as kPickle. The pickle names the objects that have forms of their own by
+  // their numbers among the parts.
+  kLinkedPickle,
+  kKept,  // 4 bytes number of an object that the encoder keeps, see Beside::kHere; never in a message
 };
 
 // Whether nothing can change the value of such a form, which is not one of Python's own, once it is decoded.
@@ -71,7 +78,7 @@ constexpr bool is_immutable_form(ValueTag tag) {
 // A flag in the size of a pickle's buffer: the bytes are in an attachment, whose number follows in 4 bytes.
 inline constexpr std::uint64_t kAttachedBuffer = std::uint64_t{1} << 63;
 
-// Values nested deeper are pickled. Pickle also handles lists that contain themselves.
+// Containers that are nested deeper are pickled.
 inline constexpr int kMaxNesting = 32;
 
 struct ArrayHeader {

@@ -12,10 +12,6 @@ namespace weft::python {
 namespace {
 
 // An open-addressing hash table by type, at most half full: 3 instructions find the first slot.
-struct Encoding {
-  const PyTypeObject* type = nullptr;
-  EncodeFunction encode = nullptr;
-};
 constexpr unsigned kSlotBits = 7;
 constexpr std::size_t kNumSlots = std::size_t{1} << kSlotBits;
 std::array<Encoding, kNumSlots> encodings;
@@ -34,19 +30,19 @@ Encoding& slot_of(const PyTypeObject* type) {
 
 }  // namespace
 
-void add_encoding(PyTypeObject* type, EncodeFunction encode) {
+void add_encoding(PyTypeObject* type, EncodeFunction encode, Nature nature) {
   Encoding& slot = slot_of(type);
   if (slot.type == nullptr && ++num_encodings > kNumSlots / 2) {
     throw base::Error(base::StatusCode::kInternal, "the table of value forms is full; raise kSlotBits");
   }
-  slot = {type, encode};
+  slot = {type, encode, nature};
 }
 
 void add_protocol_encoding(EncodeFunction encode) { protocol_encodings.push_back(encode); }
 
 void add_decoding(ValueTag tag, DecodeFunction decode) { decodings[static_cast<std::size_t>(tag)] = decode; }
 
-EncodeFunction encoding_of(const PyTypeObject* type) { return slot_of(type).encode; }
+const Encoding& encoding_of(const PyTypeObject* type) { return slot_of(type); }
 
 DecodeFunction decoding_of(ValueTag tag) { return decodings[static_cast<std::size_t>(tag)]; }
 

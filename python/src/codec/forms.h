@@ -4,6 +4,8 @@
 // codec therefore knows none of these topics.
 #pragma once
 
+#include <cstdint>
+
 #include "codec/encoding.h"
 #include "support/support.h"
 
@@ -18,14 +20,27 @@ using EncodeFunction = bool (*)(Encoder& encoder, PyObject* object);
 // Reads the bytes behind the tag. Throws PythonError or base::Error if they are damaged.
 using DecodeFunction = Ref (*)(Decoder& decoder);
 
+// How objects of a type are copied within their PE (Beside::kHere), and inside a pickle (kLinkedPickle).
+enum class Nature : std::uint8_t {
+  kData,   // by their form; it has all that they consist of
+  kName,   // within their PE they are handed over themselves: they cannot change, or they name something that is elsewhere
+  kOwner,  // as kName; in a pickle that travels they are pickled, because their form may lead back to the value that they are in
+};
+
+struct Encoding {
+  const PyTypeObject* type = nullptr;
+  EncodeFunction encode = nullptr;  // null for none
+  Nature nature = Nature::kData;
+};
+
 // For objects of exactly this type, which must exist as long as the process.
-void add_encoding(PyTypeObject* type, EncodeFunction encode);
+void add_encoding(PyTypeObject* type, EncodeFunction encode, Nature nature = Nature::kName);
 // For objects of types that are not in the table; the function recognises them by their protocols.
 void add_protocol_encoding(EncodeFunction encode);
 void add_decoding(ValueTag tag, DecodeFunction decode);
 
+const Encoding& encoding_of(const PyTypeObject* type);
 // Null for none.
-EncodeFunction encoding_of(const PyTypeObject* type);
 DecodeFunction decoding_of(ValueTag tag);
 // False if no protocol encoding takes the object.
 bool encode_by_protocol(Encoder& encoder, PyObject* object);

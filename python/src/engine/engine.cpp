@@ -75,6 +75,15 @@ void Engine::drop_on_pe_thread(std::shared_ptr<void> owned) {
   running_->runtime().post_from_any_thread([owned = std::move(owned)] {});
 }
 
+void Engine::closing_ended() {
+  if (--closings_ == 0 && exits_after_closings_) runtime().exit(0);
+}
+
+void Engine::exit_after_closings() {
+  exits_after_closings_ = true;
+  if (closings_ == 0) runtime().exit(0);
+}
+
 memory::StreamHandle Engine::create_stream(memory::Place place) {
   memory::Memory& memory = runtime().memory();
   memory::KindBackend* backend = memory.backend(place.kind);

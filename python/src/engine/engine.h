@@ -52,6 +52,10 @@ class Engine {
     if (closed_) throw_closed();
     if (!is_on_this_thread()) throw_other_thread();
   }
+  // For calls that do not need an open job. Throws Error on another thread than the PE's while a job runs.
+  static void refuse_other_threads() {
+    if (running_ != nullptr && !running_->is_on_this_thread()) throw_other_thread();
+  }
   bool is_on_this_thread() const { return pthread_equal(pthread_self(), thread_) != 0; }
 
   // Ctrl-C: ends the job. weft.run raises KeyboardInterrupt, or SystemExit where a launcher says why.
@@ -81,6 +85,12 @@ class Engine {
   // Steps of coroutines, and callbacks, see runtime::ProgramActivity.
   void step_made() { ++steps_; }
   std::uint64_t num_steps() const { return steps_; }
+
+  // Asynchronous generators that were left before their end, and whose `finally` waits. When main has returned, the job ends
+  // after them.
+  void closing_started() { ++closings_; }
+  void closing_ended();
+  void exit_after_closings();
 
   // The coroutine of main, if weft.run runs it on this PE alone; null for none. Borrowed, set and reset by the
   // object that runs it.
@@ -117,6 +127,8 @@ class Engine {
   std::vector<std::pair<memory::Place, memory::StreamHandle>> own_streams_;
   std::uint64_t sleeps_pending_ = 0;
   std::uint64_t steps_ = 0;
+  std::uint64_t closings_ = 0;
+  bool exits_after_closings_ = false;
   PyObject* lone_main_ = nullptr;
   Ref collective_watch_;
   bool closed_ = false;

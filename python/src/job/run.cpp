@@ -8,6 +8,7 @@
 
 #include "weft/chare/quiescence.h"
 
+#include "await/context.h"
 #include "await/coroutine.h"
 #include "await/future.h"
 #include "base/format.h"
@@ -130,7 +131,7 @@ class MainCoroutine final : public Coroutine {
  private:
   void returned(Ref result) override {
     result_ = std::move(result);
-    if (mains_ == Mains::kOnPe0) engine().runtime().exit(0);
+    if (mains_ == Mains::kOnPe0) engine().exit_after_closings();
   }
   void raised() override { end_by_exception(engine(), name_of_main(engine())); }
 
@@ -243,22 +244,6 @@ PyObject* end_job(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject
   });
 }
 
-PyObject* sleep(PyObject*, PyObject* duration) {
-  return guarded([&]() -> PyObject* {
-    double seconds = PyFloat_AsDouble(duration);
-    if (seconds == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-    if (!(seconds >= 0) || seconds > 1e9) {
-      throw base::Error(base::StatusCode::kInvalidArgument,
-                        base::format("weft.sleep({}): give seconds from 0 to 1e9", seconds));
-    }
-    Engine& engine = Engine::current();
-    runtime::Future<> over = engine.runtime().sleep(seconds);
-    engine.sleep_started();
-    over.then([&engine](const runtime::Future<>&) { engine.sleep_ended(); });
-    return wrap_future(engine, over).release();
-  });
-}
-
 PyObject* quiescence(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     const Arguments arguments("quiescence", {"target"}, 0, values, count, keywords);
@@ -275,8 +260,13 @@ PyObject* quiescence(PyObject*, PyObject* const* values, Py_ssize_t count, PyObj
 PyObject* post_from_any_thread(PyObject*, PyObject* function) {
   return guarded([&]() -> PyObject* {
     Engine& engine = Engine::current_on_any_thread();
-    engine.runtime().post_from_any_thread([&engine, function = Ref::borrow(function)] {
-      Ref result = Ref::steal(PyObject_CallNoArgs(function.get()));
+    engine.runtime().post_from_any_thread([&engine, function = Ref::borrow(function),
+                                           context = copy_of_context()] {
+      Ref result;
+      {
+        const InContext entered(context.get());
+        result = Ref::steal(PyObject_CallNoArgs(function.get()));
+      }
       end_if_forked();
       if (!result) end_by_exception(engine, "a function posted from another thread");
     });
@@ -356,19 +346,6 @@ Args:
 
 Raises:
     weft.Error: no job is running, or the code is out of range.)"},
-    {"sleep", &sleep, METH_O, R"(sleep(seconds, /)
---
-
-Awaitable: ready after `seconds`. Other entry methods of the PE run meanwhile.
-
-Args:
-    seconds: from 0 to 1e9; a float.
-
-Returns:
-    a weft.Future of None.
-
-Raises:
-    weft.Error: no job is running, or `seconds` is out of range.)"},
     {"quiescence", as_method(&quiescence), METH_FASTCALL | METH_KEYWORDS, R"(quiescence(target=None)
 --
 
@@ -391,7 +368,7 @@ Raises:
 --
 
 Calls ``function()`` on this PE's thread in one of its next turns; wakes the PE if it sleeps. May be called from any
-thread and does not block.
+thread and does not block. The function runs in a copy of the caller's context (contextvars).
 
 An exception that the function raises ends the job; SystemExit ends it with its code. The function is dropped if
 the job ends first.

@@ -9,8 +9,9 @@
 
 namespace weft::python {
 
-// Throws base::Error if the elements are no integers, floats or bools of the machine. `use`: the caller's name.
-pgas::ElementCombine array_combine(const ArrayForm& form, const char* use);
+// Throws base::Error if the elements are no integers, floats or bools of the machine, or if sums of bools are asked for, which an
+// array of bools cannot hold. `use`: the caller's name.
+pgas::ElementCombine array_combine(const ArrayForm& form, runtime::Reducer reducer, const char* use);
 // The reducer of a weft.Reducer that works in place. Throws base::Error for gather, concat and custom.
 runtime::Reducer in_place_reducer(PyObject* reducer, const char* use);
 

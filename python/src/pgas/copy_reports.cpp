@@ -44,7 +44,7 @@ runtime::Future<> source_future(Engine& engine, PyObject* object, const char* us
   done.then([future = Ref::borrow(object)](const runtime::Future<>& ready) {
     PyFutureState& state = *future_state(future.get());
     if (ready.state()->error()) return state.set_error(ready.state()->error());
-    state.set(Ref::borrow(Py_None));
+    state.set_to_copy(Py_None);
   });
   return done;
 }

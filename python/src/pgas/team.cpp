@@ -234,7 +234,7 @@ PyObject* reduce_array(TeamParts& parts, PyObject* array, PyObject* reducer, int
   ObjectBuffer buffer = buffer_of({array, Access::kWrite, use, &form});
   const runtime::Reducer operation = in_place_reducer(reducer, use);
   const runtime::Future<> done =
-      parts.team.reduce_buffer(buffer.memory, array_combine(form, use), operation, root);
+      parts.team.reduce_buffer(buffer.memory, array_combine(form, operation, use), operation, root);
   return keep_until(*parts.engine, done, array, std::move(buffer)).release();
 }
 

@@ -31,11 +31,16 @@ std::string readable(PyObject* object) {
   Ref text = Ref::steal(object == nullptr ? nullptr : PyObject_Str(object));
   Py_ssize_t size = 0;
   const char* data = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
-  if (data == nullptr) {
+  if (data != nullptr) return {data, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  if (!text) return "(no text)";
+  // Lone surrogates, such as those of a file name that is not UTF-8.
+  const Ref bytes = Ref::steal(PyUnicode_AsEncodedString(text.get(), "utf-8", "backslashreplace"));
+  if (!bytes) {
     PyErr_Clear();
     return "(no text)";
   }
-  return {data, static_cast<std::size_t>(size)};
+  return {PyBytes_AS_STRING(bytes.get()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.get()))};
 }
 
 std::string type_name_of(PyObject* object) {

@@ -56,7 +56,7 @@ inline void checked(int status) {
 
 // REQUIRES: a str; throws PythonError for one with lone surrogates.
 std::string_view text_of(PyObject* str);
-// str(object), whatever it is; never fails.
+// str(object), whatever it is; never fails. A lone surrogate is written as "\\udc80".
 std::string readable(PyObject* object);
 // "numpy.ndarray" or "list".
 std::string type_name_of(PyObject* object);

@@ -127,13 +127,13 @@ def decode_anything(data: bytes) -> None:
 
 
 # Pickle runs what its bytes say, and only peers of the same job send it: its own bytes are left alone here.
-PICKLE_TAG = _core._encode(2**70)[0]
+PICKLE_TAGS = {_core._encode(2**70)[0], _core._encode([{1}])[0]}
 
 
 @settings(max_examples=1000)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_refused(data: bytes) -> None:
-    if PICKLE_TAG not in data:
+    if PICKLE_TAGS.isdisjoint(data):
         decode_anything(data)
 
 
@@ -141,11 +141,11 @@ def test_random_bytes_are_refused(data: bytes) -> None:
 @given(VALUES | hnp.arrays(hnp.integer_dtypes(), hnp.array_shapes()), st.data())
 def test_damaged_values_are_refused(value: Any, data: st.DataObject) -> None:
     encoded = bytearray(_core._encode(value))
-    if PICKLE_TAG in encoded:
+    if not PICKLE_TAGS.isdisjoint(encoded):
         return
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(encoded) - 1))
-        encoded[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte != PICKLE_TAG))
+        encoded[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte not in PICKLE_TAGS))
     decode_anything(bytes(encoded))
 
 
@@ -179,7 +179,7 @@ def why_refused(encoded: bytes) -> str:
     st.integers(0, 255),
     st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3), max_size=40),
     st.integers(0, 255),
-    SCALARS.filter(lambda value: _core._encode(value)[0] != PICKLE_TAG),
+    SCALARS.filter(lambda value: _core._encode(value)[0] not in PICKLE_TAGS),
 )
 def test_device_arrays_that_make_no_sense_are_refused(
     form: int, extents: list[int], kind: int, dtype: Any
@@ -197,3 +197,109 @@ def test_device_arrays_without_their_buffer_are_refused() -> None:
     assert "no such kind" in why_refused(encoded_device_array(FLOAT64, [3], 77, first))
     # One without elements has none, and is made where its job is.
     assert "no job is running" in why_refused(encoded_device_array(FLOAT64, [0], EMULATED, b""))
+
+
+def back_of(value: Any) -> Any:
+    return _core._decode(_core._encode(value))
+
+
+class Node:
+    """Travels by pickle."""
+
+    def __init__(self) -> None:
+        self.links: list[Any] = []
+
+
+def test_an_object_that_occurs_twice_arrives_as_one() -> None:
+    array, text, inner = np.arange(5), "long" * 1000, [1]
+    back = back_of([inner, {"again": inner}, (inner,), array, array, text, text, b"x" * 5000, ()])
+    assert back[0] == [1] and back[0] is back[1]["again"] is back[2][0]
+    assert np.array_equal(back[3], array) and back[3] is back[4] and back[3].flags.writeable
+    assert back[5] == text and back[5] is back[6] and back[7:] == [b"x" * 5000, ()]
+    back[0].append(2)
+    assert back[1] == {"again": [1, 2]}
+
+
+def test_objects_inside_and_outside_of_pickled_ones_are_one() -> None:
+    array, node = np.zeros(3), Node()
+    node.links = [node, array]
+    first, second, same = back_of((node, array, node))
+    assert type(first) is Node and first is same and first.links[0] is first and first.links[1] is second
+
+
+def test_cycles_arrive_as_cycles() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    back = back_of(loop)
+    assert len(back) == 1 and back[0] is back
+    nodes: list[dict[str, Any]] = [{"id": i, "near": []} for i in range(100)]
+    for i, node in enumerate(nodes):
+        node["near"] += [nodes[i - 1], nodes[(i + 1) % 100]]
+    encoded = _core._encode(nodes)
+    assert len(encoded) < 10_000
+    ring = _core._decode(encoded)
+    assert all(node["near"][0] is ring[i - 1] for i, node in enumerate(ring))
+    inside: tuple[Any, ...] = ([],)
+    inside[0].append(inside)
+    again = back_of(inside)
+    assert again[0][0] is again
+
+
+@pytest.mark.parametrize("make", [lambda x: [x, x], lambda x: (x, x), lambda x: {"a": x, "b": x}])
+def test_shared_containers_do_not_explode(make: Any) -> None:
+    value: Any = []
+    for _ in range(50):
+        value = make(value)
+    assert len(_core._encode(value)) < 2000
+    back = back_of(value)
+    for _ in range(50):
+        left, right = back.values() if isinstance(back, dict) else back
+        assert left is right
+        back = left
+
+
+def test_long_text_and_bytes_are_sent_once() -> None:
+    for leaf in ("x" * 10_000, b"x" * 10_000):
+        assert len(_core._encode([leaf] * 100)) < 20_000
+        assert back_of([leaf] * 100) == [leaf] * 100
+
+
+def test_values_without_shared_objects_keep_their_forms() -> None:
+    """And the fast way: no pickle."""
+    values = [[[i, float(i)], {"a": (i, None)}, np.arange(i)] for i in range(40)]
+    assert _core._encode(values)[0] == _core._encode([])[0]
+    assert _core._encode([[()], [()], ((),)])[0] == _core._encode([])[0]  # there is one empty tuple
+
+
+def test_separate_values_share_nothing() -> None:
+    shared = [1]
+    first, second = back_of(_core._separate([shared, [shared, shared]]))
+    assert first == [1] and second[0] is second[1] and first is not second[0]
+    (values, other) = back_of((_core._separate([shared, shared]), shared))
+    assert values == [[1], [1]] and values[0] is not values[1] and other == [1]
+
+
+@given(st.data())
+def test_shared_values_come_back(data: st.DataObject) -> None:
+    """Values that are made of one another: what comes back has the same text, which shows cycles too."""
+    pool: list[Any] = [1, "a", np.arange(3), [], {}, Node()]
+    for _ in range(data.draw(st.integers(1, 12))):
+        parts = data.draw(st.lists(st.sampled_from(range(len(pool))), max_size=4))
+        kind = data.draw(st.sampled_from([list, tuple, dict]))
+        values = [pool[i] for i in parts]
+        pool.append({str(i): one for i, one in enumerate(values)} if kind is dict else kind(values))
+    for one in pool:
+        if isinstance(one, list) and data.draw(st.booleans()):
+            one.append(data.draw(st.sampled_from(pool)))
+    back = back_of(pool)
+    assert repr(back).replace(hex(id(back[5])), "") == repr(pool).replace(hex(id(pool[5])), "")
+    shown = [i for i, one in enumerate(pool) if i >= 2 and not (isinstance(one, tuple) and not one)]
+    for i in shown:
+        for j in shown:
+            assert (pool[i] is pool[j]) == (back[i] is back[j])
+
+
+@pytest.mark.parametrize("number", [0, 7, -1, 2**80])
+def test_a_part_that_is_not_there_is_refused(number: int) -> None:
+    with pytest.raises(weft.Error, match="damaged"):
+        _core._part(number)

@@ -112,3 +112,11 @@ def test_a_reducer_that_ends_the_job_leaves_no_result(
     assert (ended.returncode, ended.stdout) == (code, ""), ended.stdout + ended.stderr
     if end == "raise":
         assert "custom(__main__:most) raised" in ended.stderr and "a rank has no value" in ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_texts_with_surrogates_are_shown(run_job: RunJob, num_pes: int) -> None:
+    ended = run_job(num_pes, "odd_texts.py")
+    assert ended.returncode == 1
+    assert "AssertionError" not in ended.stderr, ended.stderr
+    assert "ValueError: no file caf\\udce9" in ended.stderr, ended.stderr

@@ -54,3 +54,26 @@ def test_a_move_that_fails_ends_the_job(run_job: RunJob, which: str, words: list
     assert ended.returncode == 1
     for word in words:
         assert word in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+def test_states_that_name_their_chare_move(expect_success: Callable[..., str], num_pes: int) -> None:
+    assert expect_success(num_pes, "state_obstacles.py") == "all checked\n"
+
+
+@pytest.mark.parametrize(
+    ("what", "place"),
+    [
+        ("lambda", "obstacle['name'],"),
+        ("lock", "obstacle[1]['at'][0],"),
+        ("file", "obstacle,"),
+        ("generator", "obstacle,"),
+        ("object", "obstacle.inner['deep'],"),
+        ("nested", "obstacle,"),
+    ],
+)
+def test_a_state_that_cannot_move_names_the_attribute(run_job: RunJob, what: str, place: str) -> None:
+    ended = run_job(2, "state_obstacles.py", what)
+    assert ended.returncode == 1
+    words = f"the state of Holder[0] on PE 0, in its attribute {place} cannot be sent"
+    assert words in ended.stderr, ended.stderr

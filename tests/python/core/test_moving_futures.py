@@ -43,7 +43,7 @@ def test_device_arrays(
     ("case", "words"),
     [
         ("unobserved", ["Hand[0].answer", "PE 1: an exception", "whose result was not awaited", "KeyError"]),
-        ("twice", ["PE 1 set a future of PE 0 that was set before"]),
+        ("twice", ["PE 1 set a future of PE 0 that was set before, by PE 0 (failing, moving_futures.py:"]),
         ("value", ["the state of Keeper[0] on PE 0", "cannot be sent", "lock"]),
     ],
 )

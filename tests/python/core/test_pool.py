@@ -15,6 +15,13 @@ def test_pool(expect_success: Callable[..., str], mode: str, num_pes: int) -> No
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
+def test_tasks_share_nothing_and_a_closed_pool_leaves_nothing(
+    expect_success: Callable[..., str], num_pes: int
+) -> None:
+    assert expect_success(num_pes, "pool_values.py") == "all checked\n"
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
 def test_a_failure_that_nothing_awaits_ends_the_job(run_job: Callable[..., Any], num_pes: int) -> None:
     ended = run_job(num_pes, "pool.py", "dropped")
     assert ended.returncode == 1

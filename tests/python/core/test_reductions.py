@@ -11,7 +11,8 @@ from .conftest import RunJob
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
 @pytest.mark.parametrize(
-    "program", ["bound_targets.py", "empty_reductions.py", "list_reductions.py", "reductions.py"]
+    "program",
+    ["bound_targets.py", "empty_reductions.py", "kept_types.py", "list_reductions.py", "reductions.py"],
 )
 def test_reductions(expect_success: Callable[..., str], program: str, num_pes: int) -> None:
     assert expect_success(num_pes, program) == "all checked\n"

@@ -41,6 +41,26 @@ struct FailingThread : IdleHook {
   bool failed_before_the_sleep = false;
 };
 
+TEST(Turns, ATimerThatIsTakenBackDoesNotRing) {
+  struct Ring final : Work {
+    explicit Ring(int& rung_in) : Work(&Ring::turn), rung(rung_in) {}
+    static void turn(Work* self, Runtime&, WorkAction) { ++static_cast<Ring*>(self)->rung; }
+    int& rung;
+  };
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  int rung = 0;
+  Ring early(rung);
+  Ring late(rung);
+  const Scheduler::TimerId first = runtime.post_after(0, &early);
+  const Scheduler::TimerId second = runtime.post_after(3600, &late);
+  EXPECT_TRUE(runtime.cancel_timer(second));
+  EXPECT_FALSE(runtime.cancel_timer(second));
+  while (rung == 0) runtime.step();
+  EXPECT_FALSE(runtime.cancel_timer(first)) << "its time has passed";
+  EXPECT_EQ(rung, 1);
+}
+
 TEST(Turns, AFailureOnAnotherThreadWakesASleepingPe) {
   testing::InProcessJob job(1);
   Runtime& runtime = job.runtime(0);

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import weft
+from weft import _core
 
 MODE = sys.argv[1]
 
@@ -63,7 +64,7 @@ class Keeper(weft.Chare):
         self.future.set([self.future, 5])
 
     def set_to_lock(self) -> None:
-        self.future.set(threading.Lock())
+        _core._hand_over(self.future, threading.Lock())  # what future.set() refuses
 
     def drop_in_thread(self) -> None:
         """The last holder goes on another thread than the PE's."""
@@ -248,7 +249,7 @@ async def waiting() -> None:
         await keeper.go.call(last)
         wait = keeper.wait.call()
         await weft.quiescence()
-        future.set(threading.Lock())
+        _core._hand_over(future, threading.Lock())
         error = await error_of(wait)
         assert isinstance(error, weft.RemoteError) and "lock" in str(error), error
 

@@ -1,0 +1,71 @@
+#include "codec/linked_pickle.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+// The innermost ones: pickling may call user code that sends or receives another value. Under the GIL.
+Encoder* dumping = nullptr;
+const std::vector<Ref>* loading = nullptr;
+
+PyObject* part_function = nullptr;
+
+class Dumping {
+ public:
+  explicit Dumping(Encoder& encoder) : outer_(std::exchange(dumping, &encoder)) {}
+  ~Dumping() { dumping = outer_; }
+  Dumping(const Dumping&) = delete;
+  Dumping& operator=(const Dumping&) = delete;
+
+ private:
+  Encoder* outer_;
+};
+
+// The reducer_override() of the pickler.
+PyObject* pickle_part(PyObject*, PyObject* object) {
+  return guarded([object]() -> PyObject* {
+    const int number = dumping == nullptr ? -1 : dumping->part(object);
+    if (number < 0) Py_RETURN_NOTIMPLEMENTED;
+    return Py_BuildValue("O(i)", part_function, number);
+  });
+}
+
+PyObject* part(PyObject*, PyObject* number) {
+  return guarded([number]() -> PyObject* {
+    const std::size_t which = PyLong_AsSize_t(number);
+    if (PyErr_Occurred() != nullptr) PyErr_Clear();  // then it is the largest number
+    if (loading == nullptr || which >= loading->size()) Decoder::corrupt("a part that did not come with it");
+    return Py_NewRef((*loading)[which].get());
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_pickle_part", &pickle_part, METH_O, nullptr},
+    {"_part", &part, METH_O, nullptr},
+    {},
+};
+
+}  // namespace
+
+Ref dump_linked(Encoder& encoder, PyObject* value, PyObject* buffers) {
+  static PyObject* const dumps = import_from("weft._linked_pickle", "dumps").release();
+  const Dumping here(encoder);
+  return checked(PyObject_CallFunctionObjArgs(dumps, value, buffers, nullptr));
+}
+
+PartsToLoad::PartsToLoad(const std::vector<Ref>& parts) : outer_(std::exchange(loading, &parts)) {}
+PartsToLoad::~PartsToLoad() { loading = outer_; }
+
+void init_linked_pickle(PyObject* module) {
+  add_functions(module, functions);
+  part_function = attribute(module, "_part").release();
+}
+
+}  // namespace weft::python
