@@ -30,6 +30,8 @@ HostedRank::HostedRank(HostedRanks& all, int number, const Fiber::Stack& stack)
 void HostedRank::make_state() {
   VirtualRank* const before = VirtualRank::current();
   VirtualRank::set_current(nullptr);
+  own_objects_ = std::make_unique<RankObjects>();
+  set_objects(own_objects_.get());
   own_state_ = std::make_unique<Rank>(predefined_attributes_);
   set_state(own_state_.get());
   VirtualRank::set_current(before);
@@ -38,7 +40,9 @@ void HostedRank::make_state() {
 void HostedRank::depart() {
   set_scheduler(nullptr);
   set_state(nullptr);
+  set_objects(nullptr);
   own_state_ = nullptr;
+  own_objects_ = nullptr;
 }
 
 void HostedRank::arrive(runtime::Scheduler& scheduler) {

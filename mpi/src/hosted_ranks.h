@@ -24,6 +24,7 @@
 #include "host_interface.h"
 #include "models/mpi/p2p/rank_map.h"
 #include "models/mpi/rank.h"
+#include "models/mpi/virtual_ranks/rank_objects.h"
 #include "models/mpi/virtual_ranks/virtual_rank.h"
 
 namespace weft::mpi {
@@ -43,7 +44,7 @@ class HostedRank final : public VirtualRank {
   [[noreturn]] void end(int code);
 
   // --- Moves. The object lies on the rank's stack and moves with it.
-  // REQUIRES: the rank is suspended, and no longer takes part in MPI. Frees what it has in this process.
+  // REQUIRES: the rank is suspended, no longer takes part in MPI, and has packed its objects. Frees what it has in this process.
   void depart();
   // It has come to this process.
   void arrive(runtime::Scheduler& scheduler);
@@ -78,6 +79,7 @@ class HostedRank final : public VirtualRank {
 
   // Here, where they move with the rank: programs keep their addresses.
   PredefinedAttributes predefined_attributes_;
+  std::unique_ptr<RankObjects> own_objects_;
   std::unique_ptr<Rank> own_state_;
   Fiber fiber_;
   bool has_ended_ = false;

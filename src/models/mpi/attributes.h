@@ -30,6 +30,9 @@ class AttributeKey final : public Counted {
       : kind_(kind), copy_(copy), remove_(remove), extra_state_(extra_state) {}
 
   ObjectKind kind() const { return kind_; }
+  Function copy_function() const { return copy_; }
+  Function remove_function() const { return remove_; }
+  void* extra_state() const { return extra_state_; }
 
   // Whether a duplicate of `object` gets the attribute, and with which value.
   template <class Handle>
@@ -66,7 +69,14 @@ class AttributeKeys {
   // MPI_ERR_KEYVAL: there is no such key for objects of that kind.
   Error find(int number, ObjectKind kind, Ref<AttributeKey>* key) const;
   Error remove(int number, ObjectKind kind);
-  bool is_empty() const { return keys_.empty(); }
+
+  // --- Of a rank that moves
+  const std::map<int, Ref<AttributeKey>>& all() const { return keys_; }
+  int next_number() const { return next_; }
+  void replace(std::map<int, Ref<AttributeKey>> keys, int next) {
+    keys_ = std::move(keys);
+    next_ = next;
+  }
 
  private:
   static constexpr int kFirst = 1024;  // above the predefined keys of mpi.h
@@ -78,9 +88,16 @@ class AttributeKeys {
 // The attributes of one object. `Handle` is the handle of that object.
 class Attributes {
  public:
-  bool is_empty() const { return entries_.empty(); }
   // Whether there is one; `value` is its value then.
   bool find(int number, void** value) const;
+
+  // --- Of a rank that moves. No function of a key is called.
+  // Calls visit(AttributeKey&, int number, void* value) for each, in the order of setting.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const Entry& entry : entries_) visit(*entry.key, entry.number, entry.value);
+  }
+  void add(Ref<AttributeKey> key, int number, void* value) { entries_.push_back({std::move(key), number, value}); }
 
   // Replaces the value, after the function of the key for the old one.
   template <class Handle>
