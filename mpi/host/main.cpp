@@ -32,6 +32,7 @@
 #include "host_interface.h"
 #include "libraries.h"
 #include "linkage.h"
+#include "openmp.h"
 #include "process_references.h"
 #include "program.h"
 #include "rank_map.h"
@@ -111,14 +112,6 @@ std::vector<void*> load_libraries(const std::vector<Library>& libraries) {
   return handles;
 }
 
-// omp_get_level() of the libraries; null if none has it.
-int (*parallel_level_of(const std::vector<void*>& libraries))() {
-  for (void* const library : libraries) {
-    if (void* const found = dlsym(library, "omp_get_level")) return reinterpret_cast<int (*)()>(found);
-  }
-  return nullptr;
-}
-
 // What this process has loaded to run ranks.
 struct Loaded {
   const Program* program = nullptr;
@@ -134,7 +127,16 @@ class Host {
         slots_(*loaded.program, linkage_, static_cast<int>(settings.pe_of_rank.size()),
                settings.stack_size_bytes),
         arguments_(std::move(arguments)),
-        parallel_level_(parallel_level_of(loaded.libraries)),
+        openmp_(loaded.libraries),
+        openmp_functions_{
+            .level = openmp_.level(),
+            .active_level = openmp_.active_level(),
+            .put_aside = openmp_.can_switch()
+                             ? [](void* context) { return self_of(context).openmp_.put_aside(); }
+                             : static_cast<void* (*)(void*)>(nullptr),
+            .take_back = openmp_.can_switch()
+                             ? [](void* context, void* state) { self_of(context).openmp_.take_back(state); }
+                             : static_cast<void (*)(void*, void*)>(nullptr)},
         moves_{.fingerprint = loaded.fingerprint,
                .obstacle = loaded.program->obstacle_to_moves() != nullptr
                                ? loaded.program->obstacle_to_moves()
@@ -172,7 +174,7 @@ class Host {
         .stack_size_bytes = settings.stack_size_bytes,
         .run_rank = [](void* context, int rank) { return self_of(context).run_rank(rank); },
         .stack_of_rank = [](void* context, int rank) -> void* { return self_of(context).slots_.stack(rank); },
-        .parallel_level = parallel_level_,
+        .openmp = openmp_.is_used() ? &openmp_functions_ : nullptr,
         .moves = &moves_,
         .context = this,
     };
@@ -191,7 +193,8 @@ class Host {
   const Linkage linkage_;
   RankSlots slots_;
   const std::vector<std::string> arguments_;
-  int (*const parallel_level_)();
+  OpenMp openmp_;
+  const weft_mpi_host_openmp openmp_functions_;
   const weft_mpi_host_moves moves_;
   std::string obstacle_;  // the last of a rank
 };

@@ -66,6 +66,10 @@ class HostedRank final : public VirtualRank {
   void suspend() override;
 
   void make_state();
+  // The runtime of OpenMP keeps the region for the thread, which the next rank of this PE would find.
+  void suspend_in_region();
+  // Null if the runtime of OpenMP does not let its state be taken away.
+  void* put_region_aside() const;
   // Adds the time since the begin of the slice, and begins another one.
   void add_slice();
 
@@ -130,10 +134,8 @@ class HostedRanks {
   // On the main stack: the job has started. The ranks become work of the scheduler.
   void enter_job(runtime::Runtime& runtime);
 
-  // Whether the rank that runs is in a parallel region of OpenMP.
-  bool is_in_parallel_region() const {
-    return program_.parallel_level != nullptr && program_.parallel_level() > 0;
-  }
+  // Whether the rank that runs is in a parallel region of OpenMP, if only in one of one thread.
+  bool is_in_parallel_region() const { return program_.openmp != nullptr && program_.openmp->level() > 0; }
 
   // Whether the time is measured in which each rank runs. It costs two looks at the clock for each switch.
   void measure_loads(bool wanted) { measures_loads_ = wanted; }

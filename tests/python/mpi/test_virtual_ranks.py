@@ -221,18 +221,22 @@ def test_the_environment_is_the_programs(compile_program, run_ranks):
 # --- Threads of OpenMP --------------------------------------------------------------------------------------
 
 
-def test_parallel_regions(compile_program, run_ranks):
-    program = compile_program("parallel_region.c", "-fopenmp")
-    outcome = run_ranks(1, 3, program)
+@pytest.mark.parametrize("where", ["outside", "inside", "one"])
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 6)])
+def test_parallel_regions(compile_program, run_ranks, where, num_pes, num_ranks):
+    """A rank that waits inside a region keeps its team, and the others begin regions meanwhile."""
+    outcome = run_ranks(num_pes, num_ranks, compile_program("parallel_region.c", "-fopenmp"), where)
     assert outcome.stderr == ""
-    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: 0 failures" for rank in range(3)]
-    inside = run_ranks(1, 3, program, "inside")
-    assert inside.returncode == 1
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: 0 failures" for rank in range(num_ranks)]
+    assert outcome.returncode == 0
+
+
+def test_another_thread_of_a_region_that_waits_in_mpi(compile_program, run_ranks):
+    outcome = run_ranks(1, 3, compile_program("parallel_region.c", "-fopenmp"), "another")
+    assert outcome.returncode == 1
     assert re.search(
-        r"rank \d waits in MPI inside an OpenMP region; call MPI outside of it, or start one PE per rank",
-        inside.stderr,
+        r"another thread than that of rank \d waits in MPI\. .* the master alone calls MPI", outcome.stderr
     )
-    assert run_ranks(2, 2, program, "inside").returncode == 0
 
 
 # --- What cannot have virtual ranks -------------------------------------------------------------------------
