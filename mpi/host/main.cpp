@@ -32,6 +32,7 @@
 #include "host_interface.h"
 #include "libraries.h"
 #include "linkage.h"
+#include "loaded_libraries.h"
 #include "openmp.h"
 #include "process_references.h"
 #include "program.h"
@@ -127,6 +128,7 @@ class Host {
         slots_(*loaded.program, linkage_, static_cast<int>(settings.pe_of_rank.size()),
                settings.stack_size_bytes),
         arguments_(std::move(arguments)),
+        libraries_(*loaded.program, list_variable("WEFT_MPI_SHARE_LIBRARIES")),
         openmp_(loaded.libraries),
         openmp_functions_{
             .level = openmp_.level(),
@@ -151,11 +153,12 @@ class Host {
                      return self_of(context).slots_.receive(rank, ranges, num_ranges);
                    },
                .rank_arrived = [](void* context, int rank) { self_of(context).slots_.arrived(rank); },
-               .rank_left = [](void* context, int rank) { self_of(context).slots_.left(rank); }} {
+               .rank_left = [](void* context, int rank) { self_of(context).leave(rank); }} {
     for (std::size_t rank = 0; rank < settings.pe_of_rank.size(); ++rank) {
       if (settings.pe_of_rank[rank] == settings.pe) slots_.make(static_cast<int>(rank));
     }
     begin_rank_memory(slots_.slots());
+    begin_loading(libraries_);
     set_rank_states(&slots_.states());
     report_crashes(slots_, settings.pe);
     show_copies_to_unwinders(
@@ -187,12 +190,20 @@ class Host {
 
   const char* obstacle_of(int rank) {
     obstacle_ = what_refers_to(slots_.slots(), rank);
+    if (const int count = libraries_.num_own(rank); obstacle_.empty() && count > 0)
+      obstacle_ = format("it has libraries with variables from dlopen() ({}); call dlclose() before", count);
     return obstacle_.empty() ? nullptr : obstacle_.c_str();
+  }
+
+  void leave(int rank) {
+    slots_.left(rank);
+    libraries_.rank_left(rank);
   }
 
   const Linkage linkage_;
   RankSlots slots_;
   const std::vector<std::string> arguments_;
+  LoadedLibraries libraries_;
   OpenMp openmp_;
   const weft_mpi_host_openmp openmp_functions_;
   const weft_mpi_host_moves moves_;

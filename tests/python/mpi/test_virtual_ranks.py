@@ -318,6 +318,68 @@ def test_a_library_in_a_folder_beside_the_program(compile_program, run_ranks, li
     expect_refusal(run_ranks(1, 2, "./program", options=["--share-library", "libstate"]), library.name)
 
 
+# --- Libraries that a program loads while it runs -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 4)])
+@pytest.mark.parametrize("is_stripped", [False, True])
+def test_each_rank_has_a_library_that_it_loads_for_itself(
+    compile_program, run_ranks, library, tmp_path, num_pes, num_ranks, is_stripped
+):
+    """The loader finds it by the program's RUNPATH."""
+    folder = library.parent
+    if is_stripped:
+        folder = tmp_path
+        subprocess.run(["strip", "-o", tmp_path / library.name, library], check=True, timeout=HANG_S)
+    program = compile_program("loads_library.c", "-ldl", f"-Wl,-rpath,{folder}")
+    outcome = run_ranks(num_pes, num_ranks, program, library.name)
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: own variables" for rank in range(num_ranks)]
+    assert outcome.returncode == 0
+
+
+def test_a_library_by_its_path(compile_program, run_ranks, library):
+    outcome = run_ranks(1, 2, compile_program("loads_library.c", "-ldl"), library)
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: own variables" for rank in range(2)]
+
+
+def test_libraries_that_may_be_shared_are_loaded_once(compile_program, run_ranks, library):
+    program = compile_program("loads_library.c", "-ldl", f"-Wl,-rpath,{library.parent}")
+    outcome = run_ranks(1, 2, program, library.name, options=["--share-library", "libstate"])
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: variables of another rank" for rank in range(2)]
+
+
+def test_a_library_that_does_not_exist(compile_program, run_ranks):
+    outcome = run_ranks(1, 2, compile_program("loads_library.c", "-ldl"), "libnone-of-these.so")
+    assert sorted(outcome.stdout.splitlines()) == [
+        f"rank {rank}: libnone-of-these.so: cannot open shared object file" for rank in range(2)
+    ]
+
+
+def test_a_library_that_needs_one_with_variables(compile_program, run_ranks, library, tmp_path):
+    needs = tmp_path / "libneeds.so"
+    source = tmp_path / "needs.c"
+    source.write_text("extern int library_call(void);\nint other_call(void) { return library_call(); }\n")
+    command = ["cc", "-shared", "-fPIC", source, *link(library), "-o", needs]
+    subprocess.run([str(word) for word in command], check=True, timeout=HANG_S)
+    program = compile_program("loads_library.c", "-ldl")
+    outcome = run_ranks(1, 2, program, needs)
+    for rank in range(2):
+        assert f"rank {rank}: {needs}: its library {library.name} has variables (" in outcome.stdout
+    assert "--share-library libstate" in outcome.stdout
+    shared = run_ranks(1, 2, program, needs, options=["--share-library", "libstate"])
+    assert "rank 0: variables of another rank" in shared.stdout
+
+
+def test_a_rank_with_a_library_of_its_own_does_not_move(compile_program, run_ranks, library):
+    program = compile_program("loads_library.c", "-ldl", "-DMOVES", f"-Wl,-rpath,{library.parent}")
+    outcome = run_ranks(2, 4, program, library.name)
+    assert "rank 0 cannot move: it has libraries with variables from dlopen() (1); call dlclose()" in outcome.stderr
+    lines = [f"rank {rank}: own variables" for rank in range(4)]
+    assert sorted(outcome.stdout.splitlines()) == sorted([*lines, *lines])
+    assert outcome.returncode == 0
+
+
 def test_programs_of_python(run_ranks, tmp_path):
     (tmp_path / "app.py").write_text("print('runs ')\n")
     expect_refusal(run_ranks(2, 16, "app.py"), "one rank per process", "weft run -n 16 app.py")
