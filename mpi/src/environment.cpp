@@ -24,6 +24,7 @@
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/process.h"
+#include "python_interpreter.h"
 #include "rank_moves.h"
 #include "rank_placement.h"
 
@@ -214,6 +215,7 @@ Error start_mpi(Starter starter) {
     rank.phase = Rank::Phase::kRunning;
     rank.world = rank.process->world().get();
     rank.self = rank.process->self().get();
+    if (hosted == nullptr) watch_exceptions_of_python();
   } else if (!std::exchange(rank.process->had_sessions, true) && hosted == nullptr) {
     std::atexit(&end_job_with_process);
   }
@@ -300,6 +302,11 @@ Error finalize() {
   Rank& rank = this_rank();
   if (rank.phase != Rank::Phase::kRunning)
     return {MPI_ERR_OTHER, "MPI_Finalize is called once, after MPI_Init"};
+  // The others wait for this rank elsewhere.
+  if (rank.process->world()->size() > 1 && has_python_failed()) {
+    abort_job(base::format("weft: rank {} ends by an exception of Python, which its program has not handled", rank.number),
+              1);
+  }
   // Attributes of MPI_COMM_SELF go first: programs hang their own cleanup on them.
   if (Error error = remove_attributes(MPI_COMM_SELF, *rank.self); !error.ok()) return error;
   if (Error error = remove_attributes(MPI_COMM_WORLD, *rank.world); !error.ok()) return error;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import shutil
@@ -11,8 +10,6 @@ import sys
 from collections.abc import Sequence
 
 MAX_PES = 4096
-# In C, Fortran and C++; those of Open MPI, MPICH and Cray.
-_OTHER_MPI = rb"\0(libmpi(?:ch|_mpifh|_usempi\w*|_cxx|_cray|_gnu_[0-9]+)?\.so[.0-9]*)\0"
 
 
 class UsageError(Exception):
@@ -70,18 +67,6 @@ def program_argv(program: str, arguments: Sequence[str]) -> list[str]:
     if program.endswith(".py"):
         return [sys.executable, _readable_file(program), *arguments]
     return [_executable(program), *arguments]
-
-
-def other_mpi_of(program: str) -> str | None:
-    """The library of Open MPI or MPICH that a binary names, and so is most likely linked with."""
-    try:
-        with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            if content[:4] != b"\x7fELF" or content.find(b"\0libmpi_abi.so") >= 0:
-                return None
-            found = re.search(_OTHER_MPI, content)
-            return found[1].decode() if found else None
-    except (OSError, ValueError):  # an empty file cannot be mapped
-        return None
 
 
 def _readable_file(path: str) -> str:
