@@ -150,6 +150,9 @@ void join_job(Rank& rank) {
   rank.number = engine.rank();
   running.end_process = std::exchange(rank.end_job, &abort_job);
   rank.predefined_attributes.universe_size = engine.num_ranks();
+  // `weft run` sets it in a job of several programs.
+  if (const char* const program = std::getenv("WEFT_PROGRAM"))
+    rank.predefined_attributes.app_number = std::atoi(program);  // NOLINT(cert-err34-c): 0 if it is no number
 }
 
 // Returns at rank 0 when all others have sent their last message, and no longer wait for one.

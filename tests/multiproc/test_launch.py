@@ -53,6 +53,28 @@ def test_a_program_on_the_path_that_knows_nothing_of_weft(run) -> None:
     assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("hello\n" * 3, "", 0)
 
 
+def test_a_job_of_two_programs(run, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import os, sys; sys.stdout.write(f\"{os.environ['WEFT_PE']} {os.environ.get('WEFT_PROGRAM')} {sys.argv[1:]}\\n\")"
+    )
+    program = tmp_path / "program.py"
+    outcome = run("-n", 1, program, "one", ":", "-np", 2, program, ":", "two", ":", "-n", 1, program, "one")
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [
+        "0 0 ['one']",
+        "1 1 [':', 'two']",
+        "2 1 [':', 'two']",
+        "3 0 ['one']",
+    ]
+    assert run("-n", 1, program, ":").stdout == "0 None [':']\n"
+
+
+def test_two_programs_join_one_job(run, probe: Path) -> None:
+    outcome = run("-n", 1, probe, 20, ":", "-n", 2, "sh", "-c", '"$0" 20; exit $?', probe)
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [f"local {pe} of 3, local {pe} of 3" for pe in range(3)]
+
+
 def test_a_program_of_another_mpi_is_named(run, tmp_path: Path) -> None:
     """Its processes would each be rank 0 of 1, without an error."""
     (tmp_path / "other.c").write_text("int initialize(void) { return 0; }")

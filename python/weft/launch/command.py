@@ -58,6 +58,34 @@ def check_gpus(text: str) -> None:
         raise UsageError(f"--gpus takes auto, none or a list of GPUs such as 0,2, not '{text}'")
 
 
+def argv_of_pes(num_pes: str, program: str, arguments: Sequence[str]) -> list[list[str]]:
+    """The command line of each PE of `-n N program arguments`, or of `... : -n N program arguments : ...`.
+
+    A ':' among the arguments that no -n follows is one of the program's own.
+
+    Raises:
+        UsageError: a number, or a program, is wrong.
+    """
+    sections = [["-n", num_pes, program]]
+    words = list(arguments)
+    for i, word in enumerate(words):
+        if word == ":" and words[i + 1 : i + 2] in (["-n"], ["-np"]):
+            sections.append([])
+        else:
+            sections[-1].append(word)
+    argvs: list[list[str]] = []
+    for section in sections:
+        if len(section) < 3:
+            raise UsageError(
+                "behind ':' say how many PEs and which program: "
+                "weft run -n N program [arguments] : -n N program [arguments]"
+            )
+        num_pes_of_program = parse_num_pes(section[1])
+        argvs += [program_argv(section[2], section[3:])] * num_pes_of_program
+    parse_num_pes(str(len(argvs)))
+    return argvs
+
+
 def program_argv(program: str, arguments: Sequence[str]) -> list[str]:
     """The command line of a PE: a .py file runs with this Python, anything else directly.
 

@@ -34,11 +34,11 @@ _DESCRIPTORS_BESIDE_PES = 64
 
 
 class Job:
-    """Starts `num_pes` processes of `argv` on this host, serves their bootstrap, and ends them together."""
+    """Starts a process for each command line on this host, serves their bootstrap, and ends them together."""
 
-    def __init__(self, argv: Sequence[str], num_pes: int, environment: Mapping[str, str]) -> None:
-        self._argv = argv
-        self._num_pes = num_pes
+    def __init__(self, argvs: Sequence[Sequence[str]], environment: Mapping[str, str]) -> None:
+        self._argvs = argvs
+        self._num_pes = len(argvs)
         self._environment = environment
         self._pes: list[Pe] = []
         self._pids: set[int] = set()  # of all processes that were PEs
@@ -70,7 +70,7 @@ class Job:
             self._service = BootstrapService(self._selector, self._num_pes, self._pes, self)
             self._segments = SegmentFolder()
             try:
-                self._other_mpi = OtherMpiWatch(self._argv[0], self._num_pes)
+                self._other_mpi = OtherMpiWatch(self._argvs[0][0], self._num_pes)
                 if (sentence := self._other_mpi.before_start()) is not None:
                     self._say(sentence)
                 self._start_pes()
@@ -126,7 +126,7 @@ class Job:
             "WEFT_NUM_PES": str(self._num_pes),
             "WEFT_LAUNCHER_PID": str(os.getpid()),
         }
-        starter = Starter(self._argv, environment, self._signals)
+        starter = Starter(self._argvs, environment, self._signals)
         reserve_descriptors(self._num_pes + _DESCRIPTORS_BESIDE_PES)
         for number in range(self._num_pes):
             self._pes.append(starter.start(number))

@@ -420,7 +420,7 @@ def test_settings(compile_program, run_ranks, tmp_path):
 def test_a_build_without_virtual_ranks_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(virtual_ranks, "package_folder", lambda: tmp_path)
     with pytest.raises(virtual_ranks.UsageError, match=r"(?s)built without virtual ranks.*Boost\.Context"):
-        virtual_ranks.with_virtual_ranks(["./program"], 1, {"WEFT_MPI_RANKS": "2"})
+        virtual_ranks.with_virtual_ranks([["./program"]], {"WEFT_MPI_RANKS": "2"})
 
 
 # --- Programs of the other tests ----------------------------------------------------------------------------
