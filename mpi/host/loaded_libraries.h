@@ -1,9 +1,9 @@
 // dlopen() in the program of a rank.
 //
-// The library is looked for as the loader does it for the program: its RUNPATH counts. A library with variables, which the ranks of a
-// process would share, is loaded once per rank: from a copy of its file in memory, because the loader loads a file once. Its variables lie in
-// memory of the process, so a rank does not move while it has such a library. Others, and those that may be shared, are loaded once.
-// Libraries that the library needs in turn are not copied: dlopen() refuses it if they have variables.
+// The library is looked for as the loader does it for the program: its RUNPATH counts. A library with variables, which the ranks of
+// a process would share, is loaded once per rank: from a copy of its file in memory, because the loader loads a file once. Its
+// variables lie in memory of the process, so a rank does not move while it has such a library. Others, and those that may be shared,
+// are loaded once. Libraries that the library needs in turn are not copied: dlopen() refuses it if they have variables.
 // Threads: the PE's.
 #pragma once
 

@@ -1,8 +1,8 @@
 // The program's runtime of OpenMP, whose state ranks of this process exchange when one of them waits inside a parallel region.
 //
-// GCC's libgomp keeps all that it knows of a thread in thread-local variables of its own: the team, the task, and the pool of threads. So a
-// rank in a region takes these bytes with it, and the others find the thread as it is outside of regions. For libgomp each rank that waits in
-// a region then is an initial thread of its own; it keeps its team, whose other threads go on.
+// GCC's libgomp keeps all that it knows of a thread in thread-local variables of its own: the team, the task, and the pool of
+// threads. So a rank in a region takes these bytes with it, and the others find the thread as it is outside of regions. For libgomp
+// each rank that waits in a region then is an initial thread of its own; it keeps its team, whose other threads go on.
 // Threads: the PE's.
 #pragma once
 

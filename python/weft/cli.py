@@ -14,8 +14,8 @@ from typing import NoReturn
 
 _RUN_DESCRIPTION = """\
 Starts N processes (PEs) of a program on this host and ends them together. The program is a C++ binary, or a
-.py file that runs with this Python. Behind " : -n N" another program of the same job may follow. On a cluster start the same program with the resource manager's own
-launcher (srun, prterun, mpiexec)."""
+.py file that runs with this Python. Behind " : -n N" another program of the same job may follow. On a cluster
+start the same program with the resource manager's own launcher (srun, prterun, mpiexec)."""
 
 _RANKS_DESCRIPTION = """\
 Several ranks of an MPI program per process, under the launcher of a cluster. The launcher starts the
@@ -193,7 +193,7 @@ set by weft run unless set already:
 set by weft run for each PE, not to be changed:
   WEFT_NUM_PES                   the number of PEs
   WEFT_PE                        the PE's number, from 0
-  WEFT_PROGRAM                   the number of the PE's program, from 0, if the job has several (MPI_APPNUM)
+  WEFT_PROGRAM                   the number of the PE's program (MPI_APPNUM), in a job of several
   WEFT_BOOTSTRAP                 the launcher's socket
   WEFT_LAUNCHER_PID              the launcher's process number
   WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started

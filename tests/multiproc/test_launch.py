@@ -55,7 +55,9 @@ def test_a_program_on_the_path_that_knows_nothing_of_weft(run) -> None:
 
 def test_a_job_of_two_programs(run, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
-        "import os, sys; sys.stdout.write(f\"{os.environ['WEFT_PE']} {os.environ.get('WEFT_PROGRAM')} {sys.argv[1:]}\\n\")"
+        "import os, sys\n"
+        "pe, program = os.environ['WEFT_PE'], os.environ.get('WEFT_PROGRAM')\n"
+        "sys.stdout.write(f'{pe} {program} {sys.argv[1:]}\\n')\n"
     )
     program = tmp_path / "program.py"
     outcome = run("-n", 1, program, "one", ":", "-np", 2, program, ":", "two", ":", "-n", 1, program, "one")

@@ -1,7 +1,7 @@
 """`weft mpi-bin`: programs with the names that build systems and scripts look for.
 
-They are shell scripts that run the `weft` of this Python. They lie in a folder of the user's cache, because a
-package does not know where it will be installed, and `mpicc` in the environment itself would hide another MPI.
+They are shell scripts that run the `weft` of this Python. They lie in a folder of the user's cache: a package
+does not know where it will be installed, and an `mpicc` in the environment itself would hide another MPI.
 """
 
 from __future__ import annotations

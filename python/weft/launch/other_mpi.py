@@ -1,7 +1,7 @@
 """Programs that use another MPI than Weft's: each of their processes is rank 0 of 1, without an error.
 
-A binary that names the other library is known before it starts. Python packages and libraries of libraries load
-it later, so the launcher looks at what PE 0 has mapped until a PE has joined the job.
+A binary that names the other library is known before it starts. Python packages and libraries of libraries
+load it later, so the launcher looks at what PE 0 has mapped until a PE has joined the job.
 """
 
 from __future__ import annotations

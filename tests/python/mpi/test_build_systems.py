@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &program, &flag);
-  printf("%s: rank %d of %d, program %d\\n", argc > 1 ? argv[1] : "hello", rank, size, flag ? *program : -1);
+  const char* const name = argc > 1 ? argv[1] : "hello";
+  printf("%s: rank %d of %d, program %d\\n", name, rank, size, flag ? *program : -1);
   return MPI_Finalize();
 }
 """

@@ -32,7 +32,8 @@ def run_program(tmp_path: Path) -> Run:
     def run(text: str, num_pes: int) -> subprocess.CompletedProcess[str]:
         program = tmp_path / "program.py"
         program.write_text(BEGIN + text)
-        command = [sys.executable, "-m", "weft", "run", "-n", num_pes, program, package_folder() / "lib" / LIBRARY]
+        library = package_folder() / "lib" / LIBRARY
+        command = [sys.executable, "-m", "weft", "run", "-n", num_pes, program, library]
         return subprocess.run(
             [str(word) for word in command], capture_output=True, text=True, timeout=HANG_S, check=False
         )

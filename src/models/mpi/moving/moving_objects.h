@@ -21,8 +21,9 @@ struct PackedObjects {
 // Why the objects of the rank cannot move; empty if they can.
 std::string obstacle_of_objects(const VirtualRank& rank);
 
-// Packs what the rank has of MPI, and ends all objects but MPI_COMM_WORLD and MPI_COMM_SELF, which lose what refers to others. No handle
-// is used until unpack_objects(). REQUIRES: the rank has a process and no obstacle. Throws std::bad_alloc; nothing has changed then.
+// Packs what the rank has of MPI, and ends all objects but MPI_COMM_WORLD and MPI_COMM_SELF, which lose what refers to others.
+// No handle is used until unpack_objects(). REQUIRES: the rank has a process and no obstacle. Throws std::bad_alloc, before anything
+// has changed.
 PackedObjects pack_objects(const VirtualRank& rank);
 
 // REQUIRES: the rank has a new process, which has new predefined communicators.
