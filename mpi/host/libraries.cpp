@@ -42,6 +42,7 @@ constexpr std::array kShareable = {
     std::string_view("libgcc_s"),
     std::string_view("libatomic"),
     std::string_view("libquadmath"),
+    std::string_view("libgfortran"),
     std::string_view("libgomp"),
     std::string_view("libomp"),
     std::string_view("libiomp5"),
@@ -99,7 +100,7 @@ std::string read_all(int fd) {
 }
 
 // What a command prints on stdout and stderr.
-std::string output_of(const std::vector<std::string>& words) {
+std::string output_of(const std::vector<std::string>& words, char* const* environment) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Refusal(format("no pipe: {}", std::strerror(errno)));
   posix_spawn_file_actions_t actions;
@@ -110,7 +111,7 @@ std::string output_of(const std::vector<std::string>& words) {
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   pid_t child = 0;
-  const int error = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  const int error = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environment);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   std::string text = error == 0 ? read_all(ends[0]) : std::string();
@@ -180,11 +181,8 @@ void check_uses_mpi(const Program& program, const std::vector<Library>& librarie
 
 // Throws if the ranks would share variables of the library without a request.
 void check_library(const Program& program, const Library& library) {
-  const ElfFile file = ElfFile::read(library.path);
-  const std::optional<std::vector<std::string>> variables = file.writable_variables();
-  if (variables && variables->empty()) return;
-  const std::string found = variables ? format("has variables ({})", list(*variables))
-                                      : std::string("may have variables (its symbol table was removed)");
+  const std::string found = variables_of(library);
+  if (found.empty()) return;
   throw Refusal(
       format("{}: its library {} {}, which the ranks of a process would share. If that is correct for the "
              "program, run "
@@ -218,6 +216,54 @@ bool names_library(const std::string& request, const std::string& name) {
   return request == name || request == stem(name);
 }
 
+bool is_shared_by_rule(const std::string& name, const std::vector<std::string>& shared_by_request) {
+  const auto is_named = [&](const std::string& request) { return names_library(request, name); };
+  return is_known_to_be_shareable(name) || std::ranges::any_of(shared_by_request, is_named);
+}
+
+std::string file_name_of(const Library& library) { return library.name.substr(library.name.rfind('/') + 1); }
+
+std::string variables_of(const Library& library) {
+  const std::optional<std::vector<std::string>> variables =
+      ElfFile::read(library.path).writable_variables();
+  if (!variables) return "may have variables (its symbol table was removed)";
+  return variables->empty() ? std::string() : format("has variables ({})", list(*variables));
+}
+
+// The loader lists what it would load with the program if the library were preloaded, which it looks for as for one of the program.
+std::vector<Library> libraries_with(const std::string& loader, const std::string& program, const std::string& name,
+                                    char* const* environment) {
+  constexpr std::string_view kPreload = "LD_PRELOAD=";
+  if (name.find_first_of(": ") != std::string::npos)
+    throw Refusal(format("{}: with several ranks per process, the name may have no ':' and no space", name));
+  std::string preload = std::string(kPreload) + name;
+  std::vector<char*> entries;
+  for (char* const* entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
+    if (std::string_view(*entry).starts_with(kPreload)) {
+      preload += ":" + std::string(*entry).substr(kPreload.size());
+    } else {
+      entries.push_back(*entry);
+    }
+  }
+  entries.push_back(preload.data());
+  entries.push_back(nullptr);
+  std::istringstream lines(output_of({loader, "--list", program}, entries.data()));
+  std::vector<Library> libraries;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('\t')) {
+      libraries.push_back(parse_line(line, name));
+    } else if (const std::size_t reason = line.find('('); line.find("'" + name + "'") != std::string::npos) {
+      throw Refusal(format("{}: {}", name,
+                           reason == std::string::npos ? line : line.substr(reason + 1, line.find(')') - reason - 1)));
+    }
+  }
+  const auto found = std::ranges::find(libraries, name, &Library::name);
+  if (found == libraries.end()) throw Refusal(format("{}: cannot open shared object file", name));
+  std::rotate(libraries.begin(), found, found + 1);
+  std::erase_if(libraries, [&](const Library& library) { return library.path.find('/') == std::string::npos; });
+  return libraries;
+}
+
 std::vector<Library> libraries_of(const Program& program) {
   const std::string own_loader = "ld-linux-x86-64.so.2";
   const std::string loader = program.file().interpreter();
@@ -227,7 +273,7 @@ std::vector<Library> libraries_of(const Program& program) {
   }
   const std::string path =
       program.path().find('/') == std::string::npos ? "./" + program.path() : program.path();
-  std::istringstream lines(output_of({loader, "--list", path}));
+  std::istringstream lines(output_of({loader, "--list", path}, environ));
   std::vector<Library> libraries;
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with('\t')) throw Refusal(format("{}: cannot be loaded: {}", program.path(), line));
@@ -243,11 +289,8 @@ void check_libraries(const Program& program, const std::vector<Library>& librari
   check_uses_mpi(program, libraries);
   const std::vector<std::string> own = names_in_this_process();
   for (const Library& library : libraries) {
-    const std::string name = library.name.substr(library.name.rfind('/') + 1);
-    const auto is_named = [&](const std::string& request) { return names_library(request, name); };
-    if (is_known_to_be_shareable(name) || std::ranges::find(own, name) != own.end() ||
-        std::ranges::any_of(shared_by_request, is_named))
-      continue;
+    const std::string name = file_name_of(library);
+    if (is_shared_by_rule(name, shared_by_request) || std::ranges::find(own, name) != own.end()) continue;
     check_library(program, library);
   }
   check_copies(program);

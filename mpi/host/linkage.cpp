@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "loaded_libraries.h"
 #include "rank_memory.h"
 #include "refusal.h"
 #include "relocation_table.h"
@@ -73,6 +74,7 @@ void Linkage::add_address(const Relocation& relocation, const SymbolScope& scope
 // Null for a weak symbol that no library has.
 void* Linkage::library_address(const Symbol& symbol, const SymbolScope& scope) const {
   if (void* const own = own_memory_function(symbol.name)) return own;
+  if (void* const own = own_loading_function(symbol.name)) return own;
   void* const address = scope.find(symbol);
   if (address != nullptr || symbol.is_weak) return address;
   throw Refusal(format("{}: needs {}{}{}, which no library of the program has; link the library that has it",

@@ -32,6 +32,8 @@
 #include "host_interface.h"
 #include "libraries.h"
 #include "linkage.h"
+#include "loaded_libraries.h"
+#include "openmp.h"
 #include "process_references.h"
 #include "program.h"
 #include "rank_map.h"
@@ -111,14 +113,6 @@ std::vector<void*> load_libraries(const std::vector<Library>& libraries) {
   return handles;
 }
 
-// omp_get_level() of the libraries; null if none has it.
-int (*parallel_level_of(const std::vector<void*>& libraries))() {
-  for (void* const library : libraries) {
-    if (void* const found = dlsym(library, "omp_get_level")) return reinterpret_cast<int (*)()>(found);
-  }
-  return nullptr;
-}
-
 // What this process has loaded to run ranks.
 struct Loaded {
   const Program* program = nullptr;
@@ -134,7 +128,17 @@ class Host {
         slots_(*loaded.program, linkage_, static_cast<int>(settings.pe_of_rank.size()),
                settings.stack_size_bytes),
         arguments_(std::move(arguments)),
-        parallel_level_(parallel_level_of(loaded.libraries)),
+        libraries_(*loaded.program, list_variable("WEFT_MPI_SHARE_LIBRARIES")),
+        openmp_(loaded.libraries),
+        openmp_functions_{
+            .level = openmp_.level(),
+            .active_level = openmp_.active_level(),
+            .put_aside = openmp_.can_switch()
+                             ? [](void* context) { return self_of(context).openmp_.put_aside(); }
+                             : static_cast<void* (*)(void*)>(nullptr),
+            .take_back = openmp_.can_switch()
+                             ? [](void* context, void* state) { self_of(context).openmp_.take_back(state); }
+                             : static_cast<void (*)(void*, void*)>(nullptr)},
         moves_{.fingerprint = loaded.fingerprint,
                .obstacle = loaded.program->obstacle_to_moves() != nullptr
                                ? loaded.program->obstacle_to_moves()
@@ -149,11 +153,12 @@ class Host {
                      return self_of(context).slots_.receive(rank, ranges, num_ranges);
                    },
                .rank_arrived = [](void* context, int rank) { self_of(context).slots_.arrived(rank); },
-               .rank_left = [](void* context, int rank) { self_of(context).slots_.left(rank); }} {
+               .rank_left = [](void* context, int rank) { self_of(context).leave(rank); }} {
     for (std::size_t rank = 0; rank < settings.pe_of_rank.size(); ++rank) {
       if (settings.pe_of_rank[rank] == settings.pe) slots_.make(static_cast<int>(rank));
     }
     begin_rank_memory(slots_.slots());
+    begin_loading(libraries_);
     set_rank_states(&slots_.states());
     report_crashes(slots_, settings.pe);
     show_copies_to_unwinders(
@@ -172,7 +177,7 @@ class Host {
         .stack_size_bytes = settings.stack_size_bytes,
         .run_rank = [](void* context, int rank) { return self_of(context).run_rank(rank); },
         .stack_of_rank = [](void* context, int rank) -> void* { return self_of(context).slots_.stack(rank); },
-        .parallel_level = parallel_level_,
+        .openmp = openmp_.is_used() ? &openmp_functions_ : nullptr,
         .moves = &moves_,
         .context = this,
     };
@@ -185,13 +190,22 @@ class Host {
 
   const char* obstacle_of(int rank) {
     obstacle_ = what_refers_to(slots_.slots(), rank);
+    if (const int count = libraries_.num_own(rank); obstacle_.empty() && count > 0)
+      obstacle_ = format("it has libraries with variables from dlopen() ({}); call dlclose() before", count);
     return obstacle_.empty() ? nullptr : obstacle_.c_str();
+  }
+
+  void leave(int rank) {
+    slots_.left(rank);
+    libraries_.rank_left(rank);
   }
 
   const Linkage linkage_;
   RankSlots slots_;
   const std::vector<std::string> arguments_;
-  int (*const parallel_level_)();
+  LoadedLibraries libraries_;
+  OpenMp openmp_;
+  const weft_mpi_host_openmp openmp_functions_;
   const weft_mpi_host_moves moves_;
   std::string obstacle_;  // the last of a rank
 };

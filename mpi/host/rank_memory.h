@@ -13,6 +13,18 @@ namespace weft::mpi_host {
 // The function that a copy calls under that name; null if it is the library's own.
 void* own_memory_function(std::string_view name);
 
+// Until its end the host itself allocates on behalf of a rank's program: memory of the C library, which stays with the process.
+class HostAllocates {
+ public:
+  HostAllocates();
+  ~HostAllocates();
+  HostAllocates(const HostAllocates&) = delete;
+  HostAllocates& operator=(const HostAllocates&) = delete;
+
+ private:
+  const bool before_;
+};
+
 // From now on, ranks allocate in their slots. Once, before a rank runs; the slots stay.
 void begin_rank_memory(const Slots& slots);
 

@@ -14,6 +14,7 @@
 #include "models/mpi/addresses.h"
 #include "models/mpi/rank.h"
 #include "objects.h"
+#include "python_interpreter.h"
 
 namespace weft::mpi {
 
@@ -156,8 +157,16 @@ void copy_string(std::string_view text, std::size_t size, char* result) {
 }
 
 void report_missing(const char* function) {
-  if (!this_rank().is_first_report(function)) return;
-  std::fprintf(stderr, "weft: %s is not implemented\n", function);
+  Rank& rank = this_rank();
+  if (rank.is_first_report(function)) std::fprintf(stderr, "weft: %s is not implemented\n", function);
+  // The thread in which mpi4py starts workers would end, and the program would wait for their results for ever.
+  const std::string_view name = function;
+  if ((name.starts_with("MPI_Comm_spawn") || name == "MPI_Comm_connect") && is_on_other_thread_of_python()) {
+    rank.end_job(base::format("weft: rank {}: {} cannot start or find the workers of mpi4py's MPIPoolExecutor. Start them "
+                              "with the job: `weft run -n 4 python -m mpi4py.futures program.py` has three of them",
+                              rank.number, function),
+                 1);
+  }
 }
 
 }  // namespace weft::mpi

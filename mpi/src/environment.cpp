@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +24,7 @@
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/process.h"
+#include "python_interpreter.h"
 #include "rank_moves.h"
 #include "rank_placement.h"
 
@@ -166,6 +169,9 @@ void join_job(Rank& rank) {
   rank.number = engine.rank();
   running.end_process = std::exchange(rank.end_job, &abort_job);
   rank.predefined_attributes.universe_size = engine.num_ranks();
+  // `weft run` sets it in a job of several programs.
+  if (const char* const program = std::getenv("WEFT_PROGRAM"))
+    rank.predefined_attributes.app_number = std::atoi(program);  // NOLINT(cert-err34-c): 0 if it is no number
 }
 
 // Returns at rank 0 when all others have sent their last message, and no longer wait for one.
@@ -231,22 +237,36 @@ Error start_mpi(Starter starter) {
     rank.phase = Rank::Phase::kRunning;
     rank.world = rank.process->world().get();
     rank.self = rank.process->self().get();
+    if (hosted == nullptr) watch_exceptions_of_python();
   } else if (!std::exchange(rank.process->had_sessions, true) && hosted == nullptr) {
     std::atexit(&end_job_with_process);
   }
   return {};
 }
 
+namespace {
+
+// All ranks of the job wait for one that moves, so it cannot go on after an error.
+template <class Step>
+void move_objects(const Step& step) {
+  std::string reason;
+  try {
+    return step();
+  } catch (const std::bad_alloc&) {
+    reason = "its memory is full";
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  const Rank& rank = this_rank();
+  rank.end_job(base::format("weft: rank {}: its objects of MPI cannot move: {}", rank.number, reason), 1);
+}
+
+}  // namespace
+
 KeptState pause_mpi() {
   Rank& rank = this_rank();
-  KeptState kept{.num_users = rank.process->num_users,
-                 .on_world_error = rank.world->error_handler()->action(),
-                 .on_self_error = rank.self->error_handler()->action(),
-                 .on_no_file_error = rank.no_file->error_handler()->action(),
-                 .world_name = {},
-                 .self_name = {}};
-  copy_string(rank.world->name(), sizeof kept.world_name, kept.world_name);
-  copy_string(rank.self->name(), sizeof kept.self_name, kept.self_name);
+  KeptState kept{.num_users = rank.process->num_users, .objects = {}};
+  move_objects([&] { kept.objects = pack_objects(*VirtualRank::current()); });
   rank.world = nullptr;
   rank.self = nullptr;
   std::erase_if(running_job().processes, [&](const auto& process) { return process.get() == rank.process; });
@@ -256,21 +276,13 @@ KeptState pause_mpi() {
 
 void continue_mpi(const KeptState& kept) {
   Rank& rank = this_rank();
-  const auto handler_for = [&](ErrorHandler::Action action) {
-    if (action == ErrorHandler::Action::kReturn) return rank.errors_return;
-    return action == ErrorHandler::Action::kAbort ? rank.errors_abort : rank.errors_are_fatal;
-  };
   if (running_job().end_process != nullptr) rank.end_job = running_job().end_process;
   join_job(rank);
   rank.process->num_users = kept.num_users;
   rank.phase = Rank::Phase::kRunning;
   rank.world = rank.process->world().get();
   rank.self = rank.process->self().get();
-  rank.world->set_error_handler(handler_for(kept.on_world_error));
-  rank.self->set_error_handler(handler_for(kept.on_self_error));
-  rank.no_file->set_error_handler(handler_for(kept.on_no_file_error));
-  rank.world->set_name(kept.world_name);
-  rank.self->set_name(kept.self_name);
+  move_objects([&] { unpack_objects(*VirtualRank::current(), kept.objects); });
 }
 
 void set_launch(job::Launch launch) { running_job().launch.emplace(std::move(launch)); }
@@ -315,6 +327,11 @@ Error finalize() {
   Rank& rank = this_rank();
   if (rank.phase != Rank::Phase::kRunning)
     return {MPI_ERR_OTHER, "MPI_Finalize is called once, after MPI_Init"};
+  // The others wait for this rank elsewhere.
+  if (rank.process->world()->size() > 1 && has_python_failed()) {
+    abort_job(base::format("weft: rank {} ends by an exception of Python, which its program has not handled", rank.number),
+              1);
+  }
   // Attributes of MPI_COMM_SELF go first: programs hang their own cleanup on them.
   if (Error error = remove_attributes(MPI_COMM_SELF, *rank.self); !error.ok()) return error;
   if (Error error = remove_attributes(MPI_COMM_WORLD, *rank.world); !error.ok()) return error;

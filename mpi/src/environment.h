@@ -4,7 +4,7 @@
 #include "hosted_ranks.h"
 #include "job/launch.h"
 #include "models/mpi/error.h"
-#include "models/mpi/error_handler.h"
+#include "models/mpi/moving/moving_objects.h"
 
 namespace weft::mpi {
 
@@ -13,15 +13,11 @@ enum class Starter { kWorld, kSession };
 // What a rank keeps of MPI while it moves. On its stack.
 struct KeptState {
   int num_users = 0;
-  ErrorHandler::Action on_world_error{};
-  ErrorHandler::Action on_self_error{};
-  ErrorHandler::Action on_no_file_error{};
-  char world_name[MPI_MAX_OBJECT_NAME];
-  char self_name[MPI_MAX_OBJECT_NAME];
+  PackedObjects objects;
 };
 
-// The rank gives up its messages and its predefined communicators, and gets others, maybe in another process.
-// REQUIRES: it has no other object of MPI.
+// The rank gives up its messages and its objects, and gets others at the same addresses, maybe in another process.
+// REQUIRES: obstacle_of_objects() has found none, and the rank has no requests, sessions, windows and files.
 KeptState pause_mpi();
 void continue_mpi(const KeptState& kept);
 

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 // Changes with each change of this header. weft_mpi_host_run() refuses a program that has another one.
-#define WEFT_MPI_HOST_REVISION 5
+#define WEFT_MPI_HOST_REVISION 6
 
 // Whole pages of the memory of a rank.
 typedef struct weft_mpi_host_range {  // NOLINT(modernize-use-using)
@@ -36,6 +36,18 @@ typedef struct weft_mpi_host_place {  // NOLINT(modernize-use-using)
 } weft_mpi_host_place;
 
 struct weft_mpi_host_moves;
+
+// The program's runtime of OpenMP. It keeps its state for the thread, on which other ranks run while one waits.
+typedef struct weft_mpi_host_openmp {  // NOLINT(modernize-use-using)
+  // omp_get_level(), and omp_get_active_level(), which does not count regions of one thread.
+  int (*level)(void);         // NOLINT(modernize-redundant-void-arg): a header of C
+  int (*active_level)(void);  // NOLINT(modernize-redundant-void-arg)
+  // The rank that runs is about to wait in a parallel region: takes the state of the thread away, which then is in no region. Returns
+  // the state. Null instead of the functions: this runtime is not known well enough.
+  void* (*put_aside)(void* context);
+  // The rank goes on: gives the thread its state again.
+  void (*take_back)(void* context, void* state);
+} weft_mpi_host_openmp;
 
 typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
   int revision;                         // WEFT_MPI_HOST_REVISION
@@ -55,9 +67,8 @@ typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
   // host's. Null instead of a function: the library allocates the stacks.
   void* (*stack_of_rank)(void* context, int rank);
 
-  // omp_get_level() of the program's runtime of OpenMP; null if it has none. A rank may not wait in a parallel region, because the
-  // runtime keeps the region for the thread, on which other ranks run meanwhile.
-  int (*parallel_level)(void);  // NOLINT(modernize-redundant-void-arg): a header of C
+  // Null if the program uses no OpenMP.
+  const struct weft_mpi_host_openmp* openmp;
 
   // --- Ranks that move to another process. Null: ranks cannot move, and the other members of this part are not read.
   const struct weft_mpi_host_moves* moves;

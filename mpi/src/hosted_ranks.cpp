@@ -32,6 +32,8 @@ HostedRank::HostedRank(HostedRanks& all, int number, const Fiber::Stack& stack)
 void HostedRank::make_state() {
   VirtualRank* const before = VirtualRank::current();
   VirtualRank::set_current(nullptr);
+  own_objects_ = std::make_unique<RankObjects>();
+  set_objects(own_objects_.get());
   own_state_ = std::make_unique<Rank>(predefined_attributes_);
   set_state(own_state_.get());
   VirtualRank::set_current(before);
@@ -40,7 +42,9 @@ void HostedRank::make_state() {
 void HostedRank::depart() {
   set_scheduler(nullptr);
   set_state(nullptr);
+  set_objects(nullptr);
   own_state_ = nullptr;
+  own_objects_ = nullptr;
 }
 
 void HostedRank::arrive(runtime::Scheduler& scheduler) {
@@ -65,6 +69,7 @@ void HostedRank::end(int code) {
   has_ended_ = true;
   exit_code_ = code;
   all_.rank_ended(code);
+  if (all_.is_in_parallel_region()) static_cast<void>(put_region_aside());  // it ends inside
   fiber_.abandon();
 }
 
@@ -80,16 +85,43 @@ void HostedRank::resume() {
   all_.running_ = nullptr;
 }
 
-// The runtime of OpenMP keeps its team for the thread, which the next rank of this PE would find.
+namespace {
+
+[[gnu::cold, gnu::noinline]] void end_for_other_thread(const Rank& state, int number) {
+  state.end_job(
+      base::format("weft: another thread than that of rank {} waits in MPI. With several ranks per process, the "
+                   "thread level is MPI_THREAD_FUNNELED: in a region of OpenMP, the master alone calls MPI",
+                   number),
+      1);
+}
+
+}  // namespace
+
 void HostedRank::suspend() {
-  if (all_.is_in_parallel_region() && all_.ranks_.size() > 1) [[unlikely]] {
+  if (pthread_equal(pthread_self(), all_.thread_) == 0) [[unlikely]]
+    end_for_other_thread(state(), number_);
+  if (all_.is_in_parallel_region() && all_.ranks_.size() > 1) [[unlikely]]
+    return suspend_in_region();
+  fiber_.suspend();
+}
+
+void* HostedRank::put_region_aside() const {
+  const weft_mpi_host_openmp& openmp = *all_.program_.openmp;
+  return openmp.put_aside == nullptr ? nullptr : openmp.put_aside(all_.program_.context);
+}
+
+void HostedRank::suspend_in_region() {
+  const weft_mpi_host_openmp& openmp = *all_.program_.openmp;
+  void* const region = put_region_aside();
+  if (region == nullptr && openmp.active_level() > 0) {
     state().end_job(
-        base::format("weft: rank {} waits in MPI inside an OpenMP region; call MPI outside of it, or "
-                     "start one PE per rank",
+        base::format("weft: rank {} waits in MPI inside an OpenMP region, and the program's runtime of OpenMP is "
+                     "not GCC's libgomp; call MPI outside of regions, link libgomp, or start one PE per rank",
                      number_),
         1);
   }
   fiber_.suspend();
+  if (region != nullptr) openmp.take_back(all_.program_.context, region);
 }
 
 void HostedRank::add_slice() {

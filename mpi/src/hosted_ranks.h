@@ -25,6 +25,7 @@
 #include "host_interface.h"
 #include "models/mpi/p2p/rank_map.h"
 #include "models/mpi/rank.h"
+#include "models/mpi/virtual_ranks/rank_objects.h"
 #include "models/mpi/virtual_ranks/virtual_rank.h"
 
 namespace weft::mpi {
@@ -44,7 +45,7 @@ class HostedRank final : public VirtualRank {
   [[noreturn]] void end(int code);
 
   // --- Moves. The object lies on the rank's stack and moves with it.
-  // REQUIRES: the rank is suspended, and no longer takes part in MPI. Frees what it has in this process.
+  // REQUIRES: the rank is suspended, no longer takes part in MPI, and has packed its objects. Frees what it has in this process.
   void depart();
   // It has come to this process.
   void arrive(runtime::Scheduler& scheduler);
@@ -66,6 +67,10 @@ class HostedRank final : public VirtualRank {
   void suspend() override;
 
   void make_state();
+  // The runtime of OpenMP keeps the region for the thread, which the next rank of this PE would find.
+  void suspend_in_region();
+  // Null if the runtime of OpenMP does not let its state be taken away.
+  void* put_region_aside() const;
   // Adds the time since the begin of the slice, and begins another one.
   void add_slice();
 
@@ -79,6 +84,7 @@ class HostedRank final : public VirtualRank {
 
   // Here, where they move with the rank: programs keep their addresses.
   PredefinedAttributes predefined_attributes_;
+  std::unique_ptr<RankObjects> own_objects_;
   std::unique_ptr<Rank> own_state_;
   Fiber fiber_;
   bool has_ended_ = false;
@@ -129,10 +135,8 @@ class HostedRanks {
   // On the main stack: the job has started. The ranks become work of the scheduler.
   void enter_job(runtime::Runtime& runtime);
 
-  // Whether the rank that runs is in a parallel region of OpenMP.
-  bool is_in_parallel_region() const {
-    return program_.parallel_level != nullptr && program_.parallel_level() > 0;
-  }
+  // Whether the rank that runs is in a parallel region of OpenMP, if only in one of one thread.
+  bool is_in_parallel_region() const { return program_.openmp != nullptr && program_.openmp->level() > 0; }
 
   // Whether the time is measured in which each rank runs. It costs two looks at the clock for each switch.
   void measure_loads(bool wanted) { measures_loads_ = wanted; }

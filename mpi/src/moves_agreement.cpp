@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "environment.h"
 #include "models/mpi/collective/circle.h"
+#include "models/mpi/moving/moving_objects.h"
 #include "models/mpi/process.h"
 #include "rank_moves.h"
 
@@ -22,52 +23,28 @@ namespace {
 struct NamedKind {
   ObjectKind kind;
   std::string_view name;
-  int num_own = 0;  // those that every rank has
+  std::string_view remedy;
 };
-constexpr std::array kKinds = {
-    NamedKind{ObjectKind::kRequest, "requests"},
-    NamedKind{ObjectKind::kMessage, "messages of a matched probe"},
-    NamedKind{ObjectKind::kCommunicator, "communicators", 2},
-    NamedKind{ObjectKind::kDatatype, "datatypes"},
-    NamedKind{ObjectKind::kGroup, "groups"},
-    NamedKind{ObjectKind::kOperation, "operators"},
-    NamedKind{ObjectKind::kErrorHandler, "error handlers"},
-    NamedKind{ObjectKind::kInfo, "info objects"},
-    NamedKind{ObjectKind::kSession, "sessions"},
-    NamedKind{ObjectKind::kWindow, "windows"},
-    NamedKind{ObjectKind::kFile, "files"},
+constexpr std::array kKindsThatStay = {
+    NamedKind{ObjectKind::kRequest, "requests", "complete and free them before"},
+    NamedKind{ObjectKind::kMessage, "messages of a matched probe", "receive them before"},
+    NamedKind{ObjectKind::kSession, "sessions", "finalize them before"},
+    NamedKind{ObjectKind::kWindow, "windows", "free them before"},
+    NamedKind{ObjectKind::kFile, "files", "close them before"},
 };
 
-// Objects of MPI lie in the memory of the process.
+// What is bound to the process, or to an operation under way.
 std::string objects_of(const VirtualRank& rank) {
-  for (const NamedKind& named : kKinds) {
-    const int count = rank.num_objects(named.kind) - named.num_own;
-    if (count > 0) return base::format("it has {} of MPI ({}); free them before", named.name, count);
+  for (const NamedKind& named : kKindsThatStay) {
+    const int count = rank.num_objects(named.kind);
+    if (count > 0) return base::format("it has {} of MPI ({}); {}", named.name, count, named.remedy);
   }
-  return {};
+  return obstacle_of_objects(rank);
 }
 
-bool has_attributes(ErrorScope& scope) { return scope.has_attributes() && !scope.attributes().is_empty(); }
-
-bool has_hints(const Communicator& communicator) {
-  return !communicator.info.empty() || communicator.stream != nullptr;
-}
-
-std::string other_state_of(Rank& rank) {
-  Process& process = *rank.process;
-  if (process.buffer_space.is_attached() || process.world()->buffer_space.is_attached() ||
-      process.self()->buffer_space.is_attached())
-    return "a buffer for MPI_Bsend is attached; detach it before";
+std::string other_state_of(const Rank& rank) {
+  if (rank.process->buffer_space.is_attached()) return "a buffer for MPI_Bsend is attached; detach it before";
   if (!rank.device_memory.empty()) return "it has device memory of MPI_Alloc_mem; free it before";
-  if (!rank.attribute_keys.is_empty() || has_attributes(*process.world()) || has_attributes(*process.self()))
-    return "it has attribute keys or attributes; free them before";
-  if (!rank.error_codes.is_empty()) return "it has added error codes; remove them before";
-  if (has_hints(*process.world())) return "MPI_COMM_WORLD has hints";
-  if (has_hints(*process.self())) return "MPI_COMM_SELF has hints";
-  if (rank.types.have_names_or_attributes())
-    return "it has given names or attributes to predefined datatypes; MPI would lose them";
-  if (rank.fortran.info.get() != nullptr || !rank.fortran.true_value.empty())
-    return "it has settings of MPI_Abi_set_fortran_info or MPI_Abi_set_fortran_booleans";
   return {};
 }
 

@@ -1,4 +1,4 @@
-"""The `weft` command: run, ranks, info, lb, mpicc, mpicxx, bench, study.
+"""The `weft` command: run, ranks, info, lb, mpicc, mpicxx, mpi-bin, bench, study.
 
 Imports are inside the functions that need them: `weft run` starts fast, also without the extension module.
 """
@@ -14,8 +14,8 @@ from typing import NoReturn
 
 _RUN_DESCRIPTION = """\
 Starts N processes (PEs) of a program on this host and ends them together. The program is a C++ binary, or a
-.py file that runs with this Python. On a cluster start the same program with the resource manager's own
-launcher (srun, prterun, mpiexec)."""
+.py file that runs with this Python. Behind " : -n N" another program of the same job may follow. On a cluster
+start the same program with the resource manager's own launcher (srun, prterun, mpiexec)."""
 
 _RANKS_DESCRIPTION = """\
 Several ranks of an MPI program per process, under the launcher of a cluster. The launcher starts the
@@ -195,6 +195,7 @@ set by weft run unless set already:
 set by weft run for each PE, not to be changed:
   WEFT_NUM_PES                   the number of PEs
   WEFT_PE                        the PE's number, from 0
+  WEFT_PROGRAM                   the number of the PE's program (MPI_APPNUM), in a job of several
   WEFT_BOOTSTRAP                 the launcher's socket
   WEFT_LAUNCHER_PID              the launcher's process number
   WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started
@@ -239,13 +240,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_ranks(commands)
     _add_info(commands)
     _add_lb(commands)
+    _add_mpi_bin(commands)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] in (["mpicc"], ["mpicxx"]) and words[1:] not in (["-h"], ["--help"]):
         from weft.launch.mpi_compiler import main as compile_program
 
         return compile_program(words[0], words[1:])  # every option is the compiler's
     _add_compilers(commands)
-    if words[:1] not in (["run"], ["ranks"], ["info"], ["lb"]):
+    if words[:1] not in (["run"], ["ranks"], ["info"], ["lb"], ["mpi-bin"]):
         _add_bench(commands)  # these take their time to import
         _add_study(commands)
     options, unknown = parser.parse_known_args(arguments)
@@ -266,7 +268,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = commands.add_parser(
         "run",
         help="run a program on N PEs of this host",
-        usage="weft run -n N [options] program [arguments]",
+        usage="weft run -n N [options] program [arguments] [: -n N program [arguments]]...",
         description=_RUN_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -282,7 +284,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from weft.launch.command import UsageError, check_choice, check_gpus, parse_num_pes, program_argv
+    from weft.launch.command import UsageError, argv_of_pes, check_choice, check_gpus
     from weft.launch.environment import pe_environment
     from weft.launch.job import Job
     from weft.launch.virtual_ranks import with_virtual_ranks
@@ -295,8 +297,7 @@ def _run(options: argparse.Namespace) -> int:
             )
         if options.program is None or options.num_pes is None:
             raise UsageError("say how many PEs and which program: weft run -n N program [arguments]")
-        num_pes = parse_num_pes(options.num_pes)
-        argv = program_argv(options.program, options.arguments)
+        argvs = argv_of_pes(options.num_pes, options.program, options.arguments)
         environment = pe_environment(os.environ)
         for setting in _SETTINGS:
             value = getattr(options, setting.variable)
@@ -305,8 +306,7 @@ def _run(options: argparse.Namespace) -> int:
             if setting.choices is not None:
                 check_choice(setting.variable, environment.get(setting.variable), setting.choices)
         check_gpus(environment.get("WEFT_GPUS", "auto"))
-        argv = with_virtual_ranks(argv, num_pes, environment)
-        return Job(argv, num_pes, environment).run()
+        return Job(with_virtual_ranks(argvs, environment), environment).run()
     except UsageError as error:
         print(f"weft run: {error}", file=sys.stderr)
         return 2
@@ -392,6 +392,27 @@ def _lb(options: argparse.Namespace) -> int:
         print("\n".join(comparison_lines(options.file, options.strategies)))
     except LoadFileError as error:
         print(f"weft lb: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _add_mpi_bin(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = commands.add_parser(
+        "mpi-bin",
+        help="print a folder with programs named mpicc, mpicxx, mpiexec and mpirun",
+        description="Prints a folder with programs that build systems look for: mpicc, mpicxx and mpic++ run "
+        "`weft mpicc` and `weft mpicxx`, mpiexec and mpirun run `weft run`. Put it first in PATH.",
+    )
+    parser.set_defaults(function=_mpi_bin, parser=parser)
+
+
+def _mpi_bin(options: argparse.Namespace) -> int:
+    from weft.launch.mpi_programs import make_programs
+
+    try:
+        print(make_programs(os.environ))
+    except OSError as error:
+        print(f"weft mpi-bin: {error.filename}: {error.strerror}; set XDG_CACHE_HOME", file=sys.stderr)
         return 2
     return 0
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from weft.cli import _SETTINGS
+from weft.launch.other_mpi import mapped_library, named_library
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".cpp", ".h", ".py")
@@ -52,6 +53,30 @@ def test_a_program_on_the_path_that_knows_nothing_of_weft(run) -> None:
     assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("hello\n" * 3, "", 0)
 
 
+def test_a_job_of_two_programs(run, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import os, sys\n"
+        "pe, program = os.environ['WEFT_PE'], os.environ.get('WEFT_PROGRAM')\n"
+        "sys.stdout.write(f'{pe} {program} {sys.argv[1:]}\\n')\n"
+    )
+    program = tmp_path / "program.py"
+    outcome = run("-n", 1, program, "one", ":", "-np", 2, program, ":", "two", ":", "-n", 1, program, "one")
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [
+        "0 0 ['one']",
+        "1 1 [':', 'two']",
+        "2 1 [':', 'two']",
+        "3 0 ['one']",
+    ]
+    assert run("-n", 1, program, ":").stdout == "0 None [':']\n"
+
+
+def test_two_programs_join_one_job(run, probe: Path) -> None:
+    outcome = run("-n", 1, probe, 20, ":", "-n", 2, "sh", "-c", '"$0" 20; exit $?', probe)
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [f"local {pe} of 3, local {pe} of 3" for pe in range(3)]
+
+
 def test_a_program_of_another_mpi_is_named(run, tmp_path: Path) -> None:
     """Its processes would each be rank 0 of 1, without an error."""
     (tmp_path / "other.c").write_text("int initialize(void) { return 0; }")
@@ -65,7 +90,56 @@ def test_a_program_of_another_mpi_is_named(run, tmp_path: Path) -> None:
     outcome = run("-n", 2, program)
     assert outcome.exit_code == 0
     assert outcome.stderr.startswith(f"weft run: {program} names libmpi.so.40, another MPI")
+    assert outcome.stderr.count("\n") == 1
     assert run("-n", 1, program).stderr == ""
+
+
+def test_another_mpi_is_named_while_the_program_runs(start, tmp_path: Path) -> None:
+    """As a package for it would: another MPI is loaded by a program that does not name it."""
+    (tmp_path / "other.c").write_text("int initialize(void) { return 0; }")
+    command = "cc -shared -fPIC -Wl,-soname,libmpi.so.40 other.c -o libmpi.so.40.30"
+    subprocess.run(command.split(), cwd=tmp_path, check=True, timeout=60)
+    (tmp_path / "program.py").write_text(
+        "import ctypes, sys\n"
+        "ctypes.CDLL(sys.argv[1])\n"
+        "sys.stdin.read()  # until the launcher has said it\n"
+    )
+    library = tmp_path / "libmpi.so.40.30"
+    ours, theirs = os.pipe()
+    job = start("-n", 2, tmp_path / "program.py", library, stdin=ours)
+    os.close(ours)
+    line = job.process.stderr.readline()
+    assert line.startswith(f"weft run: the program has loaded {library}, another MPI: ")
+    assert "MPICC=weft-mpicc" in line
+    os.close(theirs)
+    outcome = job.wait()
+    assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("", "", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_other"),
+    [
+        ("libmpi.so.12", True),
+        ("libmpi.so.40.30.5", True),
+        ("libmpi_cray.so.12", True),
+        ("libmpi_abi.so.1", False),
+        ("libmpi4pyutil.so", False),
+    ],
+)
+def test_wefts_own_mpi_is_no_other(name: str, is_other: bool) -> None:
+    maps = (
+        f"7f0000000000-7f0000001000 r-xp 00000000 08:01 1234                       /usr/lib/{name}\n"
+        "7fff00000000-7fff00001000 rw-p 00000000 00:00 0                          [stack]\n"
+    )
+    assert mapped_library(maps) == (f"/usr/lib/{name}" if is_other else None)
+
+
+def test_files_that_are_no_programs_name_no_library(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    for content in (b"", b"#!/bin/sh\n", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + b"\xff" * 200):
+        file.write_bytes(content)
+        assert named_library(str(file)) is None
+    assert named_library(str(tmp_path / "none")) is None
 
 
 def test_only_pe_0_has_the_input(run, tmp_path: Path) -> None:

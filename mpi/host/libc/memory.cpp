@@ -25,6 +25,8 @@
 #include <cstring>
 #include <cwchar>
 #include <exception>
+#include <string_view>
+#include <utility>
 
 #include "host_interface.h"
 #include "rank_memory.h"
@@ -47,6 +49,7 @@ namespace weft::mpi_host {
 namespace {
 
 constinit const Slots* rank_slots = nullptr;
+constinit thread_local bool host_allocates = false;
 
 // Where the code of the C++ library is.
 struct CodeRange {
@@ -84,7 +87,7 @@ CodeRange object_at(const void* address) {
 
 // The heap of the rank whose program runs; null in the MPI library, and on threads without a rank.
 SlotHeap* running_heap() {
-  if (rank_slots == nullptr) return nullptr;
+  if (rank_slots == nullptr || host_allocates) return nullptr;
   RankState* const state = program_state();
   return state == nullptr ? nullptr : state->heap;
 }
@@ -289,6 +292,9 @@ void* own_memory_function(std::string_view name) {
   const auto* const found = std::ranges::find(own_functions, name, &OwnFunction::name);
   return found == own_functions.end() ? nullptr : found->function;
 }
+
+HostAllocates::HostAllocates() : before_(std::exchange(host_allocates, true)) {}
+HostAllocates::~HostAllocates() { host_allocates = before_; }
 
 void begin_rank_memory(const Slots& slots) {
   standard_library = object_at(reinterpret_cast<const void*>(&std::terminate));

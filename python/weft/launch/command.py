@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import shutil
@@ -11,8 +10,6 @@ import sys
 from collections.abc import Sequence
 
 MAX_PES = 4096
-# In C, Fortran and C++; those of Open MPI, MPICH and Cray.
-_OTHER_MPI = rb"\0(libmpi(?:ch|_mpifh|_usempi\w*|_cxx|_cray|_gnu_[0-9]+)?\.so[.0-9]*)\0"
 
 
 class UsageError(Exception):
@@ -61,6 +58,34 @@ def check_gpus(text: str) -> None:
         raise UsageError(f"--gpus takes auto, none or a list of GPUs such as 0,2, not '{text}'")
 
 
+def argv_of_pes(num_pes: str, program: str, arguments: Sequence[str]) -> list[list[str]]:
+    """The command line of each PE of `-n N program arguments`, or of `... : -n N program arguments : ...`.
+
+    A ':' among the arguments that no -n follows is one of the program's own.
+
+    Raises:
+        UsageError: a number, or a program, is wrong.
+    """
+    sections = [["-n", num_pes, program]]
+    words = list(arguments)
+    for i, word in enumerate(words):
+        if word == ":" and words[i + 1 : i + 2] in (["-n"], ["-np"]):
+            sections.append([])
+        else:
+            sections[-1].append(word)
+    argvs: list[list[str]] = []
+    for section in sections:
+        if len(section) < 3:
+            raise UsageError(
+                "behind ':' say how many PEs and which program: "
+                "weft run -n N program [arguments] : -n N program [arguments]"
+            )
+        num_pes_of_program = parse_num_pes(section[1])
+        argvs += [program_argv(section[2], section[3:])] * num_pes_of_program
+    parse_num_pes(str(len(argvs)))
+    return argvs
+
+
 def program_argv(program: str, arguments: Sequence[str]) -> list[str]:
     """The command line of a PE: a .py file runs with this Python, anything else directly.
 
@@ -70,18 +95,6 @@ def program_argv(program: str, arguments: Sequence[str]) -> list[str]:
     if program.endswith(".py"):
         return [sys.executable, _readable_file(program), *arguments]
     return [_executable(program), *arguments]
-
-
-def other_mpi_of(program: str) -> str | None:
-    """The library of Open MPI or MPICH that a binary names, and so is most likely linked with."""
-    try:
-        with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            if content[:4] != b"\x7fELF" or content.find(b"\0libmpi_abi.so") >= 0:
-                return None
-            found = re.search(_OTHER_MPI, content)
-            return found[1].decode() if found else None
-    except (OSError, ValueError):  # an empty file cannot be mapped
-        return None
 
 
 def _readable_file(path: str) -> str:

@@ -13,9 +13,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from weft.launch.command import other_mpi_of
 from weft.launch.connection import Connection
 from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
+from weft.launch.other_mpi import OtherMpiWatch
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
@@ -34,11 +34,11 @@ _DESCRIPTORS_BESIDE_PES = 64
 
 
 class Job:
-    """Starts `num_pes` processes of `argv` on this host, serves their bootstrap, and ends them together."""
+    """Starts a process for each command line on this host, serves their bootstrap, and ends them together."""
 
-    def __init__(self, argv: Sequence[str], num_pes: int, environment: Mapping[str, str]) -> None:
-        self._argv = argv
-        self._num_pes = num_pes
+    def __init__(self, argvs: Sequence[Sequence[str]], environment: Mapping[str, str]) -> None:
+        self._argvs = argvs
+        self._num_pes = len(argvs)
         self._environment = environment
         self._pes: list[Pe] = []
         self._selector = selectors.DefaultSelector()
@@ -69,10 +69,12 @@ class Job:
             self._service = BootstrapService(self._selector, self._num_pes, self._pes, self)
             self._segments = SegmentFolder()
             try:
+                self._other_mpi = OtherMpiWatch(self._argvs[0][0], self._num_pes)
+                if (sentence := self._other_mpi.before_start()) is not None:
+                    self._say(sentence)
                 self._start_pes()
                 while any(pe.running for pe in self._pes):
                     self._wait_and_handle()
-                self._warn_of_another_mpi()
                 return self._exit_code
             finally:
                 self._kill_all()
@@ -83,7 +85,8 @@ class Job:
             self._signals.close()
 
     def _wait_and_handle(self) -> None:
-        deadlines = [*self._hangups.values(), *([self._kill_at] if self._kill_at is not None else [])]
+        others = (self._kill_at, self._other_mpi.deadline)
+        deadlines = [*self._hangups.values(), *(deadline for deadline in others if deadline is not None)]
         timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
         for key, events in self._selector.select(timeout):
             if isinstance(key.data, Connection):
@@ -96,6 +99,8 @@ class Job:
     def _handle_deadlines(self, now: float) -> None:
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_all()
+        if self._other_mpi.deadline is not None and now >= self._other_mpi.deadline:
+            self._look_for_another_mpi(now)
         for number, deadline in list(self._hangups.items()):
             if now >= deadline:
                 del self._hangups[number]
@@ -121,7 +126,7 @@ class Job:
             "WEFT_NUM_PES": str(self._num_pes),
             "WEFT_LAUNCHER_PID": str(os.getpid()),
         }
-        starter = Starter(self._argv, environment, self._signals)
+        starter = Starter(self._argvs, environment, self._signals)
         reserve_descriptors(self._num_pes + _DESCRIPTORS_BESIDE_PES)
         for number in range(self._num_pes):
             self._pes.append(starter.start(number))
@@ -203,16 +208,12 @@ class Job:
         else:
             self._check_all_joined()
 
-    def _warn_of_another_mpi(self) -> None:
-        """Its processes have not joined the job: each ran as rank 0 of 1, without an error."""
-        if self._exit_code != 0 or self._num_pes == 1 or self._service.connections:
-            return
-        if (library := other_mpi_of(self._argv[0])) is not None:
-            self._say(
-                f"{self._argv[0]} names {library}, another MPI, and none of its {self._num_pes} processes "
-                "joined the job: if it uses MPI, each ran alone, as rank 0 of 1. Compile it with "
-                "`weft mpicc` or `weft mpicxx`"
-            )
+    def _look_for_another_mpi(self, now: float) -> None:
+        pe = self._pes[0]
+        if not pe.running:
+            self._other_mpi.stop()
+        elif (sentence := self._other_mpi.look(pe.pid, now)) is not None:
+            self._say(sentence)
 
     def _check_all_joined(self) -> None:
         """Ends the job if a PE has joined it and another one has exited without joining."""
@@ -254,6 +255,7 @@ class Job:
 
     def joined(self, pe: Pe) -> None:
         """A PE has connected. The job ends if another one has exited already."""
+        self._other_mpi.stop()
         self._check_all_joined()
 
     def finished(self, pe: Pe) -> None:

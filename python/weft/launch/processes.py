@@ -87,10 +87,19 @@ def reserve_descriptors(count: int) -> None:
 
 
 class Starter:
-    """Starts PEs that die with this process, with the signal mask and the limits that it was itself given."""
+    """Starts PEs that die with this process, with the signal mask and the limits that it was itself given.
 
-    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], signals: SignalFd) -> None:
-        self._argv = list(argv)
+    `argvs` has the command line of each PE.
+    """
+
+    def __init__(
+        self, argvs: Sequence[Sequence[str]], environment: Mapping[str, str], signals: SignalFd
+    ) -> None:
+        self._argvs = argvs
+        self._programs: list[Sequence[str]] = []  # the different ones, in order
+        for argv in argvs:
+            if argv not in self._programs:
+                self._programs.append(argv)
         self._environment = environment
         self._signals = signals
         self._limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -102,15 +111,19 @@ class Starter:
         Raises:
             UsageError: the system refuses to run the program.
         """
+        argv = self._argvs[number]
+        environment = {**self._environment, "WEFT_PE": str(number), LOCAL_RANK_VARIABLE: str(number)}
+        if len(self._programs) > 1:
+            environment["WEFT_PROGRAM"] = str(self._programs.index(argv))
         try:
             process = subprocess.Popen(
-                self._argv,
-                env={**self._environment, "WEFT_PE": str(number), LOCAL_RANK_VARIABLE: str(number)},
+                argv,
+                env=environment,
                 stdin=None if number == 0 else subprocess.DEVNULL,
                 preexec_fn=self._between_fork_and_exec,
             )
         except OSError as error:
-            raise UsageError(f"{self._argv[0]}: cannot be run as PE {number}: {error.strerror}") from None
+            raise UsageError(f"{argv[0]}: cannot be run as PE {number}: {error.strerror}") from None
         # The job reaps by pid; without this the Popen object would do so as well.
         process.returncode = 0
         return Pe(number, process.pid)

@@ -47,8 +47,8 @@ def parse_ranks(text: str, num_pes: int, name: str = "--ranks") -> int:
     return ranks
 
 
-def with_virtual_ranks(argv: Sequence[str], num_pes: int, environment: Mapping[str, str]) -> list[str]:
-    """The command line of a PE of the job: `argv` itself if each PE has one rank.
+def with_virtual_ranks(argvs: Sequence[list[str]], environment: Mapping[str, str]) -> Sequence[list[str]]:
+    """The command line of each PE of the job: `argvs` themselves if each PE has one rank.
 
     Raises:
         UsageError: the program cannot have virtual ranks, or the settings are wrong.
@@ -59,14 +59,18 @@ def with_virtual_ranks(argv: Sequence[str], num_pes: int, environment: Mapping[s
         for name in (RANK_MAP, STACK_SIZE, SHARED_LIBRARIES):
             if name in environment:
                 raise UsageError(f"{name} is set, and the number of ranks is not; give it with --ranks N")
-        return list(argv)
+        return argvs
+    num_pes = len(argvs)
     ranks = parse_ranks(text, num_pes)
     if ranks == num_pes and rank_map in PLAIN_MAPS:
-        return list(argv)
+        return argvs
+    argv = argvs[0]
+    if any(other != argv for other in argvs):
+        raise UsageError(f"--ranks {ranks}: a job of several programs (':') has one rank for each PE")
     program = _binary_of(argv, f"weft run -n {ranks}")
     host = _host()
     _check(host, program, {**environment, "WEFT_NUM_PES": str(num_pes)})
-    return [host, *argv]
+    return [[host, *argv]] * num_pes
 
 
 def run_host(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:

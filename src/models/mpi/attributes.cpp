@@ -31,11 +31,6 @@ Error AttributeKeys::free(int number, ObjectKind kind) {
   return {};
 }
 
-bool AttributeKeys::is_empty() const {
-  return std::all_of(keys_.begin(), keys_.end(),
-                     [](const auto& numbered) { return numbered.second.is_over(); });
-}
-
 const Attributes::Entry* Attributes::entry_of(int number) const {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& entry) { return entry.number == number; });

@@ -31,6 +31,9 @@ class AttributeKey final : public Counted {
       : kind_(kind), copy_(copy), remove_(remove), extra_state_(extra_state) {}
 
   ObjectKind kind() const { return kind_; }
+  Function copy_function() const { return copy_; }
+  Function remove_function() const { return remove_; }
+  void* extra_state() const { return extra_state_; }
 
   // Whether a duplicate of `object` gets the attribute, and with which value.
   template <class Handle>
@@ -63,16 +66,6 @@ class AttributeKey final : public Counted {
 // The keys of one rank that the program has made, and has not freed or still uses. Their numbers are not given again.
 class AttributeKeys {
  public:
-  int add(Ref<AttributeKey> key);
-  // MPI_ERR_KEYVAL: there is no such key for objects of that kind.
-  Error find(int number, ObjectKind kind, Ref<AttributeKey>* key) const;
-  // The program frees the key. For one that it has freed before, and that is in use, this has no effect.
-  Error free(int number, ObjectKind kind);
-  bool is_empty() const;
-
- private:
-  static constexpr int kFirst = 1024;  // above the predefined keys of mpi.h
-
   struct Entry {
     Ref<AttributeKey> key;
     bool is_freed = false;
@@ -81,6 +74,23 @@ class AttributeKeys {
     bool is_over() const { return is_freed && key->num_references() == 1; }
   };
 
+  int add(Ref<AttributeKey> key);
+  // MPI_ERR_KEYVAL: there is no such key for objects of that kind.
+  Error find(int number, ObjectKind kind, Ref<AttributeKey>* key) const;
+  // The program frees the key. For one that it has freed before, and that is in use, this has no effect.
+  Error free(int number, ObjectKind kind);
+
+  // --- Of a rank that moves
+  const std::map<int, Entry>& all() const { return keys_; }
+  int next_number() const { return next_; }
+  void replace(std::map<int, Entry> keys, int next) {
+    keys_ = std::move(keys);
+    next_ = next;
+  }
+
+ private:
+  static constexpr int kFirst = 1024;  // above the predefined keys of mpi.h
+
   std::map<int, Entry> keys_;
   int next_ = kFirst;
 };
@@ -88,9 +98,16 @@ class AttributeKeys {
 // The attributes of one object. `Handle` is the handle of that object.
 class Attributes {
  public:
-  bool is_empty() const { return entries_.empty(); }
   // Whether there is one; `value` is its value then.
   bool find(int number, void** value) const;
+
+  // --- Of a rank that moves. No function of a key is called.
+  // Calls visit(AttributeKey&, int number, void* value) for each, in the order of setting.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const Entry& entry : entries_) visit(*entry.key, entry.number, entry.value);
+  }
+  void add(Ref<AttributeKey> key, int number, void* value) { entries_.push_back({std::move(key), number, value}); }
 
   // Replaces the value, after the function of the key for the old one.
   template <class Handle>

@@ -51,6 +51,7 @@ class Communicator final : public ErrorScope {
 
   PointToPoint& engine() const { return engine_; }
   std::uint64_t context() const { return context_; }
+  std::uint64_t local_context() const { return local_context_; }
   bool is_inter() const { return groups_.remote != nullptr; }
   int rank() const { return groups_.rank; }
   int size() const { return static_cast<int>(groups_.local->size()); }
@@ -85,6 +86,10 @@ class Communicator final : public ErrorScope {
     const auto number = static_cast<std::uint32_t>(kind);
     return static_cast<int>((num_calls_[number]++ * 2 + number) & 0x7fffffff);
   }
+  // How many calls of each kind there have been. A communicator of a rank that has moved goes on with the numbers that it had.
+  using CallNumbers = std::array<std::uint32_t, 2>;
+  const CallNumbers& call_numbers() const { return num_calls_; }
+  void set_call_numbers(const CallNumbers& numbers) { num_calls_ = numbers; }
   // Of the local group; null if each member is on a PE of its own.
   const std::shared_ptr<LocalTeam>& local_team();
   // Of the program's tag.
@@ -115,7 +120,7 @@ class Communicator final : public ErrorScope {
   std::uint64_t local_context_;
   Groups groups_;
   const Members* peers_;
-  std::array<std::uint32_t, 2> num_calls_{};  // of each kind
+  CallNumbers num_calls_{};  // of each kind
   std::shared_ptr<LocalTeam> team_;           // of the local group
   bool has_looked_for_team_ = false;
 };

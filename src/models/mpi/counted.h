@@ -16,6 +16,7 @@ class Counted {
   Counted& operator=(const Counted&) = delete;
 
   void acquire() { ++references_; }
+  void acquire(std::uint32_t count) { references_ += count; }
   void release() {
     if (--references_ == 0) destroy();
   }

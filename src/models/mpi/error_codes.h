@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "models/mpi/error.h"
 
@@ -33,10 +34,18 @@ class ErrorCodes {
   Error remove_code(int code);
   Error remove_string(int code);
 
-  // Whether the program has added none.
-  bool is_empty() const {
+  // --- Of a rank that moves. The address of last_used() moves with it.
+  struct Added {
+    int error_class = 0;  // its own number if it is a class
+    std::string text;
+  };
+  std::map<int, Added> added() const {
     const std::lock_guard lock(mutex_);
-    return added_.empty();
+    return added_;
+  }
+  void replace(std::map<int, Added> added) {
+    const std::lock_guard lock(mutex_);
+    added_ = std::move(added);
   }
 
   // The class of a class or code. MPI_ERR_ARG: there is none with that number.
@@ -47,11 +56,6 @@ class ErrorCodes {
   const int* last_used() const { return last_used_; }
 
  private:
-  struct Added {
-    int error_class = 0;  // its own number if it is a class
-    std::string text;
-  };
-
   int add(int error_class);
   Error find_added(int code, std::map<int, Added>::iterator* found);
 

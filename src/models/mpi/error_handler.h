@@ -27,6 +27,9 @@ class ErrorHandler final : public Object {
       : Object(ObjectKind::kErrorHandler), action_(Action::kCall), caller_(caller), function_(function) {}
 
   Action action() const { return action_; }
+  // Of the constructor with a function.
+  ObjectKind caller() const { return caller_; }
+  Function function() const { return function_; }
   // May an object of that kind have this handler?
   bool serves(ObjectKind kind) const { return action_ != Action::kCall || caller_ == kind; }
 

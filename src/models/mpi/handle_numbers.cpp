@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace weft::mpi {
 
@@ -24,6 +26,19 @@ std::uintptr_t HandleNumbers::handle_of(int number) const {
   const std::lock_guard lock(mutex_);
   const auto at = static_cast<std::size_t>(number - kFirst);
   return at < handles_.size() ? handles_[at] : 0;
+}
+
+std::vector<std::uintptr_t> HandleNumbers::all() const {
+  const std::lock_guard lock(mutex_);
+  return handles_;
+}
+
+void HandleNumbers::replace(std::vector<std::uintptr_t> handles) {
+  const std::lock_guard lock(mutex_);
+  handles_ = std::move(handles);
+  numbers_.clear();
+  for (std::size_t at = 0; at < handles_.size(); ++at)
+    numbers_.emplace(handles_[at], kFirst + static_cast<int>(at));
 }
 
 }  // namespace weft::mpi

@@ -20,6 +20,10 @@ class HandleNumbers {
   // 0 if no handle has the number.
   std::uintptr_t handle_of(int number) const;
 
+  // --- Of a rank that moves: the handles in the order of their numbers.
+  std::vector<std::uintptr_t> all() const;
+  void replace(std::vector<std::uintptr_t> handles);
+
  private:
   mutable std::mutex mutex_;
   std::unordered_map<std::uintptr_t, int> numbers_;

@@ -5,6 +5,7 @@
 // it is in use.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "models/mpi/counted.h"
@@ -17,11 +18,21 @@ class VirtualRank;
 
 class Object : public Counted {
  public:
+  // An object of a virtual rank lies in memory of the rank: a handle is an address, and must mean the same when the rank has moved.
+  static void* operator new(std::size_t size_bytes);
+  static void operator delete(void* place) noexcept;
+  static void* operator new(std::size_t /*size_bytes*/, void* place) noexcept { return place; }
+  static void operator delete(void* /*object*/, void* /*place*/) noexcept {}
+
   ObjectKind kind() const { return kind_; }
 
   // What the program has attached to a communicator, datatype or window. Made when it is needed.
   Attributes& attributes();
   bool has_attributes() const { return attributes_ != nullptr; }
+  // The attributes go without a call of their keys' functions.
+  void drop_attributes();
+  // Ends the object and keeps its memory, in which the same object is made again when its rank has moved. Its references stay valid.
+  void end_in_place() { this->~Object(); }
 
  protected:
   explicit Object(ObjectKind kind);

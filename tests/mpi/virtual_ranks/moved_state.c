@@ -32,13 +32,15 @@ int main(int argc, char** argv) {
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &last_code, &flag);
   const int largest_tag_before = *largest_tag;
   MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_ARE_FATAL);
-  if (strcmp(what, "hints") == 0) {
+  if (strcmp(what, "hints") == 0 || strcmp(what, "stream") == 0) {
     MPI_Info info;
     MPI_Info_create(&info);
-    MPI_Info_set(info, "mpi_assert_no_any_tag", "true");
+    if (strcmp(what, "hints") == 0) MPI_Info_set(info, "mpi_assert_no_any_tag", "true");
+    if (strcmp(what, "stream") == 0) MPI_Info_set(info, "weft_stream", "1");
     MPI_Comm_set_info(MPI_COMM_SELF, info);
     MPI_Info_free(&info);
   }
+  if (strcmp(what, "bsend") == 0) MPI_Comm_attach_buffer(MPI_COMM_SELF, buffer, sizeof buffer);
   if (strcmp(what, "type-name") == 0) MPI_Type_set_name(MPI_INT, "my int");
   if (strcmp(what, "booleans") == 0) {
     int yes = 1, no = 0;
@@ -55,6 +57,25 @@ int main(int argc, char** argv) {
     MPI_Errhandler handler;
     MPI_File_get_errhandler(MPI_FILE_NULL, &handler);
     check(handler == MPI_ERRORS_ARE_FATAL, "error handler of MPI_FILE_NULL");
+    if (strcmp(what, "hints") == 0) {
+      MPI_Info info;
+      int num_keys = 0;
+      MPI_Comm_get_info(MPI_COMM_SELF, &info);
+      MPI_Info_get_nkeys(info, &num_keys);
+      check(num_keys == 1, "hints");
+      MPI_Info_free(&info);
+    }
+    if (strcmp(what, "type-name") == 0) {
+      char name[MPI_MAX_OBJECT_NAME];
+      int length = 0;
+      MPI_Type_get_name(MPI_INT, name, &length);
+      check(strcmp(name, "my int") == 0, "name of a datatype");
+    }
+    if (strcmp(what, "booleans") == 0) {
+      int yes = 0, no = 1;
+      MPI_Abi_get_fortran_booleans((int)sizeof yes, &yes, &no, &flag);
+      check(flag && yes == 1 && no == 0, "booleans");
+    }
   }
   printf("rank %d: %s\n", rank, code == MPI_SUCCESS ? "moved" : "refused");
   MPI_Finalize();

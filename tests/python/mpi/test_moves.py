@@ -75,12 +75,20 @@ def test_objects_and_exceptions_of_cpp_move(moves, words, num_ranks):
     reasons = outcome.stderr.splitlines()
     assert all(reason.startswith("weft: Weft_migrate: ") for reason in reasons), outcome.stderr
     for part in (
-        "rank 1 cannot move: it has datatypes of MPI (1)",
+        "rank 1 cannot move: it has requests of MPI (1); complete and free them before",
         f"this job has PEs 0 to {int(words.split()[1]) - 1}",
     ):
         assert any(part in reason for reason in reasons), part
     outcome.stderr = ""
     expect_all_right(outcome, num_ranks)
+
+
+@pytest.mark.parametrize(
+    ("words", "num_ranks"),
+    [("-n 2 --ranks 5", 5), ("-n 3 --ranks 12", 12), ("-n 2 --ranks 16 --rank-map round-robin", 16)],
+)
+def test_objects_of_mpi_move(moves, words, num_ranks):
+    expect_all_right(moves("moved_objects.c", words), num_ranks)
 
 
 def test_one_rank_moves_among_many(moves):
@@ -91,7 +99,7 @@ def test_a_rank_that_cannot_move_says_why(moves):
     outcome = moves("moves.cpp", "-n 2 --ranks 6", "fatal")
     assert outcome.returncode != 0
     assert (
-        "Weft_migrate on MPI_COMM_WORLD: rank 1 cannot move: it has communicators of MPI (1); free them"
+        "Weft_migrate on MPI_COMM_WORLD: rank 1 cannot move: it has requests of MPI (1); complete and free"
         in outcome.stderr
     )
 
@@ -101,7 +109,9 @@ def lines_of_ranks(outcome: subprocess.CompletedProcess[str]) -> list[str]:
     return sorted(outcome.stdout.splitlines())
 
 
-@pytest.mark.parametrize("what", ["attributes", "buffer", "setbuf", "setbuffer"])
+@pytest.mark.parametrize(
+    "what", ["attributes", "buffer", "setbuf", "setbuffer", "hints", "type-name", "booleans"]
+)
 def test_state_that_moves(moves, what):
     outcome = moves("moved_state.c", "-n 2 --ranks 5", what)
     assert outcome.stderr == ""
@@ -111,9 +121,8 @@ def test_state_that_moves(moves, what):
 @pytest.mark.parametrize(
     ("what", "reason"),
     [
-        ("hints", "MPI_COMM_SELF has hints"),
-        ("type-name", "it has given names or attributes to predefined datatypes"),
-        ("booleans", "it has settings of MPI_Abi_set_fortran_info or MPI_Abi_set_fortran_booleans"),
+        ("stream", "MPI_COMM_SELF names a stream of a device (weft_stream); set the hint to 0 before"),
+        ("bsend", "MPI_COMM_SELF has a buffer of MPI_Comm_attach_buffer; detach it before"),
         ("signal", "its function handles signal 10 (User defined signal 1)"),
     ],
 )

@@ -221,18 +221,22 @@ def test_the_environment_is_the_programs(compile_program, run_ranks):
 # --- Threads of OpenMP --------------------------------------------------------------------------------------
 
 
-def test_parallel_regions(compile_program, run_ranks):
-    program = compile_program("parallel_region.c", "-fopenmp")
-    outcome = run_ranks(1, 3, program)
+@pytest.mark.parametrize("where", ["outside", "inside", "one"])
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 6)])
+def test_parallel_regions(compile_program, run_ranks, where, num_pes, num_ranks):
+    """A rank that waits inside a region keeps its team, and the others begin regions meanwhile."""
+    outcome = run_ranks(num_pes, num_ranks, compile_program("parallel_region.c", "-fopenmp"), where)
     assert outcome.stderr == ""
-    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: 0 failures" for rank in range(3)]
-    inside = run_ranks(1, 3, program, "inside")
-    assert inside.returncode == 1
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: 0 failures" for rank in range(num_ranks)]
+    assert outcome.returncode == 0
+
+
+def test_another_thread_of_a_region_that_waits_in_mpi(compile_program, run_ranks):
+    outcome = run_ranks(1, 3, compile_program("parallel_region.c", "-fopenmp"), "another")
+    assert outcome.returncode == 1
     assert re.search(
-        r"rank \d waits in MPI inside an OpenMP region; call MPI outside of it, or start one PE per rank",
-        inside.stderr,
+        r"another thread than that of rank \d waits in MPI\. .* the master alone calls MPI", outcome.stderr
     )
-    assert run_ranks(2, 2, program, "inside").returncode == 0
 
 
 # --- What cannot have virtual ranks -------------------------------------------------------------------------
@@ -314,6 +318,70 @@ def test_a_library_in_a_folder_beside_the_program(compile_program, run_ranks, li
     expect_refusal(run_ranks(1, 2, "./program", options=["--share-library", "libstate"]), library.name)
 
 
+# --- Libraries that a program loads while it runs -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 4)])
+@pytest.mark.parametrize("is_stripped", [False, True])
+def test_each_rank_has_a_library_that_it_loads_for_itself(
+    compile_program, run_ranks, library, tmp_path, num_pes, num_ranks, is_stripped
+):
+    """The loader finds it by the program's RUNPATH."""
+    folder = library.parent
+    if is_stripped:
+        folder = tmp_path
+        subprocess.run(["strip", "-o", tmp_path / library.name, library], check=True, timeout=HANG_S)
+    program = compile_program("loads_library.c", "-ldl", f"-Wl,-rpath,{folder}")
+    outcome = run_ranks(num_pes, num_ranks, program, library.name)
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: own variables" for rank in range(num_ranks)]
+    assert outcome.returncode == 0
+
+
+def test_a_library_by_its_path(compile_program, run_ranks, library):
+    outcome = run_ranks(1, 2, compile_program("loads_library.c", "-ldl"), library)
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: own variables" for rank in range(2)]
+
+
+def test_libraries_that_may_be_shared_are_loaded_once(compile_program, run_ranks, library):
+    program = compile_program("loads_library.c", "-ldl", f"-Wl,-rpath,{library.parent}")
+    outcome = run_ranks(1, 2, program, library.name, options=["--share-library", "libstate"])
+    expected = [f"rank {rank}: variables of another rank" for rank in range(2)]
+    assert sorted(outcome.stdout.splitlines()) == expected
+
+
+def test_a_library_that_does_not_exist(compile_program, run_ranks):
+    outcome = run_ranks(1, 2, compile_program("loads_library.c", "-ldl"), "libnone-of-these.so")
+    assert sorted(outcome.stdout.splitlines()) == [
+        f"rank {rank}: libnone-of-these.so: cannot open shared object file" for rank in range(2)
+    ]
+
+
+def test_a_library_that_needs_one_with_variables(compile_program, run_ranks, library, tmp_path):
+    needs = tmp_path / "libneeds.so"
+    source = tmp_path / "needs.c"
+    source.write_text("extern int library_call(void);\nint other_call(void) { return library_call(); }\n")
+    command = ["cc", "-shared", "-fPIC", source, *link(library), "-o", needs]
+    subprocess.run([str(word) for word in command], check=True, timeout=HANG_S)
+    program = compile_program("loads_library.c", "-ldl")
+    outcome = run_ranks(1, 2, program, needs)
+    for rank in range(2):
+        assert f"rank {rank}: {needs}: its library {library.name} has variables (" in outcome.stdout
+    assert "--share-library libstate" in outcome.stdout
+    shared = run_ranks(1, 2, program, needs, options=["--share-library", "libstate"])
+    assert "rank 0: variables of another rank" in shared.stdout
+
+
+def test_a_rank_with_a_library_of_its_own_does_not_move(compile_program, run_ranks, library):
+    program = compile_program("loads_library.c", "-ldl", "-DMOVES", f"-Wl,-rpath,{library.parent}")
+    outcome = run_ranks(2, 4, program, library.name)
+    reason = "rank 0 cannot move: it has libraries with variables from dlopen() (1); call dlclose() before"
+    assert reason in outcome.stderr
+    lines = [f"rank {rank}: own variables" for rank in range(4)]
+    assert sorted(outcome.stdout.splitlines()) == sorted([*lines, *lines])
+    assert outcome.returncode == 0
+
+
 def test_programs_of_python(run_ranks, tmp_path):
     (tmp_path / "app.py").write_text("print('runs ')\n")
     expect_refusal(run_ranks(2, 16, "app.py"), "one rank per process", "weft run -n 16 app.py")
@@ -354,7 +422,7 @@ def test_settings(compile_program, run_ranks, tmp_path):
 def test_a_build_without_virtual_ranks_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(virtual_ranks, "package_folder", lambda: tmp_path)
     with pytest.raises(virtual_ranks.UsageError, match=r"(?s)built without virtual ranks.*Boost\.Context"):
-        virtual_ranks.with_virtual_ranks(["./program"], 1, {"WEFT_MPI_RANKS": "2"})
+        virtual_ranks.with_virtual_ranks([["./program"]], {"WEFT_MPI_RANKS": "2"})
 
 
 # --- Programs of the other tests ----------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "models/mpi/datatype/remaking.h"
 #include "reference_typemap.h"
 
 namespace weft::mpi::type_testing {
@@ -115,6 +116,29 @@ TEST_F(RandomTypesTest, VisitsTheRunsOfLeadingBytes) {
       });
       EXPECT_EQ(visited, std::vector<MPI_Count>(places.begin(), places.begin() + leading));
     }
+  });
+}
+
+// What a rank does with its datatypes when it has moved.
+TEST_F(RandomTypesTest, TheRecipeMakesTheSameShape) {
+  PredefinedTypes predefined;
+  for_each_random_type(60001, [&](RandomTypes& random, const BothTypes& both) {
+    if (both.type->is_predefined()) return;
+    Shape shape;
+    ASSERT_TRUE(remake_shape(both.type->recipe(), predefined, &shape).ok());
+    const Ref<Datatype> again = Ref<Datatype>::adopt(new Datatype(std::move(shape), both.type->recipe()));
+    EXPECT_EQ(again->lower_bound(), both.map.lower());
+    EXPECT_EQ(again->extent(), both.map.extent());
+    EXPECT_EQ(again->signature().elements, static_cast<MPI_Count>(both.map.entries.size()));
+    const MPI_Count count = random.number(1, 4);
+    TypedMemory memory(both.map, count);
+    memory.number_bytes();
+    const auto size = static_cast<std::size_t>(count * both.map.size());
+    std::vector<std::byte> packed(size);
+    std::vector<std::byte> expected(size);
+    again->pack(memory.buffer(), count, packed.data());
+    both.type->pack(memory.buffer(), count, expected.data());
+    EXPECT_EQ(packed, expected);
   });
 }
 

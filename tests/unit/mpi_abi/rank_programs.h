@@ -398,7 +398,7 @@ inline int run_as_ranks(RankProgram program, int pe, int num_pes, const std::vec
       .stack_size_bytes = std::size_t{1} << 20,
       .run_rank = [](void* context, int /*rank*/) { return (*static_cast<RankProgram*>(context))(); },
       .stack_of_rank = nullptr,
-      .parallel_level = nullptr,
+      .openmp = nullptr,
       .moves = nullptr,
       .context = static_cast<void*>(&program)};
   return weft_mpi_host_run(&hosted);

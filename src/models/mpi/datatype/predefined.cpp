@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "models/mpi/attributes.h"
-
 namespace weft::mpi {
 
 Shape basic_shape(const BasicType& type) {
@@ -38,17 +36,6 @@ void PredefinedTypes::add_pair(const PairType& type) {
   Shape shape = pair_shape(*basic_type(type.value), *basic_type(type.index));
   types_.at(static_cast<std::size_t>(predefined_number(type.handle))) =
       Ref<Datatype>::adopt(new Datatype(std::move(shape), type.handle, type.name));
-}
-
-bool PredefinedTypes::have_names_or_attributes() const {
-  bool found = false;
-  const auto look_at = [&](MPI_Datatype handle, const char* name) {
-    Datatype* const type = find(handle);
-    found = found || type->name() != name || (type->has_attributes() && !type->attributes().is_empty());
-  };
-  for_each_basic_type([&](const BasicType& type) { look_at(type.handle, type.name); });
-  for_each_pair_type([&](const PairType& type) { look_at(type.handle, type.name); });
-  return found;
 }
 
 }  // namespace weft::mpi

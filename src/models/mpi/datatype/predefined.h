@@ -33,8 +33,22 @@ class PredefinedTypes {
   // MPI_Type_get_value_index: the named type of pairs for MPI_MINLOC and MPI_MAXLOC; null if there is none.
   Datatype* value_index(const Datatype& value, const Datatype& index) const;
 
-  // Whether the program has given a predefined datatype another name, or attributes.
-  bool have_names_or_attributes() const;
+  // Calls visit(Datatype&) for each predefined datatype to which the program has given another name, or attributes.
+  template <class Visit>
+  void for_each_changed(Visit&& visit) const {
+    const auto look_at = [&](MPI_Datatype handle, const char* name) {
+      Datatype& type = *find(handle);
+      if (type.name() != name || type.has_attributes()) visit(type);
+    };
+    for_each_basic_type([&](const BasicType& type) { look_at(type.handle, type.name); });
+    for_each_pair_type([&](const PairType& type) { look_at(type.handle, type.name); });
+  }
+
+  // --- Datatypes that MPI makes on request, of a rank that moves
+  // Forgets all of them.
+  void forget_requested() { requested_.clear(); }
+  // Returns this one for its request from now on. REQUIRES: its recipe is that of a request.
+  void keep_requested(Datatype& type);
 
  private:
   using RequestedKey = std::tuple<int, int, int>;  // the combiner and its two arguments

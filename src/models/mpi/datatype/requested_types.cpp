@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <vector>
 
 #include "base/format.h"
 #include "models/mpi/datatype/assembly.h"
@@ -133,6 +134,12 @@ Datatype* PredefinedTypes::requested(const RequestedKey& key, MPI_Datatype like)
     type->commit();
   }
   return type.get();
+}
+
+void PredefinedTypes::keep_requested(Datatype& type) {
+  const std::vector<int>& integers = type.recipe().integers;
+  const int second = integers.size() > 1 ? integers[1] : 0;
+  requested_[{type.recipe().combiner, integers.at(0), second}] = Ref<Datatype>(type);
 }
 
 Error PredefinedTypes::f90_real(int precision, int range, Datatype** made) {

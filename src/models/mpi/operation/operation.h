@@ -19,6 +19,9 @@ class Operation final : public Object {
   MPI_Op handle() const { return handle_; }
   bool is_predefined() const { return name_ != nullptr; }
   bool is_commutative() const { return commutative_; }
+  // Of an operator of the program: one of the two is null.
+  MPI_User_function* function() const { return function_; }
+  MPI_User_function_c* large_function() const { return large_function_; }
 
   // Errors: MPI_ERR_OP if the operator is not defined for the datatype.
   Error check(const Datatype& type) const;

@@ -88,6 +88,9 @@ class PointToPoint {
   int num_ranks() const { return static_cast<int>(pairs_.size()); }
   // A number for the context of a new communicator: no other rank gives it, and this one never again.
   std::uint64_t new_context_base() { return (static_cast<std::uint64_t>(rank_) + 1) << 32 | ++last_context_; }
+  // The last of them, which a rank that moves hands to its new engine.
+  std::uint32_t last_context() const { return last_context_; }
+  void set_last_context(std::uint32_t number) { last_context_ = number; }
   // Completes all requests that wait for a match: none will come.
   void close();
 

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "weft/base/pup.h"
+
 #include "models/mpi/error.h"
 
 namespace weft::mpi {
@@ -45,6 +47,8 @@ class Cartesian {
   };
   Cartesian subgrid(std::span<const int> remain) const;
   Part part_of(int rank, std::span<const int> remain) const;
+
+  void pup(base::Pup& p) { p | extents_ | periodic_ | size_; }
 
  private:
   std::vector<int> extents_;

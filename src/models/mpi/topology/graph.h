@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "weft/base/pup.h"
+
 #include "models/mpi/error.h"
 
 namespace weft::mpi {
@@ -21,6 +23,8 @@ class Graph {
   // REQUIRES: 0 <= rank < size().
   std::span<const int> neighbours(int rank) const;
 
+  void pup(base::Pup& p) { p | ends_ | edges_; }
+
  private:
   std::vector<int> ends_;
   std::vector<int> edges_;
@@ -33,6 +37,8 @@ struct DistributedGraph {
   std::vector<int> destinations;
   std::vector<int> destination_weights;
   bool weighted = false;
+
+  void pup(base::Pup& p) { p | sources | source_weights | destinations | destination_weights | weighted; }
 };
 
 // Errors: MPI_ERR_RANK for a rank that is not in the communicator, MPI_ERR_ARG for a negative weight.

@@ -11,6 +11,8 @@ namespace weft::mpi {
 
 class Topology {
  public:
+  // For pup().
+  Topology() = default;
   explicit Topology(Cartesian grid) : shape_(std::move(grid)) {}
   explicit Topology(Graph graph) : shape_(std::move(graph)) {}
   explicit Topology(DistributedGraph graph) : shape_(std::move(graph)) {}
@@ -30,6 +32,9 @@ class Topology {
   // The positions of the destinations in the order in which this process sends. Messages of a pair of processes are received in the
   // order in which they were sent, so that in a grid what goes up comes from below: of each dimension the second one is first.
   std::vector<int> order_of_sends(int num_destinations) const;
+
+  // For ranks that move.
+  void pup(base::Pup& p) { p | shape_; }
 
  private:
   std::variant<Cartesian, Graph, DistributedGraph> shape_;

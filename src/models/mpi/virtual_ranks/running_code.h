@@ -17,6 +17,8 @@ class RunningCode {
  public:
   // The rank whose program runs. Null while the library runs, on threads of the program, and in a process with one rank.
   static VirtualRank* program() { return is_here() ? program_ : nullptr; }
+  // Whether the caller is the thread on which ranks run. Threads of a program are others.
+  static bool is_pe_thread() { return pthread_equal(pthread_self(), thread_) != 0; }
   // REQUIRES: the rank begins or ends, and the caller is the PE's thread.
   static void set_program(VirtualRank* rank) {
     thread_ = pthread_self();
@@ -27,7 +29,7 @@ class RunningCode {
   friend class LibraryRuns;
   friend class ProgramRuns;
   // Threads of a program may make some calls of MPI, such as MPI_Initialized().
-  static bool is_here() { return program_ != nullptr && pthread_equal(pthread_self(), thread_) != 0; }
+  static bool is_here() { return program_ != nullptr && is_pe_thread(); }
 
   static inline VirtualRank* program_ = nullptr;
   static inline pthread_t thread_{};

@@ -15,6 +15,7 @@
 
 #include "models/mpi/object_kind.h"
 #include "models/mpi/running_rank.h"
+#include "models/mpi/virtual_ranks/rank_objects.h"
 
 namespace weft::mpi {
 
@@ -38,6 +39,8 @@ class VirtualRank : private runtime::Work {
   // Objects of MPI of that kind that the rank has made and that exist, see Object.
   int num_objects(ObjectKind kind) const { return num_objects_[static_cast<std::size_t>(kind)]; }
   void count_object(ObjectKind kind, int change) { num_objects_[static_cast<std::size_t>(kind)] += change; }
+  // Those of them that move with the rank. Null while it is between two processes.
+  RankObjects* objects() const { return objects_; }
 
   // Whether the scheduler will resume it.
   bool is_queued() const { return is_queued_; }
@@ -65,6 +68,7 @@ class VirtualRank : private runtime::Work {
     state_ = state;
     if (current_ == this) RunningRank::set(state);
   }
+  void set_objects(RankObjects* objects) { objects_ = objects; }
 
   // On the scheduler's stack: runs the rank until it waits or ends.
   void run();
@@ -79,6 +83,7 @@ class VirtualRank : private runtime::Work {
   static inline VirtualRank* current_ = nullptr;
 
   Rank* state_ = nullptr;
+  RankObjects* objects_ = nullptr;
   std::array<int, kNumObjectKinds> num_objects_{};
   runtime::Scheduler* scheduler_ = nullptr;
   bool waits_ = true;  // at first for its begin
