@@ -1,6 +1,6 @@
 """Asynchronous generators that are left before their end: their ``finally`` runs.
 
-Python hands them to a hook of the thread. Without one, a ``finally`` that awaits would be cut off at its await.
+Python hands them to a hook of the thread. Without one, a ``finally`` that awaits would be cut off there.
 """
 
 from __future__ import annotations

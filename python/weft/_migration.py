@@ -20,9 +20,7 @@ from weft import _core
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(
-        self, chare: _core.Chare, file: io.BytesIO, buffers: list[pickle.PickleBuffer]
-    ) -> None:
+    def __init__(self, chare: _core.Chare, file: io.BytesIO, buffers: list[pickle.PickleBuffer]) -> None:
         super().__init__(file, protocol=5, buffer_callback=buffers.append)
         self.device_arrays: list[object] = []
         self._chare = chare

@@ -55,7 +55,7 @@ class Pool:
     """
 
     def __init__(self, pes: Iterable[int] | None = None) -> None:
-        _core._pending()  # raises without a job, and on another thread than the PE's
+        _core._sleeps_pending()  # raises without a job, and on another thread than the PE's
         chosen = _checked_pes(pes)
         slots = Slots(chosen, _core.my_pe())
         place = (home_of_this_pe(), _core.my_pe(), slots.number)
@@ -187,7 +187,7 @@ class Pool:
             raise _core.Error(
                 "this is a copy of a pool; close the pool with the object that weft.Pool() returned"
             )
-        _core._pending()  # raises on another thread than the PE's
+        _core._sleeps_pending()  # raises on another thread than the PE's
         was_closing, self._is_closing = self._is_closing, True
         await self._slots.close()
         if not was_closing:

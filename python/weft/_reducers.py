@@ -75,8 +75,6 @@ class Reducer:
         return f"weft.Reducer.{self.name}"
 
 
-
-
 _NAMES = ("sum", "product", "min", "max", "logical_and", "logical_or", "logical_xor", "gather", "concat")
 for _kind, _name in enumerate(_NAMES):
     setattr(Reducer, _name, Reducer(_name, _kind))
@@ -130,8 +128,8 @@ def _expect_type_that_is_kept(kind: int, name: str, value: Any) -> Any:
     else:
         return value
     raise _core.Error(
-        f"weft.Reducer.{name} does not keep what a {given.__module__}.{given.__qualname__} means: {advice}, or "
-        "use weft.Reducer.gather or weft.Reducer.custom(function)"
+        f"weft.Reducer.{name} does not keep what a {given.__module__}.{given.__qualname__} means: {advice}, "
+        "or use weft.Reducer.gather or weft.Reducer.custom(function)"
     )
 
 

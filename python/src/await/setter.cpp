@@ -44,7 +44,8 @@ void append(std::string& packed, std::string_view name) {
 // Removes a name from the front. Empty if there is none.
 std::string_view take_name(std::string_view& packed) {
   if (packed.empty()) return {};
-  const std::size_t size = std::min<std::size_t>(static_cast<unsigned char>(packed.front()), packed.size() - 1);
+  const std::size_t size =
+      std::min<std::size_t>(static_cast<unsigned char>(packed.front()), packed.size() - 1);
   const std::string_view name = packed.substr(1, size);
   packed.remove_prefix(1 + size);
   return name;

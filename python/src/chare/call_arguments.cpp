@@ -110,7 +110,7 @@ PyObject* CallArguments::keyword(PyObject* name) {
 void CallArguments::encode(Encoder& encoder) {
   encoder.number(static_cast<std::uint8_t>(num_positional_ - 1));
   encoder.number(static_cast<std::uint8_t>(count_ - num_positional_));
-  for (std::size_t i = 1; i < count_; ++i) encoder.value(values()[i]);
+  encoder.arguments({values() + 1, count_ - 1});
   for (std::size_t i = num_positional_; i < count_; ++i) {
     encoder.name(
         text_of(PyTuple_GET_ITEM(keyword_names_.get(), static_cast<Py_ssize_t>(i - num_positional_))));

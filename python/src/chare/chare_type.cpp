@@ -303,7 +303,8 @@ Args:
 Raises:
     weft.Error: not a stream, or no such device in this process.)"},
     {"__init_subclass__", as_method(&init_subclass), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "Refuses a class that uses a name of the runtime's, such as index or migrate, for something of its own."},
+     "Refuses a class that uses a name of the runtime's, such as index or migrate, for something of its "
+     "own."},
     {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
     {},
 };

@@ -69,7 +69,8 @@ bool takes_arguments(PyObject* function) {
   if (PyFunction_Check(function) == 0) return false;
   const auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(function));
   PyObject* const defaults = PyFunction_GetDefaults(function);
-  const Py_ssize_t num_defaults = defaults != nullptr && PyTuple_Check(defaults) ? PyTuple_GET_SIZE(defaults) : 0;
+  const Py_ssize_t num_defaults =
+      defaults != nullptr && PyTuple_Check(defaults) ? PyTuple_GET_SIZE(defaults) : 0;
   return (code->co_flags & CO_VARARGS) != 0 || code->co_argcount - num_defaults > 1;
 }
 
@@ -82,8 +83,9 @@ void expect_concrete(PyObject* type) {
     if (i > 0) list += ", ";
     list += readable(PyList_GET_ITEM(names.get(), i));
   }
-  invalid(base::format("the class {} is abstract, so it has no chares: nothing defines {}; make chares of a class that does",
-                       readable(attribute(type, "__qualname__").get()), list));
+  invalid(base::format(
+      "the class {} is abstract, so it has no chares: nothing defines {}; make chares of a class that does",
+      readable(attribute(type, "__qualname__").get()), list));
 }
 
 }  // namespace
@@ -103,14 +105,16 @@ void expect_free_names(PyObject* type) {
     if (own.get() == checked(PyObject_GetAttr(base, name)).get()) continue;
     const std::string class_name = readable(attribute(type, "__qualname__").get());
     if (text != "created" && text != "migrated" && text != "resume_from_sync") {
-      invalid(base::format("the class {} defines {}, which is the runtime's name for something that each chare has "
-                           "(help(weft.Chare.{})); choose another name",
-                           class_name, text, text));
+      invalid(base::format(
+          "the class {} defines {}, which is the runtime's name for something that each chare has "
+          "(help(weft.Chare.{})); choose another name",
+          class_name, text, text));
     }
     if (takes_arguments(own.get())) {
-      invalid(base::format("the class {} defines {} with parameters, but this is the name of a method that the runtime calls "
-                           "without arguments (help(weft.Chare.{})); choose another name for an entry method",
-                           class_name, text, text));
+      invalid(base::format(
+          "the class {} defines {} with parameters, but this is the name of a method that the runtime calls "
+          "without arguments (help(weft.Chare.{})); choose another name for an entry method",
+          class_name, text, text));
     }
   }
 }

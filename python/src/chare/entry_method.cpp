@@ -50,11 +50,12 @@ std::string name_of(const EntryMethodObject& entry) {
   return base::format("{}.{}", entry.core.collection->element_name(entry.index), method);
 }
 
-void encode_argument(const EntryMethodObject& entry, Encoder& encoder, PyObject* value, Py_ssize_t position) {
+void encode_arguments(const EntryMethodObject& entry, Encoder& encoder, std::span<PyObject* const> values) {
   try {
-    encoder.value(value);
+    encoder.arguments(values);
   } catch (const PythonError&) {
-    rethrow_unsendable(base::format("argument {} of {}", position + 1, name_of(entry)));
+    rethrow_unsendable(
+        base::format("argument {} of {}", entry.num_bound + encoder.argument() + 1, name_of(entry)));
   }
 }
 
@@ -78,8 +79,7 @@ void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* con
   encoder.number(static_cast<std::uint8_t>(entry.num_bound + num_positional));
   encoder.number(static_cast<std::uint8_t>(num_keywords));
   encode_bound(entry, encoder);
-  for (Py_ssize_t i = 0; i < num_positional + num_keywords; ++i)
-    encode_argument(entry, encoder, values[i], entry.num_bound + i);
+  encode_arguments(entry, encoder, {values, static_cast<std::size_t>(num_positional + num_keywords)});
   for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
 }
 
@@ -238,7 +238,7 @@ PyObject* bind(PyObject* self, PyObject* const* values, Py_ssize_t count) {
     if (entry.num_bound + count > kMostArguments) refuse_count(entry);
     Encoder encoder;
     encode_bound(entry, encoder);
-    for (Py_ssize_t i = 0; i < count; ++i) encode_argument(entry, encoder, values[i], entry.num_bound + i);
+    encode_arguments(entry, encoder, {values, static_cast<std::size_t>(count)});
     const std::vector<std::byte> bytes = encoder.copy();
     Ref bound = checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
                                                   static_cast<Py_ssize_t>(bytes.size())));

@@ -91,6 +91,10 @@ Ref Decoder::nested(int depth) {
       return pickle(cursor_);
     case ValueTag::kLinkedPickle:
       return linked_pickle(depth);
+    case ValueTag::kLinkedArguments:
+      return linked_arguments(depth);
+    case ValueTag::kLinkedArgument:
+      return linked_argument(number<std::uint16_t>());
     case ValueTag::kKept:
       return kept(number<std::uint32_t>());
     default:
@@ -173,6 +177,22 @@ Ref Decoder::linked_pickle(int depth) {
   for (std::uint32_t i = 0; i < count; ++i) parts.push_back(nested(depth + 1));
   const PartsToLoad here(parts);
   return pickle(begin);
+}
+
+Ref Decoder::linked_arguments(int depth) {
+  if (depth >= kMaxNesting) corrupt("too deeply nested");
+  arguments_ = nested(depth + 1);
+  if (PyTuple_CheckExact(arguments_.get()) == 0) corrupt("arguments that are no tuple");
+  return linked_argument(0);
+}
+
+Ref Decoder::linked_argument(std::size_t which) {
+  const std::size_t count = arguments_ ? static_cast<std::size_t>(PyTuple_GET_SIZE(arguments_.get())) : 0;
+  if (which >= count) corrupt("an argument that did not come with it");
+  has_mutable_ = true;  // the arguments share objects
+  Ref argument = Ref::borrow(PyTuple_GET_ITEM(arguments_.get(), static_cast<Py_ssize_t>(which)));
+  if (which + 1 == count) arguments_ = Ref();
+  return argument;
 }
 
 Ref Decoder::kept(std::size_t which) const {

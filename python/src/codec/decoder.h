@@ -102,6 +102,8 @@ class Decoder {
   Ref bytes(std::uint64_t size_bytes);
   Ref pickle(const std::byte* begin);
   Ref linked_pickle(int depth);
+  Ref linked_arguments(int depth);
+  Ref linked_argument(std::size_t which);
   Ref kept(std::size_t which) const;
 
   const std::byte* cursor_;
@@ -109,6 +111,7 @@ class Decoder {
   runtime::Message* message_ = nullptr;
   ArraySubstitute* substitute_ = nullptr;
   std::span<const Ref> kept_;
+  Ref arguments_;  // a tuple, while arguments of it are still to come
   bool watches_ = false;
   bool has_mutable_ = false;
 };

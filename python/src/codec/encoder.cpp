@@ -29,6 +29,10 @@ struct Scratch {
 };
 Scratch spare;
 
+bool is_container(PyObject* object) {
+  return PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object);
+}
+
 }  // namespace
 
 Encoder::Encoder(Beside beside) : data_(spare.data), capacity_(spare.capacity), beside_(beside) {
@@ -148,10 +152,6 @@ void Encoder::nested(PyObject* object, int depth, Py_ssize_t known_references) {
 
 namespace {
 
-bool is_container(PyObject* object) {
-  return PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object);
-}
-
 // Sets a member and resets it at the end of the scope.
 template <class T>
 class Setting {
@@ -177,11 +177,7 @@ void Encoder::outermost(PyObject* object) {
     if (is_new(object, 0) && !container(object, 1)) pickle(object);
     return;
   }
-  const std::size_t begin = used_;
-  const std::size_t num_blocks = blocks_.size();
-  const std::size_t blocks_bytes = blocks_bytes_;
-  const std::size_t num_attached = attached_.size();
-  const std::size_t num_kept = kept_.size();
+  const Mark begin = mark();
   Walk walk;
   walk.met.add(object);
   {
@@ -190,15 +186,79 @@ void Encoder::outermost(PyObject* object) {
   }
   if (!walk.must_link) [[likely]]
     return;
-  used_ = begin;
-  blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(num_blocks), blocks_.end());
-  blocks_bytes_ = blocks_bytes;
-  attached_.erase(attached_.begin() + static_cast<std::ptrdiff_t>(num_attached), attached_.end());
-  kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(num_kept), kept_.end());
+  go_back_to(begin);
   linked_pickle(object);
 }
 
+void Encoder::go_back_to(const Mark& begin) {
+  used_ = begin.used;
+  blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(begin.num_blocks), blocks_.end());
+  blocks_bytes_ = begin.blocks_bytes;
+  attached_.erase(attached_.begin() + static_cast<std::ptrdiff_t>(begin.num_attached), attached_.end());
+  kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(begin.num_kept), kept_.end());
+}
+
+// --- Arguments of a call
+
+namespace {
+
+// Whether it makes no difference if the object arrives once or several times: nothing can change it, and it is small.
+bool is_small_leaf(PyObject* object) {
+  return object == Py_None || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
+         PyBool_Check(object) ||
+         (PyUnicode_CheckExact(object) && PyUnicode_GET_LENGTH(object) <= kSmallLeafBytes) ||
+         (PyBytes_CheckExact(object) && PyBytes_GET_SIZE(object) <= kSmallLeafBytes);
+}
+
+}  // namespace
+
+void Encoder::arguments(std::span<PyObject* const> values) {
+  std::size_t num_objects = 0;
+  for (PyObject* const one : values) num_objects += is_small_leaf(one) ? 0 : 1;
+  if (num_objects > 1) return several_arguments(values);
+  for (argument_ = 0; argument_ < values.size(); ++argument_) value(values[argument_]);
+}
+
+void Encoder::several_arguments(std::span<PyObject* const> values) {
+  const Mark begin = mark();
+  Walk walk;
+  {
+    const Setting<Walk*> walking(walk_, &walk);
+    for (argument_ = 0; argument_ < values.size() && !walk.must_link; ++argument_)
+      nested(values[argument_], 1, 0);
+  }
+  if (!walk.must_link) [[likely]]
+    return;
+  go_back_to(begin);
+  linked_arguments(values);
+}
+
+// The first argument has all of them.
+void Encoder::linked_arguments(std::span<PyObject* const> values) {
+  const Ref all = checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), Py_NewRef(values[i]));
+  tag(ValueTag::kLinkedArguments);
+  try {
+    linked_pickle(all.get());
+  } catch (const PythonError&) {
+    const Ref error = PythonError::take();
+    // Finds the one that cannot travel, which throws.
+    Encoder each(beside_);
+    for (argument_ = 0; argument_ < values.size(); ++argument_) each.value(values[argument_]);
+    argument_ = 0;
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+    throw;
+  }
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    tag(ValueTag::kLinkedArgument);
+    number(static_cast<std::uint16_t>(i));
+  }
+}
+
 bool Encoder::is_first_meeting(PyObject* object) {
+  // A post entry method chooses a place for each array, also for one that occurs twice.
+  if (beside_ == Beside::kArrays && !is_container(object)) return true;
   if (walk_->met.add(object)) return true;
   // There is one empty tuple, and there is nothing in it.
   if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 0) return true;
@@ -364,7 +424,7 @@ void Encoder::linked_pickle(PyObject* object) {
   Ref pickled;
   {
     const Setting<Parts*> linking(parts_, &parts);
-    pickled = dump_linked(*this, object, buffers.get());
+    pickled = dump_linked([this](PyObject* one) { return part(one); }, object, buffers.get());
   }
   const auto count = static_cast<std::uint32_t>(parts.count);
   std::memcpy(data_ + count_at, &count, sizeof count);

@@ -50,9 +50,10 @@ class Encoder {
   void value(PyObject* object) { nested(object, 0, 0); }
   // The same for one of several values that are independent, but inside one value: they share no object when they arrive.
   void separate_value(PyObject* object);
-  // Encodes an object that is in a pickle by its own form, as the next of the pickle's parts, and returns its number. Returns -1
-  // if the object is to be pickled. REQUIRES: called while a value is pickled, see linked_pickle.h.
-  int part(PyObject* object);
+  // Encodes the arguments of one call, each as a value. An object that is, or is in, several of them arrives as one.
+  void arguments(std::span<PyObject* const> values);
+  // The place among them of the one that is encoded, for the error of one that cannot travel.
+  std::size_t argument() const { return argument_; }
 
   template <class T>
   void number(T number) {
@@ -113,6 +114,10 @@ class Encoder {
     MetObjects met;
     bool must_link = false;  // it must be a linked pickle; nothing further is written
   };
+  // Where a value begins.
+  struct Mark {
+    std::size_t used, num_blocks, blocks_bytes, num_attached, num_kept;
+  };
   // The parts of a linked pickle.
   struct Parts {
     int count = 0;
@@ -129,6 +134,10 @@ class Encoder {
   // `known_references`: those of the container that holds the object, and of the walk.
   void nested(PyObject* object, int depth, Py_ssize_t known_references);
   void outermost(PyObject* object);
+  Mark mark() const { return {used_, blocks_.size(), blocks_bytes_, attached_.size(), kept_.size()}; }
+  void go_back_to(const Mark& begin);
+  [[gnu::noinline]] void several_arguments(std::span<PyObject* const> values);
+  void linked_arguments(std::span<PyObject* const> values);
   bool container(PyObject* object, int depth);
   // Whether the walk meets the object for the first time. Otherwise its value becomes a linked pickle. An object without
   // further references cannot be met again.
@@ -139,6 +148,7 @@ class Encoder {
   [[gnu::noinline]] bool is_first_meeting(PyObject* object);
   void inside(PyObject* object);
   void linked_pickle(PyObject* object);
+  int part(PyObject* object);
   bool table_form(PyObject* object);
   void integer(PyObject* object);
   void bytes(PyObject* object);
@@ -155,6 +165,7 @@ class Encoder {
   PyObject* owned_ = nullptr;
   std::vector<Attached> attached_;
   std::vector<Ref> kept_;
+  std::size_t argument_ = 0;
   Walk* walk_ = nullptr;    // null outside of containers
   Parts* parts_ = nullptr;  // of the pickle that is being made; null for none
 };

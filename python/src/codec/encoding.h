@@ -6,7 +6,8 @@
 // protocol 5, with their buffers out of band.
 //
 // Identity is kept within a value: an object that occurs twice arrives as one, and a cycle as a cycle. A container in which an
-// object occurs twice, or which holds an object that is pickled, is therefore one pickle, kLinkedPickle.
+// object occurs twice, or which holds an object that is pickled, is therefore one pickle, kLinkedPickle. The same holds for the
+// arguments of a call together.
 #pragma once
 
 #include <cstddef>
@@ -56,6 +57,8 @@ enum class ValueTag : std::uint8_t {
   // 4 bytes count of parts, the parts as values; then as kPickle. The pickle names the objects that have forms of their own by
   // their numbers among the parts.
   kLinkedPickle,
+  kLinkedArguments,  // a tuple: the arguments of a call. The first one is the value; the next ones are kLinkedArgument
+  kLinkedArgument,  // 2 bytes number of an argument of the last kLinkedArguments
   kKept,  // 4 bytes number of an object that the encoder keeps, see Beside::kHere; never in a message
 };
 

@@ -22,8 +22,8 @@ using DecodeFunction = Ref (*)(Decoder& decoder);
 
 // How objects of a type are copied within their PE (Beside::kHere), and inside a pickle (kLinkedPickle).
 enum class Nature : std::uint8_t {
-  kData,   // by their form; it has all that they consist of
-  kName,   // within their PE they are handed over themselves: they cannot change, or they name something that is elsewhere
+  kData,  // by their form; it has all that they consist of
+  kName,  // within their PE they are handed over themselves: they cannot change, or they name something that is elsewhere
   kOwner,  // as kName; in a pickle that travels they are pickled, because their form may lead back to the value that they are in
 };
 

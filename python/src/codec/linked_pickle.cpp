@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "codec/decoder.h"
-#include "codec/encoder.h"
+#include "weft/base/error.h"
+
 #include "support/errors.h"
 
 namespace weft::python {
@@ -12,26 +12,26 @@ namespace weft::python {
 namespace {
 
 // The innermost ones: pickling may call user code that sends or receives another value. Under the GIL.
-Encoder* dumping = nullptr;
+const EncodePart* dumping = nullptr;
 const std::vector<Ref>* loading = nullptr;
 
 PyObject* part_function = nullptr;
 
 class Dumping {
  public:
-  explicit Dumping(Encoder& encoder) : outer_(std::exchange(dumping, &encoder)) {}
+  explicit Dumping(const EncodePart& encode_part) : outer_(std::exchange(dumping, &encode_part)) {}
   ~Dumping() { dumping = outer_; }
   Dumping(const Dumping&) = delete;
   Dumping& operator=(const Dumping&) = delete;
 
  private:
-  Encoder* outer_;
+  const EncodePart* outer_;
 };
 
 // The reducer_override() of the pickler.
 PyObject* pickle_part(PyObject*, PyObject* object) {
   return guarded([object]() -> PyObject* {
-    const int number = dumping == nullptr ? -1 : dumping->part(object);
+    const int number = dumping == nullptr ? -1 : (*dumping)(object);
     if (number < 0) Py_RETURN_NOTIMPLEMENTED;
     return Py_BuildValue("O(i)", part_function, number);
   });
@@ -41,7 +41,10 @@ PyObject* part(PyObject*, PyObject* number) {
   return guarded([number]() -> PyObject* {
     const std::size_t which = PyLong_AsSize_t(number);
     if (PyErr_Occurred() != nullptr) PyErr_Clear();  // then it is the largest number
-    if (loading == nullptr || which >= loading->size()) Decoder::corrupt("a part that did not come with it");
+    if (loading == nullptr || which >= loading->size()) {
+      throw base::Error(base::StatusCode::kCorrupt,
+                        "a value arrived damaged: a part that did not come with it");
+    }
     return Py_NewRef((*loading)[which].get());
   });
 }
@@ -54,9 +57,9 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-Ref dump_linked(Encoder& encoder, PyObject* value, PyObject* buffers) {
+Ref dump_linked(const EncodePart& encode_part, PyObject* value, PyObject* buffers) {
   static PyObject* const dumps = import_from("weft._linked_pickle", "dumps").release();
-  const Dumping here(encoder);
+  const Dumping here(encode_part);
   return checked(PyObject_CallFunctionObjArgs(dumps, value, buffers, nullptr));
 }
 

@@ -4,19 +4,20 @@
 // because some of them cannot be pickled (weft.nocopy, device arrays, memoryviews), and because arrays may travel beside the message.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "support/support.h"
 
 namespace weft::python {
 
-class Encoder;
-
 void init_linked_pickle(PyObject* module);
 
-// Pickles `value`, and encodes its parts with `encoder` meanwhile. Appends the pickle.PickleBuffers that it leaves out to
-// `buffers`, a list. Throws PythonError.
-Ref dump_linked(Encoder& encoder, PyObject* value, PyObject* buffers);
+// Encodes an object as the next part and returns its number; -1 if the object is to be pickled.
+using EncodePart = std::function<int(PyObject* object)>;
+// Pickles `value`, and has its parts encoded meanwhile. Appends the pickle.PickleBuffers that it leaves out to `buffers`, a list.
+// Throws PythonError.
+Ref dump_linked(const EncodePart& encode_part, PyObject* value, PyObject* buffers);
 
 // While it exists, pickles that are loaded find these parts.
 class PartsToLoad {

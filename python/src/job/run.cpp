@@ -260,16 +260,16 @@ PyObject* quiescence(PyObject*, PyObject* const* values, Py_ssize_t count, PyObj
 PyObject* post_from_any_thread(PyObject*, PyObject* function) {
   return guarded([&]() -> PyObject* {
     Engine& engine = Engine::current_on_any_thread();
-    engine.runtime().post_from_any_thread([&engine, function = Ref::borrow(function),
-                                           context = copy_of_context()] {
-      Ref result;
-      {
-        const InContext entered(context.get());
-        result = Ref::steal(PyObject_CallNoArgs(function.get()));
-      }
-      end_if_forked();
-      if (!result) end_by_exception(engine, "a function posted from another thread");
-    });
+    engine.runtime().post_from_any_thread(
+        [&engine, function = Ref::borrow(function), context = copy_of_context()] {
+          Ref result;
+          {
+            const InContext entered(context.get());
+            result = Ref::steal(PyObject_CallNoArgs(function.get()));
+          }
+          end_if_forked();
+          if (!result) end_by_exception(engine, "a function posted from another thread");
+        });
     Py_RETURN_NONE;
   });
 }
@@ -305,6 +305,10 @@ PyObject* standstill(PyObject*, PyObject*) {
   });
 }
 
+PyObject* sleeps_pending(PyObject*, PyObject*) {
+  return guarded([] { return PyLong_FromUnsignedLongLong(Engine::current().sleeps_pending()); });
+}
+
 PyObject* fail(PyObject*, PyObject* message) {
   return guarded([&]() -> PyObject* {
     Engine::current().runtime().fail(std::string(text_of(message)));
@@ -314,6 +318,7 @@ PyObject* fail(PyObject*, PyObject* message) {
 
 PyMethodDef functions[] = {
     {"_standstill", &standstill, METH_NOARGS, nullptr},
+    {"_sleeps_pending", &sleeps_pending, METH_NOARGS, nullptr},
     {"_fail", &fail, METH_O, nullptr},
     {"_run", &run, METH_O, nullptr},
     {"_run_on_all", &run_on_all, METH_O, nullptr},

@@ -52,11 +52,11 @@ pgas::ElementCombine array_combine(const ArrayForm& form, runtime::Reducer reduc
   const pgas::ElementCombine combine = combine_of(form.dtype);
   const bool counts = reducer == runtime::Reducer::kSum || reducer == runtime::Reducer::kProduct;
   if (combine.function != nullptr && counts && dtype_letter(form.dtype) == 'b') {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        base::format("{} got an array of bools to add or to multiply in place, and an array of bools cannot hold the result; pass "
-                     "array.astype(int), or use weft.Reducer.logical_or or logical_and",
-                     use));
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("{} got an array of bools to add or to multiply in place, and an array of "
+                                   "bools cannot hold the result; pass "
+                                   "array.astype(int), or use weft.Reducer.logical_or or logical_and",
+                                   use));
   }
   if (combine.function != nullptr) return combine;
   throw base::Error(

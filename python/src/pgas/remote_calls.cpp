@@ -1,5 +1,6 @@
 #include "pgas/remote_calls.h"
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,8 +47,7 @@ void encode_call(Encoder& encoder, std::string_view key, PyObject* arguments, Py
   const std::vector<ObjectNumber> objects = objects_among(arguments, keywords, target);
   encoder.number(static_cast<std::uint8_t>(objects.size()));
   for (const ObjectNumber& object : objects) encoder.number(object);
-  encoder.value(arguments);
-  encoder.value(keywords == nullptr ? Py_None : keywords);
+  encoder.arguments(std::array{arguments, keywords == nullptr ? Py_None : keywords});
 }
 
 class RpcCoroutine final : public Coroutine {

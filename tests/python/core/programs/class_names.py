@@ -1,6 +1,7 @@
 """Chare classes that cannot be: with names of the runtime's, and abstract ones; checks itself."""
 
 import abc
+from typing import ClassVar
 
 from refusing import refused
 
@@ -51,7 +52,7 @@ class Hooked(weft.Chare):
 class Registered(weft.Chare):
     """With an __init_subclass__ of its own, and arguments of it."""
 
-    names = []
+    names: ClassVar[list[str]] = []
 
     def __init_subclass__(cls, name="none", **kwargs):
         super().__init_subclass__(**kwargs)

@@ -1,7 +1,6 @@
 """Reducers count bools, and refuse what would lose the meaning of its type; checks itself."""
 
 import collections
-import sys
 from array import array
 
 import numpy as np

@@ -21,6 +21,8 @@ def values_of(index, dtype, shape=(COUNT,)):
 
 
 def merged(parts, reducer):
+    if parts[0].dtype == bool and reducer.name in ("sum", "product"):  # 0 and 1, as for numpy.sum
+        parts = [part.astype("int64") for part in parts]
     with np.errstate(over="ignore"):
         return functools.reduce(UFUNCS[reducer.name], parts)
 

@@ -42,6 +42,7 @@ async def bad():
 async def first_of(generator):
     async for found in generator:
         return found
+    return None
 
 
 class Worker(weft.Chare):

@@ -15,7 +15,7 @@ class Worker(weft.Chare):
         self.fail()
 
 
-class Silent(Exception):
+class SilentError(Exception):
     def __str__(self):
         raise RuntimeError
 
@@ -28,7 +28,7 @@ async def main():
         assert error.type_name == "ValueError" and error.message == "no file caf\\udce9", ascii(error.message)
         assert "no file caf\\udce9" in str(error)
     failed = weft.Future()
-    failed.set_error(Silent())
+    failed.set_error(SilentError())
     try:
         await failed
     except weft.RemoteError as error:

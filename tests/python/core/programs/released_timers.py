@@ -18,7 +18,7 @@ class Worker(weft.Chare):
 
 def is_waiting():
     """Whether a timer is pending on this PE."""
-    return _core._pending()[0]
+    return _core._sleeps_pending() > 0
 
 
 async def main():

@@ -1,4 +1,4 @@
-"""States that name the chare itself move; others cannot, and name the attribute: state_obstacles.py [WHAT]."""
+"""States that name the chare itself move; others cannot, and name the attribute. Argument: WHAT."""
 
 import os
 import sys
