@@ -3,56 +3,61 @@
 A condition is called for each call that waits, each time that its chare may have changed. That is too often
 if many calls wait. So its code is read, once:
 
-- If the condition can hold only if a value of the chare equals one of the call, as in
-  ``number == self.next``, the calls are found by that value.
-- If all that the condition reads of the chare is attributes, it is not asked again until one of them changes.
+- If the condition begins with an equality of an attribute of the chare and an argument, as in
+  ``number == self.next and ...``, the calls are found by that value.
+- If it depends on attributes of the chare and on its arguments alone, it is not asked again until one of the
+  attributes changes.
 
-Everything else is asked each time: a condition with calls, with global variables, or with code that this
-module does not know, as another version of Python may have.
+The extension does so only while the values are ones that cannot change: Python's own numbers, strings and
+tuples of them (is_plain() in python/src/chare/condition.cpp). Everything else is asked each time: conditions
+with calls, with global variables, or with code that this module does not know, as another version of Python
+may have.
 """
 
 from __future__ import annotations
 
 import dis
 import inspect
-import math
+import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-_Function = Callable[..., Any]
+_Getter = Callable[[object], object]
 
 _IGNORED = {"RESUME", "NOP", "CACHE", "PRECALL", "EXTENDED_ARG", "TO_BOOL", "NOT_TAKEN"}
+_LOAD = "LOAD_FAST"
 _LOADS = {
-    "LOAD_FAST",
+    _LOAD,
     "LOAD_FAST_CHECK",
     "LOAD_FAST_BORROW",
     "LOAD_FAST_LOAD_FAST",
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW",
 }
-_CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
 _COPIES = {"COPY", "DUP_TOP"}
 _FALSE_JUMPS = {"POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_FALSE"}
-_OLD_OPERATORS = {  # of Python 3.10
-    "BINARY_ADD": "+",
-    "BINARY_SUBTRACT": "-",
-    "BINARY_MULTIPLY": "*",
-    "BINARY_FLOOR_DIVIDE": "//",
-    "BINARY_MODULO": "%",
-    "BINARY_SUBSCR": "[]",
-}
-_OPERATORS = {*_OLD_OPERATORS.values()}
-# Besides loads and binary operators: they depend on their operands alone, if these cannot change.
+# Besides loads and BINARY_OP: they depend on their operands alone, if these are numbers, strings and tuples.
 _PURE = {
-    *_CONSTANTS,
     *_COPIES,
     *_FALSE_JUMPS,
+    "BINARY_ADD",
+    "BINARY_AND",
+    "BINARY_FLOOR_DIVIDE",
+    "BINARY_MODULO",
+    "BINARY_MULTIPLY",
+    "BINARY_OR",
+    "BINARY_SUBSCR",
+    "BINARY_SUBTRACT",
+    "BINARY_TRUE_DIVIDE",
     "BUILD_TUPLE",
     "COMPARE_OP",
     "CONTAINS_OP",
+    "IS_OP",
     "JUMP_FORWARD",
     "JUMP_IF_FALSE_OR_POP",
     "JUMP_IF_TRUE_OR_POP",
+    "LOAD_CONST",
+    "LOAD_SMALL_INT",
     "POP_JUMP_FORWARD_IF_NONE",
     "POP_JUMP_FORWARD_IF_NOT_NONE",
     "POP_JUMP_FORWARD_IF_TRUE",
@@ -68,197 +73,120 @@ _PURE = {
     "UNARY_NEGATIVE",
     "UNARY_NOT",
 }
+_PURE_OPERATORS = {"+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "[]"}  # of BINARY_OP
+_PLAIN_DEFAULTS = (bool, int, float, str, bytes, types.NoneType)
 
 
 class Analysis(NamedTuple):
-    """Functions that the extension calls. The first two are both there or both None.
+    """What the extension gets. The first two are both there or both None.
 
     Attributes:
-        chare_key: gets the chare: the value that must equal call_key's.
-        call_key: gets what the condition gets.
-        reads: gets the chare: a tuple of all that the condition reads of it; None if that is not known.
+        chare_key: the attribute of the chare that the argument must equal.
+        call_key: the name of that argument.
+        reads: the attributes of the chare that the condition reads; None if that is not known.
     """
 
-    chare_key: _Function | None = None
-    call_key: _Function | None = None
-    reads: _Function | None = None
+    chare_key: _Getter | None = None
+    call_key: str | None = None
+    reads: tuple[_Getter, ...] | None = None
 
 
-def analyse(condition: _Function) -> Analysis:
+def analyse(condition: Callable[..., object]) -> Analysis:
     """What is known of a condition. Its parameters are those that weft.when accepts."""
     if not isinstance(condition, types.FunctionType) or inspect.isgeneratorfunction(condition):
         return Analysis()
-    try:
-        keys = _find_keys(condition)
-        reads = _find_reads(condition)
-    except (IndexError, ValueError, TypeError):  # code of a form that is not known
+    if condition.__code__.co_argcount == 0:  # a wrapper, whose signature is another function's
         return Analysis()
+    steps = list(_steps(condition))
     chare = condition.__code__.co_varnames[0]
-    made = Analysis()
-    if keys is not None:
-        call_key = _make(_parameters(condition), keys[1])
-        call_key.__defaults__ = condition.__defaults__
-        call_key.__kwdefaults__ = condition.__kwdefaults__
-        made = Analysis(_make(chare, keys[0]), call_key)
-    if reads is None:
-        return made
-    return made._replace(reads=_make(chare, f"({''.join(f'{one}, ' for one in reads)})"))
+    key = _find_key(steps, chare)
+    reads = _find_reads(steps, chare) if _has_plain_defaults(condition) else None
+    return Analysis(
+        None if key is None else operator.attrgetter(key[0]),
+        None if key is None else key[1],
+        None if reads is None else tuple(map(operator.attrgetter, reads)),
+    )
 
 
-def _names(condition: types.FunctionType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those of its positional parameters, and of those that are given by name."""
-    code = condition.__code__
-    positional = code.co_argcount
-    return code.co_varnames[:positional], code.co_varnames[positional : positional + code.co_kwonlyargcount]
+def _has_plain_defaults(condition: types.FunctionType) -> bool:
+    defaults = [*(condition.__defaults__ or ()), *(condition.__kwdefaults__ or {}).values()]
+    return all(type(default) in _PLAIN_DEFAULTS for default in defaults)
 
 
-def _parameters(condition: types.FunctionType) -> str:
-    positional, named = _names(condition)
-    return ", ".join([*positional, *(["*", *named] if named else [])])
+class _Step(NamedTuple):
+    """An instruction; one that loads two variables is two steps."""
 
-
-def _make(parameters: str, text: str) -> types.FunctionType:
-    """The function of these parameters that returns the value of `text`, which is of a condition's code."""
-    made: types.FunctionType = eval(f"lambda {parameters}: {text}", {"__builtins__": {}})
-    return made
-
-
-# --- Equality of a value of the chare and one of the call
-
-
-class _Value(NamedTuple):
-    """An expression: its text, the parameters that it reads, and the two sides if it is an equality."""
-
+    name: str
+    value: Any
     text: str
-    reads: frozenset[str] = frozenset()
-    sides: tuple[_Value, _Value] | None = None
+    offset: int
 
 
-def _steps(condition: types.FunctionType) -> list[dis.Instruction]:
-    return [step for step in dis.get_instructions(condition) if step.opname not in _IGNORED]
+def _steps(condition: types.FunctionType) -> Iterator[_Step]:
+    for one in dis.get_instructions(condition):
+        if one.opname in _LOADS:
+            for variable in one.argval if isinstance(one.argval, tuple) else (one.argval,):
+                yield _Step(_LOAD, variable, "", one.offset)
+        elif one.opname not in _IGNORED:
+            yield _Step(one.opname, one.argval, one.argrepr, one.offset)
 
 
-def _find_keys(condition: types.FunctionType) -> tuple[str, str] | None:
-    """The expressions of the chare and of the call that are equal whenever the condition holds.
+def _operand(steps: list[_Step], at: int) -> tuple[str, int]:
+    """The variable that is loaded at a step, with its attributes, as ``self.a.b``; and the step behind them."""
+    path = str(steps[at].value)
+    at += 1
+    while at < len(steps) and steps[at].name == "LOAD_ATTR" and "NULL" not in steps[at].text:  # no method
+        path += f".{steps[at].value}"
+        at += 1
+    return path, at
 
-    The code is followed as long as it is ``a and b and c``: each of them must hold.
+
+def _find_key(steps: list[_Step], chare: str) -> tuple[str, str] | None:
+    """The attributes of the chare and the argument with whose equality the condition begins.
+
+    The condition is that equality, or has ``and`` behind it: if they differ, nothing else is looked at.
     """
-    positional, named = _names(condition)
-    chare = positional[0]
-    parameters = {*positional, *named}
-    steps = _steps(condition)
-    stack: list[_Value] = []
-    for step in steps:
-        name = step.opname
-        if name in _LOADS:
-            loaded = _loaded(step)
-            if not parameters.issuperset(loaded):
-                return None
-            stack.extend(_Value(one, frozenset({one})) for one in loaded)
-        elif name in _CONSTANTS:
-            text = _constant(step.argval)
-            if text is None:
-                return None
-            stack.append(_Value(text))
-        elif name == "LOAD_ATTR" and not _is_method(step):
-            value = stack.pop()
-            stack.append(_Value(f"{value.text}.{step.argval}", value.reads))
-        elif (operator := _operator(step)) is not None:
-            right, left = stack.pop(), stack.pop()
-            text = f"({left.text} {operator} {right.text})"
-            if operator == "[]":
-                text = f"{left.text}[{right.text}]"
-            stack.append(_Value(text, left.reads | right.reads))
-        elif name == "COMPARE_OP":
-            right, left = stack.pop(), stack.pop()
-            text = f"({left.text} {step.argval} {right.text})"
-            sides = (left, right) if step.argval == "==" else None
-            stack.append(_Value(text, left.reads | right.reads, sides))
-        elif name in _COPIES and step.arg in (None, 0, 1):
-            stack.append(stack[-1])
-        elif name == "POP_TOP":
-            stack.pop()
-        elif name in _FALSE_JUMPS or name == "JUMP_IF_FALSE_OR_POP":
-            value = stack.pop()
-            # The condition must be false then: what was tested is returned.
-            if not _returns(steps, step.argval) or (name in _FALSE_JUMPS and stack[-1] is not value):
-                return None
-            if (keys := _keys_of(value, chare)) is not None:
-                return keys
-        elif name == "RETURN_VALUE":
-            return _keys_of(stack[-1], chare)
-        else:
+    at = 0
+    operands: list[str] = []
+    for _ in range(2):
+        if steps[at].name != _LOAD:
             return None
-    return None
-
-
-def _keys_of(value: _Value, chare: str) -> tuple[str, str] | None:
-    if value.sides is None:
+        operand, at = _operand(steps, at)
+        operands.append(operand)
+    if steps[at].name != "COMPARE_OP" or steps[at].value != "==" or not _ends_if_false(steps, at + 1):
         return None
-    for of_chare, of_call in (value.sides, value.sides[::-1]):
-        is_of_chare = of_chare.reads == {chare} and of_chare.text != chare
-        if is_of_chare and of_call.reads and chare not in of_call.reads:
-            return of_chare.text, of_call.text
+    for of_chare, of_call in (operands, operands[::-1]):
+        if of_chare.startswith(f"{chare}.") and "." not in of_call and of_call != chare:
+            return of_chare.removeprefix(f"{chare}."), of_call
     return None
 
 
-def _returns(steps: list[dis.Instruction], offset: int) -> bool:
-    """Whether the step at that offset, or the first behind it, returns what is on the stack."""
-    return next((step.opname for step in steps if step.offset >= offset), None) == "RETURN_VALUE"
+def _ends_if_false(steps: list[_Step], at: int) -> bool:
+    """Whether the condition returns what is on the stack there if it is false."""
+    if steps[at].name in _COPIES:
+        at += 1
+        if steps[at].name not in _FALSE_JUMPS:
+            return False
+    elif steps[at].name != "JUMP_IF_FALSE_OR_POP":
+        return steps[at].name == "RETURN_VALUE"
+    target = steps[at].value
+    return next((step.name for step in steps if step.offset >= target), "") == "RETURN_VALUE"
 
 
-# --- What a condition reads of its chare
-
-
-def _find_reads(condition: types.FunctionType) -> list[str] | None:
-    """As ``self.a``, ``self.b.c``; None if the condition may depend on more than that and its arguments."""
-    chare = _names(condition)[0][0]
-    steps = _steps(condition)
+def _find_reads(steps: list[_Step], chare: str) -> list[str] | None:
+    """All that the condition reads of the chare, or None if it may depend on more than that and its arguments."""
     found: list[str] = []
     at = 0
     while at < len(steps):
         step = steps[at]
+        if step.name == _LOAD and step.value == chare:
+            path, at = _operand(steps, at)
+            if path == chare:  # the chare itself goes somewhere
+                return None
+            found.append(path.removeprefix(f"{chare}."))
+            continue
         at += 1
-        if step.opname == "IS_OP":
-            if steps[at - 2].opname != "LOAD_CONST" or steps[at - 2].argval is not None:
-                return None  # equal values may be different objects
-        elif step.opname not in _LOADS:
-            if step.opname not in _PURE and _operator(step) is None:
-                return None
-        elif chare in _loaded(step)[:-1]:
-            return None  # the chare itself goes somewhere
-        elif _loaded(step)[-1] == chare:
-            attribute = chare
-            while steps[at].opname == "LOAD_ATTR" and not _is_method(steps[at]):
-                attribute += f".{steps[at].argval}"
-                at += 1
-            if attribute == chare:
-                return None
-            found.append(attribute)
+        is_pure_operator = step.name == "BINARY_OP" and step.text in _PURE_OPERATORS
+        if step.name != _LOAD and step.name not in _PURE and not is_pure_operator:
+            return None
     return found
-
-
-# --- Instructions, which differ between versions of Python
-
-
-def _loaded(step: dis.Instruction) -> tuple[str, ...]:
-    return step.argval if isinstance(step.argval, tuple) else (step.argval,)
-
-
-def _is_method(step: dis.Instruction) -> bool:
-    return "NULL" in step.argrepr
-
-
-def _operator(step: dis.Instruction) -> str | None:
-    """The sign of a binary operator that changes neither operand; None for another step."""
-    if step.opname == "BINARY_OP":
-        return step.argrepr if step.argrepr in _OPERATORS else None
-    return _OLD_OPERATORS.get(step.opname)
-
-
-def _constant(value: object) -> str | None:
-    if value is None or type(value) in (bool, int, str, bytes):
-        return f"({value!r})"
-    if type(value) is float and math.isfinite(value):
-        return f"({value!r})"
-    return None

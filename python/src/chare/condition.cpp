@@ -1,6 +1,6 @@
 #include "chare/condition.h"
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include "chare/call_arguments.h"
@@ -14,38 +14,25 @@ namespace {
 constexpr const char* kConditionMark = "__weft_when__";  // set by weft.when
 constexpr int kMostNested = 4;                           // tuples
 
-Ref function_or_null(PyObject* object) { return object == Py_None ? Ref() : Ref::borrow(object); }
-
-bool is_of_numpy(const PyObject* value) { return std::strncmp(Py_TYPE(value)->tp_name, "numpy.", 6) == 0; }
-
-// Whether nothing can change the value, and equal values have equal hashes: numbers, strings and tuples of them. Enumerations of int
-// and NumPy's scalars are such numbers too.
+// Whether nothing can change the value, and what is equal to it has the same hash: None, Python's own numbers and strings, and tuples of
+// them. NumPy's scalars are not: an integer of 64 bits equals a float that it rounds to. Subclasses may have operators of their own.
 bool is_plain(PyObject* value, int nesting = 0) {
   if (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
       PyUnicode_CheckExact(value) || PyBytes_CheckExact(value)) {
     return true;
   }
-  if (PyTuple_CheckExact(value)) {
-    if (nesting == kMostNested) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
-      if (!is_plain(PyTuple_GET_ITEM(value, i), nesting + 1)) return false;
-    }
-    return true;
+  if (!PyTuple_CheckExact(value) || nesting == kMostNested) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
+    if (!is_plain(PyTuple_GET_ITEM(value, i), nesting + 1)) return false;
   }
-  const PyTypeObject* const type = Py_TYPE(value);
-  if (PyLong_Check(value))
-    return type->tp_richcompare == PyLong_Type.tp_richcompare && type->tp_hash == PyLong_Type.tp_hash;
-  if (!is_of_numpy(value)) return false;
-  return PyFloat_Check(value) || (PyIndex_Check(value) && std::strcmp(type->tp_name, "numpy.ndarray") != 0);
+  return true;
 }
 
-// REQUIRES: both are plain. Whether a condition cannot tell them apart.
-bool is_same(PyObject* a, PyObject* b) {
-  if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (!PyTuple_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-  if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+// Whether both are tuples of the same objects.
+bool has_same_objects(PyObject* a, PyObject* b) {
+  if (a == nullptr || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i) {
-    if (!is_same(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+    if (PyTuple_GET_ITEM(a, i) != PyTuple_GET_ITEM(b, i)) return false;
   }
   return true;
 }
@@ -55,11 +42,10 @@ void drop_error() {
   if (PyErr_Occurred() != nullptr && !ended_by_exception(Engine::current())) PyErr_Clear();
 }
 
-std::optional<std::uint64_t> hash_of(const Ref& value) {
-  if (value && is_plain(value.get())) {
-    const Py_hash_t hash = PyObject_Hash(value.get());
-    if (hash != -1) return static_cast<std::uint64_t>(hash);
-  }
+std::optional<std::uint64_t> hash_of(PyObject* value) {
+  if (value == nullptr || !is_plain(value)) return std::nullopt;
+  const Py_hash_t hash = PyObject_Hash(value);
+  if (hash != -1) return static_cast<std::uint64_t>(hash);
   drop_error();
   return std::nullopt;
 }
@@ -83,9 +69,7 @@ std::unique_ptr<Condition> Condition::of(PyObject* method) {
     throw PythonError();
   }
   made->function_ = Ref::borrow(function);
-  made->chare_key_ = function_or_null(chare_key);
-  made->call_key_ = function_or_null(call_key);
-  made->reads_ = function_or_null(reads);
+  if (reads != Py_None) made->reads_ = Ref::borrow(reads);
   const Py_ssize_t count = PyTuple_GET_SIZE(parameters);
   made->names_ = checked(PyTuple_New(count));
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -97,6 +81,10 @@ std::unique_ptr<Condition> Condition::of(PyObject* method) {
                          &default_value) == 0) {
       throw PythonError();
     }
+    if (call_key != Py_None && PyUnicode_Compare(name, call_key) == 0) {
+      made->chare_key_ = Ref::borrow(chare_key);
+      made->call_key_ = static_cast<std::size_t>(i);
+    }
     PyObject* interned = Py_NewRef(name);
     PyUnicode_InternInPlace(&interned);
     PyTuple_SET_ITEM(made->names_.get(), i, Py_NewRef(interned));
@@ -106,13 +94,13 @@ std::unique_ptr<Condition> Condition::of(PyObject* method) {
   return made;
 }
 
-Ref Condition::call(PyObject* function, CallArguments& arguments) const {
+std::vector<PyObject*> Condition::values(CallArguments& arguments) const {
   const auto positional = arguments.positional();
   std::vector<PyObject*> values{positional[0]};
   values.reserve(1 + parameters_.size());
   for (const Parameter& parameter : parameters_) {
     PyObject* value = nullptr;
-    if (parameter.position >= 0 && static_cast<std::size_t>(parameter.position) < positional.size()) {
+    if (parameter.position >= 0 && parameter.position < static_cast<Py_ssize_t>(positional.size())) {
       value = positional[static_cast<std::size_t>(parameter.position)];
     } else {
       value = arguments.keyword(parameter.name.get());
@@ -121,42 +109,59 @@ Ref Condition::call(PyObject* function, CallArguments& arguments) const {
     if (value == nullptr) return {};
     values.push_back(value);
   }
-  PyObject* const names = parameters_.empty() ? nullptr : names_.get();
-  return Ref::steal(PyObject_Vectorcall(function, values.data(), 1, names));
+  return values;
 }
 
 bool Condition::holds(CallArguments& arguments) const {
-  const Ref result = call(function_.get(), arguments);
+  const std::vector<PyObject*> all = values(arguments);
+  if (all.empty()) return true;
+  PyObject* const names = parameters_.empty() ? nullptr : names_.get();
+  const Ref result = Ref::steal(PyObject_Vectorcall(function_.get(), all.data(), 1, names));
   end_if_forked();
-  if (!result && PyErr_Occurred() == nullptr) return true;
   if (!result) throw PythonError();
   const int truth = PyObject_IsTrue(result.get());
   checked(truth);
   return truth == 1;
 }
 
-std::optional<std::uint64_t> Condition::key_of_call(CallArguments& arguments) const {
-  if (!call_key_) return std::nullopt;
-  return hash_of(call(call_key_.get(), arguments));
+Condition::OfCall Condition::known_of(CallArguments& arguments) const {
+  if (!chare_key_ && !reads_) return {};
+  const std::vector<PyObject*> all = values(arguments);
+  if (all.empty()) return {};
+  OfCall known;
+  known.is_plain = std::all_of(all.begin() + 1, all.end(), [](PyObject* value) { return is_plain(value); });
+  if (chare_key_) known.key = hash_of(all[1 + call_key_]);
+  return known;
 }
 
 std::optional<std::uint64_t> Condition::key_of_chare(PyObject* object) const {
   if (!chare_key_) return std::nullopt;
-  return hash_of(Ref::steal(PyObject_CallOneArg(chare_key_.get(), object)));
+  const Ref value = Ref::steal(PyObject_CallOneArg(chare_key_.get(), object));
+  if (!value) drop_error();
+  return hash_of(value.get());
 }
 
 bool Condition::has_changed(PyObject* object, Ref& seen) const {
   if (!reads_) return true;
-  Ref now = Ref::steal(PyObject_CallOneArg(reads_.get(), object));
-  if (!now || !is_plain(now.get())) {
+  const Ref before = std::exchange(seen, Ref());
+  const Py_ssize_t count = PyTuple_GET_SIZE(reads_.get());
+  Ref now = Ref::steal(PyTuple_New(count));
+  for (Py_ssize_t i = 0; now && i < count; ++i) {
+    Ref value = Ref::steal(PyObject_CallOneArg(PyTuple_GET_ITEM(reads_.get(), i), object));
+    if (!value) {
+      now = Ref();
+    } else if (!is_plain(value.get())) {
+      return true;
+    } else {
+      PyTuple_SET_ITEM(now.get(), i, value.release());
+    }
+  }
+  if (!now) {
     drop_error();
-    seen = Ref();
     return true;
   }
-  const bool is_as_before = seen && is_same(seen.get(), now.get());
-  drop_error();
   seen = std::move(now);
-  return !is_as_before;
+  return !has_same_objects(before.get(), seen.get());
 }
 
 }  // namespace weft::python

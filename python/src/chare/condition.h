@@ -1,6 +1,7 @@
 // The condition of an entry method, which weft.when has attached to it (python/weft/_when.py).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,9 +23,15 @@ class Condition {
   bool holds(CallArguments& arguments) const;
 
   // --- What is known of it without calling it (python/weft/_conditions.py), see chare::WaitingCall. These never throw.
-  std::optional<std::uint64_t> key_of_call(CallArguments& arguments) const;
+  struct OfCall {
+    std::optional<std::uint64_t> key;
+    bool is_plain = false;  // whether the arguments that the condition gets cannot change
+  };
+  const void* group_of_others() const { return &reads_; }  // those that are not plain
+  OfCall known_of(CallArguments& arguments) const;
   std::optional<std::uint64_t> key_of_chare(PyObject* object) const;
-  // `seen`: null, or what it has read before; it becomes what it reads now, null if that is not known.
+  // Whether it may give another answer to calls with plain arguments. `seen`: null, or what it has read before; it becomes what it
+  // reads now, null if that may change.
   bool has_changed(PyObject* object, Ref& seen) const;
 
  private:
@@ -35,13 +42,13 @@ class Condition {
   };
 
   Condition() = default;
-  // Calls the function with those of the arguments that the condition names. Null without an error if the call lacks one of them.
-  Ref call(PyObject* function, CallArguments& arguments) const;
+  // The chare, and those of the arguments that the condition names. Empty if the call lacks one of them.
+  std::vector<PyObject*> values(CallArguments& arguments) const;
 
   Ref function_;
-  Ref chare_key_;  // this and the next two may be null
-  Ref call_key_;
-  Ref reads_;
+  Ref chare_key_;             // null, or gets the attribute of the chare that an argument must equal
+  std::size_t call_key_ = 0;  // which of the parameters that is
+  Ref reads_;                 // null, or a tuple of functions that get all that the condition reads of the chare
   std::vector<Parameter> parameters_;  // behind the chare
   Ref names_;                          // of the parameters, a tuple
 };

@@ -41,7 +41,7 @@ class WaitingPythonCall final : public chare::WaitingCall {
         info_(info),
         method_(method),
         arguments_(std::move(arguments)),
-        key_(condition().key_of_call(*arguments_)) {}
+        known_(condition().known_of(*arguments_)) {}
 
   bool try_to_begin(chare::ChareBase& base) override {
     auto& chare = static_cast<PyChare&>(base);
@@ -49,12 +49,17 @@ class WaitingPythonCall final : public chare::WaitingCall {
     if (asked == Asked::kHolds) run_method(chare, *arguments_, reply(), method_);
     return asked != Asked::kDoesNotHold;
   }
-  const void* group() const override { return &condition(); }
-  std::optional<std::uint64_t> key() const override { return key_; }
+  // Those with arguments that may change are a group of their own.
+  const void* group() const override {
+    if (known_.is_plain) return &condition();
+    return condition().group_of_others();
+  }
+  std::optional<std::uint64_t> key() const override { return known_.key; }
   std::optional<std::uint64_t> key_of(chare::ChareBase& base) const override {
     return condition().key_of_chare(static_cast<PyChare&>(base).object());
   }
   bool has_changed(chare::ChareBase& base, std::shared_ptr<void>& seen) const override {
+    if (!known_.is_plain) return true;
     if (seen == nullptr) seen = std::make_shared<Ref>();
     return condition().has_changed(static_cast<PyChare&>(base).object(), *static_cast<Ref*>(seen.get()));
   }
@@ -73,7 +78,7 @@ class WaitingPythonCall final : public chare::WaitingCall {
   const ClassInfo& info_;
   std::size_t method_;
   std::unique_ptr<CallArguments> arguments_;
-  std::optional<std::uint64_t> key_;
+  Condition::OfCall known_;
 };
 
 void encode_waiting_calls(Encoder& encoder, const PyChare& chare) {

@@ -22,9 +22,12 @@ constexpr ScopeId kScope{0, 0};
 // computation or for a receive that is never posted costs little.
 constexpr double kFirstPauseSeconds = 20e-6;
 constexpr double kLongestPauseSeconds = 5e-3;
-// Between waves that look for a standstill. The first is also the time in which a control message arrives.
+// Between waves that look for a standstill.
 constexpr double kFirstLookSeconds = 50e-3;
 constexpr double kLongestLookSeconds = 1;
+// Behind a look that has found none that can go on. In this time arrive what no PE says that it waits for: control messages, and
+// one-sided copies of some GB.
+constexpr double kConfirmingLookSeconds = 1;
 
 // A look at an idle queue must not keep work of a low priority from being done.
 constexpr std::int32_t kBehindEverything = std::numeric_limits<std::int32_t>::max();
@@ -234,7 +237,7 @@ void Quiescence::judge_standstill(Counts counts) {
   }
   if (may_be) {
     looked_ = std::move(counts);
-    return look_after(kFirstLookSeconds);
+    return look_after(kConfirmingLookSeconds);
   }
   looked_.clear();
   look_pause_seconds_ = std::min(2 * look_pause_seconds_, kLongestLookSeconds);

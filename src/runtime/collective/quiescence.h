@@ -6,8 +6,9 @@
 //
 // A standstill is more: the program cannot go on by itself either. The waves that look for it come seldom, and ask each PE what it
 // waits for besides counted messages: the operations of note_uncounted(), calls that wait for room, copies, and what the program
-// itself says (ProgramActivity). Two of these waves must agree. For some control messages, as those of atomic operations, no PE says
-// that it waits: they make the program take steps, which are counted too, and between the two waves there is time for them.
+// itself says (ProgramActivity). Two of these waves must agree. For one-sided copies and for some control messages, as those of atomic
+// operations, no PE says that it waits: they make the program take steps, which are counted too, and between the two waves there is a
+// second for them.
 //
 // Threads: the PE's.
 #pragma once

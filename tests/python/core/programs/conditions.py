@@ -1,11 +1,14 @@
 """Conditions of entry methods (weft.when). Prints "all checked".
 
-conditions.py order SEED|arguments|coroutines|raising|collective|flood|many|moving KIND|balancing|destroying
-conditions.py checkpoint FOLDER|misplaced|failing unawaited|failing destroyed
+conditions.py order SEED|arguments|coroutines|raising|collective|flood|many|equalities|moving KIND|balancing
+conditions.py destroying|checkpoint FOLDER|misplaced|failing unawaited|failing destroyed
 """
 
 from __future__ import annotations
 
+import enum
+import math
+import pickle
 import random
 import sys
 from typing import Any
@@ -101,6 +104,56 @@ class Counting(weft.Chare):
 
     def log(self) -> list[int]:
         return self.ran
+
+
+class Own:
+    """Equal to numbers whose hash is another."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.number == (other.number if isinstance(other, Own) else other))
+
+    def __hash__(self) -> int:
+        return 77
+
+
+class Weekday(enum.IntEnum):
+    MONDAY = 1
+
+
+KEYS: list[Any] = [
+    *(0, 1, True, -1, 0.0, -0.0, 1.0, 2**53, 2.0**53, 2**53 + 1, 2**70, 2.0**70, math.nan, math.inf),
+    *(None, "1", b"1", "", (), (1,), (True, 1.0), (1, (2, math.nan)), ((((((1,),),),),),), [1], Weekday.MONDAY),
+    *(np.int64(1), np.int64(2**53 + 1), np.float64(2.0**53), np.uint8(255), np.bool_(True), np.float32(0.1), 0.1),
+    *(np.array([1]), (np.int64(2**53 + 1),), (2.0**53,), Own(1), Own(2.0**53), {1}, frozenset({1})),
+]
+
+
+class Lock(weft.Chare):
+    def __init__(self) -> None:
+        self.key: Any = Own(1.5)
+        self.box = [Own(1.5)]
+        self.ran: list[int] = []
+
+    @weft.when(lambda self, key: key == self.key)
+    def open(self, key: Any, which: int) -> None:
+        self.ran.append(which)
+
+    @weft.when(lambda self, key: self.box[0] == key)
+    def unpack(self, key: Any, which: int) -> None:
+        self.ran.append(which)
+
+    def set_key(self, key: Any) -> None:
+        self.key = key
+
+    def set_in_box(self, key: Any) -> None:
+        self.box[0] = key
+
+    def log(self) -> list[int]:
+        ran, self.ran = self.ran, []
+        return ran
 
 
 class Balanced(Cell):
@@ -286,6 +339,24 @@ async def many() -> None:
         assert await weft.gather(*reached[1:]) == [2 * size + 1, 2 * size + 2]
         await chare.set_value.call(1000)
         assert await followed == "label"
+
+
+async def equalities() -> None:
+    """Calls are found for all values that are equal by ==, and for no others."""
+    for key in KEYS:
+        lock = weft.Singleton(Lock, weft.num_pes() - 1)
+        for i, one in enumerate(KEYS):
+            lock.open(one, i)
+            lock.unpack(one, i)
+        await weft.quiescence()
+        assert await lock.log.call() == []
+        expected = [i for i, one in enumerate(pickle.loads(pickle.dumps(KEYS))) if one == key]
+        await lock.set_key.call(key)
+        await weft.quiescence()
+        assert await lock.log.call() == expected, key
+        await lock.set_in_box.call(key)
+        await weft.quiescence()
+        assert await lock.log.call() == expected, key
 
 
 async def moving() -> None:
