@@ -60,8 +60,8 @@ Error PartsArgument::views(int num_parts, Views* views) const {
     if (types_ != nullptr && count == 0) continue;
     MPI_Count offset = 0;
     if (__builtin_mul_overflow(distance, unit, &offset)) return too_far(distance);
-    if (Error error =
-            make_part_view(buffer_, part_at(buffer_, offset), count, type, &(*views)[static_cast<std::size_t>(i)]);
+    if (Error error = make_part_view(buffer_, part_at(buffer_, offset), count, type,
+                                     &(*views)[static_cast<std::size_t>(i)]);
         !error.ok())
       return error;
   }
@@ -75,8 +75,9 @@ Error check_apart(const DataView& sent, const DataView& received) {
                        received.data < sent.data + sent.size_bytes;
   if (!overlap) [[likely]]
     return {};
-  return {MPI_ERR_BUFFER,
-          "the buffers for what is sent and what is received overlap; pass MPI_IN_PLACE, or buffers that do not"};
+  return {
+      MPI_ERR_BUFFER,
+      "the buffers for what is sent and what is received overlap; pass MPI_IN_PLACE, or buffers that do not"};
 }
 
 Error check_apart(const DataView& sent, const Views& received) {
