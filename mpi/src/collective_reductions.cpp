@@ -143,7 +143,7 @@ Error call_reduce_scatter(const ReductionArguments& arguments, const MPI_Count* 
   Communicator* communicator = nullptr;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
   if (!is_address(recvcounts))
-    return {MPI_ERR_ARG, "the array of counts is null; give an element for each process"};
+    return {MPI_ERR_ARG, "the array of counts is no address; give an element for each process"};
   return reduce_scatter_counts(arguments, {recvcounts, recvcounts + communicator->size()}, way);
 }
 
