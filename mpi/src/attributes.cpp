@@ -61,8 +61,9 @@ auto scope_of(Handle object) {
 Error check_functions(const void* copy, const void* remove) {
   const bool is_copy = is_address(copy) || reinterpret_cast<std::uintptr_t>(copy) <= AttributeKey::kDuplicate;
   if (is_copy && !is_sentinel(remove)) return {};
-  return {MPI_ERR_ARG, "a function of the key is no address; give a function, or one of MPI_COMM_NULL_COPY_FN, "
-                       "MPI_COMM_DUP_FN and MPI_COMM_NULL_DELETE_FN"};
+  return {MPI_ERR_ARG,
+          "a function of the key is no address; give a function, or one of MPI_COMM_NULL_COPY_FN, "
+          "MPI_COMM_DUP_FN and MPI_COMM_NULL_DELETE_FN"};
 }
 
 template <class Copy, class Remove>
@@ -70,7 +71,8 @@ int create_key(const char* name, ObjectKind kind, Copy* copy, Remove* remove, in
                void* extra_state) {
   return guarded(name, kNoObject, [&]() -> Error {
     if (Error error = require({{number, "keyval"}}); !error.ok()) return error;
-    if (Error error = check_functions(reinterpret_cast<const void*>(copy), reinterpret_cast<const void*>(remove));
+    if (Error error =
+            check_functions(reinterpret_cast<const void*>(copy), reinterpret_cast<const void*>(remove));
         !error.ok())
       return error;
     auto* const key = new AttributeKey(kind, reinterpret_cast<AttributeKey::Function>(copy),

@@ -33,7 +33,7 @@ Error PartsArgument::check_arrays_of_parts() const {
   if (types_ != nullptr && !is_address(static_cast<const void*>(types_)))
     return {MPI_ERR_ARG, "the array of datatypes is no address; give an element for each process"};
   if (is_address(counts_) && is_address(displacements_)) return {};
-  return {MPI_ERR_ARG, "an array of counts or displacements is null; give an element for each process"};
+  return {MPI_ERR_ARG, "an array of counts or displacements is no address; give an element for each process"};
 }
 
 Error PartsArgument::views(int num_parts, Views* views) const {
@@ -60,8 +60,8 @@ Error PartsArgument::views(int num_parts, Views* views) const {
     if (types_ != nullptr && count == 0) continue;
     MPI_Count offset = 0;
     if (__builtin_mul_overflow(distance, unit, &offset)) return too_far(distance);
-    if (Error error =
-            make_part_view(buffer_, part_at(buffer_, offset), count, type, &(*views)[static_cast<std::size_t>(i)]);
+    if (Error error = make_part_view(buffer_, part_at(buffer_, offset), count, type,
+                                     &(*views)[static_cast<std::size_t>(i)]);
         !error.ok())
       return error;
   }
@@ -69,14 +69,15 @@ Error PartsArgument::views(int num_parts, Views* views) const {
 }
 
 Error check_apart(const DataView& sent, const DataView& received) {
-  // A view without bytes is at null.
+  // A view without bytes is at null, and overlaps nothing.
   const bool overlap = sent.is_dense() && received.is_dense() &&
                        sent.data < received.data + received.size_bytes &&
                        received.data < sent.data + sent.size_bytes;
   if (!overlap) [[likely]]
     return {};
-  return {MPI_ERR_BUFFER,
-          "the buffers for what is sent and what is received overlap; pass MPI_IN_PLACE, or buffers that do not"};
+  return {
+      MPI_ERR_BUFFER,
+      "the send buffer and the receive buffer overlap; pass MPI_IN_PLACE, or buffers that do not overlap"};
 }
 
 Error check_apart(const DataView& sent, const Views& received) {

@@ -92,8 +92,8 @@ inline Communicator::Circles next_circles(Communicator& communicator, const Way&
   return communicator.next_circles(way.kind == Way::Kind::kWaiting ? Kind::kWaits : Kind::kGivesRequest);
 }
 
-// Errors: MPI_ERR_BUFFER if what is sent and what is received share memory. Elements with gaps are not looked at. Of parts, each is
-// compared with its counterpart.
+// Errors: MPI_ERR_BUFFER if the send buffer and the receive buffer share memory. Elements with gaps are not compared. Of two lists of
+// parts, each part is compared with its counterpart alone.
 Error check_apart(const DataView& sent, const DataView& received);
 Error check_apart(const DataView& sent, const Views& received);
 Error check_apart(const Views& sent, const Views& received);

@@ -65,7 +65,8 @@ Error view_both(const ReductionArguments& arguments, MPI_Count count, MPI_Count 
 }
 
 // In check mode the processes compare what they pass before they begin. REQUIRES: called by all processes in the order of their calls.
-MakeTask compared_first(const Way& way, const PreparedReduction& made, ReductionKind kind, int root, MakeTask make) {
+MakeTask compared_first(const Way& way, const PreparedReduction& made, ReductionKind kind, int root,
+                        MakeTask make) {
   if (!this_process().checks_calls() || made.communicator->is_inter()) [[likely]]
     return make;
   const Circle circle = next_circles(*made.communicator, way).local;
@@ -97,9 +98,9 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
     if (Error error = check_apart(made.in, made.out); !error.ok()) return error;
   const CirclePair circles = next_circles(*made.communicator, way);
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kReduce, root, [=] {
-    return inter ? reduce_to_other(circles, root, made.what, made.in, made.out)
-                 : reduce_in_teams(circles.local, root, made.what, made.in, made.out);
-  }));
+                          return inter ? reduce_to_other(circles, root, made.what, made.in, made.out)
+                                       : reduce_in_teams(circles.local, root, made.what, made.in, made.out);
+                        }));
 }
 
 Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const Way& way) {
@@ -109,9 +110,9 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
   const CirclePair circles = next_circles(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kAllreduce, 0, [=] {
-    return inter ? reduce_all_of_other(circles, made.what, made.in, made.out)
-                 : reduce_all_in_teams(circles.local, made.what, made.in, made.out);
-  }));
+                          return inter ? reduce_all_of_other(circles, made.what, made.in, made.out)
+                                       : reduce_all_in_teams(circles.local, made.what, made.in, made.out);
+                        }));
 }
 
 // `counts`: of each process of the own group.
@@ -131,17 +132,18 @@ Error reduce_scatter_counts(const ReductionArguments& arguments, std::vector<MPI
   if (Error error = view_both(arguments, all, own, &made); !error.ok()) return error;
   const CirclePair circles = next_circles(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
-  return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kReduceScatter, 0, [=] {
-    return inter ? reduce_and_scatter_of_other(circles, made.what, counts, made.in, made.out)
-                 : reduce_and_scatter(circles.local, made.what, counts, made.in, made.out);
-  }));
+  return run_collective(
+      way, *made.communicator, compared_first(way, made, ReductionKind::kReduceScatter, 0, [=] {
+        return inter ? reduce_and_scatter_of_other(circles, made.what, counts, made.in, made.out)
+                     : reduce_and_scatter(circles.local, made.what, counts, made.in, made.out);
+      }));
 }
 
 Error call_reduce_scatter(const ReductionArguments& arguments, const MPI_Count* recvcounts, const Way& way) {
   Communicator* communicator = nullptr;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
   if (!is_address(recvcounts))
-    return {MPI_ERR_ARG, "the array of counts is null; give an element for each process"};
+    return {MPI_ERR_ARG, "the array of counts is no address; give an element for each process"};
   return reduce_scatter_counts(arguments, {recvcounts, recvcounts + communicator->size()}, way);
 }
 
@@ -167,7 +169,9 @@ Error call_scan(const ReductionArguments& arguments, MPI_Count count, bool exclu
     if (Error error = check_apart(made.in, made.out); !error.ok()) return error;
   const Circle circle = next_circles(*communicator, way).local;
   const ReductionKind kind = exclusive ? ReductionKind::kExscan : ReductionKind::kScan;
-  return run_collective(way, *communicator, compared_first(way, made, kind, 0, [=] { return scan(circle, made.what, exclusive, made.in, made.out); }));
+  return run_collective(way, *communicator, compared_first(way, made, kind, 0, [=] {
+                          return scan(circle, made.what, exclusive, made.in, made.out);
+                        }));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Error make_view(const void* buffer, MPI_Count count, MPI_Datatype type, DataView
 Error make_part_view(const void* buffer, const void* part, MPI_Count count, MPI_Datatype type,
                      DataView* view);
 
-// Whether a call passes no elements of no datatype, as it may if there is no process: MPI_PROC_NULL, MPI_MESSAGE_NO_PROC.
+// A call may pass MPI_DATATYPE_NULL with a count of 0 if its peer is MPI_PROC_NULL or its message MPI_MESSAGE_NO_PROC.
 inline bool is_nothing(MPI_Count count, MPI_Datatype type) { return count == 0 && type == MPI_DATATYPE_NULL; }
 
 // What a send or a receive needs. `no_process`: the peer is MPI_PROC_NULL, and there is nothing to do.

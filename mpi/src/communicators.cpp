@@ -218,9 +218,8 @@ int MPI_Comm_get_parent(MPI_Comm* parent) {
 // --- From a communicator
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
-  return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) {
-    return duplicate_now(parent, comm, nullptr, newcomm);
-  });
+  return with_parent(__func__, comm, newcomm, "newcomm",
+                     [&](Communicator& parent) { return duplicate_now(parent, comm, nullptr, newcomm); });
 }
 int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   return with_parent(__func__, comm, newcomm, "newcomm", [&](Communicator& parent) -> Error {
@@ -329,33 +328,31 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
 
 int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader,
                          int tag, MPI_Comm* newintercomm) {
-  return with_parent(
-      __func__, local_comm, newintercomm, "newintercomm", [&](Communicator& local) -> Error {
-        if (local.is_inter()) return {MPI_ERR_COMM, "the local communicator is an intercommunicator"};
-        if (local_leader < 0 || local_leader >= local.size())
-          return {MPI_ERR_RANK, weft::base::format("the local leader {} does not exist", local_leader)};
-        LeaderBridge bridge{{}, remote_leader, tag};
-        if (local.rank() == local_leader) {
-          Communicator* peer = nullptr;
-          if (Error error = find_communicator(peer_comm, &peer); !error.ok()) return error;
-          if (!peer->has_peer(remote_leader))
-            return {MPI_ERR_RANK, weft::base::format("the remote leader {} does not exist", remote_leader)};
-          if (tag < 0) return {MPI_ERR_TAG, weft::base::format("the tag is {}; give 0 or more", tag)};
-          bridge.communicator = Ref<Communicator>(*peer);
-        }
-        give_communicator(
-            this_process().run(create_inter(Ref<Communicator>(local), local_leader, std::move(bridge))),
-            newintercomm);
-        return {};
-      });
+  return with_parent(__func__, local_comm, newintercomm, "newintercomm", [&](Communicator& local) -> Error {
+    if (local.is_inter()) return {MPI_ERR_COMM, "the local communicator is an intercommunicator"};
+    if (local_leader < 0 || local_leader >= local.size())
+      return {MPI_ERR_RANK, weft::base::format("the local leader {} does not exist", local_leader)};
+    LeaderBridge bridge{{}, remote_leader, tag};
+    if (local.rank() == local_leader) {
+      Communicator* peer = nullptr;
+      if (Error error = find_communicator(peer_comm, &peer); !error.ok()) return error;
+      if (!peer->has_peer(remote_leader))
+        return {MPI_ERR_RANK, weft::base::format("the remote leader {} does not exist", remote_leader)};
+      if (tag < 0) return {MPI_ERR_TAG, weft::base::format("the tag is {}; give 0 or more", tag)};
+      bridge.communicator = Ref<Communicator>(*peer);
+    }
+    give_communicator(
+        this_process().run(create_inter(Ref<Communicator>(local), local_leader, std::move(bridge))),
+        newintercomm);
+    return {};
+  });
 }
 int MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
-  return with_parent(
-      __func__, intercomm, newintracomm, "newintracomm", [&](Communicator& inter) -> Error {
-        if (!inter.is_inter()) return {MPI_ERR_COMM, "the communicator is no intercommunicator"};
-        give_communicator(this_process().run(merge(Ref<Communicator>(inter), high != 0)), newintracomm);
-        return {};
-      });
+  return with_parent(__func__, intercomm, newintracomm, "newintracomm", [&](Communicator& inter) -> Error {
+    if (!inter.is_inter()) return {MPI_ERR_COMM, "the communicator is no intercommunicator"};
+    give_communicator(this_process().run(merge(Ref<Communicator>(inter), high != 0)), newintracomm);
+    return {};
+  });
 }
 
 // --- From groups alone

@@ -40,8 +40,8 @@ Error check_small(const Recipe& recipe) {
 
 Error check_room(MPI_Count room, std::size_t needed, const void* array, const char* what) {
   if (needed > 0 && !is_address(array))
-    return {MPI_ERR_ARG, weft::base::format("the array for the {} of the datatype is {}", what,
-                                            describe_sentinel(array))};
+    return {MPI_ERR_ARG,
+            weft::base::format("the array for the {} of the datatype is {}", what, describe_sentinel(array))};
   if (room >= 0 && static_cast<std::size_t>(room) >= needed) return {};
   return {MPI_ERR_ARG,
           weft::base::format("there is room for {} {}, but the datatype has {}", room, what, needed)};

@@ -76,9 +76,11 @@ int MPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_
                        MPI_Grequest_cancel_function* cancel_fn, void* extra_state, MPI_Request* request) {
   return guarded(__func__, kNoObject, [&]() -> Error {
     if (Error error = check_running(); !error.ok()) return error;
-    for (const void* const function : {reinterpret_cast<const void*>(query_fn), reinterpret_cast<const void*>(free_fn),
-                                       reinterpret_cast<const void*>(cancel_fn)}) {
-      if (is_sentinel(function)) return {MPI_ERR_ARG, "a function of the request is no address; give a function"};
+    for (const void* const function :
+         {reinterpret_cast<const void*>(query_fn), reinterpret_cast<const void*>(free_fn),
+          reinterpret_cast<const void*>(cancel_fn)}) {
+      if (is_sentinel(function))
+        return {MPI_ERR_ARG, "a function of the request is no address; give a function"};
     }
     const GeneralizedRequest::Functions functions{query_fn, free_fn, cancel_fn, extra_state};
     return give_request(as_request(Request::make<GeneralizedRequest>(this_process().runtime(), functions)),

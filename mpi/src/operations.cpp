@@ -16,7 +16,8 @@ template <class Function>
 int create_operation(const char* caller, Function* function, int commute, MPI_Op* op) {
   return guarded(caller, kNoObject, [&]() -> Error {
     if (Error error = check_result(op); !error.ok()) return error;
-    if (Error error = require({{reinterpret_cast<const void*>(function), "user_fn"}}); !error.ok()) return error;
+    if (Error error = require({{reinterpret_cast<const void*>(function), "user_fn"}}); !error.ok())
+      return error;
     *op = Ref<Operation>::adopt(new Operation(function, commute != 0)).leave()->handle();
     return {};
   });

@@ -108,10 +108,9 @@ Error start_probed_receive(void* buf, MPI_Count count, MPI_Datatype datatype, MP
 }
 
 MPI_Comm comm_of_message(const MPI_Message* message) {
-  auto* const probed =
-      is_address(static_cast<const void*>(message))
-          ? object_of<ProbedMessage>(*message, ObjectKind::kMessage)
-          : nullptr;
+  auto* const probed = is_address(static_cast<const void*>(message))
+                           ? object_of<ProbedMessage>(*message, ObjectKind::kMessage)
+                           : nullptr;
   return handle_of_scope(probed == nullptr ? nullptr : &probed->communicator());
 }
 

@@ -49,7 +49,8 @@ constexpr std::array<std::string_view, 4> kThreadLevels = {"MPI_THREAD_SINGLE", 
 // The keys of MPI_Session_init that the standard reserves. `hints` may be null.
 Error check_hints(const Info* hints) {
   const std::string* const level = hints == nullptr ? nullptr : hints->find("thread_level");
-  if (level == nullptr || std::find(kThreadLevels.begin(), kThreadLevels.end(), *level) != kThreadLevels.end())
+  if (level == nullptr ||
+      std::find(kThreadLevels.begin(), kThreadLevels.end(), *level) != kThreadLevels.end())
     return {};
   return {MPI_ERR_INFO_VALUE,
           weft::base::format("thread_level is '{}'; give MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, "

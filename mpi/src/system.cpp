@@ -105,9 +105,10 @@ int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
 
 int MPI_Free_mem(void* base) {
   if (is_sentinel(base))
-    return raise(__func__, kNoObject,
-                 {MPI_ERR_BASE, weft::base::format("the memory is {}; give the address that MPI_Alloc_mem gave",
-                                                   describe_sentinel(base))});
+    return raise(
+        __func__, kNoObject,
+        {MPI_ERR_BASE, weft::base::format("the memory is {}; give the address that MPI_Alloc_mem gave",
+                                          describe_sentinel(base))});
   if (!free_on_device(base)) std::free(base);
   return MPI_SUCCESS;
 }

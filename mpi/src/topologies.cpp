@@ -280,7 +280,8 @@ int MPI_Cart_get(MPI_Comm comm, int maxdims, int dims[], int periods[], int coor
   return with_grid(__func__, comm, [&](Communicator& communicator, const Cartesian& grid) -> Error {
     if (Error error = check_dimensions_fit(grid.extents().size(), maxdims); !error.ok()) return error;
     const std::vector<int> own = grid.coordinates(communicator.rank());
-    return copy_some({{grid.extents(), maxdims, dims}, {grid.periodic(), maxdims, periods}, {own, maxdims, coords}});
+    return copy_some(
+        {{grid.extents(), maxdims, dims}, {grid.periodic(), maxdims, periods}, {own, maxdims, coords}});
   });
 }
 

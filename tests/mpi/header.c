@@ -1,4 +1,4 @@
-/* <mpi.h> is C of 1999 and C++ alike, and has the layout and the values of the standard. Compiled, not run. */
+/* <mpi.h> is C of 1990 and C++ alike, and has the layout and the values of the standard. Compiled, not run. */
 #include <mpi.h>
 
 #define CHECK(name, condition) typedef char check_##name[(condition) ? 1 : -1]

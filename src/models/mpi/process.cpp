@@ -17,10 +17,7 @@ Ref<Communicator> predefined(PointToPoint& engine, std::uint64_t context, Member
 }  // namespace
 
 Process::Process(runtime::Runtime& runtime, PointToPoint& engine, Fail fail)
-    : runtime_(runtime),
-      engine_(engine),
-      fail_(fail),
-      checks_calls_(runtime.model<Mpi>().checks_calls()) {
+    : runtime_(runtime), engine_(engine), fail_(fail), checks_calls_(runtime.model<Mpi>().checks_calls()) {
   auto all = std::make_shared<Members>(static_cast<std::size_t>(engine_.num_ranks()));
   std::iota(all->begin(), all->end(), 0);
   world_ = predefined(engine_, kWorldContext, std::move(all), engine_.rank(), "MPI_COMM_WORLD");

@@ -94,6 +94,7 @@ def test_the_compilers_own_code_is_returned(tmp_path):
 @pytest.mark.parametrize(
     "command",
     [
+        ["mpicc", "-std=c90", "-pedantic"],
         ["mpicc", "-std=c99", "-pedantic"],
         ["mpicc", "-std=c17", "-pedantic"],
         ["mpicxx", "-xc++", "-std=c++11"],

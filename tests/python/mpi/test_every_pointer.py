@@ -21,8 +21,8 @@ HANG_S = 120
 # They end MPI, or pass on what is behind "...".
 LEFT_OUT = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Abort", "MPI_Pcontrol")
 
-# Where the values of MPI_IN_PLACE (1), MPI_BUFFER_AUTOMATIC (2) and MPI_UNWEIGHTED (10) are right, or are not read: function,
-# parameter, values.
+# Where the values of MPI_IN_PLACE (1), MPI_BUFFER_AUTOMATIC (2) and MPI_UNWEIGHTED (10) are right, or are not
+# read: function, parameter, values.
 ALLOWED = (
     (r"(?i)MPI_I?(allgather|alltoall|allreduce|exscan|gather|reduce|scan).*", "sendbuf", (1,)),
     (r"(?i)MPI_I?scatterv?(_init)?", "recvbuf", (1,)),

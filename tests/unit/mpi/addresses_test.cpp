@@ -11,9 +11,9 @@ TEST(Addresses, AreAboveTheConstantsOfTheHeader) {
   const int value = 0;
   EXPECT_TRUE(is_address(&value));
   EXPECT_FALSE(is_sentinel(&value));
-  for (const void* const constant : {static_cast<const void*>(MPI_IN_PLACE), static_cast<const void*>(MPI_BUFFER_AUTOMATIC),
-                                     static_cast<const void*>(MPI_UNWEIGHTED),
-                                     static_cast<const void*>(MPI_WEIGHTS_EMPTY)}) {
+  for (const void* const constant :
+       {static_cast<const void*>(MPI_IN_PLACE), static_cast<const void*>(MPI_BUFFER_AUTOMATIC),
+        static_cast<const void*>(MPI_UNWEIGHTED), static_cast<const void*>(MPI_WEIGHTS_EMPTY)}) {
     EXPECT_FALSE(is_address(constant));
     EXPECT_TRUE(is_sentinel(constant));
   }

@@ -80,7 +80,8 @@ class ReductionCheck : public ::testing::Test {
 };
 
 TEST_F(ReductionCheck, CallsThatAreAlikeGoOn) {
-  for (const ReductionCall& alike : {call(MPI_SUM), call(MPI_MIN, ReductionKind::kReduce, 2), call_of_program(true)}) {
+  for (const ReductionCall& alike :
+       {call(MPI_SUM), call(MPI_MIN, ReductionKind::kReduce, 2), call_of_program(true)}) {
     for (const CheckedPe& pe : compare_calls(std::vector<ReductionCall>(4, alike))) {
       EXPECT_TRUE(pe.has_worked);
       EXPECT_EQ(pe.error_class, MPI_SUCCESS) << pe.text;
@@ -91,10 +92,12 @@ TEST_F(ReductionCheck, CallsThatAreAlikeGoOn) {
 TEST_F(ReductionCheck, AllProcessesHearOfADifference) {
   expect_refused({call(MPI_SUM), call(MPI_SUM), call(MPI_MAX)},
                  "rank 2 calls MPI_Allreduce with MPI_MAX, and rank 0 MPI_Allreduce with MPI_SUM");
-  expect_refused({call(MPI_SUM, ReductionKind::kReduce, 1), call(MPI_SUM, ReductionKind::kReduce, 0)},
-                 "rank 1 calls MPI_Reduce to rank 0 with MPI_SUM, and rank 0 MPI_Reduce to rank 1 with MPI_SUM");
+  expect_refused(
+      {call(MPI_SUM, ReductionKind::kReduce, 1), call(MPI_SUM, ReductionKind::kReduce, 0)},
+      "rank 1 calls MPI_Reduce to rank 0 with MPI_SUM, and rank 0 MPI_Reduce to rank 1 with MPI_SUM");
   expect_refused({call(MPI_SUM), call(MPI_SUM, ReductionKind::kScan)}, "rank 1 calls MPI_Scan");
-  expect_refused({call_of_program(true), call_of_program(false)}, "an operator of the program that does not commute");
+  expect_refused({call_of_program(true), call_of_program(false)},
+                 "an operator of the program that does not commute");
 }
 
 TEST_F(ReductionCheck, ADamagedCallIsADifferenceToo) {

@@ -89,8 +89,9 @@ TEST(Dimensions, AreTheBestOfAll) {
 
 // With many divisors, with few, and next to the limit of an int.
 TEST(Dimensions, AreFoundForLargeNumbers) {
-  std::vector<int> numbers{2095133040, 1102701600, 1396755360, 2147483647, 2147483646, 2147395600, 2147483629,
-                           1 << 30,    223092870,  80621568,   1162261467, 2145336164, 536870912,  1073676289};
+  std::vector<int> numbers{2095133040, 1102701600, 1396755360, 2147483647, 2147483646,
+                           2147395600, 2147483629, 1 << 30,    223092870,  80621568,
+                           1162261467, 2145336164, 536870912,  1073676289};
   std::mt19937 random(7);
   for (int i = 0; i < 100; ++i) numbers.push_back(1 + static_cast<int>(random() % 2147483647U));
   for (const int number : numbers) {

@@ -97,7 +97,8 @@ TEST(FreedKeys, AreKeysUntilTheirLastAttributeIsGone) {
   int key = MPI_KEYVAL_INVALID;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   ASSERT_EQ(MPI_Type_dup(MPI_INT, &type), MPI_SUCCESS);
-  ASSERT_EQ(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &key, nullptr), MPI_SUCCESS);
+  ASSERT_EQ(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &key, nullptr),
+            MPI_SUCCESS);
   ASSERT_EQ(MPI_Type_set_attr(type, key, &key), MPI_SUCCESS);
   int kept = key;
   int copy = key;

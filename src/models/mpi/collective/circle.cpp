@@ -116,8 +116,8 @@ runtime::Task<std::vector<std::byte>> collect_among(Circle circle, std::vector<i
     const std::size_t count = std::min(have, size - have);
     const std::size_t num_bytes = count * mine.size();
     const std::span<std::byte> all(blocks);
-    const auto receive =
-        circle.receive(members[(own + have) % size], view_of_span(all.subspan(have * mine.size(), num_bytes)));
+    const auto receive = circle.receive(members[(own + have) % size],
+                                        view_of_span(all.subspan(have * mine.size(), num_bytes)));
     const auto send =
         circle.send(members[(own + size - have) % size], error.view_unless_failed(all.first(num_bytes)));
     error.add_receive(co_await circle.completed(*receive), num_bytes);

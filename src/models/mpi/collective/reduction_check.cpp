@@ -46,8 +46,8 @@ runtime::Task<> reduce_checked(Circle circle, ReductionCall mine, runtime::Task<
   for (std::size_t rank = 1; rank < calls.size(); ++rank) {
     if (calls[rank] == calls[0]) continue;
     throw TransferFailed(MPI_ERR_NOT_SAME,
-                         base::format("rank {} calls {}, and rank 0 {}; all processes must pass the same", rank,
-                                      describe_call(calls[rank]), describe_call(calls[0])));
+                         base::format("rank {} calls {}, and rank 0 {}; all processes must pass the same",
+                                      rank, describe_call(calls[rank]), describe_call(calls[0])));
   }
   co_await std::move(work);
 }

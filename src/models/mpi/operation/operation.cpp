@@ -148,10 +148,9 @@ void Operation::call_user_function(const void* in, void* inout, MPI_Count count,
 }
 
 const char* predefined_operation_name(std::uintptr_t handle) {
-  const auto* const found =
-      std::find_if(std::begin(kNamedOperations), std::end(kNamedOperations), [&](const NamedOperation& named) {
-        return reinterpret_cast<std::uintptr_t>(named.handle) == handle;
-      });
+  const auto* const found = std::find_if(
+      std::begin(kNamedOperations), std::end(kNamedOperations),
+      [&](const NamedOperation& named) { return reinterpret_cast<std::uintptr_t>(named.handle) == handle; });
   return found == std::end(kNamedOperations) ? nullptr : found->name;
 }
 

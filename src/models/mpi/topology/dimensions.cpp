@@ -54,7 +54,8 @@ class BalancedFactors {
         difference_(number) {
     for (auto smallest = last_with(count, number); smallest >= 0; --smallest) {
       const int factor = divisors_[static_cast<std::size_t>(smallest)];
-      limit_ = static_cast<int>(std::min<long long>(static_cast<long long>(factor) + difference_ - 1, number));
+      limit_ =
+          static_cast<int>(std::min<long long>(static_cast<long long>(factor) + difference_ - 1, number));
       // A smaller one would leave even more to the others, and give them a lower limit.
       if (power_up_to(limit_, count - 1, number) < number / factor) break;
       tried_[0] = factor;
