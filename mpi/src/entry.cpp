@@ -162,10 +162,12 @@ void report_missing(const char* function) {
   // The thread in which mpi4py starts workers would end, and the program would wait for their results for ever.
   const std::string_view name = function;
   if ((name.starts_with("MPI_Comm_spawn") || name == "MPI_Comm_connect") && is_on_other_thread_of_python()) {
-    rank.end_job(base::format("weft: rank {}: {} cannot start or find the workers of mpi4py's MPIPoolExecutor. Start them "
-                              "with the job: `weft run -n 4 python -m mpi4py.futures program.py` has three of them",
-                              rank.number, function),
-                 1);
+    rank.end_job(
+        base::format(
+            "weft: rank {}: {} cannot start or find the workers of mpi4py's MPIPoolExecutor. Start them "
+            "with the job: `weft run -n 4 python -m mpi4py.futures program.py` has three of them",
+            rank.number, function),
+        1);
   }
 }
 

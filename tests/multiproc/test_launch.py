@@ -100,9 +100,7 @@ def test_another_mpi_is_named_while_the_program_runs(start, tmp_path: Path) -> N
     command = "cc -shared -fPIC -Wl,-soname,libmpi.so.40 other.c -o libmpi.so.40.30"
     subprocess.run(command.split(), cwd=tmp_path, check=True, timeout=60)
     (tmp_path / "program.py").write_text(
-        "import ctypes, sys\n"
-        "ctypes.CDLL(sys.argv[1])\n"
-        "sys.stdin.read()  # until the launcher has said it\n"
+        "import ctypes, sys\nctypes.CDLL(sys.argv[1])\nsys.stdin.read()  # until the launcher has said it\n"
     )
     library = tmp_path / "libmpi.so.40.30"
     ours, theirs = os.pipe()
