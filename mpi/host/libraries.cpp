@@ -65,6 +65,9 @@ constexpr std::array kShareable = {
     std::string_view("libz"),
     std::string_view("libzstd"),
     std::string_view("liblz4"),
+    // A process has one driver of its devices: a second copy would not know the memory of the first.
+    std::string_view("libcuda"),
+    std::string_view("libnvidia-ml"),
 };
 
 // Variables of libc that a program may hold a copy of: pointers that do not change, and those that mpi/host/libc keeps.
