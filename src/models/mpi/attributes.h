@@ -107,7 +107,9 @@ class Attributes {
   void for_each(Visit&& visit) const {
     for (const Entry& entry : entries_) visit(*entry.key, entry.number, entry.value);
   }
-  void add(Ref<AttributeKey> key, int number, void* value) { entries_.push_back({std::move(key), number, value}); }
+  void add(Ref<AttributeKey> key, int number, void* value) {
+    entries_.push_back({std::move(key), number, value});
+  }
 
   // Replaces the value, after the function of the key for the old one.
   template <class Handle>
