@@ -65,6 +65,9 @@ constexpr std::array kShareable = {
     std::string_view("libz"),
     std::string_view("libzstd"),
     std::string_view("liblz4"),
+    // A process has one driver of its devices: a second copy would not know the memory of the first.
+    std::string_view("libcuda"),
+    std::string_view("libnvidia-ml"),
 };
 
 // Variables of libc that a program may hold a copy of: pointers that do not change, and those that mpi/host/libc keeps.
@@ -224,15 +227,14 @@ bool is_shared_by_rule(const std::string& name, const std::vector<std::string>& 
 std::string file_name_of(const Library& library) { return library.name.substr(library.name.rfind('/') + 1); }
 
 std::string variables_of(const Library& library) {
-  const std::optional<std::vector<std::string>> variables =
-      ElfFile::read(library.path).writable_variables();
+  const std::optional<std::vector<std::string>> variables = ElfFile::read(library.path).writable_variables();
   if (!variables) return "may have variables (its symbol table was removed)";
   return variables->empty() ? std::string() : format("has variables ({})", list(*variables));
 }
 
 // The loader lists what it would load with the program if the library were preloaded, which it looks for as for one of the program.
-std::vector<Library> libraries_with(const std::string& loader, const std::string& program, const std::string& name,
-                                    char* const* environment) {
+std::vector<Library> libraries_with(const std::string& loader, const std::string& program,
+                                    const std::string& name, char* const* environment) {
   constexpr std::string_view kPreload = "LD_PRELOAD=";
   if (name.find_first_of(": ") != std::string::npos)
     throw Refusal(format("{}: with several ranks per process, the name may have no ':' and no space", name));
@@ -253,14 +255,16 @@ std::vector<Library> libraries_with(const std::string& loader, const std::string
     if (line.starts_with('\t')) {
       libraries.push_back(parse_line(line, name));
     } else if (const std::size_t reason = line.find('('); line.find("'" + name + "'") != std::string::npos) {
-      throw Refusal(format("{}: {}", name,
-                           reason == std::string::npos ? line : line.substr(reason + 1, line.find(')') - reason - 1)));
+      throw Refusal(
+          format("{}: {}", name,
+                 reason == std::string::npos ? line : line.substr(reason + 1, line.find(')') - reason - 1)));
     }
   }
   const auto found = std::ranges::find(libraries, name, &Library::name);
   if (found == libraries.end()) throw Refusal(format("{}: cannot open shared object file", name));
   std::rotate(libraries.begin(), found, found + 1);
-  std::erase_if(libraries, [&](const Library& library) { return library.path.find('/') == std::string::npos; });
+  std::erase_if(libraries,
+                [&](const Library& library) { return library.path.find('/') == std::string::npos; });
   return libraries;
 }
 

@@ -19,8 +19,8 @@ std::vector<Library> libraries_of(const Program& program);
 
 // What that loader would load for dlopen(name) in a program: that library first, and all others with it. `program`: a path with a '/'.
 // `environment`: with which the process has begun. Throws: Refusal.
-std::vector<Library> libraries_with(const std::string& loader, const std::string& program, const std::string& name,
-                                    char* const* environment);
+std::vector<Library> libraries_with(const std::string& loader, const std::string& program,
+                                    const std::string& name, char* const* environment);
 
 // Whether the ranks may share it, whatever it has.
 bool is_shared_by_rule(const std::string& name, const std::vector<std::string>& shared_by_request);

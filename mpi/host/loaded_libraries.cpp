@@ -95,9 +95,10 @@ LoadedLibraries::Plan LoadedLibraries::plan(int rank, const char* name) {
       continue;
     const std::string variables = variables_of(library);
     if (!variables.empty()) {
-      throw Refusal(format("{}: its library {} {}, which the ranks of a process would share; run with --share-library "
-                           "{} if that is correct for the program, or link it into {} statically",
-                           name, library.name, variables, file_name_of(library), name));
+      throw Refusal(
+          format("{}: its library {} {}, which the ranks of a process would share; run with --share-library "
+                 "{} if that is correct for the program, or link it into {} statically",
+                 name, library.name, variables, file_name_of(library), name));
     }
     plan.needed.push_back(library.path);
   }
@@ -105,7 +106,8 @@ LoadedLibraries::Plan LoadedLibraries::plan(int rank, const char* name) {
   const std::string variables = variables_of(wanted);
   if (variables.empty()) return plan;
   if (rank < 0)
-    throw Refusal(format("{}: {}, and this thread has no rank; load it on the thread of the rank", name, variables));
+    throw Refusal(
+        format("{}: {}, and this thread has no rank; load it on the thread of the rank", name, variables));
   plan.path = copy_for(rank, wanted);
   plan.is_own = true;
   return plan;
@@ -121,8 +123,8 @@ std::string LoadedLibraries::copy_for(int rank, const Library& library) {
   const ElfFile file = ElfFile::read(library.path);
   const int memory = memfd_create(file_name_of(library).c_str(), MFD_CLOEXEC);
   if (memory < 0) {
-    throw Refusal(format("{}: no copy for rank {}: {}; ulimit -n bounds the number of copies", library.path, rank,
-                         std::strerror(errno)));
+    throw Refusal(format("{}: no copy for rank {}: {}; ulimit -n bounds the number of copies", library.path,
+                         rank, std::strerror(errno)));
   }
   write_all(memory, file.bytes(), library.path);
   hide_name(file, memory);
@@ -134,8 +136,8 @@ std::string LoadedLibraries::copy_for(int rank, const Library& library) {
 }
 
 LoadedLibraries::Copy* LoadedLibraries::copy_with(int rank, const std::string& path) {
-  const auto found = std::ranges::find_if(
-      copies_, [&](const Copy& copy) { return copy.rank == rank && copy.path == path; });
+  const auto found =
+      std::ranges::find_if(copies_, [&](const Copy& copy) { return copy.rank == rank && copy.path == path; });
   return found == copies_.end() ? nullptr : &*found;
 }
 

@@ -46,8 +46,8 @@ class LoadedLibraries {
   };
   // What is to be done for one dlopen().
   struct Plan {
-    std::string path;                 // to be loaded; that of a copy
-    std::vector<std::string> needed;  // paths of libraries that come first
+    std::string path;                   // to be loaded; that of a copy
+    std::vector<std::string> needed{};  // paths of libraries that come first
     bool is_own = false;
   };
 

@@ -133,12 +133,8 @@ class Host {
         openmp_functions_{
             .level = openmp_.level(),
             .active_level = openmp_.active_level(),
-            .put_aside = openmp_.can_switch()
-                             ? [](void* context) { return self_of(context).openmp_.put_aside(); }
-                             : static_cast<void* (*)(void*)>(nullptr),
-            .take_back = openmp_.can_switch()
-                             ? [](void* context, void* state) { self_of(context).openmp_.take_back(state); }
-                             : static_cast<void (*)(void*, void*)>(nullptr)},
+            .put_aside = [](void* context) { return self_of(context).openmp_.put_aside(); },
+            .take_back = [](void* context, void* state) { self_of(context).openmp_.take_back(state); }},
         moves_{.fingerprint = loaded.fingerprint,
                .obstacle = loaded.program->obstacle_to_moves() != nullptr
                                ? loaded.program->obstacle_to_moves()

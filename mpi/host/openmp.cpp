@@ -31,7 +31,8 @@ Function function_of(const std::vector<void*>& libraries, const char* name) {
 }  // namespace
 
 OpenMp::OpenMp(const std::vector<void*>& libraries)
-    : level_(function_of(libraries, "omp_get_level")), active_level_(function_of(libraries, "omp_get_active_level")) {
+    : level_(function_of(libraries, "omp_get_level")),
+      active_level_(function_of(libraries, "omp_get_active_level")) {
   if (active_level_ == nullptr) level_ = nullptr;
   if (level_ != nullptr) find_thread_local_block();
 }
@@ -43,7 +44,9 @@ void OpenMp::find_thread_local_block() {
   if (!std::string_view(path).substr(path.rfind('/') + 1).starts_with("libgomp.so")) return;
   void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   std::size_t module = 0;
-  if (library == nullptr || dlinfo(library, RTLD_DI_TLS_MODID, &module) != 0 || module == 0) return;
+  // LLVM's runtime is installed under the name of libgomp too.
+  if (library == nullptr || dlsym(library, "__kmpc_fork_call") != nullptr) return;
+  if (dlinfo(library, RTLD_DI_TLS_MODID, &module) != 0 || module == 0) return;
   const ElfFile file = ElfFile::read(path);
   const Elf64_Phdr* const segment = file.segment(PT_TLS);
   if (segment == nullptr) return;
@@ -61,6 +64,7 @@ void OpenMp::begin_anew() {
 }
 
 void* OpenMp::put_aside() {
+  if (block_ == nullptr) return nullptr;
   Bytes kept = std::make_unique<std::byte[]>(block_bytes_);
   std::memcpy(kept.get(), block_, block_bytes_);
   if (outside_.empty()) {
@@ -68,6 +72,10 @@ void* OpenMp::put_aside() {
   } else {
     std::memcpy(block_, outside_.back().get(), block_bytes_);
     outside_.pop_back();
+  }
+  if (level_() != 0) {
+    std::memcpy(block_, kept.get(), block_bytes_);
+    return nullptr;
   }
   return kept.release();
 }

@@ -1,8 +1,10 @@
-// The program's runtime of OpenMP, whose state ranks of this process exchange when one of them waits inside a parallel region.
+// The program's runtime of OpenMP, whose state ranks of this process exchange when one of them waits inside a parallel region of one
+// thread.
 //
-// GCC's libgomp keeps all that it knows of a thread in thread-local variables of its own: the team, the task, and the pool of
-// threads. So a rank in a region takes these bytes with it, and the others find the thread as it is outside of regions. For libgomp
-// each rank that waits in a region then is an initial thread of its own; it keeps its team, whose other threads go on.
+// GCC's libgomp keeps the team, the task and the loop of a thread in thread-local variables of its own. A rank in a region takes these
+// bytes with it, and the others find the thread as it is outside of regions. In a region of several threads the others of the team may
+// refer to these variables, so a rank does not wait there. put_aside() checks that the thread has left the region: a libgomp that keeps
+// its state elsewhere is refused, not misused.
 // Threads: the PE's.
 #pragma once
 
@@ -25,8 +27,6 @@ class OpenMp {
   int (*level() const)() { return level_; }
   int (*active_level() const)() { return active_level_; }
 
-  // Whether put_aside() and take_back() work.
-  bool can_switch() const { return block_ != nullptr; }
   // As those of weft_mpi_host_openmp.
   void* put_aside();
   void take_back(void* state);
@@ -39,7 +39,7 @@ class OpenMp {
 
   int (*level_)() = nullptr;
   int (*active_level_)() = nullptr;
-  // The thread-local variables of the PE's thread, and what they are at first.
+  // The thread-local variables of the PE's thread, and what they are at first. Null: the runtime is not libgomp.
   std::byte* block_ = nullptr;
   std::size_t block_bytes_ = 0;
   const std::byte* image_ = nullptr;

@@ -329,7 +329,8 @@ Error finalize() {
     return {MPI_ERR_OTHER, "MPI_Finalize is called once, after MPI_Init"};
   // The others wait for this rank elsewhere.
   if (rank.process->world()->size() > 1 && has_python_failed()) {
-    abort_job(base::format("weft: rank {} ends by an exception of Python, which its program has not handled", rank.number),
+    abort_job(base::format("weft: rank {} ends by an exception of Python, which its program has not handled",
+                           rank.number),
               1);
   }
   // Attributes of MPI_COMM_SELF go first: programs hang their own cleanup on them.

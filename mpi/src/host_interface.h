@@ -42,8 +42,8 @@ typedef struct weft_mpi_host_openmp {  // NOLINT(modernize-use-using)
   // omp_get_level(), and omp_get_active_level(), which does not count regions of one thread.
   int (*level)(void);         // NOLINT(modernize-redundant-void-arg): a header of C
   int (*active_level)(void);  // NOLINT(modernize-redundant-void-arg)
-  // The rank that runs is about to wait in a parallel region: takes the state of the thread away, which then is in no region. Returns
-  // the state. Null instead of the functions: this runtime is not known well enough.
+  // The rank that runs is about to wait in a parallel region of one thread: takes the state of the thread away, which then is in no
+  // region. Returns the state, or null, without effect, if the runtime does not allow it.
   void* (*put_aside)(void* context);
   // The rank goes on: gives the thread its state again.
   void (*take_back)(void* context, void* state);

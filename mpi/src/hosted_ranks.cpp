@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -69,7 +70,7 @@ void HostedRank::end(int code) {
   has_ended_ = true;
   exit_code_ = code;
   all_.rank_ended(code);
-  if (all_.is_in_parallel_region()) static_cast<void>(put_region_aside());  // it ends inside
+  if (all_.is_in_parallel_region()) all_.program_.openmp->put_aside(all_.program_.context);  // it ends inside
   fiber_.abandon();
 }
 
@@ -89,9 +90,19 @@ namespace {
 
 [[gnu::cold, gnu::noinline]] void end_for_other_thread(const Rank& state, int number) {
   state.end_job(
-      base::format("weft: another thread than that of rank {} waits in MPI. With several ranks per process, the "
-                   "thread level is MPI_THREAD_FUNNELED: in a region of OpenMP, the master alone calls MPI",
-                   number),
+      base::format(
+          "weft: another thread than that of rank {} waits in MPI. With several ranks per process, the "
+          "thread level is MPI_THREAD_FUNNELED: in a region of OpenMP, the master alone calls MPI",
+          number),
+      1);
+}
+
+[[gnu::cold, gnu::noinline]] void end_in_region(const Rank& state, int number, std::string_view region,
+                                                std::string_view remedy) {
+  state.end_job(
+      base::format("weft: rank {} waits in MPI inside an OpenMP {}. The other ranks of its process would run "
+                   "inside it; call MPI outside of regions, {}, or start one PE per rank",
+                   number, region, remedy),
       1);
 }
 
@@ -105,23 +116,16 @@ void HostedRank::suspend() {
   fiber_.suspend();
 }
 
-void* HostedRank::put_region_aside() const {
-  const weft_mpi_host_openmp& openmp = *all_.program_.openmp;
-  return openmp.put_aside == nullptr ? nullptr : openmp.put_aside(all_.program_.context);
-}
-
 void HostedRank::suspend_in_region() {
   const weft_mpi_host_openmp& openmp = *all_.program_.openmp;
-  void* const region = put_region_aside();
-  if (region == nullptr && openmp.active_level() > 0) {
-    state().end_job(
-        base::format("weft: rank {} waits in MPI inside an OpenMP region, and the program's runtime of OpenMP is "
-                     "not GCC's libgomp; call MPI outside of regions, link libgomp, or start one PE per rank",
-                     number_),
-        1);
-  }
+  if (openmp.active_level() > 0)
+    end_in_region(state(), number_, "region of several threads", "set OMP_NUM_THREADS=1");
+  void* const region = openmp.put_aside(all_.program_.context);
+  if (region == nullptr)
+    end_in_region(state(), number_, "region, whose runtime is not GCC's libgomp",
+                  "link libgomp and set OMP_NUM_THREADS=1");
   fiber_.suspend();
-  if (region != nullptr) openmp.take_back(all_.program_.context, region);
+  openmp.take_back(all_.program_.context, region);
 }
 
 void HostedRank::add_slice() {

@@ -69,8 +69,6 @@ class HostedRank final : public VirtualRank {
   void make_state();
   // The runtime of OpenMP keeps the region for the thread, which the next rank of this PE would find.
   void suspend_in_region();
-  // Null if the runtime of OpenMP does not let its state be taken away.
-  void* put_region_aside() const;
   // Adds the time since the begin of the slice, and begins another one.
   void add_slice();
 

@@ -95,10 +95,11 @@ PythonObject* on_exception(PythonObject* /*self*/, PythonObject* arguments) {
 
 void watch_exceptions_of_python() {
   if (hook_before != nullptr || !python().runs()) return;
-  static PythonMethod method = {.name = "excepthook",
-                          .function = &on_exception,
-                          .flags = kTakesArguments,
-                          .documentation = "Notes for MPI_Finalize that the program ends by an exception."};
+  static PythonMethod method = {
+      .name = "excepthook",
+      .function = &on_exception,
+      .flags = kTakesArguments,
+      .documentation = "Notes for MPI_Finalize that the program ends by an exception."};
   watched_process = getpid();
   const int state = python().begin_use();
   hook_before = python().system_value("excepthook");

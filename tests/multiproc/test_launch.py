@@ -94,19 +94,18 @@ def test_a_program_of_another_mpi_is_named(run, tmp_path: Path) -> None:
     assert run("-n", 1, program).stderr == ""
 
 
-def test_another_mpi_is_named_while_the_program_runs(start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", [(), ("sh", "-c", '"$0" "$@"; exit $?', sys.executable)])
+def test_another_mpi_is_named_while_the_program_runs(start, tmp_path: Path, script: tuple[str, ...]) -> None:
     """As a package for it would: another MPI is loaded by a program that does not name it."""
     (tmp_path / "other.c").write_text("int initialize(void) { return 0; }")
     command = "cc -shared -fPIC -Wl,-soname,libmpi.so.40 other.c -o libmpi.so.40.30"
     subprocess.run(command.split(), cwd=tmp_path, check=True, timeout=60)
     (tmp_path / "program.py").write_text(
-        "import ctypes, sys\n"
-        "ctypes.CDLL(sys.argv[1])\n"
-        "sys.stdin.read()  # until the launcher has said it\n"
+        "import ctypes, sys\nctypes.CDLL(sys.argv[1])\nsys.stdin.read()  # until the launcher has said it\n"
     )
     library = tmp_path / "libmpi.so.40.30"
     ours, theirs = os.pipe()
-    job = start("-n", 2, tmp_path / "program.py", library, stdin=ours)
+    job = start("-n", 2, *script, tmp_path / "program.py", library, stdin=ours)
     os.close(ours)
     line = job.process.stderr.readline()
     assert line.startswith(f"weft run: the program has loaded {library}, another MPI: ")

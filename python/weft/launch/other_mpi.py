@@ -1,7 +1,8 @@
 """Programs that use another MPI than Weft's: each of their processes is rank 0 of 1, without an error.
 
 A binary that names the other library is known before it starts. Python packages and libraries of libraries
-load it later, so the launcher looks at what PE 0 has mapped until a PE has joined the job.
+load it later, and scripts start it as a child. So the launcher looks at what PE 0 and its children have
+mapped, until a PE has joined the job.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _MAPPED = re.compile(rf"^\S+ r.*? (/\S*/{_NAME})$", re.MULTILINE)
 _FIRST_LOOK_S = 0.05
 _GROWTH = 1.25
 _LONGEST_PAUSE_S = 10.0
+_MOST_PROCESSES = 16
 
 # Of ELF files.
 _LOADED, _DYNAMIC = 1, 2
@@ -49,11 +51,7 @@ class OtherMpiWatch:
         """What to say of the process, if there is something to say. Sets the next deadline."""
         self._pause_s = min(self._pause_s * _GROWTH, _LONGEST_PAUSE_S)
         self.deadline = now + self._pause_s
-        try:
-            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
-                library = mapped_library(file.read())
-        except OSError:  # it has ended
-            return None
+        library = next((found for found in map(mapped_library, _maps(pid)) if found is not None), None)
         if library is None:
             return None
         self.stop()
@@ -72,6 +70,19 @@ def mapped_library(maps: str) -> str | None:
     """The path of another MPI's library in a text as /proc/PID/maps."""
     found = _MAPPED.search(maps)
     return found[1] if found else None
+
+
+def _maps(pid: int) -> Iterator[str]:
+    """The text of /proc/PID/maps of the process and of those that it has started."""
+    pids = [pid]
+    for one in pids:  # which grows
+        try:
+            with open(f"/proc/{one}/maps", encoding="utf-8", errors="replace") as file:
+                yield file.read()
+            with open(f"/proc/{one}/task/{one}/children", encoding="ascii") as file:
+                pids += map(int, file.read().split()[: _MOST_PROCESSES - len(pids)])
+        except OSError:  # it has ended, or the system does not tell of children
+            continue
 
 
 def named_library(program: str) -> str | None:

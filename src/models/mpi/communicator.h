@@ -120,8 +120,8 @@ class Communicator final : public ErrorScope {
   std::uint64_t local_context_;
   Groups groups_;
   const Members* peers_;
-  CallNumbers num_calls_{};  // of each kind
-  std::shared_ptr<LocalTeam> team_;           // of the local group
+  CallNumbers num_calls_{};          // of each kind
+  std::shared_ptr<LocalTeam> team_;  // of the local group
   bool has_looked_for_team_ = false;
 };
 

@@ -17,6 +17,21 @@ namespace {
 // Before each object: allocators write into the first bytes of a block that is freed, and the kind of a freed object must stay.
 constexpr std::size_t kBytesBefore = 32;
 
+// Both out of line and noexcept: requests of a rank that has a process for itself come and go in few instructions.
+[[gnu::cold, gnu::noinline]] void add_to(VirtualRank& maker, Object& object) noexcept {
+  maker.count_object(object.kind(), 1);
+  if (!RankObjects::can_move(object.kind()) || maker.objects() == nullptr || !RunningCode::is_pe_thread())
+    return;
+  try {
+    maker.objects()->add(object);
+  } catch (const std::bad_alloc&) {  // an object that is counted and not known is an obstacle to moves
+  }
+}
+[[gnu::cold, gnu::noinline]] void remove_from(VirtualRank& maker, Object& object) noexcept {
+  maker.count_object(object.kind(), -1);
+  if (RankObjects::can_move(object.kind()) && maker.objects() != nullptr) maker.objects()->remove(object);
+}
+
 }  // namespace
 
 void* Object::operator new(std::size_t size_bytes) {
@@ -32,20 +47,15 @@ void Object::operator delete(void* place) noexcept {
 }
 
 Object::Object(ObjectKind kind) : kind_(kind), maker_(VirtualRank::current()) {
-  if (maker_ == nullptr) [[likely]]
-    return;
-  maker_->count_object(kind, 1);
-  if (RankObjects::can_move(kind) && maker_->objects() != nullptr && RunningCode::is_pe_thread())
-    maker_->objects()->add(*this);
+  if (maker_ != nullptr) [[unlikely]]
+    add_to(*maker_, *this);
 }
 
 // A handle that the program uses after it has freed the object is found out while its memory is not in use again. Volatile: a plain
 // store into an object that ends would be left out.
 Object::~Object() {
-  if (maker_ != nullptr) [[unlikely]] {
-    maker_->count_object(kind_, -1);
-    if (RankObjects::can_move(kind_) && maker_->objects() != nullptr) maker_->objects()->remove(*this);
-  }
+  if (maker_ != nullptr) [[unlikely]]
+    remove_from(*maker_, *this);
   *const_cast<volatile ObjectKind*>(&kind_) = ObjectKind::kFreed;
 }
 

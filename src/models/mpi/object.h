@@ -21,7 +21,8 @@ class Object : public Counted {
   // An object of a virtual rank lies in memory of the rank: a handle is an address, and must mean the same when the rank has moved.
   static void* operator new(std::size_t size_bytes);
   static void operator delete(void* place) noexcept;
-  static void* operator new(std::size_t /*size_bytes*/, void* place) noexcept { return place; }
+  // Not noexcept: the compiler would check for null.
+  static void* operator new(std::size_t /*size_bytes*/, void* place) { return place; }
   static void operator delete(void* /*object*/, void* /*place*/) noexcept {}
 
   ObjectKind kind() const { return kind_; }

@@ -38,7 +38,8 @@ target_link_libraries(in_cxx MPI::MPI_CXX)
 enable_testing()
 foreach(program in_c in_cxx)
   add_test(NAME ${program}
-           COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 2 ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${program}>)
+           COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 2 ${MPIEXEC_PREFLAGS}
+                   $<TARGET_FILE:${program}>)
   set_tests_properties(${program} PROPERTIES PASS_REGULAR_EXPRESSION "rank 1 of 2")
 endforeach()
 """

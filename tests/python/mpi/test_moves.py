@@ -91,6 +91,11 @@ def test_objects_of_mpi_move(moves, words, num_ranks):
     expect_all_right(moves("moved_objects.c", words), num_ranks)
 
 
+@pytest.mark.parametrize(("words", "num_ranks"), [("-n 2 --ranks 4", 4), ("-n 3 --ranks 7 --check", 7)])
+def test_freed_keys_that_are_in_use_move(moves, words, num_ranks):
+    expect_all_right(moves("moved_keys.c", words), num_ranks)
+
+
 def test_one_rank_moves_among_many(moves):
     expect_all_right(moves("moves.c", "-n 2 --ranks 256", 3), 256)
 

@@ -221,14 +221,25 @@ def test_the_environment_is_the_programs(compile_program, run_ranks):
 # --- Threads of OpenMP --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["outside", "inside", "one"])
-@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 6)])
+@pytest.mark.parametrize(
+    ("where", "num_pes", "num_ranks"),
+    [("outside", 1, 3), ("outside", 2, 6), ("one", 1, 3), ("one", 2, 6), ("inside", 2, 2)],
+)
 def test_parallel_regions(compile_program, run_ranks, where, num_pes, num_ranks):
-    """A rank that waits inside a region keeps its team, and the others begin regions meanwhile."""
+    """A rank that waits in a region of one thread finds its loop again. A rank alone waits in any region."""
     outcome = run_ranks(num_pes, num_ranks, compile_program("parallel_region.c", "-fopenmp"), where)
     assert outcome.stderr == ""
     assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: 0 failures" for rank in range(num_ranks)]
     assert outcome.returncode == 0
+
+
+def test_a_wait_inside_a_region_of_several_threads(compile_program, run_ranks):
+    outcome = run_ranks(1, 3, compile_program("parallel_region.c", "-fopenmp"), "inside")
+    assert outcome.returncode == 1
+    assert re.search(
+        r"rank \d waits in MPI inside an OpenMP region of several threads\. .* set OMP_NUM_THREADS=1, or",
+        outcome.stderr,
+    )
 
 
 def test_another_thread_of_a_region_that_waits_in_mpi(compile_program, run_ranks):

@@ -74,7 +74,8 @@ class MovingObjects : public ::testing::Test {
   Datatype& basic(MPI_Datatype handle) { return *this_rank().types.find(handle); }
   Ref<Datatype> vector_of(Datatype& old, MPI_Count stride) {
     Ref<Datatype> made;
-    EXPECT_TRUE(make_vector({.count = 3, .blocklength = 2, .stride = stride}, old, CallForm::kSmall, &made).ok());
+    EXPECT_TRUE(
+        make_vector({.count = 3, .blocklength = 2, .stride = stride}, old, CallForm::kSmall, &made).ok());
     return made;
   }
 
@@ -128,8 +129,7 @@ TEST_F(MovingObjects, DatatypesOnRequestAreTheSameAgain) {
 }
 
 TEST_F(MovingObjects, CommunicatorsKeepWhatTheyHave) {
-  const auto handler = Ref<ErrorHandler>::adopt(
-      new ErrorHandler(ObjectKind::kCommunicator, &on_error));
+  const auto handler = Ref<ErrorHandler>::adopt(new ErrorHandler(ObjectKind::kCommunicator, &on_error));
   auto members = std::make_shared<Members>(Members{0});
   auto made = Ref<Communicator>::adopt(
       new Communicator(rank_.process().engine(), 77, {members, 0, nullptr}, 0, handler));
@@ -163,8 +163,9 @@ TEST_F(MovingObjects, CommunicatorsKeepWhatTheyHave) {
 
 TEST_F(MovingObjects, AttributesKeepTheirKeys) {
   const Ref<Datatype> type = vector_of(basic(MPI_INT), 5);
-  const auto key = Ref<AttributeKey>::adopt(new AttributeKey(
-      ObjectKind::kDatatype, reinterpret_cast<AttributeKey::Function>(AttributeKey::kDuplicate), nullptr, nullptr));
+  const auto key = Ref<AttributeKey>::adopt(
+      new AttributeKey(ObjectKind::kDatatype,
+                       reinterpret_cast<AttributeKey::Function>(AttributeKey::kDuplicate), nullptr, nullptr));
   AttributeKeys& keys = this_rank().attribute_keys;
   const int kept = keys.add(key);
   const int freed = keys.add(key);

@@ -14,9 +14,9 @@ namespace weft::mpi_host {
 namespace {
 
 TEST(Libraries, TheRuntimeOfTheLanguageMayBeShared) {
-  for (const char* const name :
-       {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1", "ld-linux-x86-64.so.2",
-        "libmpi_abi.so.1", "libopenblas.so.0", "libmkl_core.so.2", "libgfortran.so.5", "libquadmath.so.0"})
+  for (const char* const name : {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1",
+                                 "ld-linux-x86-64.so.2", "libmpi_abi.so.1", "libopenblas.so.0",
+                                 "libmkl_core.so.2", "libgfortran.so.5", "libquadmath.so.0", "libcuda.so.1"})
     EXPECT_TRUE(is_known_to_be_shareable(name)) << name;
 }
 

@@ -18,7 +18,9 @@ class RecipeReader {
 
   int integer() { return recipe_.integers.at(next_integer_++); }
   MPI_Count count() { return is_small() ? integer() : recipe_.counts.at(next_count_++); }
-  MPI_Count bytes() { return is_small() ? recipe_.addresses.at(next_address_++) : recipe_.counts.at(next_count_++); }
+  MPI_Count bytes() {
+    return is_small() ? recipe_.addresses.at(next_address_++) : recipe_.counts.at(next_count_++);
+  }
 
   std::vector<int> integers(std::size_t number) {
     std::vector<int> values;

@@ -102,11 +102,14 @@ class Describer {
   }
 
   CommunicatorState state_of(Communicator& communicator) {
-    return {.scope = scope_of(communicator), .info = communicator.info, .call_numbers = communicator.call_numbers()};
+    return {.scope = scope_of(communicator),
+            .info = communicator.info,
+            .call_numbers = communicator.call_numbers()};
   }
 
   ScopeDescription scope_of(ErrorScope& scope) {
-    return {.handler = name_of(scope.error_handler()), .name = scope.name(), .attributes = attributes_of(scope)};
+    return {
+        .handler = name_of(scope.error_handler()), .name = scope.name(), .attributes = attributes_of(scope)};
   }
 
   AttributeDescriptions attributes_of(Object& object) {
@@ -125,7 +128,8 @@ class Describer {
       if (entry.is_freed) all_.freed_keys.push_back(number);
     }
     all_.next_key_number = rank_.attribute_keys.next_number();
-    for (auto& [code, added] : rank_.error_codes.added()) all_.error_codes[code] = {added.error_class, added.text};
+    for (auto& [code, added] : rank_.error_codes.added())
+      all_.error_codes[code] = {added.error_class, added.text};
     for (const std::uintptr_t handle : rank_.handle_numbers.all()) all_.handle_numbers.push_back(handle);
     all_.last_context = rank_.process->engine().last_context();
     all_.fortran_info = address_of(static_cast<Object*>(rank_.fortran.info.get()));

@@ -105,7 +105,8 @@ struct DatatypeDescription {
   AttributeDescriptions attributes;
 
   void pup(base::Pup& p) {
-    p | object | combiner | is_large | integers | addresses | counts | parts | is_committed | name | attributes;
+    p | object | combiner | is_large | integers | addresses | counts | parts | is_committed | name |
+        attributes;
   }
 };
 
@@ -122,7 +123,8 @@ struct CommunicatorDescription {
   CommunicatorState state;
 
   void pup(base::Pup& p) {
-    p | object | context | local_context | members | rank | is_inter | remote_members | has_topology | topology | state;
+    p | object | context | local_context | members | rank | is_inter | remote_members | has_topology |
+        topology | state;
   }
 };
 
@@ -142,7 +144,7 @@ struct RankDescription {
   std::vector<Members> members;
 
   std::map<int, std::uint32_t> key_numbers;  // those that the program has not freed, or still uses
-  std::vector<int> freed_keys;                // of these, those that it has freed
+  std::vector<int> freed_keys;               // of these, those that it has freed
   int next_key_number = 0;
   std::map<int, std::pair<int, std::string>> error_codes;
   std::vector<std::uint64_t> handle_numbers;
@@ -163,9 +165,11 @@ struct RankDescription {
   ScopeDescription no_file;
 
   void pup(base::Pup& p) {
-    p | keys | members | key_numbers | freed_keys | next_key_number | error_codes | handle_numbers | last_context;
+    p | keys | members | key_numbers | freed_keys | next_key_number | error_codes | handle_numbers |
+        last_context;
     p | fortran_info | fortran_true | fortran_false;
-    p | handlers | infos | groups | operations | datatypes | communicators | changed_types | world | self | no_file;
+    p | handlers | infos | groups | operations | datatypes | communicators | changed_types | world | self |
+        no_file;
   }
 };
 

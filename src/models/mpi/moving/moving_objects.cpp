@@ -72,10 +72,12 @@ std::string obstacle_of_communicator(const Communicator& communicator) {
 
 std::string obstacle_of_objects(const VirtualRank& rank) {
   const std::vector<Object*> objects = rank.objects()->in_order();
-  if (objects.size() != num_movable(rank)) return "a thread other than its own has made objects of MPI; free them before";
+  if (objects.size() != num_movable(rank))
+    return "a thread other than its own has made objects of MPI, or memory was full; free them before";
   for (Object* const object : objects) {
     if (object->kind() != ObjectKind::kCommunicator) continue;
-    if (std::string obstacle = obstacle_of_communicator(static_cast<Communicator&>(*object)); !obstacle.empty())
+    if (std::string obstacle = obstacle_of_communicator(static_cast<Communicator&>(*object));
+        !obstacle.empty())
       return obstacle;
   }
   return {};

@@ -57,7 +57,8 @@ class Restorer {
                             pointer_to<void()>(handler.function));
     }
     for (const InfoDescription& info : all_.infos) make_at<Info>(info.object, info.pairs);
-    for (const GroupDescription& group : all_.groups) make_at<Group>(group.object, members_.at(group.members));
+    for (const GroupDescription& group : all_.groups)
+      make_at<Group>(group.object, members_.at(group.members));
     for (const OperationDescription& operation : all_.operations) make(operation);
     for (const DatatypeDescription& type : all_.datatypes) make(type);
     for (const CommunicatorDescription& communicator : all_.communicators) make(communicator);
@@ -95,7 +96,8 @@ class Restorer {
     for (const int number : all_.freed_keys) numbered.at(number).is_freed = true;
     rank_.attribute_keys.replace(std::move(numbered), all_.next_key_number);
     std::map<int, ErrorCodes::Added> codes;
-    for (const auto& [code, added] : all_.error_codes) codes[code] = {.error_class = added.first, .text = added.second};
+    for (const auto& [code, added] : all_.error_codes)
+      codes[code] = {.error_class = added.first, .text = added.second};
     rank_.error_codes.replace(std::move(codes));
     rank_.handle_numbers.replace({all_.handle_numbers.begin(), all_.handle_numbers.end()});
     rank_.process->engine().set_last_context(all_.last_context);
@@ -108,7 +110,8 @@ class Restorer {
       make_at<Operation>(operation.object, pointer_to<MPI_User_function_c>(operation.large_function),
                          operation.is_commutative);
     } else {
-      make_at<Operation>(operation.object, pointer_to<MPI_User_function>(operation.function), operation.is_commutative);
+      make_at<Operation>(operation.object, pointer_to<MPI_User_function>(operation.function),
+                         operation.is_commutative);
     }
   }
 
@@ -120,7 +123,8 @@ class Restorer {
     for (const Address part : type.parts) recipe.datatypes.emplace_back(datatype_of(part));
     Shape shape;
     if (const Error error = remake_shape(recipe, rank_.types, &shape); !error.ok())
-      throw base::Error(base::StatusCode::kInternal, base::format("a datatype cannot be made again: {}", error.text));
+      throw base::Error(base::StatusCode::kInternal,
+                        base::format("a datatype cannot be made again: {}", error.text));
     Datatype& made = make_at<Datatype>(type.object, std::move(shape), std::move(recipe));
     if (type.is_committed) made.commit();
     made.set_name(type.name);
@@ -133,9 +137,9 @@ class Restorer {
     groups.local = members_.at(communicator.members);
     groups.rank = communicator.rank;
     if (communicator.is_inter) groups.remote = members_.at(communicator.remote_members);
-    Communicator& made =
-        make_at<Communicator>(communicator.object, rank_.process->engine(), communicator.context, std::move(groups),
-                              communicator.local_context, handler_of(communicator.state.scope.handler));
+    Communicator& made = make_at<Communicator>(
+        communicator.object, rank_.process->engine(), communicator.context, std::move(groups),
+        communicator.local_context, handler_of(communicator.state.scope.handler));
     if (communicator.has_topology) made.topology = std::make_shared<const Topology>(communicator.topology);
     set_communicator(made, communicator.state);
   }
