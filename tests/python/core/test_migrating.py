@@ -20,9 +20,7 @@ def test_what_cannot_move_says_why(expect_success: Callable[..., str], num_pes: 
 
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
-def test_a_move_waits_for_large_arguments_that_land(
-    expect_success: Callable[..., str], num_pes: int
-) -> None:
+def test_a_move_waits_for_large_arguments_that_land(expect_success: Callable[..., str], num_pes: int) -> None:
     assert "all checked" in expect_success(num_pes, "migrating.py", "landing")
 
 
