@@ -132,7 +132,7 @@ def _steps(condition: types.FunctionType) -> Iterator[_Step]:
 
 
 def _operand(steps: list[_Step], at: int) -> tuple[str, int]:
-    """The variable that is loaded at a step, with its attributes, as ``self.a.b``; and the step behind them."""
+    """The variable that a step loads, with its attributes, as ``self.a.b``; and the step behind them."""
     path = str(steps[at].value)
     at += 1
     while at < len(steps) and steps[at].name == "LOAD_ATTR" and "NULL" not in steps[at].text:  # no method
@@ -174,7 +174,7 @@ def _ends_if_false(steps: list[_Step], at: int) -> bool:
 
 
 def _find_reads(steps: list[_Step], chare: str) -> list[str] | None:
-    """All that the condition reads of the chare, or None if it may depend on more than that and its arguments."""
+    """All that the condition reads of the chare; None if it may depend on more than that and arguments."""
     found: list[str] = []
     at = 0
     while at < len(steps):

@@ -32,10 +32,10 @@ def when(condition: Callable[..., object]) -> Callable[[_F], _F]:
     ``await``, the waiting calls are asked in order of arrival. The first whose condition holds runs, and then
     they are asked again from the first on.
 
-    A condition that begins with an equality of an attribute and an argument, as above, costs nothing for calls
-    that wait for another value. One that reads attributes and arguments alone is asked again when one of the
-    attributes has changed. Both need Python's own numbers, strings, or tuples of them. Every other condition
-    is called for each waiting call each time.
+    A condition that begins with an equality of an attribute and an argument, as above, costs nothing for
+    calls that wait for another value. One that reads attributes and arguments alone is asked again when one
+    of the attributes has changed. Both need Python's own numbers, strings, or tuples of them. Every other
+    condition is called for each waiting call each time.
 
     Waiting calls move with their chare. If the collection is destroyed, they end with weft.Error. They count
     as handled: neither ``weft.quiescence()`` nor the sender waits for them.

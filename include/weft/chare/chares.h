@@ -341,10 +341,11 @@ class Chares final : public runtime::Model {
   runtime::OperationState* broadcast_call_message(Collection& collection, runtime::MessagePtr message,
                                                   bool has_payload);
 
-  // Makes a gather for the outcomes of a call. `done` is called once, with a Pup over an element count and
-  // each element's outcome in index order: one byte, which is 1 if the element failed, then the value or the
-  // error. If an element fails, `done` is called at once, as if there were one outcome, and what comes later is dropped. `of`: the collection whose elements are called, null if it is not one's elements that give the outcomes. Throws
-  // Error(kInvalidArgument) if it is a sparse array whose elements are not counted.
+  // Makes a gather for the outcomes of a call. `done` is called once, with a Pup over an element count and each element's outcome
+  // in index order: one byte, which is 1 if the element failed, then the value or the error. If an element fails, `done` is
+  // called at once, as if there were one outcome, and what comes later is dropped. `of`: the collection whose elements are
+  // called, null if it is not one's elements that give the outcomes. Throws Error(kInvalidArgument) if it is a sparse array whose
+  // elements are not counted.
   ReplyTo expect_gather(std::function<void(Pup&)> done, Collection* of = nullptr);
   // Calls `send`, which sends a call with that reply, and returns its result. If it throws, no reply is expected.
   template <class Send>

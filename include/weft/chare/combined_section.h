@@ -225,10 +225,9 @@ void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, TargetFo
 template <class T>
 template <auto Merge, class Value>
 void Chare<T>::contribute(const Value& value, TargetFor<Value> target, const CombinedSection<T>& section) {
-  chares().sections().contribute(*this, section.members(), runtime::Reducer::kCustom,
-                                 runtime::custom_combiner<Value, Merge>(),
-                                 base::pack_small(value, &runtime()),
-                                 target.target(runtime::Reducer::kCustom));
+  chares().sections().contribute(
+      *this, section.members(), runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
+      base::pack_small(value, &runtime()), target.target(runtime::Reducer::kCustom));
 }
 
 template <class T>

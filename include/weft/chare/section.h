@@ -190,10 +190,9 @@ template <class T>
 template <class Value>
 void Chare<T>::contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                           const Section<T>& section) {
-  chares().sections().contribute(*this, section.collection(), section.members(), reducer,
-                                 runtime::value_combiner<Value>(reducer),
-                                 runtime::pack_contribution(value, reducer, runtime()),
-                                 target.target(reducer));
+  chares().sections().contribute(
+      *this, section.collection(), section.members(), reducer, runtime::value_combiner<Value>(reducer),
+      runtime::pack_contribution(value, reducer, runtime()), target.target(reducer));
 }
 
 template <class T>

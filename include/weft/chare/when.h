@@ -120,8 +120,7 @@ bool method_holds(const T& chare, const Arguments& arguments) {
 template <class Condition>
 inline constexpr bool kIsMember = false;
 template <auto Condition>
-inline constexpr bool kIsMember<Constant<Condition>> =
-    std::is_member_object_pointer_v<decltype(Condition)>;
+inline constexpr bool kIsMember<Constant<Condition>> = std::is_member_object_pointer_v<decltype(Condition)>;
 
 // The member that the first argument is to equal.
 template <auto Condition, class T, class Arguments>

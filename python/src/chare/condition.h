@@ -48,7 +48,7 @@ class Condition {
   Ref function_;
   Ref chare_key_;             // null, or gets the attribute of the chare that an argument must equal
   std::size_t call_key_ = 0;  // which of the parameters that is
-  Ref reads_;                 // null, or a tuple of functions that get all that the condition reads of the chare
+  Ref reads_;  // null, or a tuple of functions that get all that the condition reads of the chare
   std::vector<Parameter> parameters_;  // behind the chare
   Ref names_;                          // of the parameters, a tuple
 };

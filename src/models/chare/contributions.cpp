@@ -77,8 +77,8 @@ void Chares::on_gathered(MessagePtr message) {
 void Chares::tell_failure(const ReplyTo& reply, std::span<const std::byte> error) {
   const std::uint64_t gather = reply.gather();
   if (std::exchange(parts_->told_failure, {reply.pe, gather}) == std::pair{reply.pe, gather}) return;
-  MessagePtr message = runtime::Message::create(runtime_, first_handler_ + kElementFailed,
-                                                sizeof gather + error.size());
+  MessagePtr message =
+      runtime::Message::create(runtime_, first_handler_ + kElementFailed, sizeof gather + error.size());
   std::memcpy(message->payload(), &gather, sizeof gather);
   std::ranges::copy(error, message->payload() + sizeof gather);
   runtime_.send(static_cast<int>(reply.pe), std::move(message));

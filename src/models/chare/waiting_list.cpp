@@ -48,8 +48,7 @@ void WaitingCalls::add_cursors(Group& group, ChareBase& chare, std::vector<Curso
   if (group.keyed.empty()) return;
   if (const std::optional<std::uint64_t> key = group.one().key_of(chare)) {
     const auto found = group.keyed.find(*key);
-    if (found != group.keyed.end())
-      cursors.push_back({&group, &found->second, *key, found->second.begin()});
+    if (found != group.keyed.end()) cursors.push_back({&group, &found->second, *key, found->second.begin()});
     return;
   }
   for (auto& [key, calls] : group.keyed) cursors.push_back({&group, &calls, key, calls.begin()});

@@ -92,9 +92,8 @@ struct ComparesMembers : weft::Chare<ComparesMembers> {
   void fitting(int) {}
   void unfit(long) {}
   int step = 0;
-  using WhenConditions =
-      weft::WhenConditions<weft::When<&ComparesMembers::fitting, &ComparesMembers::step>,
-                           weft::When<&ComparesMembers::unfit, &ComparesMembers::step>>;
+  using WhenConditions = weft::WhenConditions<weft::When<&ComparesMembers::fitting, &ComparesMembers::step>,
+                                              weft::When<&ComparesMembers::unfit, &ComparesMembers::step>>;
 };
 
 // The targets of contributions take other types than the contributions have.

@@ -78,8 +78,10 @@ TEST(WhenMember, CallsAreFoundByTheMemberThatTheyEqual) {
           if (number % 3 == 0) results.push_back(proxy.call<&Keyed::wait>(number));
           if (number % 3 == 1) results.push_back(proxy.call<&Keyed::step>(number));
         }
-        auto twice = proxy.call<&Keyed::step>(4);  // behind the first call with 4, which makes it wait for ever
-        for (int number = 2; number < kCount; number += 3) proxy.send<&Keyed::view>(number, std::vector<double>(kBeside));
+        auto twice =
+            proxy.call<&Keyed::step>(4);  // behind the first call with 4, which makes it wait for ever
+        for (int number = 2; number < kCount; number += 3)
+          proxy.send<&Keyed::view>(number, std::vector<double>(kBeside));
         for (const Future<int>& result : results) static_cast<void>(co_await result);
         co_await runtime.quiescence();
         EXPECT_FALSE(twice.state()->is_set());

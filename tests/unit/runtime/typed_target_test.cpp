@@ -15,9 +15,9 @@
 namespace weft::runtime {
 namespace {
 
+using target_detail::kAgree;
 using test_support::error_of;
 using test_support::says;
-using target_detail::kAgree;
 
 static_assert(kAgree<long, long long>);
 static_assert(kAgree<std::vector<std::vector<long>>, std::vector<std::vector<long long>>>);

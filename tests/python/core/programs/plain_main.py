@@ -43,10 +43,10 @@ class Driver(weft.Chare):
             self.workers[i].hop(5)
 
     def next_phase(self, phase):
-        if phase == PHASES:
-            return weft.exit(7)
         self.work()
-        if self.folder is None:
+        if phase == PHASES:
+            weft.exit(7)
+        elif self.folder is None:
             weft.quiescence(self.proxy[0].next_phase.bind(phase + 1))
         else:
             weft.quiescence().then(lambda _: self.proxy[0].next_phase(phase + 1))
