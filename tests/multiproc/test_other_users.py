@@ -1,4 +1,4 @@
-"""What other users of the host could do to a job: its shared memory, and settings of UCX in the current folder."""
+"""What other users could do to a job: by its shared memory, and by settings of UCX in the current folder."""
 
 from __future__ import annotations
 
