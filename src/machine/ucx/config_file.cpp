@@ -70,9 +70,9 @@ inline void leave_unsafe_folder() {
   struct statx file;
   const bool is_folder_known = find(".", 0, &folder);
   const bool is_there = find("ucx.conf", AT_SYMLINK_NOFOLLOW, &name);
-  // Nobody else can put a file there in this moment.
+  // No other user can put a file there at this moment.
   const bool is_folder_closed = is_folder_known && is_closed_to_others(folder, user);
-  // Nobody else can replace a file there, as in /tmp.
+  // No other user can replace a file there, as in /tmp.
   const bool is_folder_sticky =
       is_folder_known && is_trusted(folder, user) && (folder.stx_mode & S_ISVTX) != 0;
   const bool is_file_closed =

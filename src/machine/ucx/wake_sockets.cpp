@@ -49,7 +49,7 @@ std::vector<int> local_datagram_sockets() {
   DIR* const folder = ::opendir("/proc/self/fd");
   if (folder == nullptr) return sockets;
   while (const dirent* const entry = ::readdir(folder)) {
-    const int descriptor = std::atoi(entry->d_name);  // 0 for "." and ".."
+    const auto descriptor = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));  // 0 for "." and ".."
     if (descriptor > 0 && option_of(descriptor, SO_DOMAIN) == AF_UNIX &&
         option_of(descriptor, SO_TYPE) == SOCK_DGRAM && is_bound(descriptor))
       sockets.push_back(descriptor);
