@@ -28,7 +28,7 @@ Status not_visible(const std::string& path, std::string_view why) {
           base::format("{} is not the shared file that another process named: {}", path, why)};
 }
 
-// Nobody changes the size of the file: a process that has mapped it would be killed by SIGBUS.
+// No process can change the size of the file: SIGBUS would kill the processes that have mapped it.
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 // Whether `found` is the file that the reference names.

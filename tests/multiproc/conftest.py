@@ -152,7 +152,8 @@ def run(start: Start) -> Run:
 def shm_of_its_own() -> Callable[[str], list[str]]:
     """What to put in front of a command that gets a /dev/shm of its own, mounted with these options."""
     own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    unshare = ["unshare", *own_user, "--mount", "sh", "-c", 'mount -t tmpfs -o "$0" shm /dev/shm && exec "$@"']
+    mount = 'mount -t tmpfs -o "$0" shm /dev/shm && exec "$@"'
+    unshare = ["unshare", *own_user, "--mount", "sh", "-c", mount]
     try:
         tried = subprocess.run([*unshare, "size=1m", "true"], capture_output=True, text=True, check=False)
         refusal = tried.stderr if tried.returncode != 0 else ""

@@ -74,7 +74,8 @@ def _socket_inodes(pid: int) -> list[str]:
 def _listening_sockets() -> dict[str, str]:
     """What others of this host could connect to, by inode: TCP, and Unix sockets that no folder protects.
 
-    Not UCX's datagram sockets for waking a peer: what arrives there is discarded.
+    Not UCX's datagram sockets for waking a peer: what arrives there is discarded. Not the socket
+    that CUDA's driver opens.
     """
     sockets = {}
     for table in ("tcp", "tcp6"):
@@ -84,8 +85,9 @@ def _listening_sockets() -> dict[str, str]:
                 sockets[fields[9]] = f"{table} {fields[1]}"
     for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
         fields = line.split()
-        if len(fields) > 7 and fields[7].startswith("@") and fields[4] != "0002":
-            sockets[fields[6]] = f"unix {fields[7]}"
+        name = fields[7] if len(fields) > 7 else ""
+        if name.startswith("@") and not name.startswith("@cuda-") and fields[4] != "0002":
+            sockets[fields[6]] = f"unix {name}"
     return sockets
 
 

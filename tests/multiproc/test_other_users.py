@@ -1,4 +1,4 @@
-"""What other users of the host could do to a job: its shared memory, and settings of UCX in the current folder."""
+"""What other users could do to a job: by its shared memory, and by settings of UCX in the current folder."""
 
 from __future__ import annotations
 
@@ -135,6 +135,19 @@ def test_settings_that_others_may_have_written_are_not_read(
     assert outcome.stderr.count("UCX has not read ./ucx.conf") == 1, outcome.stderr
     if language == "Python":
         assert outcome.stdout == f"{folder}\n", "the program is in another folder"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: this user may not give a file to another one")
+@pytest.mark.parametrize("folder_mode", [0o700, 0o1777])
+def test_settings_of_another_user_are_not_read(
+    run, fault_probe: Path, folder: Path, folder_mode: int
+) -> None:
+    folder.chmod(folder_mode)
+    os.chown(folder / "ucx.conf", 65534, -1)
+    outcome = run("-n", 2, fault_probe, "exit", 0, cwd=folder)
+    assert outcome.exit_code == 0, outcome.stderr
+    assert (folder / "kept").read_text(encoding="ascii") == "kept"
+    assert outcome.stderr.count("UCX has not read ./ucx.conf") == 1, outcome.stderr
 
 
 @pytest.mark.parametrize("language", ["C++", "Python"])

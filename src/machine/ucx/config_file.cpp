@@ -26,7 +26,8 @@ bool is_unread = false;
 
 #if WEFT_HAS_EARLY_CODE
 
-inline long system_call(long number, long first = 0, long second = 0, long third = 0, long fourth = 0, long fifth = 0) {
+inline long system_call(long number, long first = 0, long second = 0, long third = 0, long fourth = 0,
+                        long fifth = 0) {
 #if defined(__x86_64__)
   long result = 0;
   register long r10 asm("r10") = fourth;
@@ -54,7 +55,9 @@ inline bool find(const char* path, int flags, struct statx* found) {
   return system_call(SYS_statx, AT_FDCWD, address(path), flags, STATX_BASIC_STATS, address(found)) == 0;
 }
 
-inline bool is_trusted(const struct statx& file, unsigned user) { return file.stx_uid == user || file.stx_uid == 0; }
+inline bool is_trusted(const struct statx& file, unsigned user) {
+  return file.stx_uid == user || file.stx_uid == 0;
+}
 inline bool is_closed_to_others(const struct statx& file, unsigned user) {
   return is_trusted(file, user) && (file.stx_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
@@ -67,10 +70,11 @@ inline void leave_unsafe_folder() {
   struct statx file;
   const bool is_folder_known = find(".", 0, &folder);
   const bool is_there = find("ucx.conf", AT_SYMLINK_NOFOLLOW, &name);
-  // Nobody else can put a file there in this moment.
+  // No other user can put a file there at this moment.
   const bool is_folder_closed = is_folder_known && is_closed_to_others(folder, user);
-  // Nobody else can replace a file there, as in /tmp.
-  const bool is_folder_sticky = is_folder_known && is_trusted(folder, user) && (folder.stx_mode & S_ISVTX) != 0;
+  // No other user can replace a file there, as in /tmp.
+  const bool is_folder_sticky =
+      is_folder_known && is_trusted(folder, user) && (folder.stx_mode & S_ISVTX) != 0;
   const bool is_file_closed =
       is_there && is_trusted(name, user) && find("ucx.conf", 0, &file) && is_closed_to_others(file, user);
   if (is_folder_closed && (is_file_closed || !is_there)) return;
@@ -110,8 +114,9 @@ extern "C" {
 namespace weft::machine::ucx {
 namespace {
 
-// An address in data is resolved when the program is loaded; a call may be resolved when it is made.
-[[gnu::used]] void (*const resolved_at_once)() = &weft_early_code;
+// An address in data is resolved when the program is loaded; a call may be resolved when it is made. The call of it keeps the
+// linker from leaving the pointer out (--gc-sections).
+void (*volatile resolved_at_once)() = &weft_early_code;
 
 }  // namespace
 }  // namespace weft::machine::ucx
@@ -122,6 +127,9 @@ namespace weft::machine::ucx {
 namespace {
 
 bool return_to_folder() {
+#if WEFT_HAS_EARLY_CODE
+  resolved_at_once();
+#endif
   if (left_folder < 0) return false;
   const bool is_back = fchdir(left_folder) == 0;
   close(left_folder);
@@ -134,7 +142,8 @@ bool return_to_folder() {
 
 std::string unread_config_file() {
   if (!is_unread) return {};
-  return "UCX has not read ./ucx.conf, because another user may have written it: the file and its folder must belong to you, and "
+  return "UCX has not read ./ucx.conf, because another user may have written it: the file and its folder "
+         "must belong to you, and "
          "neither your group nor others may write them (chmod go-w). Correct that, or move the file away";
 }
 

@@ -41,8 +41,8 @@ bool has_network() {
 // `by_default`: of names that are left out, such as "^tcp".
 base::Status set_transports(ucp_config_t* config, std::string_view by_default) {
   const char* const wanted = std::getenv("UCX_TLS");
-  const std::string list = without_sysv(wanted == nullptr ? by_default : wanted, access("/dev/xpmem", F_OK) == 0,
-                                        access("/dev/knem", F_OK) == 0);
+  const std::string list = without_sysv(wanted == nullptr ? by_default : wanted,
+                                        access("/dev/xpmem", F_OK) == 0, access("/dev/knem", F_OK) == 0);
   if (ucp_config_modify(config, "TLS", list.c_str()) == UCS_OK) return {};
   return {base::StatusCode::kInvalidArgument,
           base::format("UCX does not take the list of transports '{}'; correct or unset UCX_TLS", list)};
@@ -118,17 +118,18 @@ base::Result<Context> Context::create(const ContextOptions& options) {
   const ucs_status_t status = ucp_init_version(kApiMajor, kApiMinor, &params, *config, &handle);
   ucp_config_release(*config);
   if (status != UCS_OK) {
-    return base::Status(
-        base::StatusCode::kUnreachable,
-        base::format("UCX {} ({}) cannot start: {}. Check UCX_TLS and UCX_NET_DEVICES",
-                     library_version(), library_path(), status_text(status)));
+    return base::Status(base::StatusCode::kUnreachable,
+                        base::format("UCX {} ({}) cannot start: {}. Check UCX_TLS and UCX_NET_DEVICES",
+                                     library_version(), library_path(), status_text(status)));
   }
   Context context(handle);
   if (context.transports().contains("sysv/memory")) {
-    return base::Status(base::StatusCode::kUnsupported,
-                        base::format("UCX {} ({}) uses System V shared memory, which other users can change, although Weft has "
-                                     "left it out; unset UCX_TLS",
-                                     library_version(), library_path()));
+    return base::Status(
+        base::StatusCode::kUnsupported,
+        base::format(
+            "UCX {} ({}) uses System V shared memory, which other users can change, although Weft has "
+            "left it out; unset UCX_TLS",
+            library_version(), library_path()));
   }
   return context;
 }

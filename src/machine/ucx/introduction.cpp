@@ -12,8 +12,8 @@ namespace {
 
 // The private transports: the same user alone can open their shared-memory segments and files under /proc. Not so `sysv`.
 constexpr std::array<std::string_view, 14> kPrivate = {
-    "self",      "posix",    "xpmem",    "cma",     "knem",   "cuda_copy", "cuda_ipc",
-    "gdr_copy", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze_copy", "ze_ipc", "ze_gdr"};
+    "self",     "posix",     "xpmem",    "cma",      "knem",    "cuda_copy", "cuda_ipc",
+    "gdr_copy", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze_copy", "ze_ipc",    "ze_gdr"};
 
 constexpr std::size_t kQueuesAt = 2 + JobSecret::kBytes;
 constexpr std::size_t kFixedBytes = kQueuesAt + sizeof(HostQueuesName);

@@ -19,9 +19,11 @@ bool give_back_hangup() {
   struct sigaction now{};
   Dl_info owner{};
   Dl_info ucx{};
-  if (sigaction(SIGHUP, nullptr, &now) != 0 || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) return false;
+  if (sigaction(SIGHUP, nullptr, &now) != 0 || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)
+    return false;
   if (dladdr(reinterpret_cast<const void*>(now.sa_handler), &owner) == 0 ||
-      dladdr(reinterpret_cast<const void*>(&ucs_debug_disable_signal), &ucx) == 0 || owner.dli_fbase != ucx.dli_fbase)
+      dladdr(reinterpret_cast<const void*>(&ucs_debug_disable_signal), &ucx) == 0 ||
+      owner.dli_fbase != ucx.dli_fbase)
     return false;
   ucs_debug_disable_signal(SIGHUP);
   return true;

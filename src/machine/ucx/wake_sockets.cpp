@@ -22,7 +22,8 @@ int option_of(int socket, int name) {
 bool is_bound(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  return ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0 && size > sizeof(sa_family_t);
+  return ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+         size > sizeof(sa_family_t);
 }
 
 // Whether a datagram is at the head of the queue, and it is another user's.
@@ -48,9 +49,9 @@ std::vector<int> local_datagram_sockets() {
   DIR* const folder = ::opendir("/proc/self/fd");
   if (folder == nullptr) return sockets;
   while (const dirent* const entry = ::readdir(folder)) {
-    const int descriptor = std::atoi(entry->d_name);  // 0 for "." and ".."
-    if (descriptor > 0 && option_of(descriptor, SO_DOMAIN) == AF_UNIX && option_of(descriptor, SO_TYPE) == SOCK_DGRAM &&
-        is_bound(descriptor))
+    const auto descriptor = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));  // 0 for "." and ".."
+    if (descriptor > 0 && option_of(descriptor, SO_DOMAIN) == AF_UNIX &&
+        option_of(descriptor, SO_TYPE) == SOCK_DGRAM && is_bound(descriptor))
       sockets.push_back(descriptor);
   }
   ::closedir(folder);

@@ -44,7 +44,8 @@ class Worker {
   void wake() const;
 
  private:
-  Worker(ucp_worker_h handle, int ucx_fd, int wake_fd, std::vector<int> wake_sockets, std::size_t max_am_header_bytes)
+  Worker(ucp_worker_h handle, int ucx_fd, int wake_fd, std::vector<int> wake_sockets,
+         std::size_t max_am_header_bytes)
       : handle_(handle),
         ucx_fd_(ucx_fd),
         wake_fd_(wake_fd),

@@ -87,7 +87,8 @@ void Arrival::begin(std::size_t which, Landing& landing) {
 
 // Buffers of device memory and payloads of active messages land whole, because their senders wait for that.
 bool Arrival::is_to_be_discarded(const Piece& piece) const {
-  if (piece.size_bytes <= kMostUnwantedBytes || piece.sender_kind != memory::Kind::kHost || attached_.tags.empty())
+  if (piece.size_bytes <= kMostUnwantedBytes || piece.sender_kind != memory::Kind::kHost ||
+      attached_.tags.empty())
     return false;
   return piece.room ? piece.room.buffer().size_bytes < piece.size_bytes : !wanted_;
 }

@@ -11,7 +11,9 @@ import pytest
 
 
 @pytest.mark.parametrize("num_pes", [None, 2])
-def test_settings_that_others_may_have_written_are_not_read(run_mpi, tmp_path: Path, num_pes: int | None) -> None:
+def test_settings_that_others_may_have_written_are_not_read(
+    run_mpi, tmp_path: Path, num_pes: int | None
+) -> None:
     kept = tmp_path / "kept"
     kept.write_text("kept", encoding="ascii")
     (tmp_path / "ucx.conf").write_text(f"UCX_LOG_FILE={kept}\n", encoding="ascii")
@@ -22,7 +24,13 @@ def test_settings_that_others_may_have_written_are_not_read(run_mpi, tmp_path: P
     assert done.stderr.count("UCX has not read ./ucx.conf") == 1
 
 
-def test_a_file_system_that_others_fill_ends_the_job_with_a_sentence(mpi_program) -> None:
+@pytest.mark.parametrize("log_level", [None, "fatal"])
+def test_a_file_system_that_others_fill_ends_the_job_with_a_sentence(
+    mpi_program, monkeypatch, log_level: str | None
+) -> None:
+    monkeypatch.delenv("UCX_LOG_LEVEL", raising=False)
+    if log_level is not None:
+        monkeypatch.setenv("UCX_LOG_LEVEL", log_level)
     own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
     mount = 'mount -t tmpfs -o "$0" shm /dev/shm && exec "$@"'
     unshare = ["unshare", *own_user, "--mount", "sh", "-c", mount, "size=20m"]

@@ -90,6 +90,23 @@ def test_an_interactive_interpreter_goes_on(run_program):
     assert "ends by an exception of Python" not in outcome.stderr
 
 
+@pytest.mark.parametrize("end", ["sys.exit(7)", "raise SystemExit(7)", "raise ValueError('fails')"])
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_the_job_does_not_notice_a_forked_child(run_program, num_pes: int, end: str) -> None:
+    outcome = run_program(
+        f"if rank == 0 and os.fork() == 0:\n    {end}\n"
+        "if rank == 0: sys.stdout.write(f'child {os.waitstatus_to_exitcode(os.wait()[1])}\\n')\n"
+        "mpi.MPI_Barrier(world)\n"
+        "sys.stdout.write('ends\\n')  # print() writes twice\n",
+        num_pes,
+    )
+    fails = "ValueError" in end
+    assert outcome.returncode == 0, outcome.stderr
+    assert sorted(outcome.stdout.splitlines()) == [f"child {1 if fails else 7}", *(num_pes * ["ends"])]
+    assert ("ValueError: fails" in outcome.stderr) == fails
+    assert "weft" not in outcome.stderr
+
+
 @pytest.mark.parametrize("function", ["MPI_Comm_spawn", "MPI_Comm_spawn_multiple", "MPI_Comm_connect"])
 def test_workers_that_a_thread_starts_end_the_job(run_program, function):
     """As mpi4py's MPIPoolExecutor does, whose results the program awaits."""

@@ -62,7 +62,8 @@ int exit_code_of_child(const Body& body) {
 
 TEST_F(LaunchAlone, AForkedChildDoesNotEndTheJobOfItsParent) {
   setenv("WEFT_MACHINE", "loopback", 1);
-  auto job = std::make_unique<Job>([](runtime::Runtime& runtime) { runtime.install<Witness>(); }, Launch::join());
+  auto job =
+      std::make_unique<Job>([](runtime::Runtime& runtime) { runtime.install<Witness>(); }, Launch::join());
   unsetenv("WEFT_MACHINE");
   EXPECT_EQ(exit_code_of_child([&] { job.reset(); }), 0);
   EXPECT_EQ(exit_code_of_child([&] { job->abort(3, "the child ends alone"); }), 3);

@@ -132,7 +132,8 @@ TEST_P(OneHostTest, AListenerIsGuardedByASecret) {
 
 // Whatever the user asks for: another user of the same group can attach System V segments.
 TEST(OneHostSecretTest, NoSettingOpensSystemVSharedMemory) {
-  for (const char* const list : {"self,sm", "self,shm", "mm,self", "all", "self,sm,tcp", "^tcp", "self,sysv", "\\sysv,self"}) {
+  for (const char* const list :
+       {"self,sm", "self,shm", "mm,self", "all", "self,sm,tcp", "^tcp", "self,sysv", "\\sysv,self"}) {
     const Setting tls("UCX_TLS", list);
     memory::Memory memory;
     auto machine = UcxMachine::create({.pe = 0, .num_pes = 2, .pes_on_host = 2}, memory);

@@ -12,7 +12,9 @@
 namespace weft::machine::ucx {
 namespace {
 
-bool has(const std::vector<int>& sockets, int socket) { return std::ranges::find(sockets, socket) != sockets.end(); }
+bool has(const std::vector<int>& sockets, int socket) {
+  return std::ranges::find(sockets, socket) != sockets.end();
+}
 
 // A socket as UCX makes it, to which this process sends.
 struct WakeSocketsTest : ::testing::Test {
@@ -30,7 +32,8 @@ struct WakeSocketsTest : ::testing::Test {
     ::close(sender);
   }
   void send(const std::string& bytes) const {
-    EXPECT_EQ(::sendto(sender, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&address), address_bytes),
+    EXPECT_EQ(::sendto(sender, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&address),
+                       address_bytes),
               static_cast<ssize_t>(bytes.size()));
   }
   std::string receive() const {
