@@ -116,7 +116,7 @@ def culprit(chare: _core.Chare) -> str:
             error = _obstacle(chare, value)
             if error is not None:
                 # Of a value that is nested too deeply no part is to blame.
-                return name if isinstance(error, RecursionError) else name + _place_in(chare, value)
+                return str(name) if isinstance(error, RecursionError) else f"{name}{_place_in(chare, value)}"
     return ""
 
 
