@@ -14,6 +14,7 @@ import pickle
 import reprlib
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from weft import _core
@@ -115,7 +116,7 @@ def culprit(chare: _core.Chare) -> str:
             error = _obstacle(chare, value)
             if error is not None:
                 # Of a value that is nested too deeply no part is to blame.
-                return name if isinstance(error, RecursionError) else name + _place_in(chare, value)
+                return str(name) if isinstance(error, RecursionError) else f"{name}{_place_in(chare, value)}"
     return ""
 
 
@@ -134,7 +135,7 @@ def _place_in(chare: _core.Chare, value: object, depth: int = 4) -> str:
         parts = [(f"[{_short.repr(key)}]", item) for key, item in value.items()]
     elif isinstance(value, (list, tuple)):
         parts = [(f"[{index}]", item) for index, item in enumerate(value)]
-    elif not isinstance(value, type) and isinstance(getattr(value, "__dict__", None), dict):
+    elif not isinstance(value, (type, ModuleType)) and isinstance(getattr(value, "__dict__", None), dict):
         parts = [(f".{name}", item) for name, item in vars(value).items()]
     if depth > 0:
         for place, part in parts:

@@ -39,15 +39,11 @@ Engine* stepping_engine() {
 
 }  // namespace
 
-bool is_refused_here() {
-  const Engine* const engine = Engine::running();
-  if (engine == nullptr || engine->is_on_this_thread()) [[likely]]
-    return false;
+void set_other_thread_error() {
   set_python_error(
       std::make_exception_ptr(base::Error(base::StatusCode::kInvalidArgument,
                                           "this was awaited on another thread than the PE's; a coroutine of "
                                           "asyncio awaits weft.as_asyncio(...) of it")));
-  return true;
 }
 
 bool must_take_turn() {

@@ -6,6 +6,7 @@
 
 #include "weft/runtime/work.h"
 
+#include "engine/engine.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -35,8 +36,15 @@ class SteppedByScheduler {
 // that a coroutine of such awaits leaves turns to others. False if something else than the scheduler steps
 // the coroutine: an asyncio loop cannot wait for objects of this extension.
 bool must_take_turn();
+[[gnu::cold]] void set_other_thread_error();
 // Whether this is another thread than the PE's, where nothing of Weft can be awaited; then a Python error is set.
-bool is_refused_here();
+inline bool is_refused_here() {
+  const Engine* const engine = Engine::running();
+  if (engine == nullptr || engine->is_on_this_thread()) [[likely]]
+    return false;
+  set_other_thread_error();
+  return true;
+}
 // Whether the scheduler of this thread steps the coroutine, which may therefore yield an object of this extension.
 bool is_stepped_by_scheduler();
 // Whether a type's awaits count so.

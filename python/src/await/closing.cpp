@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "await/context.h"
 #include "await/coroutine.h"
 #include "base/format.h"
 #include "engine/ending.h"
@@ -12,9 +13,11 @@ namespace weft::python {
 
 namespace {
 
+// In the context of the coroutine that leaves the generator, not in a copy: its `finally` may reset what its beginning has set
+// there, as `with numpy.errstate(...)` does.
 class Closing final : public Coroutine {
  public:
-  Closing(Engine& running, Ref coroutine) : Coroutine(running, std::move(coroutine)) {
+  Closing(Engine& running, Ref coroutine) : Coroutine(running, std::move(coroutine), InContext::innermost()) {
     running.closing_started();
   }
 

@@ -33,6 +33,12 @@ bool is_plain_array(PyObject* object) {
   return element_type_of(reinterpret_cast<PyObject*>(PyArray_DESCR(array))) != nullptr;
 }
 
+bool is_array_of_numbers(PyObject* object) {
+  if (!numpy_is_loaded() || !PyArray_CheckExact(object)) return false;
+  const int type_number = PyArray_TYPE(as_array(object));
+  return is_number_type(type_number) && type_number != NPY_BOOL;
+}
+
 bool is_sole_owner(PyObject* object) {
   return is_plain_array(object) && Py_REFCNT(object) == 1 && PyArray_BASE(as_array(object)) == nullptr;
 }

@@ -15,6 +15,8 @@ namespace weft::python {
 // element_types.h. Other arrays are pickled.
 // False before NumPy is loaded.
 bool is_plain_array(PyObject* object);
+// Whether the object is an ndarray (no subclass) of integers, floats or complex numbers. False before NumPy is loaded.
+bool is_array_of_numbers(PyObject* object);
 // Whether the object is a plain array that owns its memory, and the caller's reference is the only one to it.
 bool is_sole_owner(PyObject* object);
 

@@ -13,6 +13,7 @@
 #include "await/future.h"
 #include "base/format.h"
 #include "buffers/array_elements.h"
+#include "buffers/arrays.h"
 #include "chare/combined_section.h"
 #include "chare/entry_method.h"
 #include "chare/section.h"
@@ -157,9 +158,11 @@ const bool registered = runtime::Registry<runtime::Combiner>::add(&combiner);
 Ref prepare(const ReducerChoice& choice, PyObject* value) {
   const bool is_numeric = choice.form == ResultForm::kReduced && choice.reducer != Reducer::kCustom;
   const bool joins = choice.form == ResultForm::kConcat;
-  const bool is_plain = is_numeric && !runtime::is_logical(choice.reducer) &&
-                        (PyFloat_CheckExact(value) || PyLong_CheckExact(value));
-  if (is_plain || !(is_numeric || joins)) return Ref::borrow(value);
+  // What usual contributions are is taken as it is, without a call of Python.
+  const bool is_plain =
+      is_array_of_numbers(value) ||
+      (joins ? PyList_CheckExact(value) : PyFloat_CheckExact(value) || PyLong_CheckExact(value));
+  if (!(is_numeric || joins) || (is_plain && !runtime::is_logical(choice.reducer))) return Ref::borrow(value);
   static PyObject* const function = import_from("weft._reducers", "prepared").release();
   const auto kind = static_cast<int>(joins ? Reducer::kConcat : choice.reducer);
   return checked(PyObject_CallFunction(function, "iO", kind, value));

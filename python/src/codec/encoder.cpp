@@ -213,9 +213,11 @@ bool is_small_leaf(PyObject* object) {
 }  // namespace
 
 void Encoder::arguments(std::span<PyObject* const> values) {
+  if (values.size() == 1) return value(values.front());
   std::size_t num_objects = 0;
   for (PyObject* const one : values) num_objects += is_small_leaf(one) ? 0 : 1;
-  if (num_objects > 1) return several_arguments(values);
+  // A post entry method chooses a place for each array, which one that arrives once for several arguments would not have.
+  if (num_objects > 1 && beside_ != Beside::kArrays) return several_arguments(values);
   for (argument_ = 0; argument_ < values.size(); ++argument_) value(values[argument_]);
 }
 

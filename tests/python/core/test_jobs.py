@@ -32,6 +32,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "posted_pickles.py",
         "registered.py",
         "refusals.py",
+        "shared_arguments.py",
         "transports.py",
         "turns.py",
         "undecodable.py",

@@ -67,6 +67,7 @@ def test_states_that_name_their_chare_move(expect_success: Callable[..., str], n
         ("file", "obstacle,"),
         ("generator", "obstacle,"),
         ("object", "obstacle.inner['deep'],"),
+        ("module", "obstacle,"),
         ("nested", "obstacle,"),
     ],
 )

@@ -3,12 +3,14 @@
 The mode `raising` ends the job.
 """
 
+import contextvars
 import sys
 import threading
 
 import weft
 
 ENDED = []
+var = contextvars.ContextVar("var", default="before")
 
 
 async def numbers(name):
@@ -29,6 +31,17 @@ async def quick(name):
         yield 2
     finally:
         ENDED.append(name)
+
+
+async def resetting():
+    token = var.set("in the generator")
+    try:
+        yield 1
+        yield 2
+    finally:
+        await weft.yield_now()
+        var.reset(token)
+        ENDED.append("reset")
 
 
 async def bad():
@@ -55,10 +68,18 @@ class Worker(weft.Chare):
             await weft.yield_now()
         return ENDED
 
+    async def reset(self):
+        ENDED.clear()
+        assert await first_of(resetting()) == 1
+        while not ENDED:
+            await weft.yield_now()
+        return var.get()
+
 
 async def left():
     for ended in await weft.Array(Worker, weft.num_pes()).leave.call():
         assert ended == ["loop begins to end", "loop has ended"], ended
+    assert await weft.Singleton(Worker, weft.num_pes() - 1).reset.call() == "before"
     ENDED.clear()
     assert await first_of(quick("quick")) == 1
     assert ENDED == ["quick"], "nothing in its `finally` waits"

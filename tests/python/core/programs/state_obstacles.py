@@ -22,6 +22,7 @@ def obstacle(what):
         "file": open(os.devnull),
         "generator": (i for i in range(3)),
         "object": Opaque(),
+        "module": sys,
         "nested": deep,
     }[what]
 
