@@ -1,8 +1,11 @@
 #include "await/setter.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "weft/chare/chares.h"
 #include "weft/runtime/runtime.h"
@@ -62,29 +65,62 @@ PyObject* function_name(const PyCodeObject* code) {
 // Whether it is the frame of weft.run: the scheduler calls a callback that is no Python function, such as future.set.
 bool is_of_weft_run(std::string_view file) { return file.ends_with("weft/_run.py"); }
 
+// A line that sets futures.
+struct Site {
+  Ref code;  // null for none
+  int instruction = -1;
+  std::uint32_t line = 0;
+  std::string names = std::string(2, '\0');  // of the function and the file, packed; here both are empty
+};
+const Site no_site;
+
+void describe(PyFrameObject* frame, Site& site) {
+  const auto* const code = reinterpret_cast<const PyCodeObject*>(site.code.get());
+  const std::string_view file = name_in(code->co_filename);
+  site.line = 0;
+  site.names.assign(2, '\0');
+  if (is_of_weft_run(file)) return;
+  site.line = static_cast<std::uint32_t>(std::max(PyFrame_GetLineNumber(frame), 0));
+  site.names.clear();
+  append(site.names, name_in(function_name(code)));
+  append(site.names, file.substr(file.rfind('/') + 1));  // npos + 1 is 0
+}
+
+int instruction_of([[maybe_unused]] PyFrameObject* frame) {
+#if PY_VERSION_HEX >= 0x030b0000
+  return PyFrame_GetLasti(frame);
+#else
+  return -1;  // not told: described each time
+#endif
+}
+
+// The last ones are remembered, because to find a line takes longer than to set a future.
+const Site& site_of(PyFrameObject* frame) {
+  constexpr std::size_t num_remembered = 64;
+  static auto* const sites =
+      new std::array<Site, num_remembered>;  // as long as the process: Python ends first
+  Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+  const int instruction = instruction_of(frame);
+  const std::size_t hash =
+      (reinterpret_cast<std::uintptr_t>(code.get()) >> 4) + static_cast<std::size_t>(instruction);
+  Site& site = (*sites)[hash % num_remembered];
+  if (site.code.get() == code.get() && site.instruction == instruction && instruction >= 0) return site;
+  site.code = std::move(code);
+  site.instruction = instruction;
+  describe(frame, site);
+  return site;
+}
+
 }  // namespace
 
 std::string packed_setter() {
   Place place{running_chare, 0};
-  std::string_view function;
-  std::string_view file;
-  Ref code;
-  if (PyFrameObject* const frame = PyEval_GetFrame()) {
-    code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-    const auto* const known = reinterpret_cast<const PyCodeObject*>(code.get());
-    file = name_in(known->co_filename);
-    if (is_of_weft_run(file)) {
-      file = {};
-    } else {
-      place.line = static_cast<std::uint32_t>(std::max(PyFrame_GetLineNumber(frame), 0));
-      function = name_in(function_name(known));
-      file = file.substr(file.rfind('/') + 1);  // npos + 1 is 0
-    }
-  }
-  std::string packed(sizeof place, '\0');
+  PyFrameObject* const frame = PyEval_GetFrame();
+  const Site& site = frame == nullptr ? no_site : site_of(frame);
+  place.line = site.line;
+  std::string packed(sizeof place + site.names.size(), '\0');
   std::memcpy(packed.data(), &place, sizeof place);
-  append(packed, function);
-  append(packed, file);
+  std::memcpy(packed.data() + sizeof place, site.names.data(), site.names.size());
   return packed;
 }
 
