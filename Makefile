@@ -65,7 +65,7 @@ PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
 test-python: $(QUICK)/build.ninja
 	cmake --build $(QUICK) --target weft_tested_programs
 	$(INSTALL) --config-settings=build-dir=$(QUICK)
-	WEFT_BUILD_FOLDER=$(QUICK) $(PYTEST) --durations 40
+	WEFT_BUILD_FOLDER=$(QUICK) $(PYTEST) -m "not long" --durations 40
 
 # All tests on the full build: the C++ tests without sanitizers, and the programs that users get.
 test-release: build

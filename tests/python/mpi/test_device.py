@@ -82,6 +82,7 @@ def included(modules: list[str]) -> list[str]:
     return [word for module in modules for word in ("-i", module)]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1000)
 def test_the_arrays_of_mpi4pys_tests_may_be_in_emulated_memory():
     run_suite("--", "--cupy", *included(MODULES), path=EMULATED_ARRAYS)

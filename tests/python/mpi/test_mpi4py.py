@@ -14,7 +14,7 @@ SKIPPED = 77
 
 
 @pytest.mark.timeout(1000)
-@pytest.mark.parametrize("num_processes", [2, 4])
+@pytest.mark.parametrize("num_processes", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_the_modules_that_must_pass_do(num_processes):
     # Building mpi4py takes a minute or two, once.
     done = subprocess.run(
