@@ -78,7 +78,8 @@ def test_the_hook_that_was_there_is_called(run_program, monkeypatch, tmp_path):
 
 def test_an_exception_that_is_handled_is_none(run_program):
     outcome = run_program(
-        "try:\n    raise ValueError('handled')\nexcept ValueError:\n    pass\nsys.stdout.write('ends\\n')\n", 2
+        "try:\n    raise ValueError('handled')\nexcept ValueError:\n    pass\nsys.stdout.write('ends\\n')\n",
+        2,
     )
     assert (outcome.stdout, outcome.stderr, outcome.returncode) == ("ends\nends\n", "", 0)
 
