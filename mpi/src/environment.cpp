@@ -171,7 +171,7 @@ void join_job(Rank& rank) {
   rank.predefined_attributes.universe_size = engine.num_ranks();
   // `weft run` sets it in a job of several programs.
   if (const char* const program = std::getenv("WEFT_PROGRAM"))
-    rank.predefined_attributes.app_number = std::atoi(program);  // NOLINT(cert-err34-c): 0 if it is no number
+    rank.predefined_attributes.app_number = static_cast<int>(std::strtol(program, nullptr, 10));
 }
 
 // Returns at rank 0 when all others have sent their last message, and no longer wait for one.

@@ -100,7 +100,8 @@ class PythonActivity final : public runtime::ProgramActivity {
       const Ref function = import_from("weft._plain_main", "may_act");
       const Ref answer = Ref::steal(PyObject_CallNoArgs(function.get()));
       if (answer) may_act = PyObject_IsTrue(answer.get());
-    } catch (const PythonError&) {  // its error is set
+    } catch (const PythonError&) {
+      may_act = -1;  // its error is set
     }
     end_if_forked();
     if (may_act < 0) end_by_exception(engine_, "the watch of main");

@@ -24,7 +24,8 @@ constexpr std::size_t kBytesBefore = 32;
     return;
   try {
     maker.objects()->add(object);
-  } catch (const std::bad_alloc&) {  // an object that is counted and not known is an obstacle to moves
+  } catch (const std::bad_alloc&) {
+    return;  // an object that is counted and not known is an obstacle to moves
   }
 }
 [[gnu::cold, gnu::noinline]] void remove_from(VirtualRank& maker, Object& object) noexcept {
