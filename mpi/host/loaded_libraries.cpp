@@ -77,6 +77,7 @@ void* LoadedLibraries::open(int rank, const char* name, int flags) {
 }
 
 int LoadedLibraries::close(int rank, void* handle) {
+  if (rank < 0) return dlclose(handle);
   for (Copy& copy : copies_) {
     if (copy.rank == rank && copy.handle == handle && copy.uses > 0) --copy.uses;
   }

@@ -4,7 +4,7 @@
 // a process would share, is loaded once per rank: from a copy of its file in memory, because the loader loads a file once. Its
 // variables lie in memory of the process, so a rank does not move while it has such a library. Others, and those that may be shared,
 // are loaded once. Libraries that the library needs in turn are not copied: dlopen() refuses it if they have variables.
-// Threads: the PE's.
+// Threads: the PE's; open() and close() without a rank on any.
 #pragma once
 
 #include <sys/types.h>

@@ -161,7 +161,7 @@ void report_missing(const char* function) {
   if (rank.is_first_report(function)) std::fprintf(stderr, "weft: %s is not implemented\n", function);
   // The thread in which mpi4py starts workers would end, and the program would wait for their results for ever.
   const std::string_view name = function;
-  if ((name.starts_with("MPI_Comm_spawn") || name == "MPI_Comm_connect") && is_on_other_thread_of_python()) {
+  if ((name.starts_with("MPI_Comm_spawn") || name == "MPI_Comm_connect") && is_on_thread_of_executor()) {
     rank.end_job(
         base::format(
             "weft: rank {}: {} cannot start or find the workers of mpi4py's MPIPoolExecutor. Start them "

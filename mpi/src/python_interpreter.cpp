@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 
 namespace weft::mpi {
 
@@ -31,6 +32,8 @@ struct Python {
   PythonObject* (*make_function)(PythonMethod* method, PythonObject* self, PythonObject* module) = nullptr;
   PythonObject* (*call)(PythonObject* function, PythonObject* arguments) = nullptr;
   PythonObject* (*call_method)(PythonObject* object, const char* name, const char* format, ...) = nullptr;
+  PythonObject* (*tuple_item)(PythonObject* tuple, std::ptrdiff_t index) = nullptr;       // borrowed
+  PythonObject* (*dictionary_item)(PythonObject* dictionary, const char* key) = nullptr;  // borrowed
   void (*acquire)(PythonObject* object) = nullptr;
   void (*release)(PythonObject* object) = nullptr;
   void (*clear_error)() = nullptr;
@@ -45,6 +48,8 @@ struct Python {
     find(make_function, "PyCFunction_NewEx");
     find(call, "PyObject_CallObject");
     find(call_method, "PyObject_CallMethod");
+    find(tuple_item, "PyTuple_GetItem");
+    find(dictionary_item, "PyDict_GetItemString");
     find(acquire, "Py_IncRef");
     find(release, "Py_DecRef");
     find(clear_error, "PyErr_Clear");
@@ -83,7 +88,11 @@ void flush(const char* stream) {
 PythonObject* on_exception(PythonObject* /*self*/, PythonObject* arguments) {
   PythonObject* const result = python().call(hook_before, arguments);
   if (result == nullptr) return nullptr;
-  if (getpid() == watched_process && python().system_value("ps1") == nullptr) {
+  // The interpreter sets last_value before it calls the hook. A program that reports an exception itself goes on.
+  PythonObject* const value = python().tuple_item(arguments, 1);
+  if (value == nullptr) python().clear_error();
+  const bool is_unhandled = value != nullptr && value == python().system_value("last_value");
+  if (is_unhandled && getpid() == watched_process && python().system_value("ps1") == nullptr) {
     has_failed = true;
     flush("stdout");
     flush("stderr");
@@ -117,6 +126,13 @@ void watch_exceptions_of_python() {
 
 bool has_python_failed() { return has_failed; }
 
-bool is_on_other_thread_of_python() { return python().runs() && syscall(SYS_gettid) != getpid(); }
+bool is_on_thread_of_executor() {
+  if (!python().runs() || syscall(SYS_gettid) == getpid()) return false;
+  const int state = python().begin_use();
+  PythonObject* const modules = python().system_value("modules");
+  const bool is_loaded = modules != nullptr && python().dictionary_item(modules, "mpi4py.futures") != nullptr;
+  python().end_use(state);
+  return is_loaded;
+}
 
 }  // namespace weft::mpi

@@ -12,7 +12,8 @@ void watch_exceptions_of_python();
 // Whether there was such an exception. An interactive interpreter goes on after one, so there it is not noted.
 bool has_python_failed();
 
-// Whether the caller is a thread of Python other than the first: an exception there is printed, and nothing else happens.
-bool is_on_other_thread_of_python();
+// Whether the program uses mpi4py.futures and the caller is a thread of Python other than the first. An MPIPoolExecutor starts
+// its workers in one: an exception there is printed, and nothing else happens.
+bool is_on_thread_of_executor();
 
 }  // namespace weft::mpi

@@ -44,7 +44,7 @@ def run_program(tmp_path: Path) -> Run:
 @pytest.mark.parametrize("num_pes", [2, 4])
 def test_a_rank_that_raises_ends_the_job(run_program, num_pes):
     outcome = run_program(
-        "print('rank', rank, 'begins')\n"
+        "print(f'rank {rank} begins')\n"
         "def fail():\n    raise ValueError('rank 1 fails')\n"
         "if rank == 1: fail()\n"
         "mpi.MPI_Barrier(world)\n"
@@ -84,6 +84,17 @@ def test_an_exception_that_is_handled_is_none(run_program):
     assert (outcome.stdout, outcome.stderr, outcome.returncode) == ("ends\nends\n", "", 0)
 
 
+def test_an_exception_that_the_program_reports_is_none(run_program):
+    outcome = run_program(
+        "try:\n    raise ValueError('reported')\nexcept ValueError:\n"
+        "    if rank == 1: sys.excepthook(*sys.exc_info())\n"
+        "sys.stdout.write('ends\\n')\n",
+        2,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("ends\nends\n", 0)
+    assert "ValueError: reported" in outcome.stderr
+
+
 def test_an_interactive_interpreter_goes_on(run_program):
     outcome = run_program("sys.ps1 = '>>> '\nif rank == 1: raise ValueError('shown')\n", 2)
     assert outcome.returncode == 1
@@ -112,6 +123,7 @@ def test_the_job_does_not_notice_a_forked_child(run_program, num_pes: int, end: 
 def test_workers_that_a_thread_starts_end_the_job(run_program, function):
     """As mpi4py's MPIPoolExecutor does, whose results the program awaits."""
     outcome = run_program(
+        "sys.modules['mpi4py.futures'] = sys\n"
         f"thread = threading.Thread(target=mpi.{function}, daemon=True)\n"
         "thread.start()\n"
         "threading.Event().wait()\n",
