@@ -204,10 +204,9 @@ namespace {
 
 // Whether it makes no difference if the object arrives once or several times: nothing can change it, and it is small.
 bool is_small_leaf(PyObject* object) {
-  return object == Py_None || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
-         PyBool_Check(object) ||
-         (PyUnicode_CheckExact(object) && PyUnicode_GET_LENGTH(object) <= kSmallLeafBytes) ||
-         (PyBytes_CheckExact(object) && PyBytes_GET_SIZE(object) <= kSmallLeafBytes);
+  return is_plain_constant(object) &&
+         !(PyUnicode_CheckExact(object) && PyUnicode_GET_LENGTH(object) > kSmallLeafBytes) &&
+         !(PyBytes_CheckExact(object) && PyBytes_GET_SIZE(object) > kSmallLeafBytes);
 }
 
 }  // namespace
@@ -385,11 +384,13 @@ bool Encoder::table_form(PyObject* object) {
 
 namespace {
 
-// Adds the objects that are in containers, at any depth, and are no containers themselves.
+// Adds the objects that are in containers, at any depth, and are no containers themselves. Constants are left out, since pickle
+// writes them without asking.
 void collect(PyObject* object, MetObjects& found) {
   MetObjects containers;
   std::vector<PyObject*> pending{object};
   const auto look_at = [&](PyObject* one) {
+    if (is_plain_constant(one)) return;
     if (!is_container(one)) {
       found.add(one);
     } else if (containers.add(one)) {

@@ -83,6 +83,8 @@ inline constexpr std::uint64_t kAttachedBuffer = std::uint64_t{1} << 63;
 
 // Containers that are nested deeper are pickled.
 inline constexpr int kMaxNesting = 32;
+// A separate value in containers, such as a task of a Pool, may be nested as deeply again.
+inline constexpr int kMaxNestingReceived = 2 * kMaxNesting;
 
 struct ArrayHeader {
   std::uint8_t type_number = 0;

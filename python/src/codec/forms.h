@@ -11,6 +11,12 @@
 
 namespace weft::python {
 
+// Objects that nothing can change and that refer to nothing. Pickle writes them without asking.
+inline bool is_plain_constant(PyObject* value) {
+  return value == Py_None || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyBool_Check(value) ||
+         PyUnicode_CheckExact(value) || PyBytes_CheckExact(value);
+}
+
 class Decoder;
 class Encoder;
 

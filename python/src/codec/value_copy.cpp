@@ -6,17 +6,9 @@
 
 #include "codec/decoder.h"
 #include "codec/encoder.h"
+#include "codec/forms.h"
 
 namespace weft::python {
-
-namespace {
-
-bool is_plain_constant(PyObject* value) {
-  return value == Py_None || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyBool_Check(value) ||
-         PyUnicode_CheckExact(value) || PyBytes_CheckExact(value);
-}
-
-}  // namespace
 
 Ref copy_of_value(PyObject* value) {
   if (is_plain_constant(value)) return Ref::borrow(value);

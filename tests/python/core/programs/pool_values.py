@@ -7,6 +7,17 @@ from weft._pool_members import Slots
 CACHE = [0]
 
 
+def nested(depth):
+    value = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+def same(value):
+    return value
+
+
 def change(values):
     values.append(len(values))
     return values
@@ -44,6 +55,8 @@ async def main():
             assert results[1] == [5, 1]
             # The parts of one item are one value.
             assert await pool.starmap(both, [(shared, shared)] * 4, chunksize=chunksize) == [[5, 1]] * 4
+            deep = [nested(depth) for depth in range(28, 37)]
+            assert await pool.map(same, deep, chunksize=chunksize) == deep
             kept = await pool.map(cached, range(4), chunksize=chunksize)
             assert len({id(one) for one in kept}) == 4
     users = weft.Group(User)
