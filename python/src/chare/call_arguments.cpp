@@ -60,6 +60,7 @@ void CallArguments::read_first(Decoder& decoder, const CallHeader& header, Share
     const std::size_t before = decoder.remaining_bytes();
     Ref value = decode();
     const bool is_shared = decoder.take_immutable();
+    shared.are_linked |= decoder.has_linked_arguments();
     if (!is_shared) ++shared.num_own;
     shared.arguments.push_back({is_shared ? value : Ref(), before - decoder.remaining_bytes()});
     return value;
@@ -79,6 +80,10 @@ void CallArguments::read_another(Decoder& decoder, const CallHeader& header, con
     auto argument = shared.arguments.begin();
     read(decoder, header, [&](auto decode) {
       const SharedArguments::Argument& one = *argument++;
+      if (shared.are_linked) {
+        Ref own = decode();
+        return one.value ? one.value : own;
+      }
       if (!one.value) return decode();
       static_cast<void>(decoder.raw(one.size_bytes));
       return one.value;

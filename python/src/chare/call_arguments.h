@@ -27,6 +27,7 @@ class SharedArguments final : public chare::SharedCall {
   };
   std::vector<Argument> arguments;
   std::size_t num_own = 0;  // those that are not shared
+  bool are_linked = false;  // decoded all together
   std::size_t num_positional = 0;
   Ref keyword_names;
 };

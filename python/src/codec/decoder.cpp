@@ -1,5 +1,6 @@
 #include "codec/decoder.h"
 
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -105,7 +106,7 @@ Ref Decoder::nested(int depth) {
 }
 
 Ref Decoder::container(ValueTag tag, int depth) {
-  if (depth >= kMaxNesting) corrupt("too deeply nested");
+  if (depth >= kMaxNestingReceived) corrupt("too deeply nested");
   auto count = number<std::uint32_t>();
   // Every value takes at least one byte, so a larger count is corrupt. It must not cause a large allocation.
   if (count > remaining_bytes()) overrun(count);
@@ -169,7 +170,7 @@ bool is_immutable(PyObject* object, std::size_t size_bytes) {
 }  // namespace
 
 Ref Decoder::linked_pickle(int depth) {
-  if (depth >= kMaxNesting) corrupt("too deeply nested");
+  if (depth >= kMaxNestingReceived) corrupt("too deeply nested");
   const std::byte* const begin = cursor_;
   const auto count = number<std::uint32_t>();
   if (count > remaining_bytes()) overrun(count);
@@ -180,8 +181,12 @@ Ref Decoder::linked_pickle(int depth) {
 }
 
 Ref Decoder::linked_arguments(int depth) {
-  if (depth >= kMaxNesting) corrupt("too deeply nested");
+  if (depth >= kMaxNestingReceived) corrupt("too deeply nested");
+  const std::byte* const begin = cursor_;
+  const bool had_mutable = std::exchange(has_mutable_, false);
   arguments_ = nested(depth + 1);
+  arguments_bytes_ = static_cast<std::size_t>(cursor_ - begin);
+  is_any_mutable_ = std::exchange(has_mutable_, had_mutable);
   if (PyTuple_CheckExact(arguments_.get()) == 0) corrupt("arguments that are no tuple");
   return linked_argument(0);
 }
@@ -189,8 +194,8 @@ Ref Decoder::linked_arguments(int depth) {
 Ref Decoder::linked_argument(std::size_t which) {
   const std::size_t count = arguments_ ? static_cast<std::size_t>(PyTuple_GET_SIZE(arguments_.get())) : 0;
   if (which >= count) corrupt("an argument that did not come with it");
-  has_mutable_ = true;  // the arguments share objects
   Ref argument = Ref::borrow(PyTuple_GET_ITEM(arguments_.get(), static_cast<Py_ssize_t>(which)));
+  if (is_any_mutable_ && !(watches_ && is_immutable(argument.get(), arguments_bytes_))) has_mutable_ = true;
   if (which + 1 == count) arguments_ = Ref();
   return argument;
 }

@@ -49,6 +49,8 @@ class Decoder {
   // Whether nothing can change the values that were decoded since the last call. Lists, dicts and arrays can be changed, and
   // objects that weft._immutable does not know. REQUIRES: watch_for_mutable_values().
   bool take_immutable() { return !std::exchange(has_mutable_, false); }
+  // Whether arguments of a call are still to come that are linked with the value before.
+  bool has_linked_arguments() const { return static_cast<bool>(arguments_); }
   // For values that are not made by value().
   void note_mutable_value() { has_mutable_ = true; }
 
@@ -112,6 +114,8 @@ class Decoder {
   ArraySubstitute* substitute_ = nullptr;
   std::span<const Ref> kept_;
   Ref arguments_;  // a tuple, while arguments of it are still to come
+  std::size_t arguments_bytes_ = 0;
+  bool is_any_mutable_ = false;  // of these
   bool watches_ = false;
   bool has_mutable_ = false;
 };
