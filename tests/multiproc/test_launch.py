@@ -66,8 +66,10 @@ def test_a_job_of_two_programs(run, tmp_path: Path) -> None:
         "0 0 ['one']",
         "1 1 [':', 'two']",
         "2 1 [':', 'two']",
-        "3 0 ['one']",
+        "3 2 ['one']",
     ]
+    outcome = run("-n", 1, program, ":", "-n", 1, program)
+    assert sorted(outcome.stdout.splitlines()) == ["0 0 []", "1 1 []"]
     assert run("-n", 1, program, ":").stdout == "0 None [':']\n"
 
 

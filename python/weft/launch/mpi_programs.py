@@ -13,6 +13,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+# Python puts the current folder first among those that it imports from, where a file of any name may lie.
+_START = "import sys; sys.path[:] = filter(None, sys.path); from weft.cli import main; sys.exit(main())"
 # The name of each program, and the command of `weft` that it runs.
 PROGRAMS = {
     "mpicc": "mpicc",
@@ -33,7 +35,7 @@ def make_programs(environment: Mapping[str, str]) -> Path:
     folder = _folder(environment)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, command in PROGRAMS.items():
-        text = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m weft {command} "$@"\n'
+        text = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(_START)} {command} "$@"\n'
         program = folder / name
         if program.exists() and program.read_text(encoding="utf-8") == text:
             continue

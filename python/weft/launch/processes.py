@@ -89,17 +89,15 @@ def reserve_descriptors(count: int) -> None:
 class Starter:
     """Starts PEs that die with this process, with the signal mask and the limits that it was itself given.
 
-    `argvs` has the command line of each PE.
+    `argvs` has the command line of each PE. The PEs of one part of the job's command line share one list.
     """
 
     def __init__(
         self, argvs: Sequence[Sequence[str]], environment: Mapping[str, str], signals: SignalFd
     ) -> None:
         self._argvs = argvs
-        self._programs: list[Sequence[str]] = []  # the different ones, in order
-        for argv in argvs:
-            if argv not in self._programs:
-                self._programs.append(argv)
+        parts: dict[int, int] = {}
+        self._parts = [parts.setdefault(id(argv), len(parts)) for argv in argvs]  # of each PE
         self._environment = environment
         self._signals = signals
         self._limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -113,8 +111,8 @@ class Starter:
         """
         argv = self._argvs[number]
         environment = {**self._environment, "WEFT_PE": str(number), LOCAL_RANK_VARIABLE: str(number)}
-        if len(self._programs) > 1:
-            environment["WEFT_PROGRAM"] = str(self._programs.index(argv))
+        if self._parts[-1] > 0:
+            environment["WEFT_PROGRAM"] = str(self._parts[number])
         try:
             process = subprocess.Popen(
                 argv,
