@@ -138,8 +138,14 @@ def _counted(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, list):
-        return list(map(_counted, value)) if any(map(_is_bool, value)) else value
+        if _are_plain_numbers(value) or not any(map(_is_bool, value)):
+            return value
+        return list(map(_counted, value))
     return value.astype("int64") if _is_bool(value) else value
+
+
+def _are_plain_numbers(values: list[Any]) -> bool:
+    return {int, float, complex}.issuperset(map(type, values))
 
 
 def _is_bool(value: object) -> bool:
@@ -160,6 +166,8 @@ def _expect_numbers(name: str, value: list[Any] | None) -> None:
             f"None was contributed to weft.Reducer.{name}, which takes numbers; a reduction without a value "
             "has no reducer either: contribute(target=target)"
         )
+    if _are_plain_numbers(value):
+        return
     for position, element in enumerate(value):
         if not isinstance(element, numbers.Number) and getattr(element, "shape", None) != ():
             raise _core.Error(

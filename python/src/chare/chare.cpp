@@ -122,10 +122,9 @@ std::unique_ptr<chare::ChareBase> PyChare::make_moved(Pup& state) {
     auto chare = std::make_unique<PyChare>(info);
     PyObject* const type = info.type();
     chare->take_object([type, &chare] {
-      PyObject* const made = PyObject_CallMethod(type, "__new__", "O", type);
-      if (made != nullptr || PyErr_ExceptionMatches(PyExc_TypeError) == 0) return made;
-      // A __new__ that takes the arguments of the constructor, which are not there any more; the state is all that moves.
-      PyErr_Clear();
+      const Ref make = attribute(type, "__new__");
+      if (!needs_arguments(make.get())) return PyObject_CallOneArg(make.get(), type);
+      // It takes the arguments of the constructor, which are not there any more; the state is all that moves.
       being_made = chare.get();
       return make_object(reinterpret_cast<PyTypeObject*>(type));
     });

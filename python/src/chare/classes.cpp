@@ -13,6 +13,15 @@
 
 namespace weft::python {
 
+bool needs_arguments(PyObject* function) {
+  if (PyFunction_Check(function) == 0) return false;
+  const auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(function));
+  PyObject* const defaults = PyFunction_GetDefaults(function);
+  const Py_ssize_t num_defaults =
+      defaults != nullptr && PyTuple_Check(defaults) ? PyTuple_GET_SIZE(defaults) : 0;
+  return code->co_argcount - num_defaults > 1;
+}
+
 namespace {
 
 struct TextHash {
@@ -68,10 +77,7 @@ bool overrides(PyObject* type, const char* method) {
 bool takes_arguments(PyObject* function) {
   if (PyFunction_Check(function) == 0) return false;
   const auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(function));
-  PyObject* const defaults = PyFunction_GetDefaults(function);
-  const Py_ssize_t num_defaults =
-      defaults != nullptr && PyTuple_Check(defaults) ? PyTuple_GET_SIZE(defaults) : 0;
-  return (code->co_flags & CO_VARARGS) != 0 || code->co_argcount - num_defaults > 1;
+  return (code->co_flags & CO_VARARGS) != 0 || needs_arguments(function);
 }
 
 void expect_concrete(PyObject* type) {

@@ -18,6 +18,9 @@
 
 namespace weft::python {
 
+// Whether a function of Python cannot be called with one argument, the chare or the class.
+bool needs_arguments(PyObject* function);
+
 class ClassInfo {
  public:
   // Of a subclass of weft.Chare that other PEs can import; else throws base::Error saying what to do.
