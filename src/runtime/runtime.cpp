@@ -61,6 +61,7 @@ Future<> Runtime::sleep(double seconds) {
     Future<> future;
   };
   Future<> future(*this);
+  note_uncounted(future);
   post_after(seconds, new Alarm(future));
   return future;
 }

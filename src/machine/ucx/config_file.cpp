@@ -23,6 +23,7 @@ namespace {
 // Of the time before the initialisers.
 int left_folder = -1;
 bool is_unread = false;
+bool was_kept_from_leaving = false;
 
 #if WEFT_HAS_EARLY_CODE
 
@@ -80,12 +81,14 @@ inline void leave_unsafe_folder() {
   if (is_folder_closed && (is_file_closed || !is_there)) return;
   if (is_folder_sticky && is_file_closed) return;
   const long folder_now = system_call(SYS_openat, AT_FDCWD, address("."), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  was_kept_from_leaving = is_there;
   if (folder_now < 0) return;
   // No user can put a file there.
   if (system_call(SYS_chdir, address("/proc/self")) != 0 && system_call(SYS_chdir, address("/")) != 0) {
     system_call(SYS_close, folder_now);
     return;
   }
+  was_kept_from_leaving = false;
   left_folder = static_cast<int>(folder_now);
   is_unread = is_there;
 }
@@ -136,11 +139,19 @@ bool return_to_folder() {
   return is_back;
 }
 
-[[maybe_unused]] const bool has_returned = return_to_folder();
+const bool has_returned = return_to_folder();
 
 }  // namespace
 
 std::string unread_config_file() {
+  if (left_folder >= 0 && !has_returned)
+    return "the program runs in another folder than the one that it was started in, which is not there any "
+           "more. "
+           "Start it in a folder that others cannot write";
+  if (was_kept_from_leaving)
+    return "UCX has read ./ucx.conf, which another user may have written, because the program could not "
+           "leave the "
+           "folder meanwhile. Start it in a folder of your own that others cannot write";
   if (!is_unread) return {};
   return "UCX has not read ./ucx.conf, because another user may have written it: the file and its folder "
          "must belong to you, and "

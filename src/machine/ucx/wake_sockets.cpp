@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,12 +19,12 @@ int option_of(int socket, int name) {
   return ::getsockopt(socket, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
 }
 
-// Whether the socket has a name, which it need not have to send.
-bool is_bound(int socket) {
-  sockaddr_storage address{};
+// Whether the system has chosen the socket's name, as for those of UCX: a null byte and five digits (unix(7), "Autobind").
+bool has_chosen_name(int socket) {
+  sockaddr_un address{};
   socklen_t size = sizeof address;
   return ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
-         size > sizeof(sa_family_t);
+         size == sizeof(sa_family_t) + 6 && address.sun_path[0] == '\0';
 }
 
 // Whether a datagram is at the head of the queue, and it is another user's.
@@ -51,7 +52,7 @@ std::vector<int> local_datagram_sockets() {
   while (const dirent* const entry = ::readdir(folder)) {
     const auto descriptor = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));  // 0 for "." and ".."
     if (descriptor > 0 && option_of(descriptor, SO_DOMAIN) == AF_UNIX &&
-        option_of(descriptor, SO_TYPE) == SOCK_DGRAM && is_bound(descriptor))
+        option_of(descriptor, SO_TYPE) == SOCK_DGRAM && has_chosen_name(descriptor))
       sockets.push_back(descriptor);
   }
   ::closedir(folder);
@@ -69,6 +70,8 @@ bool drop_datagrams_of_others(std::span<const int> sockets, uid_t user) {
   constexpr int kMost = 16;
   bool any = false;
   for (const int socket : sockets) {
+    if (option_of(socket, SO_PASSCRED) != 1)
+      continue;  // UCX has closed its socket, and the number is another file's
     for (int i = 0; i < kMost && is_of_other(socket, user); ++i) {
       any = true;
       static_cast<void>(::recv(socket, nullptr, 0, MSG_DONTWAIT));
