@@ -16,7 +16,7 @@ class Node:
 
 
 def same(*values):
-    """Whether the values are one object. The chares of a PE may share what nothing can change, such as a text."""
+    """Whether the values are one object; the chares of a PE may share what nothing can change."""
     if isinstance(values[0], str):
         return all(value == values[0] for value in values)
     return all(value is values[0] for value in values)
