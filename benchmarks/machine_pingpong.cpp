@@ -9,7 +9,7 @@
 
 #include "benchmarks/measuring.h"
 #include "machine/bootstrap/bootstrap.h"
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 

@@ -15,7 +15,7 @@
 #include "weft/weft.h"
 
 #include "benchmarks/measuring.h"
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "models/channel/channels.h"

@@ -94,12 +94,12 @@ class Peer {
   }
 
  private:
-  weft::pgas::Segment make_segment(weft::Kind kind) {
+  weft::rma::Segment make_segment(weft::Kind kind) {
     const std::size_t size_bytes = step_.size_bytes * static_cast<std::size_t>(step_.buffers);
     return pgas_.make_segment<std::byte>(size_bytes, weft::device_of(world_.runtime(), kind));
   }
 
-  weft::Task<> fill(const weft::pgas::Segment& segment, std::byte value) {
+  weft::Task<> fill(const weft::rma::Segment& segment, std::byte value) {
     const std::vector<std::byte> values(segment.size_bytes(), value);
     co_await pgas_.put(std::span(values), segment.pointer<std::byte>());
   }
@@ -127,16 +127,16 @@ class Peer {
   }
 
   weft::Task<> windows(std::int64_t count) {
-    std::vector<weft::pgas::Done> operations;
+    std::vector<weft::rma::Done> operations;
     operations.reserve(kFloodWindow);
     for (std::int64_t i = 0; i < count; ++i) {
       for (int slot = 0; slot < kFloodWindow; ++slot) {
         const std::ptrdiff_t place = next_place();
-        weft::pgas::Done copy = pgas_.copy(from_ + place, to_ + place, step_.size_bytes);
+        weft::rma::Done copy = pgas_.copy(from_ + place, to_ + place, step_.size_bytes);
         // One that is over needs no await. The last is awaited, so that the PE takes its turns.
         if (!copy.is_done() || slot + 1 == kFloodWindow) operations.push_back(std::move(copy));
       }
-      for (const weft::pgas::Done& operation : operations) co_await operation;
+      for (const weft::rma::Done& operation : operations) co_await operation;
       operations.clear();
     }
   }
@@ -161,8 +161,8 @@ class Peer {
   Bench bench_;
   Pattern pattern_;
   Step step_;
-  weft::pgas::Segment source_;
-  weft::pgas::Segment target_;
+  weft::rma::Segment source_;
+  weft::rma::Segment target_;
   Bytes from_;
   Bytes to_;
   std::int64_t last_place_ = -1;

@@ -92,7 +92,7 @@ weft::Task<> measure(weft::pgas::World& world, const Arguments& arguments) {
   if (!is_owned && !is_contended && arguments.way != "alone") die("--way is alone, contended or owned");
   pin(world.rank());
   auto& pgas = world.runtime().model<weft::Pgas>();
-  const weft::pgas::Segment words = pgas.make_segment<std::uint64_t>(kLines * kWordsPerLine);
+  const weft::rma::Segment words = pgas.make_segment<std::uint64_t>(kLines * kWordsPerLine);
   const std::vector<Word> firsts = co_await world.allgather(words.pointer<std::uint64_t>());
   for (const Step& step : arguments.steps) {
     if (is_owned) {

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
-    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python, mpi_abi
-    mpi_abi <- mpi_host
+    base <- memory <- machine <- runtime <- rma <- models (chare <- channel, mpi, pgas) <- job
+    job <- python, mpi_abi <- mpi_host
     base <- balance, checkpoint <- models
 
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
 with 1 if there was one. Tests may include anything; ARCHITECTURE.md says why each rule is there.
 
-Inside a layer includes form no cycle either: the units of a layer, a unit being a header with its source, can
-be read and tested from the bottom up.
+Inside a layer includes form no cycle either, neither among its units, a unit being a header with its source,
+nor among its folders, so both can be read and tested from the bottom up. No folder is so wide that a reader
+does not find a file in it: see WIDEST.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,22 +30,29 @@ RANKS = {
     "memory": 1,
     "machine": 2,
     "runtime": 3,
-    "chare": 4,
-    "channel": 4,
-    "mpi": 4,
-    "pgas": 4,
-    "job": 5,
-    "umbrella": 6,  # include/weft/weft.h
-    "python": 7,
-    "mpi_abi": 7,  # the entry points of libmpi_abi, mpi/src
-    "mpi_host": 8,  # the program weft-mpi-host, mpi/host
+    "rma": 4,  # one-sided memory, on which models stand
+    "chare": 5,
+    "channel": 5,
+    "mpi": 5,
+    "pgas": 5,
+    "job": 6,
+    "umbrella": 7,  # include/weft/weft.h
+    "python": 8,
+    "mpi_abi": 8,  # the entry points of libmpi_abi, mpi/src
+    "mpi_host": 9,  # the program weft-mpi-host, mpi/host
 }
 # A layer that uses these alone.
 ONLY = {"mpi_host": ("base", "mpi_abi")}  # a program beside the library, which calls host_interface.h
 SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 
-# Layers whose units still have cycles. Take a layer out when its cycles are gone.
-CYCLES_EXEMPT: frozenset[str] = frozenset()
+# Layers whose units or folders still have cycles. Take a layer out when its cycles are gone.
+UNIT_CYCLES_EXEMPT: frozenset[str] = frozenset()
+FOLDER_CYCLES_EXEMPT: frozenset[str] = frozenset({"chare"})  # parts.h knows all features of elements
+
+# How many files a folder below these has at most.
+WIDEST = {"include": 25, "src": 25, "mpi": 25, "python": 25, "tests": 40}
+# Folders that still have more. Take one out when it is divided.
+WIDTH_EXEMPT = frozenset({"python/weft", "python/weft/bench", "tests/python/core/programs"})
 
 CHECKED_FOLDERS = (
     "include",
@@ -67,6 +75,7 @@ UCX_HEADER = re.compile(r"^(ucp|uct|ucs|ucm)/")
 CUDA_HEADER = re.compile(r"^(cuda|nvrtc|nvml|cudart|cublas|nccl|cooperative_groups|cub/|thrust/)")
 PYTHON_HEADER = re.compile(r"^(Python\.h|nanobind/|pybind11/|numpy/)")
 CONCRETE_MACHINE = re.compile(r"^machine/(ucx|loopback)/")
+CONCRETE_KIND = re.compile(r"^memory/kinds/\w+/")
 
 
 @dataclass(frozen=True)
@@ -156,7 +165,9 @@ def foreign_problem(include: Include) -> str | None:
         return f"<{name}> outside src/machine/ucx/; use the interface in machine/machine.h, or extend it"
     own_kernels = file.startswith("miniapps/") and file.endswith(".cu")
     if CUDA_HEADER.match(name) and not (file.startswith("src/memory/kinds/cuda/") or own_kernels):
-        return f"<{name}> outside src/memory/kinds/cuda/; use the interface in memory/kind.h, or extend it"
+        return (
+            f"<{name}> outside src/memory/kinds/cuda/; use the interface in memory/kinds/kind.h, or extend it"
+        )
     if PYTHON_HEADER.match(name) and not file.startswith("python/"):
         return f"<{name}> outside python/; give the layer a callback and put the Python half there"
     return None
@@ -168,14 +179,17 @@ def concrete_problem(include: Include) -> str | None:
     inside = (include.target or "").removeprefix("src/")
     machine = CONCRETE_MACHINE.match(inside)
     if machine:
-        allowed = (f"src/machine/{machine.group(1)}/", "src/machine/factory.cpp", "benchmarks/")
+        allowed = (f"src/machine/{machine.group(1)}/", "src/machine/factory/factory.cpp", "benchmarks/")
         if not file.startswith(allowed):
             return (
                 f'"{include.name}" names a concrete machine; '
-                "include machine/machine.h and get the machine from machine/factory.h"
+                "include machine/machine.h and get the machine from machine/factory/factory.h"
             )
-    if inside.startswith("memory/kinds/") and not file.startswith("src/memory/kinds/"):
-        return f'"{include.name}" names a concrete memory kind; include memory/kind.h and ask the KindBackend'
+    if CONCRETE_KIND.match(inside) and not file.startswith("src/memory/kinds/"):
+        return (
+            f'"{include.name}" names a concrete memory kind; '
+            "include memory/kinds/kind.h and ask the KindBackend"
+        )
     return None
 
 
@@ -240,30 +254,54 @@ def cycle_from(uses: dict[str, dict[str, Include]], start: str) -> list[Include]
 
 
 def check_cycles(files: list[str], includes: list[Include]) -> Iterator[Violation]:
-    """Cycles among the units of one layer; each unit is reported in one cycle at most."""
+    """Cycles inside of a layer, among its units and among its folders."""
     known = frozenset(files)
+    inside = [
+        include
+        for include in includes
+        if include.target in known and layer_of(include.file) == layer_of(include.target) is not None
+    ]
+    for what, node_of, exempt in (
+        ("includes", lambda file: unit_of(known, file), UNIT_CYCLES_EXEMPT),
+        ("folders", posixpath.dirname, FOLDER_CYCLES_EXEMPT),
+    ):
+        yield from cycles_among(what, node_of, [one for one in inside if layer_of(one.file) not in exempt])
+
+
+def cycles_among(what: str, node_of: Callable[[str], str], includes: list[Include]) -> Iterator[Violation]:
+    """Each node is reported in one cycle at most."""
     uses: dict[str, dict[str, Include]] = {}
     for include in includes:
-        if include.target not in known:
-            continue
-        layer = layer_of(include.file)
-        if layer is None or layer in CYCLES_EXEMPT or layer != layer_of(include.target):
-            continue
-        user, used = unit_of(known, include.file), unit_of(known, include.target)
+        user, used = node_of(include.file), node_of(str(include.target))
         if user != used:
             uses.setdefault(user, {}).setdefault(used, include)
     reported: set[str] = set()
-    for unit in sorted(uses):
-        cycle = None if unit in reported else cycle_from(uses, unit)
+    for node in sorted(uses):
+        cycle = None if node in reported else cycle_from(uses, node)
         if cycle is None:
             continue
-        way = [unit_of(known, include.file) for include in cycle]
+        way = [node_of(include.file) for include in cycle]
         reported.update(way)
         message = (
-            f"a cycle of includes: {' -> '.join([*way, unit])}; "
-            "move what both sides need into a unit below them, or hand one an interface"
+            f"a cycle of {what}: {' -> '.join([*way, node])}; "
+            "move what both sides need below them, or hand one an interface"
         )
         yield Violation(cycle[0].file, cycle[0].line, message)
+
+
+def check_widths(root: Path) -> Iterator[Violation]:
+    """Folders with more files than a reader surveys."""
+    for top, most in WIDEST.items():
+        for folder in [root / top, *sorted((root / top).rglob("*/"))]:
+            name = folder.relative_to(root).as_posix()
+            files = (
+                sum(path.is_file() and path.suffix != ".pyc" for path in folder.iterdir())
+                if folder.is_dir()
+                else 0
+            )
+            if files > most and name not in WIDTH_EXEMPT:
+                message = f"{files} files in one folder, at most {most} may be; divide it by topic"
+                yield Violation(name, 1, message)
 
 
 LAYER_CALL = re.compile(r"weft_add_layer\s*\(([^)]*)\)")
@@ -301,7 +339,7 @@ def check(root: Path) -> list[Violation]:
     found = [violation for file in files if (violation := unknown_layer(file))]
     found += [violation for include in includes for violation in check_include(include)]
     found += check_cycles(files, includes)
-    return found + list(check_links(root))
+    return [*found, *check_links(root), *check_widths(root)]
 
 
 def main(arguments: list[str]) -> int:

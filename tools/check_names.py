@@ -57,7 +57,7 @@ def targets(root: Path) -> Iterator[tuple[Path, list[Path]]]:
 def entry_points(root: Path) -> Iterator[tuple[Path, list[Path]]]:
     """The entry points of the MPI library, which its CMakeLists.txt lists by a pattern."""
     if (root / "mpi/src").is_dir():
-        yield root / "mpi/CMakeLists.txt", sorted((root / "mpi/src").glob("*.cpp"))
+        yield root / "mpi/CMakeLists.txt", sorted((root / "mpi/src").rglob("*.cpp"))
 
 
 def names_in(text: str) -> Iterator[tuple[str, int]]:

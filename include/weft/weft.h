@@ -1,4 +1,4 @@
-// Weft's C++ API in one header. Start here: chare/chare.h, chare/proxy.h, channel/channel.h,
+// Weft's C++ API in one header. Start here: chare/classes/chare.h, chare/proxy.h, channel/channel.h,
 // runtime/runtime.h.
 #pragma once
 
@@ -18,14 +18,14 @@
 #include "weft/job/job.h"
 #include "weft/memory/buffer.h"
 #include "weft/pgas/pgas.h"
-#include "weft/runtime/device.h"
+#include "weft/runtime/device/device.h"
+#include "weft/runtime/device/registered_memory.h"
+#include "weft/runtime/device/stream.h"
 #include "weft/runtime/future.h"
 #include "weft/runtime/future_list.h"
 #include "weft/runtime/operation.h"
 #include "weft/runtime/reduction.h"
-#include "weft/runtime/registered_memory.h"
 #include "weft/runtime/runtime.h"
-#include "weft/runtime/stream.h"
 #include "weft/runtime/task.h"
 
 namespace weft {

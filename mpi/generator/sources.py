@@ -13,7 +13,7 @@ DEFINITION = re.compile(r'^(?:extern "C" )?(?:int|double|MPI_\w+) (MPI_\w+)\(', 
 BY_HAND = ("USER_FUNCTION", "CONVERSION_FUNCTION")
 # Parameters that say which error handler applies.
 SCOPES = ("MPI_Comm", "MPI_Win", "MPI_File", "MPI_Session")
-# Functions of mpi/src/lengths.h and their arguments.
+# Functions of mpi/src/communication/lengths.h and their arguments.
 LENGTHS = {
     "peers": "comm",
     "peers_if_sent": "sendbuf, comm",
@@ -22,7 +22,7 @@ LENGTHS = {
     "sources": "comm",
     "destinations": "comm",
 }
-# Of the functions for the program weft-mpi-host, mpi/src/host_interface.h.
+# Of the functions for the program weft-mpi-host, mpi/src/ranks/host_interface.h.
 HOST_PREFIX = "weft_mpi_host_"
 # Of Weft's own functions for programs, include/weft/mpi/weft_mpi.h.
 OWN_PREFIX = "Weft_"
@@ -45,7 +45,7 @@ class States:
 
 def defined_names(folder: Path) -> frozenset[str]:
     """The functions that the hand-written sources define."""
-    files = sorted(folder.glob("*.cpp"))
+    files = sorted(folder.rglob("*.cpp"))
     return frozenset(name for file in files for name in DEFINITION.findall(file.read_text(encoding="utf-8")))
 
 

@@ -13,7 +13,7 @@ words stand for a type that depends on the form of the function:
 
 A function has a large form if one of these words is in its entry. `deprecated` after an entry is a note. An
 array of one of these types whose length the small form must know has it in brackets: another parameter, or a
-function of mpi/src/lengths.h.
+function of mpi/src/communication/lengths.h.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // Says which rank has used up its stack, or has accessed an address that it must not, before SIGSEGV or SIGBUS ends the process.
 #pragma once
 
-#include "rank_slot.h"
+#include "loading/rank_slot.h"
 
 namespace weft::mpi_host {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "elf_file.h"
+#include "program/elf_file.h"
 
 // What code for thread-local variables of a shared library calls: the variable at that offset of the calling thread.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the loader's name of it

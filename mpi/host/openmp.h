@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "host_interface.h"
+#include "ranks/host_interface.h"
 
 namespace weft::mpi_host {
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-_MARK = "__weft_post_entry__"  # kPostMark of python/src/chare/classes.cpp
+_MARK = "__weft_post_entry__"  # kPostMark of python/src/chare/classes/classes.cpp
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from weft._conditions import analyse
 
-_MARK = "__weft_when__"  # kConditionMark of python/src/chare/condition.cpp
+_MARK = "__weft_when__"  # kConditionMark of python/src/chare/classes/condition.cpp
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 #include "base/value_or_throw.h"
-#include "machine/bootstrap/start_notice.h"
+#include "machine/bootstrap/launcher/start_notice.h"
 
 namespace weft::job {
 

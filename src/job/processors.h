@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "weft/runtime/processor_share.h"
+#include "weft/runtime/metering/processor_share.h"
 
 namespace weft::job {
 

@@ -8,8 +8,8 @@
 
 #include "base/format.h"
 #include "memory/copy/copy_engine.h"
-#include "memory/kind_cache.h"
-#include "memory/kind_factory.h"
+#include "memory/kinds/kind_cache.h"
+#include "memory/kinds/kind_factory.h"
 
 namespace weft::memory {
 

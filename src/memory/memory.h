@@ -14,8 +14,8 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
-#include "memory/kind.h"
-#include "memory/memory_options.h"
+#include "memory/kinds/kind.h"
+#include "memory/kinds/memory_options.h"
 
 namespace weft::memory {
 

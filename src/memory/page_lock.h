@@ -14,7 +14,7 @@
 
 #include "weft/memory/buffer.h"
 
-#include "memory/kind.h"
+#include "memory/kinds/kind.h"
 
 namespace weft::memory {
 

@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 #include "runtime/future_refusal.h"
-#include "runtime/handlers.h"
+#include "runtime/message/handlers.h"
 
 namespace weft::runtime {
 

@@ -4,12 +4,12 @@
 
 #include "base/format.h"
 #include "machine/machine.h"
-#include "runtime/collective/host_groups.h"
 #include "runtime/collective/quiescence.h"
 #include "runtime/collective/reductions.h"
 #include "runtime/future_table.h"
 #include "runtime/message/payload_tag.h"
 #include "runtime/termination.h"
+#include "runtime/tree/host_groups.h"
 
 namespace weft::runtime {
 

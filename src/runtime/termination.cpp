@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "machine/machine.h"
-#include "runtime/collective/spanning_tree.h"
-#include "runtime/handlers.h"
+#include "runtime/message/handlers.h"
+#include "runtime/tree/spanning_tree.h"
 
 namespace weft::runtime {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/format.h"
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 #include "machine/loopback/loopback_machine.h"
 #include "memory/kinds/cuda/cuda_options.h"
 

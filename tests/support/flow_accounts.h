@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/handlers.h"
 #include "runtime/message/flow_control.h"
+#include "runtime/message/handlers.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::testing {

@@ -13,7 +13,7 @@
 
 #include "weft/weft.h"
 
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 #include "machine/machine.h"
 #include "memory/kinds/emulated/emulated_options.h"
 #include "memory/memory.h"

@@ -14,7 +14,7 @@
 
 #include "weft/chare/chare.h"
 #include "weft/memory/buffer.h"
-#include "weft/runtime/device.h"
+#include "weft/runtime/device/device.h"
 
 namespace weft::chare {
 

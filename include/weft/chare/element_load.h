@@ -8,7 +8,7 @@
 
 #include "weft/base/pup.h"
 #include "weft/chare/sent_messages.h"
-#include "weft/runtime/device_time.h"
+#include "weft/runtime/metering/device_time.h"
 #include "weft/runtime/work_meter.h"
 
 namespace weft::chare {

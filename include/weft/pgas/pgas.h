@@ -1,4 +1,4 @@
-// The PGAS model of one PE: global memory (weft/pgas/global_memory.h) and teams (weft/pgas/teams.h).
+// The PGAS model of one PE: global memory (weft/rma/global_memory.h) and teams (weft/pgas/teams.h).
 //
 //   weft::pgas::Pgas& pgas = runtime.model<weft::pgas::Pgas>();
 //
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/pgas/global_memory.h"
+#include "weft/pgas/memory.h"
 #include "weft/runtime/model.h"
 #include "weft/runtime/runtime.h"
 

@@ -10,13 +10,13 @@
 
 #include <utility>
 
-#include "weft/pgas/completions.h"
 #include "weft/pgas/rpc.h"
+#include "weft/rma/completions.h"
 
 namespace weft::pgas {
 
 template <auto Function, class... Args>
-RemoteCompletion remote_call(runtime::Runtime& runtime, Args&&... arguments) {
+rma::RemoteCompletion remote_call(runtime::Runtime& runtime, Args&&... arguments) {
   PackedCall call = pack_call<Function>(runtime, std::forward<Args>(arguments)...);
   return {call.function, std::move(call.arguments)};
 }

@@ -15,7 +15,7 @@
 #include "weft/runtime/attachment.h"
 #include "weft/runtime/direct_message.h"
 #include "weft/runtime/message.h"
-#include "weft/runtime/processor_share.h"
+#include "weft/runtime/metering/processor_share.h"
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/target.h"
 

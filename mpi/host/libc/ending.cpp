@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "host_interface.h"
-#include "rank_state.h"
+#include "ranks/host_interface.h"
+#include "slots/rank_state.h"
 
 namespace weft::mpi_host {
 

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "rank_state.h"
+#include "slots/rank_state.h"
 
 namespace weft::mpi_host {
 

@@ -8,8 +8,8 @@
 #include <exception>
 #include <string_view>
 
-#include "host_interface.h"
-#include "loaded_libraries.h"
+#include "loading/loaded_libraries.h"
+#include "ranks/host_interface.h"
 
 namespace weft::mpi_host {
 

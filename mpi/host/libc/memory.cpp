@@ -28,10 +28,10 @@
 #include <string_view>
 #include <utility>
 
-#include "host_interface.h"
-#include "rank_memory.h"
-#include "rank_state.h"
-#include "slot_heap.h"
+#include "ranks/host_interface.h"
+#include "slots/rank_memory.h"
+#include "slots/rank_state.h"
+#include "slots/slot_heap.h"
 
 // The C library's own functions, for those that replace them.
 // NOLINTBEGIN(bugprone-reserved-identifier): the C library's names of them

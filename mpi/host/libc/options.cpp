@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "rank_state.h"
+#include "slots/rank_state.h"
 
 namespace weft::mpi_host {
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "rank_state.h"
+#include "slots/rank_state.h"
 
 using weft::mpi_host::current_state;
 using weft::mpi_host::RandomState;

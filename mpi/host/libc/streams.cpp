@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "rank_state.h"
+#include "slots/rank_state.h"
 
 using weft::mpi_host::program_state;
 using weft::mpi_host::RankState;

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "copies_for_unwinders.h"
+#include "loading/copies_for_unwinders.h"
 
 namespace weft::mpi_host {
 

@@ -15,7 +15,7 @@
 #include "codec/forms.h"
 #include "codec/value_copy.h"
 #include "runtime/future_table.h"
-#include "runtime/handlers.h"
+#include "runtime/message/handlers.h"
 #include "support/errors.h"
 
 namespace weft::python {

@@ -6,11 +6,11 @@
 
 #include "await/memory_operation.h"
 #include "base/format.h"
-#include "buffers/arrays.h"
-#include "buffers/device_array.h"
-#include "buffers/dtype.h"
+#include "buffers/arrays/arrays.h"
+#include "buffers/arrays/dtype.h"
+#include "buffers/device/device_array.h"
 #include "buffers/object_buffer.h"
-#include "buffers/stream.h"
+#include "buffers/streams/stream.h"
 #include "engine/engine.h"
 #include "support/errors.h"
 

@@ -5,11 +5,11 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "buffers/device_array.h"
+#include "buffers/arrays/dtype.h"
+#include "buffers/device/device_array.h"
+#include "buffers/device/exports.h"
 #include "buffers/device_array_copies.h"
-#include "buffers/device_array_exports.h"
-#include "buffers/dtype.h"
-#include "buffers/stream.h"
+#include "buffers/streams/stream.h"
 #include "engine/engine.h"
 #include "support/errors.h"
 

@@ -5,9 +5,9 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "buffers/dtype.h"
+#include "buffers/arrays/dtype.h"
 #include "buffers/object_buffer.h"
-#include "buffers/stream.h"
+#include "buffers/streams/stream.h"
 #include "codec/attach.h"
 #include "support/errors.h"
 

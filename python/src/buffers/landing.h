@@ -11,7 +11,7 @@
 
 #include "weft/runtime/attachment.h"
 
-#include "buffers/array_form.h"
+#include "buffers/arrays/array_form.h"
 #include "codec/decoder.h"
 #include "support/support.h"
 

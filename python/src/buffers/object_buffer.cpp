@@ -3,10 +3,10 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "buffers/array_interface.h"
-#include "buffers/arrays.h"
-#include "buffers/device_array.h"
-#include "buffers/dlpack_import.h"
+#include "buffers/arrays/array_interface.h"
+#include "buffers/arrays/arrays.h"
+#include "buffers/device/device_array.h"
+#include "buffers/dlpack/import.h"
 #include "support/errors.h"
 
 namespace weft::python {

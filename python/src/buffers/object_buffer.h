@@ -8,7 +8,7 @@
 // Threads: the PE's thread.
 #pragma once
 
-#include "buffers/buffer_request.h"
+#include "buffers/arrays/buffer_request.h"
 #include "support/support.h"
 
 namespace weft::python {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "weft/runtime/registered_memory.h"
+#include "weft/runtime/device/registered_memory.h"
 
 #include "buffers/object_buffer.h"
 #include "engine/engine.h"

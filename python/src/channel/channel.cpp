@@ -13,8 +13,8 @@
 #include "buffers/object_buffer.h"
 #include "channel/channel.h"
 #include "channel/objects.h"
-#include "chare/chare.h"
-#include "chare/element_proxy.h"
+#include "chare/classes/chare.h"
+#include "chare/collections/element_proxy.h"
 #include "engine/engine.h"
 #include "support/errors.h"
 

@@ -5,11 +5,11 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "chare/chare.h"
-#include "chare/classes.h"
-#include "chare/collection_proxy.h"
+#include "chare/classes/chare.h"
+#include "chare/classes/classes.h"
+#include "chare/classes/indices.h"
+#include "chare/collections/collection_proxy.h"
 #include "chare/device_work.h"
-#include "chare/indices.h"
 #include "chare/reduction.h"
 #include "support/errors.h"
 

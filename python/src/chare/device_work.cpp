@@ -7,7 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/chare/element_load.h"
 
-#include "buffers/stream.h"
+#include "buffers/streams/stream.h"
 #include "engine/engine.h"
 #include "support/errors.h"
 

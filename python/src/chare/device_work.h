@@ -3,7 +3,7 @@
 // Threads: the PE's thread.
 #pragma once
 
-#include "chare/chare.h"
+#include "chare/classes/chare.h"
 #include "support/support.h"
 
 namespace weft::python {

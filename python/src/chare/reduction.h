@@ -10,7 +10,7 @@
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/target.h"
 
-#include "chare/chare.h"
+#include "chare/classes/chare.h"
 #include "codec/result.h"
 #include "support/support.h"
 

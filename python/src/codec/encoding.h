@@ -52,7 +52,7 @@ enum class ValueTag : std::uint8_t {
   kCombinedSection,  // as CombinedMembers packs it; then the class of each part
   kTeam,             // as pgas::Team packs it
   kDistObject,       // pgas::ObjectNumber
-  // The 16 bytes of a pgas::GlobalAddress; 1 byte type number, or -1 and then the element type as a value.
+  // The 16 bytes of a rma::GlobalAddress; 1 byte type number, or -1 and then the element type as a value.
   kGlobalPointer,
   // 4 bytes count of parts, the parts as values; then as kPickle. The pickle names the objects that have forms of their own by
   // their numbers among the parts.

@@ -100,7 +100,7 @@ class Engine {
     collective_watch_ = Ref();
   }
   // What looks after the collective operations that are begun here while there is a lone main, see
-  // pgas/lone_main.h. Null until it is needed.
+  // pgas/teams/lone_main.h. Null until it is needed.
   Ref& collective_watch() { return collective_watch_; }
 
   void acquire() { ++references_; }

@@ -3,7 +3,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "buffers/stream.h"
+#include "buffers/streams/stream.h"
 #include "memory/memory.h"
 #include "support/errors.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "memory/report.h"

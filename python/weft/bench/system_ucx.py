@@ -38,7 +38,7 @@ class UcxSettings:
 
 #: UCX without any settings.
 DEFAULT_SETTINGS = UcxSettings("default settings")
-#: What Weft's machine asks for (src/machine/ucx/context.cpp): a failing peer is reported, over shared
+#: What Weft's machine asks for (src/machine/ucx/handles/context.cpp): a failing peer is reported, over shared
 #: memory as well, and no TCP on one host.
 WEFT_SETTINGS = UcxSettings(
     "Weft's settings", (("UCX_MM_ERROR_HANDLING", "y"), ("UCX_TLS", "^tcp")), error_handling=True

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/mapping/peer_stream.h"
 
 namespace weft::machine {
 

@@ -17,12 +17,12 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
-#include "machine/peer_memory/bounce_sends.h"
-#include "machine/peer_memory/exports.h"
-#include "machine/peer_memory/imports.h"
-#include "machine/peer_memory/mailbox.h"
-#include "machine/peer_memory/peer_operation.h"
-#include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/bounce/sends.h"
+#include "machine/peer_memory/mapping/exports.h"
+#include "machine/peer_memory/mapping/imports.h"
+#include "machine/peer_memory/mapping/mailbox.h"
+#include "machine/peer_memory/mapping/peer_operation.h"
+#include "machine/peer_memory/mapping/peer_stream.h"
 #include "machine/peer_memory/shared_sends.h"
 #include "machine/peer_memory/waiting_sends.h"
 

@@ -1,6 +1,6 @@
 #include "machine/peer_memory/posted_receive.h"
 
-#include "machine/peer_memory/process_copy.h"
+#include "machine/peer_memory/mapping/process_copy.h"
 
 namespace weft::machine {
 

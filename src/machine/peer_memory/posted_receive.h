@@ -16,12 +16,12 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
-#include "machine/peer_memory/bounce_arrivals.h"
-#include "machine/peer_memory/exports.h"
-#include "machine/peer_memory/mailbox.h"
-#include "machine/peer_memory/peer_operation.h"
-#include "machine/peer_memory/peer_stream.h"
-#include "machine/peer_memory/source_name.h"
+#include "machine/peer_memory/bounce/arrivals.h"
+#include "machine/peer_memory/mapping/exports.h"
+#include "machine/peer_memory/mapping/mailbox.h"
+#include "machine/peer_memory/mapping/peer_operation.h"
+#include "machine/peer_memory/mapping/peer_stream.h"
+#include "machine/peer_memory/mapping/source_name.h"
 
 namespace weft::machine {
 

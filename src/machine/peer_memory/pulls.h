@@ -10,10 +10,10 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
-#include "machine/peer_memory/imports.h"
-#include "machine/peer_memory/peer_operation.h"
-#include "machine/peer_memory/peer_stream.h"
-#include "machine/peer_memory/source_name.h"
+#include "machine/peer_memory/mapping/imports.h"
+#include "machine/peer_memory/mapping/peer_operation.h"
+#include "machine/peer_memory/mapping/peer_stream.h"
+#include "machine/peer_memory/mapping/source_name.h"
 
 namespace weft::machine {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "machine/peer_memory/process_copy.h"
+#include "machine/peer_memory/mapping/process_copy.h"
 
 namespace weft::machine {
 

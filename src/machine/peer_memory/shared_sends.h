@@ -10,9 +10,9 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
-#include "machine/peer_memory/mailbox.h"
-#include "machine/peer_memory/peer_operation.h"
-#include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/mapping/mailbox.h"
+#include "machine/peer_memory/mapping/peer_operation.h"
+#include "machine/peer_memory/mapping/peer_stream.h"
 
 namespace weft::machine {
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include "machine/peer_memory/mailbox.h"
+#include "machine/peer_memory/mapping/mailbox.h"
 
 namespace weft::machine {
 

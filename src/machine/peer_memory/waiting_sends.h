@@ -20,8 +20,8 @@
 
 #include "weft/memory/buffer.h"
 
-#include "machine/peer_memory/peer_operation.h"
-#include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/mapping/peer_operation.h"
+#include "machine/peer_memory/mapping/peer_stream.h"
 
 namespace weft::machine {
 

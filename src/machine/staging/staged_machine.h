@@ -7,8 +7,8 @@
 #include "machine/peer_memory/peer_memory.h"
 #include "machine/staging/flushed_put.h"
 #include "machine/staging/staging.h"
-#include "machine/staging/transport_machine.h"
 #include "machine/transfer_counts.h"
+#include "machine/transport_machine.h"
 
 namespace weft::machine {
 

@@ -27,12 +27,12 @@
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
 
-#include "machine/peer_memory/exports.h"
+#include "machine/peer_memory/mapping/exports.h"
 #include "machine/staging/bounce_pool.h"
 #include "machine/staging/staging_flow.h"
 #include "machine/staging/staging_mode.h"
-#include "machine/staging/transport_machine.h"
 #include "machine/transfer_counts.h"
+#include "machine/transport_machine.h"
 #include "memory/memory.h"
 
 namespace weft::machine {

@@ -14,7 +14,7 @@
 
 #include "machine/machine.h"
 #include "machine/staging/bounce_pool.h"
-#include "machine/staging/transport_machine.h"
+#include "machine/transport_machine.h"
 
 namespace weft::machine {
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/format.h"
-#include "machine/ucx/library.h"
+#include "machine/ucx/setup/library.h"
 #include "machine/ucx/ucx_machine.h"
 
 namespace weft::machine::ucx {

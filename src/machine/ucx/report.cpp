@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/format.h"
-#include "machine/ucx/context.h"
-#include "machine/ucx/library.h"
+#include "machine/ucx/handles/context.h"
+#include "machine/ucx/setup/library.h"
 
 namespace weft::machine::ucx {
 std::vector<std::string> report() {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/format.h"
-#include "machine/ucx/boundary.h"
-#include "machine/ucx/library.h"
-#include "machine/ucx/quiet.h"
-#include "machine/ucx/shared_memory.h"
+#include "machine/ucx/handles/boundary.h"
+#include "machine/ucx/handles/quiet.h"
+#include "machine/ucx/setup/library.h"
+#include "machine/ucx/setup/shared_memory.h"
 
 namespace weft::machine::ucx {
 namespace {

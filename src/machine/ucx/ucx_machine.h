@@ -14,17 +14,17 @@
 
 #include "machine/host_queue/host_queues.h"
 #include "machine/staging/staged_machine.h"
-#include "machine/ucx/active_message.h"
-#include "machine/ucx/context.h"
-#include "machine/ucx/endpoint.h"
-#include "machine/ucx/introduction.h"
-#include "machine/ucx/job_secret.h"
-#include "machine/ucx/memory_region.h"
-#include "machine/ucx/movable_datatype.h"
-#include "machine/ucx/quiet.h"
-#include "machine/ucx/request.h"
-#include "machine/ucx/small_puts.h"
-#include "machine/ucx/worker.h"
+#include "machine/ucx/handles/context.h"
+#include "machine/ucx/handles/endpoint.h"
+#include "machine/ucx/handles/memory_region.h"
+#include "machine/ucx/handles/movable_datatype.h"
+#include "machine/ucx/handles/quiet.h"
+#include "machine/ucx/handles/request.h"
+#include "machine/ucx/handles/worker.h"
+#include "machine/ucx/messages/active_message.h"
+#include "machine/ucx/messages/small_puts.h"
+#include "machine/ucx/setup/introduction.h"
+#include "machine/ucx/setup/job_secret.h"
 
 namespace weft::machine::ucx {
 

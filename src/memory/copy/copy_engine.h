@@ -29,8 +29,8 @@
 
 #include "memory/copy/copy_lanes.h"
 #include "memory/copy/staging_pool.h"
-#include "memory/kind.h"
-#include "memory/memory_options.h"
+#include "memory/kinds/kind.h"
+#include "memory/kinds/memory_options.h"
 
 namespace weft::memory {
 

@@ -23,7 +23,7 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
-#include "memory/kind.h"
+#include "memory/kinds/kind.h"
 
 namespace weft::memory {
 

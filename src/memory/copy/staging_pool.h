@@ -15,7 +15,7 @@
 
 #include "weft/base/status.h"
 
-#include "memory/kind.h"
+#include "memory/kinds/kind.h"
 
 namespace weft::memory {
 

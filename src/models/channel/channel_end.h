@@ -9,7 +9,7 @@
 #include "weft/channel/channel.h"
 #include "weft/runtime/runtime.h"
 
-#include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/mapping/peer_stream.h"
 #include "models/channel/channel_tag.h"
 #include "models/channel/send_window.h"
 #include "models/channel/sent_sizes.h"

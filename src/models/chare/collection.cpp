@@ -3,7 +3,7 @@
 #include "weft/chare/chare.h"
 
 #include "base/format.h"
-#include "models/chare/waiting_list.h"  // ChareBase owns it
+#include "models/chare/calls/waiting_list.h"  // ChareBase owns it
 
 namespace weft::chare {
 

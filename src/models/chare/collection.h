@@ -10,11 +10,11 @@
 
 #include "weft/chare/chares.h"
 
-#include "models/chare/local_sync.h"
 #include "models/chare/moving.h"
 #include "models/chare/periodic/local_round.h"
-#include "models/chare/sparse_messages.h"
-#include "models/chare/sparse_state.h"
+#include "models/chare/sparse/messages.h"
+#include "models/chare/sparse/state.h"
+#include "models/chare/sync/local_sync.h"
 #include "runtime/location/directory.h"
 
 namespace weft::chare {

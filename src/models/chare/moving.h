@@ -13,9 +13,9 @@
 #include "weft/chare/chares.h"
 #include "weft/chare/sections.h"
 
-#include "models/chare/seen_broadcasts.h"
-#include "models/chare/sync_points.h"
-#include "models/chare/wanted_moves.h"
+#include "models/chare/balancing/wanted_moves.h"
+#include "models/chare/calls/seen_broadcasts.h"
+#include "models/chare/sync/sync_points.h"
 
 namespace weft::chare {
 

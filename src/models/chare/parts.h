@@ -15,14 +15,14 @@
 #include "weft/chare/chares.h"
 #include "weft/chare/sections.h"
 
-#include "models/chare/checkpoints.h"
+#include "models/chare/calls/placements.h"
+#include "models/chare/calls/postponed_calls.h"
+#include "models/chare/checkpoint/checkpoints.h"
 #include "models/chare/collection.h"
 #include "models/chare/moving.h"
 #include "models/chare/periodic/periodic_balancing.h"
-#include "models/chare/placements.h"
-#include "models/chare/postponed_calls.h"
-#include "models/chare/sparse_arrays.h"
-#include "models/chare/sync_points.h"
+#include "models/chare/sparse/sparse_arrays.h"
+#include "models/chare/sync/sync_points.h"
 #include "runtime/collective/reductions.h"
 
 namespace weft::chare {

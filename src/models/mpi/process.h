@@ -9,7 +9,7 @@
 #include "weft/runtime/runtime.h"
 
 #include "models/mpi/collective/collective_request.h"
-#include "models/mpi/communicator.h"
+#include "models/mpi/communicators/communicator.h"
 #include "models/mpi/model.h"
 #include "models/mpi/p2p/buffer_space.h"
 #include "models/mpi/rank.h"

@@ -17,15 +17,15 @@
 
 #include "weft/memory/buffer.h"
 
-#include "models/mpi/attributes.h"
 #include "models/mpi/datatype/predefined.h"
-#include "models/mpi/error_codes.h"
-#include "models/mpi/error_handler.h"
-#include "models/mpi/group.h"
-#include "models/mpi/handle_numbers.h"
-#include "models/mpi/info.h"
+#include "models/mpi/objects/attributes.h"
+#include "models/mpi/objects/error_codes.h"
+#include "models/mpi/objects/error_handler.h"
+#include "models/mpi/objects/group.h"
+#include "models/mpi/objects/handle_numbers.h"
+#include "models/mpi/objects/info.h"
 #include "models/mpi/operation/operation.h"
-#include "models/mpi/running_rank.h"
+#include "models/mpi/virtual_ranks/running_rank.h"
 
 namespace weft::mpi {
 

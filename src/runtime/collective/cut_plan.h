@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/collective/host_groups.h"
+#include "runtime/tree/host_groups.h"
 
 namespace weft::runtime {
 

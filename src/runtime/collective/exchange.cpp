@@ -10,7 +10,7 @@
 #include "runtime/collective/exchange_plan.h"
 #include "runtime/collective/reductions.h"
 #include "runtime/collective/withheld.h"
-#include "runtime/handlers.h"
+#include "runtime/message/handlers.h"
 
 namespace weft::runtime {
 

@@ -10,7 +10,7 @@
 
 #include <bit>
 
-#include "runtime/collective/host_groups.h"
+#include "runtime/tree/host_groups.h"
 
 namespace weft::runtime {
 

@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "runtime/collective/reductions.h"
 #include "runtime/collective/withheld.h"
-#include "runtime/handlers.h"
+#include "runtime/message/handlers.h"
 
 namespace weft::runtime {
 

@@ -11,7 +11,7 @@
 
 #include "memory/memory.h"
 #include "runtime/collective/reductions.h"
-#include "runtime/handlers.h"
+#include "runtime/message/handlers.h"
 
 namespace weft::runtime {
 

@@ -8,9 +8,9 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
-#include "runtime/collective/spanning_tree.h"
 #include "runtime/collective/withheld.h"
-#include "runtime/handlers.h"
+#include "runtime/message/handlers.h"
+#include "runtime/tree/spanning_tree.h"
 
 namespace weft::runtime {
 

@@ -35,7 +35,7 @@
 #include "weft/runtime/reduction.h"
 
 #include "runtime/collective/progress.h"
-#include "runtime/handlers.h"
+#include "runtime/message/handlers.h"
 
 namespace weft::runtime {
 

@@ -1,16 +1,16 @@
-#include "weft/runtime/device.h"
+#include "weft/runtime/device/device.h"
 
 #include <exception>
 
 #include "weft/base/error.h"
+#include "weft/runtime/device/stream.h"
 #include "weft/runtime/runtime.h"
-#include "weft/runtime/stream.h"
 
 #include "base/format.h"
 #include "base/value_or_throw.h"
-#include "memory/kind.h"
+#include "memory/kinds/kind.h"
+#include "memory/kinds/software_device.h"
 #include "memory/memory.h"
-#include "memory/software_device.h"
 
 namespace weft::runtime {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/runtime/device_time.h"
+#include "weft/runtime/metering/device_time.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include "weft/runtime/runtime.h"
 
 #include "base/format.h"
-#include "memory/kind.h"
+#include "memory/kinds/kind.h"
 #include "memory/memory.h"
 
 namespace weft::runtime {

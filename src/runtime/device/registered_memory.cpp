@@ -1,4 +1,4 @@
-#include "weft/runtime/registered_memory.h"
+#include "weft/runtime/device/registered_memory.h"
 
 #include <utility>
 

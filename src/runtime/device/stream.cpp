@@ -1,4 +1,4 @@
-#include "weft/runtime/stream.h"
+#include "weft/runtime/device/stream.h"
 
 #include "weft/runtime/runtime.h"
 

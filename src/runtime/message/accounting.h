@@ -4,7 +4,7 @@
 #include "weft/runtime/message.h"
 #include "weft/runtime/scheduler.h"
 
-#include "runtime/collective/spanning_tree.h"
+#include "runtime/tree/spanning_tree.h"
 
 namespace weft::runtime {
 

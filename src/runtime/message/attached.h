@@ -14,7 +14,7 @@
 #include "weft/runtime/attachment.h"
 
 #include "machine/machine.h"
-#include "machine/peer_memory/source_name.h"
+#include "machine/peer_memory/mapping/source_name.h"
 #include "runtime/message/joint_sending.h"
 
 namespace weft::runtime {

@@ -7,8 +7,8 @@
 
 #include "base/available_memory.h"
 #include "base/format.h"
-#include "runtime/handlers.h"
 #include "runtime/message/attached.h"
+#include "runtime/message/handlers.h"
 
 namespace weft::runtime {
 

@@ -7,13 +7,13 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "runtime/collective/spanning_tree.h"
-#include "runtime/handlers.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/flow_control.h"
+#include "runtime/message/handlers.h"
 #include "runtime/message/outgoing.h"
 #include "runtime/message/receiving.h"
+#include "runtime/tree/spanning_tree.h"
 
 namespace weft::runtime {
 

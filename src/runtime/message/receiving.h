@@ -21,9 +21,9 @@
 #include "weft/runtime/scheduler.h"
 
 #include "machine/machine.h"
-#include "runtime/handlers.h"
 #include "runtime/message/arrival.h"
 #include "runtime/message/flow_control.h"
+#include "runtime/message/handlers.h"
 #include "runtime/message/landing_pool.h"
 
 namespace weft::runtime {

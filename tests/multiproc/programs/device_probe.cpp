@@ -26,7 +26,7 @@
 #include "weft/weft.h"
 
 #include "machine/bootstrap/bootstrap.h"
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "tests/support/pattern.h"

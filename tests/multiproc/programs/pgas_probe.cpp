@@ -112,11 +112,11 @@ class Worker : public weft::Chare<Worker> {
   }
 
   weft::Place place_;
-  weft::pgas::Segment target_;
-  weft::pgas::Segment source_;
+  weft::rma::Segment target_;
+  weft::rma::Segment source_;
   std::vector<Number> memory_;
-  weft::pgas::Segment callers_;
-  weft::pgas::Segment counter_;
+  weft::rma::Segment callers_;
+  weft::rma::Segment counter_;
 };
 
 using Workers = weft::Group<Worker>;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fiber.h"
+#include "ranks/fiber.h"
 #include "tests/unit/mpi_abi/rank_programs.h"
 
 int main(int argc, char** argv) {

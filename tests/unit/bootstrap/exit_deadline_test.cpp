@@ -1,4 +1,4 @@
-#include "machine/bootstrap/exit_deadline.h"
+#include "machine/bootstrap/launcher/exit_deadline.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

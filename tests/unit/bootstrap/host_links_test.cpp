@@ -1,4 +1,4 @@
-#include "machine/bootstrap/host_links.h"
+#include "machine/bootstrap/hosts/host_links.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "machine/bootstrap/host_watch.h"
+#include "machine/bootstrap/hosts/host_watch.h"
 
 namespace weft::machine {
 namespace {

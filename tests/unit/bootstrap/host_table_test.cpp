@@ -1,4 +1,4 @@
-#include "machine/bootstrap/host_table.h"
+#include "machine/bootstrap/hosts/host_table.h"
 
 #include <gtest/gtest.h>
 

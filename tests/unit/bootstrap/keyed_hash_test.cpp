@@ -1,4 +1,4 @@
-#include "machine/bootstrap/keyed_hash.h"
+#include "machine/bootstrap/hosts/keyed_hash.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "machine/bootstrap/launch_slot.h"
+#include "machine/bootstrap/launcher/launch_slot.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

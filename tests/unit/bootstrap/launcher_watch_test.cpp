@@ -1,4 +1,4 @@
-#include "machine/bootstrap/launcher_watch.h"
+#include "machine/bootstrap/launcher/launcher_watch.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/format.h"
-#include "machine/bootstrap/local.h"
+#include "machine/bootstrap/launcher/local.h"
 #include "machine/bootstrap/singleton.h"
 #include "tests/unit/bootstrap/socket_pair.h"
 

@@ -1,4 +1,4 @@
-#include "machine/bootstrap/local_pes.h"
+#include "machine/bootstrap/launcher/local_pes.h"
 
 #include <gtest/gtest.h>
 

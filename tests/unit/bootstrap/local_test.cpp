@@ -1,4 +1,4 @@
-#include "machine/bootstrap/local.h"
+#include "machine/bootstrap/launcher/local.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "machine/bootstrap/pmi.h"
+#include "machine/bootstrap/pmi/pmi.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "machine/bootstrap/start_notice.h"
+#include "machine/bootstrap/launcher/start_notice.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/collective/spanning_tree.h"
+#include "runtime/tree/spanning_tree.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 

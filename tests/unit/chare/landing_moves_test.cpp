@@ -11,7 +11,7 @@
 #include "tests/support/device_memory.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
-#include "tests/unit/chare/payload_values.h"
+#include "tests/unit/chare/calls/payload_values.h"
 
 namespace weft::chare {
 namespace {

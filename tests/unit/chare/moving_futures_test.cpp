@@ -16,7 +16,7 @@
 #include "weft/weft.h"
 
 #include "runtime/future_table.h"
-#include "runtime/handlers.h"
+#include "runtime/message/handlers.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 

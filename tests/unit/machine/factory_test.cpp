@@ -1,4 +1,4 @@
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 
 #include <gtest/gtest.h>
 

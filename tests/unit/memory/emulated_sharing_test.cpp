@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 
 #include "base/shared_file.h"
-#include "memory/kind_cache.h"
 #include "memory/kinds/emulated/emulated_backend.h"
+#include "memory/kinds/kind_cache.h"
 #include "memory/memory.h"
 #include "tests/unit/memory/outcome.h"
 

@@ -1,6 +1,6 @@
 // The kind cache must never give yesterday's answer: addresses go from kind to kind here in every direction.
 // What a driver does behind our back is in memory_over_fake_cuda_test.cpp.
-#include "memory/kind_cache.h"
+#include "memory/kinds/kind_cache.h"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "memory/memory_options.h"
+#include "memory/kinds/memory_options.h"
 
 #include <cstdlib>
 

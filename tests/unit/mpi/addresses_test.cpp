@@ -1,4 +1,4 @@
-#include "models/mpi/addresses.h"
+#include "models/mpi/objects/addresses.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "models/mpi/attributes.h"
+#include "models/mpi/objects/attributes.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "models/mpi/object.h"
+#include "models/mpi/objects/object.h"
 
 namespace weft::mpi {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "models/mpi/p2p/answers.h"
+#include "models/mpi/p2p/matching/answers.h"
 #include "tests/unit/mpi/mpi_job.h"
 
 namespace weft::mpi {

@@ -14,7 +14,7 @@
 #include "models/mpi/collective/collective_request.h"
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/reductions.h"
-#include "models/mpi/datatype/constructors.h"
+#include "models/mpi/datatype/describing/constructors.h"
 #include "models/mpi/datatype/predefined.h"
 #include "tests/unit/mpi/mpi_job.h"
 

@@ -1,4 +1,4 @@
-#include "models/mpi/communicator.h"
+#include "models/mpi/communicators/communicator.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "models/mpi/communicator_creation.h"
+#include "models/mpi/communicators/communicator_creation.h"
 #include "models/mpi/rank.h"
 #include "tests/unit/mpi/mpi_job.h"
 

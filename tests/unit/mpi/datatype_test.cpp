@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "models/mpi/datatype/arrays.h"
-#include "models/mpi/datatype/constructors.h"
+#include "models/mpi/datatype/describing/arrays.h"
+#include "models/mpi/datatype/describing/constructors.h"
 #include "models/mpi/datatype/predefined.h"
 
 namespace weft::mpi {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "models/mpi/collective/typed_view.h"
-#include "models/mpi/datatype/constructors.h"
+#include "models/mpi/datatype/describing/constructors.h"
 #include "models/mpi/datatype/predefined.h"
 #include "models/mpi/p2p/data_view.h"
 #include "tests/support/device_memory.h"

@@ -9,7 +9,7 @@
 #include "weft/mpi/mpi.h"
 #include "weft/runtime/direct_message.h"
 
-#include "models/mpi/p2p/header.h"
+#include "models/mpi/p2p/matching/header.h"
 #include "tests/unit/mpi/device_view.h"
 #include "tests/unit/mpi/mpi_job.h"
 

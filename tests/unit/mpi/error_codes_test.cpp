@@ -1,10 +1,10 @@
-#include "models/mpi/error_codes.h"
+#include "models/mpi/objects/error_codes.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "models/mpi/error_table.h"
+#include "models/mpi/objects/error_table.h"
 
 namespace weft::mpi {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/mpi/group.h"
+#include "models/mpi/objects/group.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/mpi/handle_numbers.h"
+#include "models/mpi/objects/handle_numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/mpi/info.h"
+#include "models/mpi/objects/info.h"
 
 #include <gtest/gtest.h>
 

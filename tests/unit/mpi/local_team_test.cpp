@@ -1,5 +1,5 @@
 // Teams of ranks that share PEs, and the collectives in which they work together, on PEs of one process.
-#include "models/mpi/collective/local_team.h"
+#include "models/mpi/communicators/local_team.h"
 
 #include <gtest/gtest.h>
 

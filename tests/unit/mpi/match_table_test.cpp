@@ -1,4 +1,4 @@
-#include "models/mpi/p2p/match_table.h"
+#include "models/mpi/p2p/matching/match_table.h"
 
 #include <gtest/gtest.h>
 

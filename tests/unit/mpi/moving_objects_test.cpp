@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/mpi/datatype/constructors.h"
+#include "models/mpi/datatype/describing/constructors.h"
 #include "models/mpi/process.h"
 #include "models/mpi/virtual_ranks/running_code.h"
 #include "tests/unit/mpi/mpi_job.h"

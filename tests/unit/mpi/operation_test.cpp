@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "models/mpi/datatype/constructors.h"
+#include "models/mpi/datatype/describing/constructors.h"
 #include "models/mpi/datatype/predefined.h"
 #include "models/mpi/operation/numbers.h"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "models/mpi/datatype/remaking.h"
+#include "models/mpi/datatype/describing/remaking.h"
 #include "reference_typemap.h"
 
 namespace weft::mpi::type_testing {

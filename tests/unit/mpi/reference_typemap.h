@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "models/mpi/datatype/arrays.h"
-#include "models/mpi/datatype/constructors.h"
+#include "models/mpi/datatype/describing/arrays.h"
+#include "models/mpi/datatype/describing/constructors.h"
 #include "models/mpi/datatype/predefined.h"
 
 namespace weft::mpi::type_testing {

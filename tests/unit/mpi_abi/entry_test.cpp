@@ -1,4 +1,4 @@
-#include "entry.h"
+#include "entry/entry.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ended_jobs.h"
-#include "handles.h"
+#include "entry/handles.h"
 
 namespace weft::mpi {
 namespace {

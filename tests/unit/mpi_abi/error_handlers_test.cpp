@@ -5,7 +5,7 @@
 #include "weft/mpi/mpi.h"
 
 #include "ended_jobs.h"
-#include "handles.h"
+#include "entry/handles.h"
 
 namespace weft::mpi {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "weft/mpi/mpi.h"
 
+#include "communication/status.h"
 #include "ended_jobs.h"
-#include "status.h"
 
 namespace weft::mpi {
 namespace {

@@ -1,4 +1,4 @@
-#include "rank_placement.h"
+#include "ranks/rank_placement.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "host_interface.h"
+#include "ranks/host_interface.h"
 
 namespace weft::testing {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "device_rank_programs.h"
-#include "fiber.h"
 #include "rank_programs.h"
+#include "ranks/fiber.h"
 
 namespace weft::mpi {
 namespace {

@@ -1,4 +1,4 @@
-#include "widened.h"
+#include "entry/widened.h"
 
 #include <gtest/gtest.h>
 

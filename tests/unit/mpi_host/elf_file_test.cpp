@@ -1,4 +1,4 @@
-#include "elf_file.h"
+#include "program/elf_file.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "program.h"
-#include "refusal.h"
+#include "program/program.h"
+#include "program/refusal.h"
 #include "tests/unit/mpi_host/small_program.h"
 
 namespace weft::mpi_host {

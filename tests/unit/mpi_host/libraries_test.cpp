@@ -1,4 +1,4 @@
-#include "libraries.h"
+#include "program/libraries.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "elf_file.h"
-#include "refusal.h"
+#include "program/elf_file.h"
+#include "program/refusal.h"
 
 namespace weft::mpi_host {
 namespace {

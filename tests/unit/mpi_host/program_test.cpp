@@ -1,4 +1,4 @@
-#include "program.h"
+#include "program/program.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "host_interface.h"
-#include "refusal.h"
+#include "program/refusal.h"
+#include "ranks/host_interface.h"
 #include "tests/unit/mpi_host/small_program.h"
 
 namespace weft::mpi_host {

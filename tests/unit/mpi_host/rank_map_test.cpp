@@ -1,4 +1,4 @@
-#include "rank_map.h"
+#include "slots/rank_map.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "refusal.h"
+#include "program/refusal.h"
 
 namespace weft::mpi_host {
 namespace {

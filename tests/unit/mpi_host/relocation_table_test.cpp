@@ -1,4 +1,4 @@
-#include "relocation_table.h"
+#include "program/relocation_table.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "refusal.h"
+#include "program/refusal.h"
 #include "tests/unit/mpi_host/small_program.h"
 
 namespace weft::mpi_host {

@@ -1,4 +1,4 @@
-#include "slot_heap.h"
+#include "slots/slot_heap.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "refusal.h"
+#include "program/refusal.h"
 
 namespace weft::mpi_host {
 namespace {

@@ -1,4 +1,4 @@
-#include "slots.h"
+#include "slots/slots.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -6,7 +6,7 @@
 #include <bit>
 #include <string>
 
-#include "refusal.h"
+#include "program/refusal.h"
 
 namespace weft::mpi_host {
 namespace {

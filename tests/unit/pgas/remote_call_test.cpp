@@ -18,8 +18,7 @@ namespace {
 using pgas::DistObject;
 using pgas::World;
 
-void ghosts_arrived(World& world, DistObject<std::vector<int>>& sums, pgas::GlobalPtr<int> ghosts,
-                    int count) {
+void ghosts_arrived(World& world, DistObject<std::vector<int>>& sums, rma::GlobalPtr<int> ghosts, int count) {
   auto& pgas = world.runtime().model<pgas::Pgas>();
   const std::span<const int> values(pgas.mapped(ghosts), static_cast<std::size_t>(count));
   sums->push_back(std::accumulate(values.begin(), values.end(), 0));
@@ -31,14 +30,14 @@ TEST(RemoteCall, RunsBehindItsCopy) {
   TeamJob job(3);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     auto& pgas = world.runtime().model<pgas::Pgas>();
-    const pgas::Segment from = pgas.make_segment<int>(100);
-    const pgas::Segment ghosts = pgas.make_segment<int>(100);
+    const rma::Segment from = pgas.make_segment<int>(100);
+    const rma::Segment ghosts = pgas.make_segment<int>(100);
     for (int i = 0; i < 100; ++i) pgas.mapped(from.pointer<int>())[i] = world.rank() + 1;
     DistObject<std::vector<int>> sums(world, {});
     const auto all = co_await world.allgather(ghosts.pointer<int>());
     const int right = (world.rank() + 1) % 3;
-    const pgas::GlobalPtr<int> to = all[static_cast<std::size_t>(right)];
-    pgas::Completions completions;
+    const rma::GlobalPtr<int> to = all[static_cast<std::size_t>(right)];
+    rma::Completions completions;
     completions.remote = pgas::remote_call<&ghosts_arrived>(world.runtime(), sums, to, 100);
     co_await pgas.copy(from.pointer<int>(), to, 100, std::move(completions));
     co_await world.runtime().quiescence();
@@ -53,10 +52,10 @@ TEST(RemoteCall, AnExceptionEndsTheJob) {
   TeamJob job(2);
   const std::string failure = job.run_on_all([](World& world) -> Task<> {
     auto& pgas = world.runtime().model<pgas::Pgas>();
-    const pgas::Segment from = pgas.make_segment<int>(1);
+    const rma::Segment from = pgas.make_segment<int>(1);
     const auto all = co_await world.allgather(from.pointer<int>());
     if (world.rank() == 0) {
-      pgas::Completions completions;
+      rma::Completions completions;
       completions.remote = pgas::remote_call<&refuses>(world.runtime(), "not today");
       co_await pgas.copy(from.pointer<int>(), all[1], 1, std::move(completions));
     }

@@ -22,8 +22,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "memory/kind.h"
 #include "memory/kinds/cuda/cuda_driver.h"
+#include "memory/kinds/kind.h"
 
 namespace weft::memory {
 

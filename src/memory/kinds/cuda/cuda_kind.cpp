@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/format.h"
-#include "memory/kind_factory.h"
 #include "memory/kinds/cuda/cuda_backend.h"
 #include "memory/kinds/cuda/cuda_options.h"
-#include "memory/memory_options.h"
+#include "memory/kinds/kind_factory.h"
+#include "memory/kinds/memory_options.h"
 
 namespace weft::memory {
 

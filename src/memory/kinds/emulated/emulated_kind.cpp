@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "base/format.h"
-#include "memory/kind_factory.h"
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/kinds/emulated/emulated_options.h"
-#include "memory/memory_options.h"
+#include "memory/kinds/kind_factory.h"
+#include "memory/kinds/memory_options.h"
 
 namespace weft::memory {
 

@@ -1,8 +1,8 @@
 // Makes kind host, which every process has.
 #include <memory>
 
-#include "memory/kind_factory.h"
 #include "memory/kinds/host/host_backend.h"
+#include "memory/kinds/kind_factory.h"
 
 namespace weft::memory {
 

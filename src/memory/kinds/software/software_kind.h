@@ -3,7 +3,7 @@
 // Threads: one.
 #pragma once
 
-#include "memory/kind.h"
+#include "memory/kinds/kind.h"
 #include "memory/kinds/software/software_streams.h"
 
 namespace weft::memory {

@@ -19,7 +19,7 @@
 #include <map>
 #include <memory>
 
-#include "memory/kind.h"
+#include "memory/kinds/kind.h"
 
 namespace weft::memory {
 

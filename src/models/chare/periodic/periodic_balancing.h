@@ -10,7 +10,7 @@
 #include "weft/chare/chares.h"
 #include "weft/runtime/work.h"
 
-#include "models/chare/wanted_moves.h"
+#include "models/chare/balancing/wanted_moves.h"
 
 namespace weft::chare {
 

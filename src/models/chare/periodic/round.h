@@ -16,8 +16,8 @@
 #include "weft/base/status.h"
 
 #include "balance/strategy.h"
-#include "models/chare/decision.h"
-#include "models/chare/reported_messages.h"
+#include "models/chare/balancing/decision.h"
+#include "models/chare/balancing/reported_messages.h"
 
 namespace weft::chare {
 

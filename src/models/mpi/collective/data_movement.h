@@ -10,7 +10,7 @@
 #include "weft/runtime/task.h"
 
 #include "models/mpi/collective/transfers.h"
-#include "models/mpi/communicator.h"
+#include "models/mpi/communicators/communicator.h"
 
 namespace weft::mpi {
 

@@ -6,7 +6,7 @@
 
 #include "weft/runtime/task.h"
 
-#include "models/mpi/collective/circle.h"
+#include "models/mpi/communicators/circle.h"
 #include "models/mpi/operation/operation.h"
 
 namespace weft::mpi {

@@ -12,8 +12,8 @@
 
 #include "weft/runtime/task.h"
 
-#include "models/mpi/collective/circle.h"
 #include "models/mpi/collective/transfers.h"
+#include "models/mpi/communicators/circle.h"
 
 namespace weft::mpi {
 

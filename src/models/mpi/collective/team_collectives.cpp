@@ -11,9 +11,9 @@
 #include "weft/mpi/mpi.h"
 
 #include "models/mpi/collective/data_movement.h"
-#include "models/mpi/collective/local_team.h"
 #include "models/mpi/collective/operands.h"
 #include "models/mpi/collective/transfers.h"
+#include "models/mpi/communicators/local_team.h"
 
 namespace weft::mpi {
 

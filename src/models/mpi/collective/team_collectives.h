@@ -6,8 +6,8 @@
 
 #include "weft/runtime/task.h"
 
-#include "models/mpi/collective/circle.h"
 #include "models/mpi/collective/reductions.h"
+#include "models/mpi/communicators/circle.h"
 #include "models/mpi/p2p/data_view.h"
 
 namespace weft::mpi {

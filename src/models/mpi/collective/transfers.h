@@ -10,7 +10,7 @@
 
 #include "weft/runtime/task.h"
 
-#include "models/mpi/collective/circle.h"
+#include "models/mpi/communicators/circle.h"
 #include "models/mpi/p2p/data_view.h"
 
 namespace weft::mpi {

@@ -15,8 +15,8 @@
 #include "models/mpi/datatype/recipe.h"
 #include "models/mpi/datatype/signature.h"
 #include "models/mpi/datatype/visit.h"
-#include "models/mpi/error.h"
-#include "models/mpi/object.h"
+#include "models/mpi/objects/error.h"
+#include "models/mpi/objects/object.h"
 
 namespace weft::mpi {
 

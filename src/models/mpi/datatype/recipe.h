@@ -5,7 +5,7 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "models/mpi/counted.h"
+#include "models/mpi/objects/counted.h"
 
 namespace weft::mpi {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "models/mpi/attributes.h"
+#include "models/mpi/objects/attributes.h"
 #include "models/mpi/process.h"
 
 namespace weft::mpi {

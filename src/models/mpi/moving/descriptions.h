@@ -14,8 +14,8 @@
 
 #include "weft/base/pup.h"
 
-#include "models/mpi/info.h"
-#include "models/mpi/members.h"
+#include "models/mpi/objects/info.h"
+#include "models/mpi/objects/members.h"
 #include "models/mpi/topology/topology.h"
 
 namespace weft::mpi {

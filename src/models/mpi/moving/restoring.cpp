@@ -12,8 +12,8 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "models/mpi/attributes.h"
-#include "models/mpi/datatype/remaking.h"
+#include "models/mpi/datatype/describing/remaking.h"
+#include "models/mpi/objects/attributes.h"
 #include "models/mpi/process.h"
 
 namespace weft::mpi {

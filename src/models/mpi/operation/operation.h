@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "models/mpi/datatype/datatype.h"
-#include "models/mpi/object.h"
+#include "models/mpi/objects/object.h"
 #include "models/mpi/operation/kernels.h"
 
 namespace weft::mpi {

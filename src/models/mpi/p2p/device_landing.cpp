@@ -6,7 +6,7 @@
 #include "weft/mpi/mpi.h"
 
 #include "memory/memory.h"
-#include "models/mpi/p2p/header.h"
+#include "models/mpi/p2p/matching/header.h"
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 

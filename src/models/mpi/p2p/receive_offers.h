@@ -23,10 +23,10 @@
 #include "weft/base/completion.h"
 #include "weft/runtime/messenger.h"
 
-#include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/mapping/peer_stream.h"
 #include "models/mpi/p2p/data_view.h"
-#include "models/mpi/p2p/header.h"
-#include "models/mpi/p2p/match_table.h"
+#include "models/mpi/p2p/matching/header.h"
+#include "models/mpi/p2p/matching/match_table.h"
 #include "models/mpi/p2p/sender_patience.h"
 #include "models/mpi/p2p/shared_state.h"
 

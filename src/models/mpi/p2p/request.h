@@ -15,7 +15,7 @@
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/work.h"
 
-#include "models/mpi/error_handler.h"
+#include "models/mpi/objects/error_handler.h"
 #include "models/mpi/virtual_ranks/virtual_rank.h"
 
 namespace weft::mpi {

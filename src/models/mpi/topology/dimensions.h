@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "models/mpi/error.h"
+#include "models/mpi/objects/error.h"
 
 namespace weft::mpi {
 

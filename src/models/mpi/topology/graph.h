@@ -7,7 +7,7 @@
 
 #include "weft/base/pup.h"
 
-#include "models/mpi/error.h"
+#include "models/mpi/objects/error.h"
 
 namespace weft::mpi {
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/mpi/object_kind.h"
+#include "models/mpi/virtual_ranks/object_kind.h"
 
 namespace weft::mpi {
 

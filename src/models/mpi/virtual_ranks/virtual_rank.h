@@ -13,9 +13,9 @@
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/work.h"
 
-#include "models/mpi/object_kind.h"
-#include "models/mpi/running_rank.h"
+#include "models/mpi/virtual_ranks/object_kind.h"
 #include "models/mpi/virtual_ranks/rank_objects.h"
+#include "models/mpi/virtual_ranks/running_rank.h"
 
 namespace weft::mpi {
 

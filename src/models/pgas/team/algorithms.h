@@ -16,7 +16,7 @@
 
 #include "models/pgas/team/exchange.h"
 #include "runtime/collective/exchange_plan.h"
-#include "runtime/collective/spanning_tree.h"
+#include "runtime/tree/spanning_tree.h"
 
 namespace weft::pgas {
 

@@ -9,7 +9,7 @@
 
 #include "weft/pgas/team_id.h"
 
-#include "runtime/collective/host_groups.h"
+#include "runtime/tree/host_groups.h"
 
 namespace weft::pgas {
 

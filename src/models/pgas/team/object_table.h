@@ -9,7 +9,7 @@
 
 #include "weft/runtime/messenger.h"
 
-#include "models/pgas/kept_messages.h"
+#include "models/pgas/team/kept_messages.h"
 
 namespace weft::pgas {
 

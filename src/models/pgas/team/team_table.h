@@ -15,7 +15,7 @@
 #include "weft/pgas/world.h"
 #include "weft/runtime/runtime.h"
 
-#include "models/pgas/kept_messages.h"
+#include "models/pgas/team/kept_messages.h"
 #include "models/pgas/team/team_state.h"
 
 namespace weft::pgas {

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "machine/peer_memory/bounce_ring.h"
+#include "machine/peer_memory/mapping/bounce_ring.h"
 #include "tests/unit/machine/peer_memory/bounce_pair.h"
 
 namespace weft::machine {

@@ -5,7 +5,7 @@
 #include <random>
 #include <span>
 
-#include "machine/peer_memory/control_messages.h"
+#include "machine/peer_memory/mapping/control_messages.h"
 #include "tests/unit/machine/peer_memory/peer_pair.h"
 
 namespace weft::machine {

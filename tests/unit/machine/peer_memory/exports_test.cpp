@@ -1,10 +1,10 @@
-#include "machine/peer_memory/exports.h"
+#include "machine/peer_memory/mapping/exports.h"
 
 #include <gtest/gtest.h>
 
 #include <utility>
 
-#include "machine/peer_memory/peer_buffer.h"
+#include "machine/peer_memory/mapping/peer_buffer.h"
 #include "tests/support/device_memory.h"
 
 namespace weft::machine {

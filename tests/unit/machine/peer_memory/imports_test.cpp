@@ -1,4 +1,4 @@
-#include "machine/peer_memory/imports.h"
+#include "machine/peer_memory/mapping/imports.h"
 
 #include <gtest/gtest.h>
 

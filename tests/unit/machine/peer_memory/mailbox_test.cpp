@@ -1,4 +1,4 @@
-#include "machine/peer_memory/mailbox.h"
+#include "machine/peer_memory/mapping/mailbox.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "tests/support/device_memory.h"
 

@@ -1,4 +1,4 @@
-#include "machine/peer_memory/process_copy.h"
+#include "machine/peer_memory/mapping/process_copy.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

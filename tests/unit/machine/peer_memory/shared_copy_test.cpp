@@ -1,5 +1,5 @@
 // Host memory that the sending and the receiving PE copy together.
-#include "machine/peer_memory/shared_copy.h"
+#include "machine/peer_memory/mapping/shared_copy.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "machine/peer_memory/control_messages.h"
+#include "machine/peer_memory/mapping/control_messages.h"
 #include "tests/support/child_process.h"
 #include "tests/unit/machine/peer_memory/peer_pair.h"
 

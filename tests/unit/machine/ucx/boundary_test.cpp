@@ -1,4 +1,4 @@
-#include "machine/ucx/boundary.h"
+#include "machine/ucx/handles/boundary.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "machine/ucx/introduction.h"
+#include "machine/ucx/setup/introduction.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "machine/ucx/library.h"
+#include "machine/ucx/setup/library.h"
 #include "machine/ucx/ucx_machine.h"
 #include "memory/memory.h"
 #include "tests/conformance/world.h"

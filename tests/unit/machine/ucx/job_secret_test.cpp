@@ -1,4 +1,4 @@
-#include "machine/ucx/job_secret.h"
+#include "machine/ucx/setup/job_secret.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "machine/ucx/library.h"
+#include "machine/ucx/setup/library.h"
 
 #include <gtest/gtest.h>
 
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 
 namespace weft::machine::ucx {
 namespace {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "machine/factory.h"
+#include "machine/factory/factory.h"
 #include "memory/memory.h"
 #include "tests/conformance/world.h"
 

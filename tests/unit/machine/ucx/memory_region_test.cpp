@@ -1,10 +1,10 @@
-#include "machine/ucx/memory_region.h"
+#include "machine/ucx/handles/memory_region.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "machine/ucx/context.h"
+#include "machine/ucx/handles/context.h"
 
 namespace weft::machine::ucx {
 namespace {

@@ -1,4 +1,4 @@
-#include "machine/ucx/quiet.h"
+#include "machine/ucx/handles/quiet.h"
 
 #include <gtest/gtest.h>
 #include <ucs/debug/log_def.h>

@@ -1,4 +1,4 @@
-#include "machine/ucx/shared_memory.h"
+#include "machine/ucx/setup/shared_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "machine/ucx/small_put_messages.h"
+#include "machine/ucx/messages/small_put_messages.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "machine/ucx/small_puts.h"
+#include "machine/ucx/messages/small_puts.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "machine/ucx/small_put_messages.h"
+#include "machine/ucx/messages/small_put_messages.h"
 #include "tests/conformance/world.h"
 
 namespace weft::machine::ucx {

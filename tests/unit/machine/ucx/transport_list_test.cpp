@@ -1,4 +1,4 @@
-#include "machine/ucx/transport_list.h"
+#include "machine/ucx/setup/transport_list.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "machine/ucx/small_put_messages.h"
-#include "machine/ucx/small_puts.h"
+#include "machine/ucx/messages/small_put_messages.h"
+#include "machine/ucx/messages/small_puts.h"
 #include "tests/conformance/world.h"
 
 namespace weft::machine::ucx {

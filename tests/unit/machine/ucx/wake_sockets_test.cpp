@@ -1,4 +1,4 @@
-#include "machine/ucx/wake_sockets.h"
+#include "machine/ucx/setup/wake_sockets.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

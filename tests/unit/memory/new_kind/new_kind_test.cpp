@@ -6,8 +6,8 @@
 #include "gtest/gtest.h"
 
 #include "memory/kinds/cuda/cuda_options.h"
+#include "memory/kinds/native_api.h"
 #include "memory/memory.h"
-#include "memory/native_api.h"
 #include "memory/report.h"
 #include "tests/unit/memory/new_kind/throw_away/throw_away_options.h"
 #include "tests/unit/memory/outcome.h"

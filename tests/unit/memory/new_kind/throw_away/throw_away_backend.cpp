@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "memory/kind_factory.h"
+#include "memory/kinds/kind_factory.h"
+#include "memory/kinds/memory_options.h"
 #include "memory/kinds/software/software_kind.h"
-#include "memory/memory_options.h"
 #include "tests/unit/memory/new_kind/throw_away/throw_away_options.h"
 
 namespace weft::memory {

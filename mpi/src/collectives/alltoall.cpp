@@ -1,0 +1,129 @@
+// All-to-all.
+#include "weft/mpi/mpi.h"
+
+#include "collectives/calls.h"
+#include "entry/entry.h"
+#include "models/mpi/collective/data_movement.h"
+
+namespace weft::mpi {
+
+namespace {
+
+Error call_alltoall(const PartsArgument& sent, const PartsArgument& received, const Way& way) {
+  Communicator* communicator = nullptr;
+  Views out;
+  Views in;
+  if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  const bool in_place = sent.is_in_place();
+  if (in_place && communicator->is_inter())
+    return {MPI_ERR_BUFFER, "MPI_IN_PLACE is for communicators of one group; give a buffer"};
+  if (Error error = received.views(communicator->num_peers(), &in); !error.ok()) return error;
+  if (!in_place) {
+    if (Error error = sent.views(communicator->num_peers(), &out); !error.ok()) return error;
+    if (Error error = check_apart(out, in); !error.ok()) return error;
+  }
+  const Circle circle = next_circles(*communicator, way).remote;  // of one group: the only circle
+  const bool is_equal = received.is_equal() && !communicator->is_inter();
+  return run_collective(way, *communicator, [=] {
+    if (is_equal)
+      return in_place ? exchange_all_equal_in_place(circle, in) : exchange_all_equal(circle, out, in);
+    return in_place ? exchange_all_in_place(circle, in) : exchange_all(circle, out, in);
+  });
+}
+
+}  // namespace
+
+}  // namespace weft::mpi
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
+
+extern "C" {
+
+int MPI_Alltoall_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                   MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+  return guarded(__func__, comm, [&] {
+    return call_alltoall(PartsArgument::equal(sendbuf, sendcount, sendtype),
+                         PartsArgument::equal(recvbuf, recvcount, recvtype), Way::waiting(comm));
+  });
+}
+
+int MPI_Ialltoall_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_alltoall(PartsArgument::equal(sendbuf, sendcount, sendtype),
+                         PartsArgument::equal(recvbuf, recvcount, recvtype), Way::started(comm, request));
+  });
+}
+
+int MPI_Alltoall_init_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                        MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info,
+                        MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_alltoall(PartsArgument::equal(sendbuf, sendcount, sendtype),
+                         PartsArgument::equal(recvbuf, recvcount, recvtype), Way::persistent(comm, request));
+  });
+}
+
+int MPI_Alltoallv_c(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                    MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[],
+                    const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm) {
+  return guarded(__func__, comm, [&] {
+    return call_alltoall(PartsArgument::varying(sendbuf, sendcounts, sdispls, sendtype),
+                         PartsArgument::varying(recvbuf, recvcounts, rdispls, recvtype), Way::waiting(comm));
+  });
+}
+
+int MPI_Ialltoallv_c(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                     MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[],
+                     const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_alltoall(PartsArgument::varying(sendbuf, sendcounts, sdispls, sendtype),
+                         PartsArgument::varying(recvbuf, recvcounts, rdispls, recvtype),
+                         Way::started(comm, request));
+  });
+}
+
+int MPI_Alltoallv_init_c(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                         MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[],
+                         const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info,
+                         MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_alltoall(PartsArgument::varying(sendbuf, sendcounts, sdispls, sendtype),
+                         PartsArgument::varying(recvbuf, recvcounts, rdispls, recvtype),
+                         Way::persistent(comm, request));
+  });
+}
+
+int MPI_Alltoallw_c(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                    const MPI_Datatype sendtypes[], void* recvbuf, const MPI_Count recvcounts[],
+                    const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm) {
+  return guarded(__func__, comm, [&] {
+    return call_alltoall(PartsArgument::of_types(sendbuf, sendcounts, sdispls, sendtypes),
+                         PartsArgument::of_types(recvbuf, recvcounts, rdispls, recvtypes),
+                         Way::waiting(comm));
+  });
+}
+
+int MPI_Ialltoallw_c(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                     const MPI_Datatype sendtypes[], void* recvbuf, const MPI_Count recvcounts[],
+                     const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm,
+                     MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_alltoall(PartsArgument::of_types(sendbuf, sendcounts, sdispls, sendtypes),
+                         PartsArgument::of_types(recvbuf, recvcounts, rdispls, recvtypes),
+                         Way::started(comm, request));
+  });
+}
+
+int MPI_Alltoallw_init_c(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                         const MPI_Datatype sendtypes[], void* recvbuf, const MPI_Count recvcounts[],
+                         const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info,
+                         MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_alltoall(PartsArgument::of_types(sendbuf, sendcounts, sdispls, sendtypes),
+                         PartsArgument::of_types(recvbuf, recvcounts, rdispls, recvtypes),
+                         Way::persistent(comm, request));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,103 @@
+// Barriers and broadcasts.
+#include <cstdint>
+#include <memory>
+
+#include "weft/mpi/mpi.h"
+
+#include "collectives/calls.h"
+#include "entry/entry.h"
+#include "models/mpi/collective/data_movement.h"
+#include "models/mpi/collective/team_collectives.h"
+#include "models/mpi/communicators/local_team.h"
+#include "models/mpi/process.h"
+
+namespace weft::mpi {
+
+namespace {
+
+// A barrier of ranks that share PEs. They wait themselves, without a coroutine for each.
+void wait_in_team(Communicator& communicator, LocalTeam& team) {
+  const int tag = communicator.next_tag();
+  TeamMember mine;
+  const std::shared_ptr<TeamRound> round = team.arrive(tag, communicator.rank(), mine);
+  if (!round->is_complete()) {
+    round->add_waiting(*VirtualRank::current());
+    return this_process().wait_until([&] { return round->is_over(); });
+  }
+  // Also if the exchange between PEs throws.
+  const std::shared_ptr<void> release(nullptr, [&](void*) { round->release(); });
+  if (team.leaders()->size() > 1) {
+    const std::uint64_t context = context_of(communicator.context(), ContextUse::kCollectives);
+    this_process().run(wait_for_all(leaders_of(team, context, tag)));
+  }
+}
+
+Error call_barrier(const Way& way) {
+  Communicator* communicator = nullptr;
+  if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  if (way.kind == Way::Kind::kWaiting && !communicator->is_inter() && VirtualRank::current() != nullptr) {
+    if (LocalTeam* const team = communicator->local_team().get()) {
+      wait_in_team(*communicator, *team);
+      return {};
+    }
+  }
+  const CirclePair circles = next_circles(*communicator, way);
+  const bool inter = communicator->is_inter();
+  return run_collective(way, *communicator,
+                        [=] { return inter ? barrier_of_two(circles) : barrier_in_teams(circles.local); });
+}
+
+Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
+  Communicator* communicator = nullptr;
+  DataView view;
+  if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  if (Error error = check_root(*communicator, root); !error.ok()) return error;
+  if (root != MPI_PROC_NULL)
+    if (Error error = data.view(&view); !error.ok()) return error;
+  const CirclePair circles = next_circles(*communicator, way);
+  const bool inter = communicator->is_inter();
+  return run_collective(way, *communicator, [=] {
+    return inter ? broadcast_to_other(circles, root, view) : broadcast_in_teams(circles.local, root, view);
+  });
+}
+
+}  // namespace
+
+}  // namespace weft::mpi
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
+
+extern "C" {
+
+int MPI_Barrier(MPI_Comm comm) {
+  return guarded(__func__, comm, [&] { return call_barrier(Way::waiting(comm)); });
+}
+
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
+  return guarded(__func__, comm, [&] { return call_barrier(Way::started(comm, request)); });
+}
+
+int MPI_Barrier_init(MPI_Comm comm, MPI_Info, MPI_Request* request) {
+  return guarded(__func__, comm, [&] { return call_barrier(Way::persistent(comm, request)); });
+}
+
+int MPI_Bcast_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm) {
+  return guarded(__func__, comm,
+                 [&] { return call_broadcast({buffer, count, datatype}, root, Way::waiting(comm)); });
+}
+
+int MPI_Ibcast_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
+                 MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_broadcast({buffer, count, datatype}, root, Way::started(comm, request));
+  });
+}
+
+int MPI_Bcast_init_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Info,
+                     MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_broadcast({buffer, count, datatype}, root, Way::persistent(comm, request));
+  });
+}
+
+}  // extern "C"

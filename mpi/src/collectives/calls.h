@@ -1,0 +1,104 @@
+// What the entry points of collectives have in common: the three ways of a call, and the arguments that describe parts of a buffer.
+#pragma once
+
+#include <functional>
+
+#include "weft/mpi/mpi.h"
+
+#include "communication/communication.h"
+#include "models/mpi/collective/data_movement.h"
+#include "models/mpi/communicators/communicator.h"
+
+namespace weft::mpi {
+
+// MPI_X waits; MPI_IX gives a request that is started; MPI_X_init gives one that is not.
+struct Way {
+  enum class Kind { kWaiting, kStarted, kPersistent };
+  MPI_Comm comm;
+  Kind kind;
+  MPI_Request* request;
+
+  static Way waiting(MPI_Comm comm) { return {comm, Kind::kWaiting, nullptr}; }
+  static Way started(MPI_Comm comm, MPI_Request* request) { return {comm, Kind::kStarted, request}; }
+  static Way persistent(MPI_Comm comm, MPI_Request* request) { return {comm, Kind::kPersistent, request}; }
+};
+
+// Elements of one datatype.
+struct ElementsArgument {
+  const void* buffer;
+  MPI_Count count;
+  MPI_Datatype type;
+
+  bool is_in_place() const { return buffer == MPI_IN_PLACE; }
+  Error view(DataView* view) const { return make_view(buffer, count, type, view); }
+};
+
+// A part of a buffer for each process.
+class PartsArgument {
+ public:
+  // Parts of one size, one after another.
+  static PartsArgument equal(const void* buffer, MPI_Count count, MPI_Datatype type) {
+    PartsArgument parts(buffer, count, nullptr, nullptr, type, nullptr);
+    parts.is_equal_ = true;
+    return parts;
+  }
+  // Displacements are in extents of the datatype.
+  static PartsArgument varying(const void* buffer, const MPI_Count* counts, const MPI_Aint* displacements,
+                               MPI_Datatype type) {
+    return {buffer, 0, counts, displacements, type, nullptr};
+  }
+  // Displacements are in bytes.
+  static PartsArgument of_types(const void* buffer, const MPI_Count* counts, const MPI_Aint* displacements,
+                                const MPI_Datatype* types) {
+    return {buffer, 0, counts, displacements, MPI_DATATYPE_NULL, types};
+  }
+
+  bool is_in_place() const { return buffer_ == MPI_IN_PLACE; }
+  // Whether all parts of all processes have one size. (Null counts do not tell: they are significant at the root alone.)
+  bool is_equal() const { return is_equal_; }
+  // Errors: as make_view(), and MPI_ERR_ARG for arrays that are null.
+  Error views(int num_parts, Views* views) const;
+
+ private:
+  Error check_arrays_of_parts() const;
+
+  PartsArgument(const void* buffer, MPI_Count count, const MPI_Count* counts, const MPI_Aint* displacements,
+                MPI_Datatype type, const MPI_Datatype* types)
+      : buffer_(buffer),
+        count_(count),
+        counts_(counts),
+        displacements_(displacements),
+        type_(type),
+        types_(types) {}
+
+  const void* buffer_;
+  MPI_Count count_;
+  const MPI_Count* counts_;
+  const MPI_Aint* displacements_;
+  MPI_Datatype type_;
+  const MPI_Datatype* types_;
+  bool is_equal_ = false;
+};
+
+// Makes the coroutine of one execution.
+using MakeTask = std::function<runtime::Task<>()>;
+
+// Runs the collective to its end, or gives the program a request for it.
+Error run_collective(const Way& way, Communicator& communicator, MakeTask make);
+
+// The circles of the call.
+inline Communicator::Circles next_circles(Communicator& communicator, const Way& way) {
+  using Kind = Communicator::CallKind;
+  return communicator.next_circles(way.kind == Way::Kind::kWaiting ? Kind::kWaits : Kind::kGivesRequest);
+}
+
+// Errors: MPI_ERR_BUFFER if the send buffer and the receive buffer share memory. Elements with gaps are not compared. Of two lists of
+// parts, each part is compared with its counterpart alone.
+Error check_apart(const DataView& sent, const DataView& received);
+Error check_apart(const DataView& sent, const Views& received);
+Error check_apart(const Views& sent, const Views& received);
+
+// Errors: MPI_ERR_ROOT.
+Error check_root(const Communicator& communicator, int root);
+
+}  // namespace weft::mpi

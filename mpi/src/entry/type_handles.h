@@ -1,0 +1,39 @@
+// From handles of datatypes and operators to objects.
+#pragma once
+
+#include "entry/handles.h"
+#include "models/mpi/datatype/datatype.h"
+#include "models/mpi/operation/operation.h"
+#include "models/mpi/rank.h"
+
+namespace weft::mpi {
+
+// Null if the handle refers to no datatype.
+inline Datatype* datatype_of(MPI_Datatype handle) {
+  if (is_predefined(handle)) return this_rank().types.find(handle);
+  return object_of<Datatype>(handle, ObjectKind::kDatatype);
+}
+
+// Null if the handle refers to no operator.
+inline Operation* operation_of(MPI_Op handle) {
+  if (is_predefined(handle)) return this_rank().operations.find(handle);
+  return object_of<Operation>(handle, ObjectKind::kOperation);
+}
+
+// Errors: MPI_ERR_TYPE.
+Error find_type(MPI_Datatype handle, Datatype** found);
+// For transfers: the datatype must be committed.
+Error find_committed_type(MPI_Datatype handle, Datatype** found);
+// Errors: MPI_ERR_OP.
+Error find_operation(MPI_Op handle, Operation** found);
+
+// Errors: MPI_ERR_COUNT for a negative count.
+Error check_count(MPI_Count count);
+// Errors: MPI_ERR_ARG for a pointer that is no address where the function puts a result.
+Error check_result_address(const void* result);
+template <class T>
+Error check_result(T* result) {
+  return check_result_address(static_cast<const void*>(result));
+}
+
+}  // namespace weft::mpi

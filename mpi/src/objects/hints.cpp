@@ -1,0 +1,44 @@
+#include "objects/hints.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "weft/mpi/mpi.h"
+
+#include "base/format.h"
+
+namespace weft::mpi {
+
+namespace {
+
+// Decimal, or hexadecimal after "0x".
+Error parse_stream(const std::string& text, memory::StreamHandle* stream) {
+  const char* const first = text.c_str();
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long long number = std::strtoull(first, &end, 0);
+  const bool is_number = *first >= '0' && *first <= '9' && *end == '\0' && errno == 0;
+  if (!is_number)
+    return {MPI_ERR_INFO_VALUE,
+            base::format("weft_stream is '{}'; give the address of a stream as a number, or 0", text)};
+  *stream = reinterpret_cast<memory::StreamHandle>(static_cast<std::uintptr_t>(number));
+  return {};
+}
+
+}  // namespace
+
+Error use_hints(Communicator& communicator, const Info::Pairs& hints) {
+  memory::StreamHandle stream = nullptr;
+  for (const auto& [key, value] : hints) {
+    if (key != "weft_stream") continue;
+    if (Error error = parse_stream(value, &stream); !error.ok()) return error;
+  }
+  communicator.info = hints;
+  communicator.stream = stream;
+  return {};
+}
+
+}  // namespace weft::mpi

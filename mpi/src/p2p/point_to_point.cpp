@@ -1,0 +1,274 @@
+// Sends, receives, and both at once. buffered_sends.cpp has the buffered ones, probes.cpp the probes.
+#include <vector>
+
+#include "weft/mpi/mpi.h"
+
+#include "collectives/device_copies.h"
+#include "communication/communication.h"
+#include "entry/entry.h"
+#include "models/mpi/p2p/point_to_point_requests.h"
+
+namespace weft::mpi {
+
+namespace {
+
+struct Message {
+  const void* buffer;
+  MPI_Count count;
+  MPI_Datatype type;
+  int dest;
+  int tag;
+};
+struct Room {
+  void* buffer;
+  MPI_Count count;
+  MPI_Datatype type;
+  int source;
+  int tag;
+};
+
+Error send_now(const SendCall& call, SendMode mode) {
+  if (mode == SendMode::kStandard && call.engine().send_at_once(call.address, call.view)) return {};
+  const auto request = call.engine().send(call.address, call.view, mode);
+  this_process().wait(*request);
+  return error_of(request->outcome());
+}
+
+Error blocking_send(const Message& message, MPI_Comm comm, SendMode mode) {
+  SendCall call;
+  if (mode == SendMode::kStandard && prepare_plain(message.buffer, message.count, message.type, message.dest,
+                                                   message.tag, comm, &call)) [[likely]]
+    return send_now(call, mode);
+  if (Error error =
+          prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
+      !error.ok())
+    return error;
+  return call.no_process ? Error() : send_now(call, mode);
+}
+
+Ref<Request> make_send(const SendCall& call, SendMode mode) {
+  if (!call.no_process) return as_request(call.engine().make_send(call.address, call.view, mode));
+  return as_request(
+      Request::make<FinishedRequest>(call.engine().messenger(), Request::Type::kSend, Outcome()));
+}
+
+Ref<Request> make_receive(const ReceiveCall& call) {
+  if (!call.no_process) return as_request(call.engine().make_receive(call.key, call.view, call.from));
+  return as_request(Request::make<FinishedRequest>(call.engine().messenger(), Request::Type::kReceive,
+                                                   Outcome::of_no_process()));
+}
+
+Error request_send(const Message& message, MPI_Comm comm, SendMode mode, MPI_Request* request,
+                   bool persistent = false) {
+  SendCall call;
+  if (Error error =
+          prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
+      !error.ok())
+    return error;
+  return give_request(make_send(call, mode), call.communicator, request, persistent);
+}
+
+Error request_receive(const Room& room, MPI_Comm comm, MPI_Request* request, bool persistent = false) {
+  ReceiveCall call;
+  if (Error error = prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, &call);
+      !error.ok())
+    return error;
+  return give_request(make_receive(call), call.communicator, request, persistent);
+}
+
+// --- Both
+
+Error prepare_both(const Message& message, const Room& room, MPI_Comm comm, SendCall* send,
+                   ReceiveCall* receive) {
+  if (Error error =
+          prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, send);
+      !error.ok())
+    return error;
+  return prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, receive);
+}
+
+// Replaces the view of the send by a packed copy of it, in host memory.
+Error copy_sent(SendCall* send, std::vector<std::byte>* copy) {
+  copy->resize(send->view.size_bytes);
+  const DataView packed = DataView::of_bytes(copy->data(), copy->size());
+  if (!send->view.place.is_host()) {
+    if (Error error = copy_now(send->view, packed); !error.ok()) return error;
+  } else if (!copy->empty()) {
+    send->view.pack(copy->data());
+  }
+  send->view = packed;
+  return {};
+}
+
+Error exchange_now(const SendCall& send, const ReceiveCall& receive, MPI_Status* status) {
+  const Ref<Request> received = make_receive(receive);
+  received->start();
+  const Error sent = send.no_process ? Error() : send_now(send, SendMode::kStandard);
+  this_process().wait(*received);
+  write_status(received->outcome(), status);
+  return sent.ok() ? error_of(received->outcome()) : sent;
+}
+
+// The request is complete when both are; its outcome is the receive's.
+Error exchange_later(const SendCall& send, const ReceiveCall& receive,
+                     std::shared_ptr<std::vector<std::byte>> copy, MPI_Comm comm, MPI_Request* request) {
+  const Ref<Request> received = make_receive(receive);
+  const Ref<Request> sent = make_send(send, SendMode::kStandard);
+  runtime::Scheduler& scheduler = send.engine().messenger();
+  const auto both = [received, sent, &scheduler,
+                     kept = std::move(copy)](Outcome* outcome) -> runtime::Task<> {
+    // The frame has the requests: the lambda lives as long as the request of both.
+    received->start();
+    sent->start();
+    const Outcome end_of_send = co_await Completed(*sent, scheduler);
+    *outcome = co_await Completed(*received, scheduler);
+    if (outcome->error == MPI_SUCCESS) outcome->error = end_of_send.error;
+  };
+  return give_request(as_request(Request::make<CollectiveRequest>(scheduler, both)), communicator_of(comm),
+                      request, false);
+}
+
+}  // namespace
+
+}  // namespace weft::mpi
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
+
+extern "C" {
+
+int MPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+  return guarded(__func__, comm,
+                 [&] { return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard); });
+}
+int MPI_Ssend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+  return guarded(__func__, comm, [&] {
+    return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous);
+  });
+}
+int MPI_Rsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+  return guarded(__func__, comm,
+                 [&] { return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard); });
+}
+
+int MPI_Isend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
+  });
+}
+int MPI_Issend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                 MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request);
+  });
+}
+int MPI_Irsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                 MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
+  });
+}
+
+int MPI_Send_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                    MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
+  });
+}
+int MPI_Ssend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request, true);
+  });
+}
+int MPI_Rsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
+  });
+}
+
+int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+               MPI_Status* status) {
+  return guarded(__func__, comm, [&]() -> Error {
+    ReceiveCall call;
+    if (!prepare_plain(buf, count, datatype, source, tag, comm, &call)) {
+      if (Error error = prepare(buf, count, datatype, source, tag, comm, &call); !error.ok()) return error;
+    }
+    if (call.no_process) [[unlikely]] {
+      write_status(Outcome::of_no_process(), status);
+      return {};
+    }
+    const auto request = call.engine().receive(call.key, call.view, call.from);
+    this_process().wait(*request);
+    write_status(request->outcome(), status);
+    return error_of(request->outcome());
+  });
+}
+int MPI_Irecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                MPI_Request* request) {
+  return guarded(__func__, comm,
+                 [&] { return request_receive({buf, count, datatype, source, tag}, comm, request); });
+}
+int MPI_Recv_init_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                    MPI_Request* request) {
+  return guarded(__func__, comm,
+                 [&] { return request_receive({buf, count, datatype, source, tag}, comm, request, true); });
+}
+
+int MPI_Sendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                   void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                   MPI_Comm comm, MPI_Status* status) {
+  return guarded(__func__, comm, [&]() -> Error {
+    SendCall send;
+    ReceiveCall receive;
+    if (Error error = prepare_both({sendbuf, sendcount, sendtype, dest, sendtag},
+                                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, &send, &receive);
+        !error.ok())
+      return error;
+    return exchange_now(send, receive, status);
+  });
+}
+int MPI_Sendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
+                           int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  return guarded(__func__, comm, [&]() -> Error {
+    SendCall send;
+    ReceiveCall receive;
+    if (Error error = prepare_both({buf, count, datatype, dest, sendtag},
+                                   {buf, count, datatype, source, recvtag}, comm, &send, &receive);
+        !error.ok())
+      return error;
+    std::vector<std::byte> copy;
+    if (Error error = copy_sent(&send, &copy); !error.ok()) return error;
+    return exchange_now(send, receive, status);
+  });
+}
+int MPI_Isendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                    void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                    MPI_Comm comm, MPI_Request* request) {
+  return guarded(__func__, comm, [&]() -> Error {
+    SendCall send;
+    ReceiveCall receive;
+    if (Error error = prepare_both({sendbuf, sendcount, sendtype, dest, sendtag},
+                                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, &send, &receive);
+        !error.ok())
+      return error;
+    return exchange_later(send, receive, {}, comm, request);
+  });
+}
+int MPI_Isendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
+                            int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
+  return guarded(__func__, comm, [&]() -> Error {
+    SendCall send;
+    ReceiveCall receive;
+    if (Error error = prepare_both({buf, count, datatype, dest, sendtag},
+                                   {buf, count, datatype, source, recvtag}, comm, &send, &receive);
+        !error.ok())
+      return error;
+    auto copy = std::make_shared<std::vector<std::byte>>();
+    if (Error error = copy_sent(&send, copy.get()); !error.ok()) return error;
+    return exchange_later(send, receive, std::move(copy), comm, request);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,412 @@
+// Waits, tests, starts, and the end of requests.
+//
+// Each family (one request, any, all, some) has one body for the call that waits and the call that tests.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "weft/mpi/mpi.h"
+
+#include "communication/communication.h"
+#include "communication/status.h"
+#include "entry/entry.h"
+#include "models/mpi/objects/addresses.h"
+
+namespace weft::mpi {
+
+namespace {
+
+// Null for MPI_REQUEST_NULL.
+Request* request_of(MPI_Request handle) { return object_of<Request>(handle, ObjectKind::kRequest); }
+
+Error check_request(MPI_Request handle) {
+  if (handle == MPI_REQUEST_NULL || request_of(handle) != nullptr) [[likely]]
+    return {};
+  return {MPI_ERR_REQUEST, "the handle is no request; has it been freed?"};
+}
+
+Error check_requests(int count, const MPI_Request* requests) {
+  if (count < 0) return {MPI_ERR_COUNT, "the number of requests is negative"};
+  if (count > 0 && !is_address(static_cast<const void*>(requests)))
+    return require({{requests, "array_of_requests"}});
+  for (int i = 0; i < count; ++i) {
+    if (Error error = check_request(requests[i]); !error.ok()) return error;
+  }
+  return {};
+}
+
+bool is_active(MPI_Request handle) {
+  const Request* const request = request_of(handle);
+  return request != nullptr && request->is_active();
+}
+// True for what has nothing to wait for.
+bool is_done(MPI_Request handle) {
+  const Request* const request = request_of(handle);
+  return request == nullptr || !request->is_active() || request->is_complete();
+}
+bool is_active_and_done(MPI_Request handle) { return is_active(handle) && is_done(handle); }
+
+void write_empty(MPI_Status* status) {
+  if (is_address(status)) set_status_empty(*status);
+}
+
+// The outcome of a request that is done, for a call that leaves it as it is. Returns its error.
+int look_at(MPI_Request handle, MPI_Status* status) {
+  Request* const request = request_of(handle);
+  if (request == nullptr || !request->is_active()) {
+    write_empty(status);
+    return MPI_SUCCESS;
+  }
+  request->query();
+  write_status(request->outcome(), status);
+  return request->outcome().error;
+}
+
+// The same, and the program is done with it: a request that is not persistent is freed.
+int finish(MPI_Request* handle, MPI_Status* status) {
+  int error = look_at(*handle, status);
+  Request* const request = request_of(*handle);
+  if (request == nullptr || !request->is_active()) return error;
+  request->deactivate();
+  if (!request->is_persistent()) {
+    const int freeing = request->handle_freed();
+    if (error == MPI_SUCCESS) error = freeing;
+    request->release();
+    *handle = MPI_REQUEST_NULL;
+  }
+  return error;
+}
+
+// --- Errors
+
+// Runs `body(&scope)`. Its error belongs to the communicator that the body writes there: that of the request that failed.
+template <class Body>
+int with_scope(const char* function, const Body& body) {
+  Ref<ErrorScope> scope;
+  const Error error = outcome_of([&]() -> Error { return body(&scope); });
+  if (error.ok()) [[likely]]
+    return MPI_SUCCESS;
+  return raise(function, handle_of_scope(scope.get()), error);
+}
+
+Ref<ErrorScope> scope_of(MPI_Request handle) {
+  const Request* const request = request_of(handle);
+  return request == nullptr ? Ref<ErrorScope>() : request->scope();
+}
+
+// Finishes a request and returns its error.
+Error finish_one(MPI_Request* handle, MPI_Status* status, Ref<ErrorScope>* scope) {
+  const Ref<ErrorScope> own = scope_of(*handle);
+  const Request* const request = request_of(*handle);
+  Outcome outcome;
+  if (request != nullptr) outcome = request->outcome();
+  const int error = finish(handle, status);
+  if (error == MPI_SUCCESS) [[likely]]
+    return {};
+  *scope = own;
+  outcome.error = error;
+  return error_of(outcome);
+}
+
+MPI_Status* status_at(MPI_Status* statuses, int i) {
+  return is_address(statuses) ? statuses + i : MPI_STATUS_IGNORE;
+}
+
+// Finishes `count` requests. Number i is requests[place_of(i)], and its status is number i. If one fails, all statuses have errors,
+// and the error belongs to the communicator of the first that failed.
+template <class PlaceOf>
+Error finish_several(int count, const PlaceOf& place_of, MPI_Request* requests, MPI_Status* statuses,
+                     Ref<ErrorScope>* scope) {
+  std::vector<int> errors;  // empty until one has failed
+  for (int i = 0; i < count; ++i) {
+    MPI_Request& request = requests[place_of(i)];
+    Ref<ErrorScope> own = scope_of(request);
+    const int error = finish(&request, status_at(statuses, i));
+    if (error == MPI_SUCCESS) [[likely]]
+      continue;
+    if (errors.empty()) {
+      errors.assign(static_cast<std::size_t>(count), MPI_SUCCESS);
+      *scope = std::move(own);
+    }
+    errors[static_cast<std::size_t>(i)] = error;
+  }
+  if (errors.empty()) return {};
+  for (int i = 0; i < count && is_address(statuses); ++i)
+    statuses[i].MPI_ERROR = errors[static_cast<std::size_t>(i)];
+  return {MPI_ERR_IN_STATUS, "one or more requests have failed; the statuses hold their errors"};
+}
+
+// --- Waiting and testing
+
+enum class Patience { kWait, kTest };
+
+// Whether the condition is true: after a wait in any case, and after a test if it is true by now, or after some progress.
+template <class Condition>
+Error reach(Patience patience, const Condition& condition, bool* reached) {
+  *reached = condition();
+  if (*reached) return {};
+  if (Error error = check_running(); !error.ok()) return patience == Patience::kWait ? error : Error();
+  if (patience == Patience::kWait) {
+    this_process().wait_until(condition);
+    *reached = true;
+  } else {
+    this_process().progress();
+    *reached = condition();
+  }
+  return {};
+}
+
+Error reach_one(Patience patience, MPI_Request handle, bool* done) {
+  return reach(patience, [handle] { return is_done(handle); }, done);
+}
+
+Error reach_all(Patience patience, int count, const MPI_Request* requests, bool* done) {
+  int first = 0;
+  return reach(
+      patience,
+      [&] {
+        while (first < count && is_done(requests[first])) ++first;
+        return first == count;
+      },
+      done);
+}
+
+// `place`: of one that is done, or MPI_UNDEFINED. `done`: also if none is active.
+Error reach_any(Patience patience, int count, const MPI_Request* requests, int* place, bool* done) {
+  *place = MPI_UNDEFINED;
+  *done = !std::any_of(requests, requests + count, is_active);
+  if (*done) return {};
+  return reach(
+      patience,
+      [&] {
+        const MPI_Request* const found = std::find_if(requests, requests + count, is_active_and_done);
+        if (found != requests + count) *place = static_cast<int>(found - requests);
+        return found != requests + count;
+      },
+      done);
+}
+
+// Writes the places of all that are done. `num_done`: MPI_UNDEFINED if none is active.
+Error reach_some(Patience patience, int count, const MPI_Request* requests, int* num_done, int* places) {
+  int first = MPI_UNDEFINED;
+  bool done = false;
+  *num_done = MPI_UNDEFINED;
+  if (!std::any_of(requests, requests + count, is_active)) return {};
+  if (Error error = reach_any(patience, count, requests, &first, &done); !error.ok()) return error;
+  *num_done = 0;
+  for (int i = done ? first : count; i < count; ++i) {
+    if (is_active_and_done(requests[i])) places[(*num_done)++] = i;
+  }
+  return {};
+}
+
+// --- The families. `flag` is null in a call that waits.
+
+int complete_one(const char* function, Patience patience, MPI_Request* request, int* flag,
+                 MPI_Status* status) {
+  return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
+    bool done = false;
+    if (Error error = check_request(*request); !error.ok()) return error;
+    if (Error error = reach_one(patience, *request, &done); !error.ok()) return error;
+    if (flag != nullptr) *flag = done ? 1 : 0;
+    return done ? finish_one(request, status, scope) : Error();
+  });
+}
+
+int complete_any(const char* function, Patience patience, int count, MPI_Request* requests, int* place,
+                 int* flag, MPI_Status* status) {
+  return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
+    bool done = false;
+    if (Error error = require({{place, "indx"}}); !error.ok()) return error;
+    if (Error error = check_requests(count, requests); !error.ok()) return error;
+    if (Error error = reach_any(patience, count, requests, place, &done); !error.ok()) return error;
+    if (flag != nullptr) *flag = done ? 1 : 0;
+    if (*place != MPI_UNDEFINED) return finish_one(&requests[*place], status, scope);
+    if (done) write_empty(status);
+    return {};
+  });
+}
+
+int complete_all(const char* function, Patience patience, int count, MPI_Request* requests, int* flag,
+                 MPI_Status* statuses) {
+  return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
+    bool done = false;
+    if (Error error = check_requests(count, requests); !error.ok()) return error;
+    if (Error error = reach_all(patience, count, requests, &done); !error.ok()) return error;
+    if (flag != nullptr) *flag = done ? 1 : 0;
+    if (!done) return {};
+    return finish_several(count, [](int i) { return i; }, requests, statuses, scope);
+  });
+}
+
+int complete_some(const char* function, Patience patience, int count, MPI_Request* requests, int* num_done,
+                  int* places, MPI_Status* statuses) {
+  return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
+    if (Error error = require({{num_done, "outcount"}}); !error.ok()) return error;
+    if (Error error = check_requests(count, requests); !error.ok()) return error;
+    if (count > 0)
+      if (Error error = require({{places, "array_of_indices"}}); !error.ok()) return error;
+    if (Error error = reach_some(patience, count, requests, num_done, places); !error.ok()) return error;
+    return finish_several(
+        std::max(*num_done, 0), [places](int i) { return places[i]; }, requests, statuses, scope);
+  });
+}
+
+// --- Starting
+
+Error start(MPI_Request handle) {
+  Request* const request = request_of(handle);
+  if (request == nullptr || !request->is_persistent())
+    return {MPI_ERR_REQUEST, "the request is not persistent; make it with one of the MPI_*_init functions"};
+  if (request->is_active())
+    return {MPI_ERR_REQUEST, "the request is active; wait for it before you start it again"};
+  if (Error error = check_running(); !error.ok()) return error;
+  request->start();
+  return {};
+}
+
+// Calls `body(request)` with the request of a handle that is not null.
+template <class Body>
+int with_request(const char* function, const MPI_Request* handle, const Body& body) {
+  return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
+    if (Error error = require({{handle, "request"}}); !error.ok()) return error;
+    Request* const request = request_of(*handle);
+    if (request == nullptr) return {MPI_ERR_REQUEST, "the handle is no request, or MPI_REQUEST_NULL"};
+    *scope = request->scope();
+    return body(*request);
+  });
+}
+
+}  // namespace
+
+}  // namespace weft::mpi
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
+
+extern "C" {
+
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  if (!is_address(static_cast<const void*>(request)))
+    return raise(__func__, kNoObject, require({{request, "request"}}));
+  return complete_one(__func__, Patience::kWait, request, nullptr, status);
+}
+int MPI_Waitany(int count, MPI_Request array_of_requests[], int* indx, MPI_Status* status) {
+  return complete_any(__func__, Patience::kWait, count, array_of_requests, indx, nullptr, status);
+}
+int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
+  return complete_all(__func__, Patience::kWait, count, array_of_requests, nullptr, array_of_statuses);
+}
+int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
+                 MPI_Status* array_of_statuses) {
+  return complete_some(__func__, Patience::kWait, incount, array_of_requests, outcount, array_of_indices,
+                       array_of_statuses);
+}
+
+int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  if (Error error = require({{request, "request"}, {flag, "flag"}}); !error.ok())
+    return raise(__func__, kNoObject, error);
+  return complete_one(__func__, Patience::kTest, request, flag, status);
+}
+int MPI_Testany(int count, MPI_Request array_of_requests[], int* indx, int* flag, MPI_Status* status) {
+  if (!is_address(flag)) return raise(__func__, kNoObject, require({{flag, "flag"}}));
+  return complete_any(__func__, Patience::kTest, count, array_of_requests, indx, flag, status);
+}
+int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status* array_of_statuses) {
+  if (!is_address(flag)) return raise(__func__, kNoObject, require({{flag, "flag"}}));
+  return complete_all(__func__, Patience::kTest, count, array_of_requests, flag, array_of_statuses);
+}
+int MPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
+                 MPI_Status* array_of_statuses) {
+  return complete_some(__func__, Patience::kTest, incount, array_of_requests, outcount, array_of_indices,
+                       array_of_statuses);
+}
+
+int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  return with_scope(__func__, [&](Ref<ErrorScope>* scope) -> Error {
+    bool done = false;
+    if (Error error = require({{flag, "flag"}}); !error.ok()) return error;
+    if (Error error = check_request(request); !error.ok()) return error;
+    *scope = scope_of(request);
+    if (Error error = reach_one(Patience::kTest, request, &done); !error.ok()) return error;
+    *flag = done ? 1 : 0;
+    if (done) look_at(request, status);
+    return {};
+  });
+}
+int MPI_Request_get_status_any(int count, const MPI_Request array_of_requests[], int* indx, int* flag,
+                               MPI_Status* status) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    bool done = false;
+    if (Error error = require({{indx, "indx"}, {flag, "flag"}}); !error.ok()) return error;
+    if (Error error = check_requests(count, array_of_requests); !error.ok()) return error;
+    if (Error error = reach_any(Patience::kTest, count, array_of_requests, indx, &done); !error.ok())
+      return error;
+    *flag = done ? 1 : 0;
+    if (*indx != MPI_UNDEFINED) {
+      look_at(array_of_requests[*indx], status);
+    } else if (done) {
+      write_empty(status);
+    }
+    return {};
+  });
+}
+int MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[], int* flag,
+                               MPI_Status* array_of_statuses) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    bool done = false;
+    if (Error error = require({{flag, "flag"}}); !error.ok()) return error;
+    if (Error error = check_requests(count, array_of_requests); !error.ok()) return error;
+    if (Error error = reach_all(Patience::kTest, count, array_of_requests, &done); !error.ok()) return error;
+    *flag = done ? 1 : 0;
+    for (int i = 0; i < count && done; ++i) look_at(array_of_requests[i], status_at(array_of_statuses, i));
+    return {};
+  });
+}
+int MPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int* outcount,
+                                int array_of_indices[], MPI_Status* array_of_statuses) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    if (Error error = require({{outcount, "outcount"}}); !error.ok()) return error;
+    if (Error error = check_requests(incount, array_of_requests); !error.ok()) return error;
+    if (incount > 0)
+      if (Error error = require({{array_of_indices, "array_of_indices"}}); !error.ok()) return error;
+    if (Error error = reach_some(Patience::kTest, incount, array_of_requests, outcount, array_of_indices);
+        !error.ok())
+      return error;
+    for (int i = 0; i < *outcount; ++i)
+      look_at(array_of_requests[array_of_indices[i]], status_at(array_of_statuses, i));
+    return {};
+  });
+}
+
+int MPI_Start(MPI_Request* request) {
+  return with_request(__func__, request, [&](Request&) { return start(*request); });
+}
+int MPI_Startall(int count, MPI_Request array_of_requests[]) {
+  return with_scope(__func__, [&](Ref<ErrorScope>* scope) -> Error {
+    if (Error error = check_requests(count, array_of_requests); !error.ok()) return error;
+    for (int i = 0; i < count; ++i) {
+      *scope = scope_of(array_of_requests[i]);
+      if (Error error = start(array_of_requests[i]); !error.ok()) return error;
+    }
+    return {};
+  });
+}
+
+int MPI_Cancel(MPI_Request* request) {
+  return with_request(__func__, request, [&](Request& found) -> Error {
+    if (!found.is_active()) return {};
+    return {found.cancel(), {}};
+  });
+}
+
+int MPI_Request_free(MPI_Request* request) {
+  return with_request(__func__, request, [&](Request& found) -> Error {
+    // An operation in flight holds a reference of its own, and ends by itself.
+    const int error = found.handle_freed();
+    found.release();
+    *request = MPI_REQUEST_NULL;
+    return {error, {}};
+  });
+}
+
+}  // extern "C"

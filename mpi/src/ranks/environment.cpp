@@ -1,0 +1,402 @@
+#include "ranks/environment.h"
+
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/job/job.h"
+#include "weft/mpi/mpi.h"
+
+#include "base/format.h"
+#include "communication/communication.h"
+#include "entry/entry.h"
+#include "entry/python_interpreter.h"
+#include "models/mpi/collective/data_movement.h"
+#include "models/mpi/collective/team_collectives.h"
+#include "models/mpi/process.h"
+#include "objects/attributes.h"
+#include "ranks/rank_moves.h"
+#include "ranks/rank_placement.h"
+
+namespace weft::mpi {
+
+namespace {
+
+// The job of this process, which all ranks in it share.
+struct RunningJob {
+  std::optional<job::Launch> launch;  // until it becomes the job
+  std::unique_ptr<job::Job> job;
+  std::vector<std::unique_ptr<Process>> processes;  // of the ranks that have started MPI
+  pthread_t main_thread = pthread_self();
+  // How the process ends alone, before the job and after it.
+  void (*end_process)(const std::string& sentence, int status) = nullptr;
+  // Whether a process of the job has forked this one, to which the job does not belong.
+  bool is_forked_child = false;
+};
+
+RunningJob& running_job() {
+  // Never destroyed: objects of the program may refer to the PE's memory.
+  static RunningJob* const running = new RunningJob;
+  return *running;
+}
+
+[[noreturn]] void abort_job(const std::string& sentence, int status) {
+  running_job().job->abort(status == 0 ? 1 : status, sentence);
+}
+
+// The runtime of this PE has failed, or the launcher ends the job.
+[[noreturn]] void end_failed_job() {
+  const std::string& failure = running_job().job->runtime().failure();
+  abort_job(failure.empty() ? "weft: the job ended while a rank waited in a call of MPI" : "weft: " + failure,
+            1);
+}
+
+void end_job_with_process();
+
+// Runs in each process that this one forks. There MPI has ended, so what programs and mpi4py do at their exit does nothing, and a
+// failure ends the child alone.
+void leave_job_of_parent() {
+  RunningJob& running = running_job();
+  if (running.job == nullptr || running.is_forked_child) return;
+  running.is_forked_child = true;
+  Rank& rank = this_rank();
+  rank.phase = Rank::Phase::kAfter;
+  rank.has_left_job = true;
+  rank.world = nullptr;
+  rank.self = nullptr;
+  rank.process = nullptr;
+  if (running.end_process != nullptr) rank.end_job = running.end_process;
+}
+
+// A rank that has ended, or ends, without its part in MPI leaves others waiting.
+[[noreturn]] void abort_for_ended_rank(int number, int code, bool has_started) {
+  abort_job(base::format("weft: rank {} ended with code {} {}", number, code,
+                         has_started ? "before it called MPI_Finalize"
+                                     : "and had not called MPI_Init, but other ranks of its process had"),
+            code);
+}
+
+// A job of what this process has joined, or joins now.
+std::unique_ptr<job::Job> new_job(const job::InstallModels& models) {
+  std::optional<job::Launch>& launch = running_job().launch;
+  if (!launch.has_value()) return std::make_unique<job::Job>(models);
+  job::Launch joined = std::move(*launch);
+  launch.reset();
+  return std::make_unique<job::Job>(models, std::move(joined));
+}
+
+// Other launchers than `weft run` pass the setting to a program that they start as it is.
+void check_no_ranks_were_asked_for(int num_pes) {
+  const char* const text = std::getenv("WEFT_MPI_RANKS");
+  if (text == nullptr || *text == '\0' || text == std::to_string(num_pes)) return;
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("WEFT_MPI_RANKS is '{}', and the {} processes of this job have one rank each. Start `weft "
+                   "ranks {} program` in place of the program, or unset the variable",
+                   text, num_pes, text));
+}
+
+// The launcher or another process has printed the reason, and the job ends.
+[[noreturn]] void end_because_another_did() {
+  std::fflush(nullptr);
+  std::_Exit(EXIT_FAILURE);
+}
+
+// Makes the job. All processes do so together.
+Error make_job() {
+  RunningJob& running = running_job();
+  HostedRanks* const hosted = HostedRanks::current();
+  try {
+    running.job = new_job([hosted](runtime::Runtime& runtime) {
+      Mpi& model = runtime.install<Mpi>();
+      if (hosted == nullptr) return check_no_ranks_were_asked_for(runtime.num_pes());
+      if (runtime.num_pes() != hosted->map().num_pes() || runtime.pe() != hosted->pe()) {
+        throw base::Error(
+            base::StatusCode::kInvalidArgument,
+            base::format(
+                "this process was to be PE {} of {}, and is PE {} of {}; start the program with `weft "
+                "run --ranks` or `weft ranks`",
+                hosted->pe(), hosted->map().num_pes(), runtime.pe(), runtime.num_pes()));
+      }
+      model.place_ranks(hosted->map());
+    });
+  } catch (const base::Error& error) {
+    if (error.code() == base::StatusCode::kCancelled) end_because_another_did();
+    return {MPI_ERR_OTHER, error.what()};
+  }
+  static const int at_fork = pthread_atfork(nullptr, nullptr, &leave_job_of_parent);
+  if (at_fork != 0) return {MPI_ERR_NO_MEM, "the memory of this process is exhausted"};
+  running.job->watch_launcher();
+  if (hosted != nullptr) hosted->measure_loads(balances_loads());
+  running.main_thread = pthread_self();
+  if (hosted == nullptr) return {};
+  runtime::Runtime& runtime = running.job->runtime();
+  RankMoves::begin(*hosted, runtime, runtime.model<Mpi>().engines());  // other PEs may be in a move earlier
+  hosted->enter_job(runtime);
+  for (const HostedRank* const rank : hosted->ranks()) {
+    if (rank->has_ended()) abort_for_ended_rank(rank->number(), rank->exit_code(), false);
+  }
+  return {};
+}
+
+Error make_job_for(HostedRanks* hosted) {
+  if (hosted == nullptr) return make_job();
+  Error error;
+  hosted->call_on_main_stack([&] { error = make_job(); });
+  return error;
+}
+
+// Gives the rank its messages and its communicators.
+void join_job(Rank& rank) {
+  RunningJob& running = running_job();
+  runtime::Runtime& runtime = running.job->runtime();
+  const HostedRank* const hosted = HostedRanks::running();
+  RankEngines& engines = runtime.model<Mpi>().engines();
+  PointToPoint& engine = hosted == nullptr ? *engines.engines().front() : *engines.find(hosted->number());
+  engine.set_virtual_rank(VirtualRank::current());
+  running.processes.push_back(std::make_unique<Process>(runtime, engine, &end_failed_job));
+  rank.process = running.processes.back().get();
+  rank.number = engine.rank();
+  running.end_process = std::exchange(rank.end_job, &abort_job);
+  rank.predefined_attributes.universe_size = engine.num_ranks();
+  // `weft run` sets it in a job of several programs.
+  if (const char* const program = std::getenv("WEFT_PROGRAM"))
+    rank.predefined_attributes.app_number = static_cast<int>(std::strtol(program, nullptr, 10));
+}
+
+// Returns at rank 0 when all others have sent their last message, and no longer wait for one.
+void wait_for_last_messages(Process& process) {
+  process.run(barrier_in_teams(process.world()->next_circles().local));
+  const Circle circle = process.world()->next_circles().local;
+  if (circle.rank() == 0) {
+    process.run(gather(circle, 0, OwnView{{}, true}, Views(static_cast<std::size_t>(circle.size()))));
+  } else {
+    (void)circle.send(0, {});  // is sent while the job ends
+  }
+}
+
+// All ranks call it. Afterwards no message is under way.
+void leave_messages() {
+  Rank& rank = this_rank();
+  wait_for_last_messages(*rank.process);
+  rank.world = nullptr;
+  rank.self = nullptr;
+  rank.process = nullptr;
+  rank.has_left_job = true;
+  rank.end_job = running_job().end_process;
+  if (rank.number == 0) running_job().job->runtime().exit(0);
+}
+
+int end_job() {
+  leave_messages();
+  HostedRanks* const hosted = HostedRanks::current();
+  return hosted == nullptr ? running_job().job->run() : hosted->leave_job();
+}
+
+void end_job_with_process() {
+  const Process* const process = this_rank().process;
+  if (process != nullptr && process->num_users == 0) end_job();
+}
+
+void on_rank_end(HostedRank& hosted, int code) {
+  if (running_job().job == nullptr) return;
+  Rank& rank = hosted.state();
+  if (rank.process != nullptr && rank.process->had_sessions && rank.process->num_users == 0) {
+    leave_messages();
+    HostedRanks::current()->leave_job_now();
+  }
+  if (rank.has_left_job) return;
+  abort_for_ended_rank(hosted.number(), code, rank.process != nullptr);
+}
+
+}  // namespace
+
+Error start_mpi(Starter starter) {
+  Rank& rank = this_rank();
+  if (starter == Starter::kWorld && rank.phase != Rank::Phase::kBefore)
+    return {MPI_ERR_OTHER, "MPI_Init has been called already; call it once"};
+  if (rank.has_left_job)
+    return {MPI_ERR_OTHER, "MPI has ended in this process; open the session before MPI_Finalize"};
+  HostedRanks* const hosted = HostedRanks::current();
+  if (running_job().job == nullptr) {
+    if (Error error = make_job_for(hosted); !error.ok()) return error;
+  }
+  if (rank.process == nullptr) join_job(rank);
+  ++rank.process->num_users;
+  if (starter == Starter::kWorld) {
+    rank.phase = Rank::Phase::kRunning;
+    rank.world = rank.process->world().get();
+    rank.self = rank.process->self().get();
+    if (hosted == nullptr) watch_exceptions_of_python();
+  } else if (!std::exchange(rank.process->had_sessions, true) && hosted == nullptr) {
+    std::atexit(&end_job_with_process);
+  }
+  return {};
+}
+
+namespace {
+
+// All ranks of the job wait for one that moves, so it cannot go on after an error.
+template <class Step>
+void move_objects(const Step& step) {
+  std::string reason;
+  try {
+    return step();
+  } catch (const std::bad_alloc&) {
+    reason = "its memory is full";
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  const Rank& rank = this_rank();
+  rank.end_job(base::format("weft: rank {}: its objects of MPI cannot move: {}", rank.number, reason), 1);
+}
+
+}  // namespace
+
+KeptState pause_mpi() {
+  Rank& rank = this_rank();
+  KeptState kept{.num_users = rank.process->num_users, .objects = {}};
+  move_objects([&] { kept.objects = pack_objects(*VirtualRank::current()); });
+  rank.world = nullptr;
+  rank.self = nullptr;
+  std::erase_if(running_job().processes, [&](const auto& process) { return process.get() == rank.process; });
+  rank.process = nullptr;
+  return kept;
+}
+
+void continue_mpi(const KeptState& kept) {
+  Rank& rank = this_rank();
+  if (running_job().end_process != nullptr) rank.end_job = running_job().end_process;
+  join_job(rank);
+  rank.process->num_users = kept.num_users;
+  rank.phase = Rank::Phase::kRunning;
+  rank.world = rank.process->world().get();
+  rank.self = rank.process->self().get();
+  move_objects([&] { unpack_objects(*VirtualRank::current(), kept.objects); });
+}
+
+void set_launch(job::Launch launch) { running_job().launch.emplace(std::move(launch)); }
+job::Launch& launch() { return *running_job().launch; }
+void leave_launch(int exit_code) {
+  if (running_job().launch.has_value()) running_job().launch->leave(exit_code);
+}
+
+runtime::Runtime& job_runtime() { return running_job().job->runtime(); }
+
+Error end_mpi(Starter starter) {
+  Rank& rank = this_rank();
+  Process& process = *rank.process;
+  if (starter == Starter::kWorld) {
+    rank.phase = Rank::Phase::kAfter;
+    rank.world = nullptr;
+    rank.self = nullptr;
+  }
+  --process.num_users;
+  if (starter == Starter::kWorld && !process.had_sessions) {
+    if (end_job() != 0) return {MPI_ERR_OTHER, "the job did not end well"};
+  }
+  return {};
+}
+
+bool is_forked_child() { return running_job().is_forked_child; }
+
+int thread_level() { return HostedRanks::current() == nullptr ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED; }
+
+HostedRanks::Hooks hosted_rank_hooks() {
+  return {.finish_job = [] { return running_job().job->run(); },
+          .fail_job = [] { end_failed_job(); },
+          .rank_ends = &on_rank_end};
+}
+
+namespace {
+
+Error initialize() { return start_mpi(Starter::kWorld); }
+
+Error finalize() {
+  if (is_forked_child()) return {};
+  Rank& rank = this_rank();
+  if (rank.phase != Rank::Phase::kRunning)
+    return {MPI_ERR_OTHER, "MPI_Finalize is called once, after MPI_Init"};
+  // The others wait for this rank elsewhere.
+  if (rank.process->world()->size() > 1 && has_python_failed()) {
+    abort_job(base::format("weft: rank {} ends by an exception of Python, which its program has not handled",
+                           rank.number),
+              1);
+  }
+  // Attributes of MPI_COMM_SELF go first: programs hang their own cleanup on them.
+  if (Error error = remove_attributes(MPI_COMM_SELF, *rank.self); !error.ok()) return error;
+  if (Error error = remove_attributes(MPI_COMM_WORLD, *rank.world); !error.ok()) return error;
+  return end_mpi(Starter::kWorld);
+}
+
+}  // namespace
+
+}  // namespace weft::mpi
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
+
+extern "C" {
+
+int MPI_Init(int* /*argc*/, char*** /*argv*/) { return guarded(__func__, kNoObject, initialize); }
+int MPI_Init_thread(int* /*argc*/, char*** /*argv*/, int required, int* provided) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    if (Error error = require({{provided, "provided"}}); !error.ok()) return error;
+    if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
+      return {MPI_ERR_ARG, weft::base::format("there is no thread level {}", required)};
+    *provided = thread_level();
+    return initialize();
+  });
+}
+int MPI_Finalize(void) { return guarded(__func__, kNoObject, finalize); }
+
+int MPI_Initialized(int* flag) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    if (Error error = require({{flag, "flag"}}); !error.ok()) return error;
+    *flag = this_rank().phase != Rank::Phase::kBefore ? 1 : 0;
+    return {};
+  });
+}
+int MPI_Finalized(int* flag) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    if (Error error = require({{flag, "flag"}}); !error.ok()) return error;
+    *flag = this_rank().phase == Rank::Phase::kAfter ? 1 : 0;
+    return {};
+  });
+}
+
+int MPI_Query_thread(int* provided) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    if (Error error = require({{provided, "provided"}}); !error.ok()) return error;
+    *provided = thread_level();
+    return check_running();
+  });
+}
+int MPI_Is_thread_main(int* flag) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    if (Error error = require({{flag, "flag"}}); !error.ok()) return error;
+    *flag = pthread_equal(pthread_self(), running_job().main_thread) != 0 ? 1 : 0;
+    return check_running();
+  });
+}
+
+int MPI_Abort(MPI_Comm /*comm*/, int errorcode) {
+  const LibraryRuns library;
+  const Rank& rank = this_rank();
+  const std::string who = rank.phase == Rank::Phase::kBefore ? "a rank that has not called MPI_Init"
+                                                             : weft::base::format("rank {}", rank.number);
+  const std::string sentence = weft::base::format("weft: {} called MPI_Abort with code {}", who, errorcode);
+  rank.end_job(sentence, errorcode);
+  return MPI_ERR_INTERN;
+}
+
+}  // extern "C"

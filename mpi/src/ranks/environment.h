@@ -1,0 +1,48 @@
+// The start and the end of MPI in this process.
+#pragma once
+
+#include "job/launch.h"
+#include "models/mpi/moving/moving_objects.h"
+#include "models/mpi/objects/error.h"
+#include "ranks/hosted_ranks.h"
+
+namespace weft::mpi {
+
+enum class Starter { kWorld, kSession };
+
+// What a rank keeps of MPI while it moves. On its stack.
+struct KeptState {
+  int num_users = 0;
+  PackedObjects objects;
+};
+
+// The rank gives up its messages and its objects, and gets others at the same addresses, maybe in another process.
+// REQUIRES: obstacle_of_objects() has found none, and the rank has no requests, sessions, windows and files.
+KeptState pause_mpi();
+void continue_mpi(const KeptState& kept);
+
+// The runtime of this PE. REQUIRES: there is a job.
+runtime::Runtime& job_runtime();
+
+// Starts MPI unless it runs. MPI_Init and each session do so once.
+Error start_mpi(Starter starter);
+// Undoes it. The job ends with MPI_Finalize, or, if a program has had sessions, with the process.
+Error end_mpi(Starter starter);
+
+// Whether a process of a job has forked this one. MPI has ended in it, and MPI_Finalize and MPI_Session_finalize do nothing.
+bool is_forked_child();
+
+// MPI_THREAD_SERIALIZED, or MPI_THREAD_FUNNELED for ranks that share a process: only the thread that runs them may call MPI.
+int thread_level();
+
+// The launch that weft-mpi-host has joined. The job is made of it.
+void set_launch(job::Launch launch);
+// REQUIRES: set_launch(), and no job.
+job::Launch& launch();
+// The process ends with that code. If no rank has made a job of the launch, the launcher learns of it here.
+void leave_launch(int exit_code);
+
+// How MPI takes part in the life of the ranks of a process.
+HostedRanks::Hooks hosted_rank_hooks();
+
+}  // namespace weft::mpi

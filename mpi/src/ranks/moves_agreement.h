@@ -1,0 +1,30 @@
+// What the ranks of a job agree on before some of them move.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/mpi/objects/error.h"
+
+namespace weft::mpi {
+
+// What each rank tells the others.
+struct MoveWish {
+  std::int32_t pe = 0;
+  std::uint64_t fingerprint = 0;  // of the addresses in its process
+  double load_s = 0;
+  char obstacle[112] = {};  // why it cannot move; empty: it can
+};
+
+// Of the rank that runs, which wants to go to that PE.
+MoveWish wish_of_this_rank(int pe);
+// All ranks call it. The wishes by rank.
+std::vector<MoveWish> wishes_of_all(const MoveWish& mine);
+// Why the ranks cannot go to these PEs. `pe_of_rank` is empty if the ranks only want to be able to move.
+Error obstacle_to_moves(const std::vector<MoveWish>& wishes, const std::vector<int>& pe_of_rank);
+// Plans the move if it changes anything. REQUIRES: there is no obstacle, and all ranks call it with the same places.
+void plan_moves(std::vector<int> pe_of_rank);
+// Moves, if the ranks have planned to. Nothing that refers to this process may be on the stack of the caller.
+Error move_as_planned();
+
+}  // namespace weft::mpi

@@ -1,0 +1,162 @@
+#include "buffers/device/emulated.h"
+
+#include <memory>
+#include <string>
+
+#include "weft/base/error.h"
+
+#include "await/memory_operation.h"
+#include "base/format.h"
+#include "buffers/arrays/array_form.h"
+#include "buffers/arrays/arrays.h"
+#include "buffers/device/device_array.h"
+#include "buffers/streams/stream.h"
+#include "engine/ending.h"
+#include "engine/engine.h"
+#include "memory/kinds/kind.h"
+#include "memory/kinds/software_device.h"
+#include "memory/memory.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+// The device of a place, if the CPU runs the device's kernels; else null.
+memory::SoftwareDevice* software_device(Engine& engine, memory::Place place) {
+  memory::KindBackend* const backend = engine.runtime().memory().backend(place.kind);
+  return backend == nullptr ? nullptr : backend->software_device();
+}
+
+// A Python function that runs as device code when the device is polled. Its arguments that are device arrays are
+// passed as arrays over the device's view of the memory.
+class Kernel {
+ public:
+  Kernel(Engine& engine, memory::SoftwareDevice& device, PyObject* function, PyObject* arguments)
+      : engine_(engine),
+        device_(device),
+        function_(Ref::borrow(function)),
+        arguments_(Ref::borrow(arguments)) {}
+
+  base::Status run() const {
+    if (engine_->is_closed()) return {base::StatusCode::kClosed, "the job ended before the kernel ran"};
+    try {
+      Ref views = device_views();
+      Ref result = Ref::steal(PyObject_CallObject(function_.get(), views.get()));
+      end_if_forked();
+      if (!result) throw PythonError();
+      return {};
+    } catch (...) {
+      return failure();
+    }
+  }
+
+ private:
+  Ref device_views() const {
+    Py_ssize_t count = PyTuple_GET_SIZE(arguments_.get());
+    Ref views = checked(PyTuple_New(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* argument = PyTuple_GET_ITEM(arguments_.get(), i);
+      PyTuple_SET_ITEM(views.get(), i,
+                       is_device_array(argument) ? device_view(argument).release() : Py_NewRef(argument));
+    }
+    return views;
+  }
+  Ref device_view(PyObject* array) const {
+    const memory::Buffer& memory = as_device_array(array)->memory;
+    const ArrayForm& form = as_device_array(array)->form;
+    if (memory.size_bytes == 0) return make_array(form);
+    base::Result<void*> data = device_.device_view(memory.data, memory.size_bytes);
+    if (!data.ok()) base::throw_status(data.status());
+    return make_array_over(form, *data, Ref::borrow(array));
+  }
+  // REQUIRES: called in a catch block.
+  base::Status failure() const {
+    try {
+      throw;
+    } catch (const PythonError&) {
+      if (ended_by_exception(*engine_)) return {base::StatusCode::kCancelled, "a kernel ended the job"};
+      Ref error = PythonError::take();
+      return {base::StatusCode::kInternal,
+              base::format("the kernel {} raised {}: {}", readable(function_.get()),
+                           type_name_of(error.get()), readable(error.get()))};
+    } catch (const base::Error& error) {
+      return {error.code(), base::format("the kernel {}: {}", readable(function_.get()), error.what())};
+    }
+  }
+
+  EngineRef engine_;
+  memory::SoftwareDevice& device_;
+  Ref function_;
+  Ref arguments_;  // a tuple
+};
+
+// The place of the arrays. All must be on one emulated device.
+memory::Place place_of(Engine& engine, PyObject* arguments) {
+  memory::Place place;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
+    PyObject* argument = PyTuple_GET_ITEM(arguments, i);
+    if (!is_device_array(argument)) continue;
+    memory::Place here = as_device_array(argument)->memory.place;
+    if (software_device(engine, here) == nullptr || (!place.is_host() && here != place)) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          base::format("weft.emulated.launch takes arrays of one emulated device; argument {} is "
+                       "on {}{}",
+                       i + 1, memory::place_name(here),
+                       place.is_host() ? "" : ", another on " + memory::place_name(place)));
+    }
+    place = here;
+  }
+  if (place.is_host()) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "weft.emulated.launch takes at least one weft.DeviceArray of kind emulated");
+  }
+  return place;
+}
+
+PyObject* launch(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("weft.emulated.launch", {"function", "arguments", "stream"}, 3, values, count,
+                        nullptr);
+    Engine& engine = Engine::current();
+    if (PyCallable_Check(arguments[0]) == 0) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          base::format("weft.emulated.launch takes a function, not a {}", type_name_of(arguments[0])));
+    }
+    memory::Place place = place_of(engine, arguments[1]);
+    NamedStream stream = stream_from(arguments[2], place, "weft.emulated.launch");
+    if (stream.handle == nullptr) stream.handle = engine.own_stream(place);
+    memory::SoftwareDevice& device = *software_device(engine, place);
+    auto kernel = std::make_shared<Kernel>(engine, device, arguments[0], arguments[1]);
+    base::Status status = device.launch(stream.handle, place.device, [kernel] { return kernel->run(); });
+    if (status.failed()) base::throw_status(status);
+    // An emulated stream makes progress only while an operation waits for it.
+    return start_stream_wait(engine, place, stream.handle, std::move(stream.keeper)).release();
+  });
+}
+
+PyObject* set_faults(PyObject*, PyObject* text) {
+  return guarded([&]() -> PyObject* {
+    const std::string faults(text_of(text));
+    Engine& engine = Engine::current();
+    for (int kind = 0; kind < memory::kNumKinds; ++kind) {
+      auto* const device = software_device(engine, {static_cast<memory::Kind>(kind), 0});
+      if (device != nullptr) base::check(device->inject_faults(faults));
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_emulated_launch", as_method(&launch), METH_FASTCALL, nullptr},
+    {"_emulated_set_faults", &set_faults, METH_O, nullptr},
+    {},
+};
+
+}  // namespace
+
+void init_emulated(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace weft::python

@@ -1,0 +1,495 @@
+#include "chare/calls/entry_method.h"
+
+#include <structmember.h>
+
+#include <new>
+#include <utility>
+
+#include "weft/chare/outcome.h"
+#include "weft/chare/proxy.h"
+#include "weft/chare/sections.h"
+
+#include "await/future.h"
+#include "await/operation.h"
+#include "base/format.h"
+#include "chare/calls/calls.h"
+#include "chare/calls/combined_calls.h"
+#include "chare/calls/sent.h"
+#include "codec/attach.h"
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+constexpr Py_ssize_t kMostArguments = 255;
+
+struct EntryMethodObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  ProxyCore core;
+  std::uint64_t index;
+  std::int32_t priority;
+  std::uint16_t method;
+  bool to_all;                             // of a collection or of a section
+  std::uint8_t num_bound;                  // arguments of bind(), which come first in every call
+  Ref bound;                               // bytes: their encoded values; null if there are none
+  chare::SectionMembers::Pointer section;  // the members, if it is of a section
+  // If it is of a combined section; `core` and `method` are then those of its first part.
+  std::shared_ptr<const CombinedMethod> combined;
+};
+
+PyTypeObject* type = nullptr;
+
+EntryMethodObject* as_method_object(PyObject* object) { return reinterpret_cast<EntryMethodObject*>(object); }
+
+std::string name_of(const EntryMethodObject& entry) {
+  std::string_view method = text_of(entry.core.info->method_name(entry.method));
+  if (entry.to_all) return base::format("{}.{}", entry.core.info->name(), method);
+  return base::format("{}.{}", entry.core.collection->element_name(entry.index), method);
+}
+
+void encode_arguments(const EntryMethodObject& entry, Encoder& encoder, std::span<PyObject* const> values) {
+  try {
+    encoder.arguments(values);
+  } catch (const PythonError&) {
+    rethrow_unsendable(
+        base::format("argument {} of {}", entry.num_bound + encoder.argument() + 1, name_of(entry)));
+  }
+}
+
+// The count must be written before.
+void encode_bound(const EntryMethodObject& entry, Encoder& encoder) {
+  if (!entry.bound) return;
+  encoder.raw(PyBytes_AS_STRING(entry.bound.get()),
+              static_cast<std::size_t>(PyBytes_GET_SIZE(entry.bound.get())));
+}
+
+[[noreturn]] void refuse_count(const EntryMethodObject& entry) {
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    base::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
+}
+
+void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* values,
+                 Py_ssize_t num_positional, PyObject* keyword_names) {
+  Py_ssize_t num_keywords = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
+  if (entry.num_bound + num_positional > kMostArguments || num_keywords > kMostArguments) refuse_count(entry);
+  encoder.number(CallHeader{entry.method, CallHeader::Form::kArguments, 0});
+  encoder.number(static_cast<std::uint8_t>(entry.num_bound + num_positional));
+  encoder.number(static_cast<std::uint8_t>(num_keywords));
+  encode_bound(entry, encoder);
+  encode_arguments(entry, encoder, {values, static_cast<std::size_t>(num_positional + num_keywords)});
+  for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
+}
+
+bool has_post_entry(const EntryMethodObject& entry) {
+  return entry.combined != nullptr ? entry.combined->has_post_entry()
+                                   : entry.core.info->post_entry(entry.method) != nullptr;
+}
+
+Beside beside_of(const EntryMethodObject& entry) {
+  return has_post_entry(entry) ? Beside::kArrays : Beside::kLarge;
+}
+
+struct Sent {
+  // The state of the sending of what travels in place; null for nothing.
+  runtime::OperationState* sending = nullptr;
+  int pe = -1;  // all
+};
+
+// `replies`: one, or one for each part of a combined section; or none.
+Sent send(const EntryMethodObject& entry, Encoder& encoder, std::span<const chare::ReplyTo> replies) {
+  chare::Chares& chares = entry.core.engine->chares();
+  const chare::ReplyTo reply = replies.empty() ? chare::ReplyTo{} : replies.front();
+  const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
+  const bool is_broadcast = entry.to_all && entry.section == nullptr && entry.combined == nullptr;
+  runtime::MessagePtr message = is_broadcast ? chares.make_broadcast_message(header, encoder.size_bytes())
+                                             : chares.make_entry_message(header, encoder.size_bytes());
+  encoder.copy_to(message->payload() + sizeof header);
+  Sent sent;
+  if (!encoder.attached().empty()) {
+    attach_all(encoder, *message);
+    sent.sending = chare::report_sending_in_place(*message);
+  }
+  runtime::send_reported(sent.sending, [&] {
+    if (entry.combined != nullptr) {
+      send_combined(*entry.combined, replies, std::move(message));
+    } else if (entry.section != nullptr) {
+      chares.sections().send(*entry.core.collection, *entry.section, reply, std::move(message));
+    } else if (entry.to_all) {
+      chares.broadcast_entry(*entry.core.collection, std::move(message));
+    } else {
+      message->envelope().priority = entry.priority;
+      sent.pe = chares.send_entry(*entry.core.collection, entry.index, std::move(message));
+    }
+    // Ctrl-C while the call waited: the job has ended, and the caller may be a loop.
+    if (chares.runtime().exiting() && entry.core.engine->interrupted()) [[unlikely]] {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      throw PythonError();
+    }
+  });
+  return sent;
+}
+
+Ref make_sending_object(Engine& engine, runtime::OperationState* sending) {
+  return make_operation_object(engine, sending, Ref(), Ref::borrow(Py_None));
+}
+
+PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size_t count,
+                              PyObject* keyword_names) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    Encoder encoder(beside_of(entry));
+    encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
+    const auto [sending, pe] = send(entry, encoder, {});
+    if (sending != nullptr) return make_sending_object(*entry.core.engine, sending).release();
+    return make_sent(*entry.core.engine, pe).release();
+  });
+}
+
+PyObject* send_with_operation(PyObject* self, PyObject* const* values, Py_ssize_t count,
+                              PyObject* keyword_names) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    Encoder encoder(beside_of(entry));
+    encode_call(entry, encoder, values, count, keyword_names);
+    runtime::OperationState* sending = send(entry, encoder, {}).sending;
+    if (sending == nullptr) {
+      sending = runtime::OperationState::create(entry.core.engine->runtime());
+      sending->started({}, 0);
+    }
+    return make_sending_object(*entry.core.engine, sending).release();
+  });
+}
+
+// The results of all elements, or an error. `places`: where in the list each is; empty: in this order.
+void set_gathered(PyFutureState& state, Pup& p, const std::vector<std::uint64_t>& places) {
+  if (state.is_set()) return;  // the arguments did not reach a PE that has no elements
+  try {
+    Ref results;
+    const std::exception_ptr error = chare::read_gathered(
+        p, [&results](std::uint64_t count) { results = checked(PyList_New(static_cast<Py_ssize_t>(count))); },
+        [&](std::uint64_t i, Pup& from) {
+          Decoder decoder(from);
+          PyList_SET_ITEM(results.get(), static_cast<Py_ssize_t>(places.empty() ? i : places.at(i)),
+                          decoder.value().release());
+          decoder.finish(from);
+        });
+    if (error) {
+      state.set_error(error);
+    } else {
+      state.set(std::move(results));
+    }
+  } catch (...) {
+    state.set_error(caught_as_travelling_error());
+  }
+}
+
+chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state, const Ref& future) {
+  if (!entry.to_all) return chare::reply_to(*state);
+  chare::Chares& chares = entry.core.engine->chares();
+  if (entry.section != nullptr) {
+    return chares.sections().expect_gather([state, future, places = entry.section->places_by_index()](
+                                               Pup& p) { set_gathered(*state, p, places); });
+  }
+  return chares.expect_gather([state, future](Pup& p) { set_gathered(*state, p, {}); },
+                              entry.core.collection);
+}
+
+PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t count,
+                           PyObject* keyword_names) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    Encoder encoder(beside_of(entry));
+    encode_call(entry, encoder, values, count, keyword_names);
+    auto* state = new PyFutureState(*entry.core.engine);
+    Ref future = make_future_object(state);
+    state->end_job_if_unobserved("a call whose result was not awaited");
+    runtime::OperationState* sending = nullptr;
+    if (entry.combined != nullptr) {
+      sending = send_expecting_combined(*entry.combined, state, future, [&](const auto& replies) {
+        return send(entry, encoder, replies).sending;
+      });
+    } else {
+      const chare::ReplyTo reply = expect_reply(entry, state, future);
+      sending = entry.core.engine->chares().send_expecting(
+          reply, [&] { return send(entry, encoder, {&reply, 1}).sending; });
+    }
+    chare::delay_until_sent(*state, sending);
+    return future.release();
+  });
+}
+
+PyObject* bind(PyObject* self, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    if (has_post_entry(entry)) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          base::format("{} has a post entry method, which chooses where the arguments of each call "
+                       "land; they cannot be bound",
+                       name_of(entry)));
+    }
+    if (entry.num_bound + count > kMostArguments) refuse_count(entry);
+    Encoder encoder;
+    encode_bound(entry, encoder);
+    encode_arguments(entry, encoder, {values, static_cast<std::size_t>(count)});
+    const std::vector<std::byte> bytes = encoder.copy();
+    Ref bound = checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                                  static_cast<Py_ssize_t>(bytes.size())));
+    const std::optional<std::uint64_t> index = entry.to_all ? std::nullopt : std::optional(entry.index);
+    Ref result = make_entry_method(entry.core, index, entry.method, entry.priority, entry.section);
+    as_method_object(result.get())->combined = entry.combined;
+    as_method_object(result.get())->num_bound = static_cast<std::uint8_t>(entry.num_bound + count);
+    as_method_object(result.get())->bound = std::move(bound);
+    return result.release();
+  });
+}
+
+PyObject* text(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    as_method_object(self)->core.engine->expect_open();
+    return make_text(base::format("<weft.EntryMethod {}>", name_of(*as_method_object(self)))).release();
+  });
+}
+
+void deallocate(PyObject* self) {
+  as_method_object(self)->core.~ProxyCore();
+  as_method_object(self)->bound.~Ref();
+  as_method_object(self)->section.~shared_ptr();
+  as_method_object(self)->combined.~shared_ptr();
+  free_object(self);
+}
+
+// Travels in a pickle: the proxy as the bytes of its own form, the method's name, the bound arguments.
+PyObject* reduce(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const EntryMethodObject& entry = *as_method_object(self);
+    Encoder encoder;
+    if (entry.combined != nullptr) {
+      encode_combined(encoder, *entry.combined->proxy);
+    } else if (entry.section != nullptr) {
+      encode_section(encoder, entry.core, *entry.section);
+    } else {
+      encode_core(encoder, entry.to_all ? ValueTag::kCollection : ValueTag::kElement, entry.core);
+    }
+    if (!entry.to_all) {
+      encoder.number(entry.index);
+      encoder.number(entry.priority);
+    }
+    const std::vector<std::byte> proxy = encoder.copy();
+    const Ref rebuild = import_from("weft._core", "_entry_method_at");
+    return Py_BuildValue("O(y#OiO)", rebuild.get(), reinterpret_cast<const char*>(proxy.data()),
+                         static_cast<Py_ssize_t>(proxy.size()), entry.core.info->method_name(entry.method),
+                         static_cast<int>(entry.num_bound), entry.bound ? entry.bound.get() : Py_None);
+  });
+}
+
+PyObject* entry_method_at(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("_entry_method_at", {"proxy", "name", "num_bound", "bound"}, 4, values, count,
+                        nullptr);
+    const long num_bound = PyLong_AsLong(arguments[2]);
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+    const bool is_bound = PyBytes_CheckExact(arguments[3]) != 0;
+    if (PyBytes_CheckExact(arguments[0]) == 0 || num_bound < 0 || num_bound > kMostArguments ||
+        (!is_bound && num_bound != 0)) {
+      Decoder::corrupt("an entry method");
+    }
+    Decoder decoder(std::span(reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(arguments[0])),
+                              static_cast<std::size_t>(PyBytes_GET_SIZE(arguments[0]))));
+    const Ref proxy = decoder.value();
+    Ref method = checked(PyObject_GetAttr(proxy.get(), arguments[1]));
+    if (Py_TYPE(method.get()) != type) Decoder::corrupt("an entry method of another name");
+    // Each entry method is an object of its own, so this one may be changed.
+    as_method_object(method.get())->num_bound = static_cast<std::uint8_t>(num_bound);
+    if (is_bound) as_method_object(method.get())->bound = Ref::borrow(arguments[3]);
+    return method.release();
+  });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(b) != type) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&]() -> PyObject* {
+    const EntryMethodObject& left = *as_method_object(a);
+    const EntryMethodObject& right = *as_method_object(b);
+    bool equal = left.core.collection == right.core.collection && left.index == right.index &&
+                 left.method == right.method && left.to_all == right.to_all &&
+                 left.num_bound == right.num_bound &&
+                 (left.section == nullptr) == (right.section == nullptr) &&
+                 (left.combined == nullptr) == (right.combined == nullptr);
+    if (equal && left.combined != nullptr) equal = *left.combined == *right.combined;
+    if (equal && left.section != nullptr) {
+      equal = left.section->id() == right.section->id();
+    }
+    if (equal && left.num_bound != 0) {
+      const int same = PyObject_RichCompareBool(left.bound.get(), right.bound.get(), Py_EQ);
+      checked(same);
+      equal = same == 1;
+    }
+    return PyBool_FromLong(equal == (operation == Py_EQ) ? 1 : 0);
+  });
+}
+
+Py_hash_t hash(PyObject* self) {
+  const EntryMethodObject& entry = *as_method_object(self);
+  return hash_of(entry.core, (entry.index + 1) * 65'537 + entry.method);
+}
+
+PyMethodDef methods[] = {
+    {"send", as_method(&send_with_operation), METH_FASTCALL | METH_KEYWORDS,
+     "send($self, /, *args, **kwargs)\n--\n\n"
+     "Calls the entry method and reports when its arguments may be changed again. Does not block.\n\n"
+     "Device memory and ``weft.nocopy(array)`` are sent in place and kept alive until the operation is\n"
+     "over. Device memory is read after the work that is queued on the stream that it names. All other\n"
+     "arguments are copied during the call and may be changed at once. If the operation is dropped, the\n"
+     "send continues, and its failure ends the job.\n\n"
+     "Args:\n"
+     "    args, kwargs: the arguments of the entry method.\n\n"
+     "Returns:\n"
+     "    A weft.Operation. It is over when all arguments may be changed again.\n\n"
+     "Raises:\n"
+     "    weft.Error: an argument cannot be sent. Awaiting the operation raises it if the send of an\n"
+     "        argument has failed; the method does not run then."},
+    {"call", as_method(&call_with_result), METH_FASTCALL | METH_KEYWORDS,
+     "call($self, /, *args, **kwargs)\n--\n\n"
+     "Calls the entry method and returns a future of its result. Does not block.\n\n"
+     "The result is there when the method has returned and all arguments may be changed again. Device\n"
+     "memory that the method returns is sent in place: if the method keeps the array and changes it later,\n"
+     "it must return a copy.\n\n"
+     "Args:\n"
+     "    args, kwargs: the arguments of the entry method.\n\n"
+     "Returns:\n"
+     "    A weft.Future. For a call to a whole collection its result is a list in index order, for one to a "
+     "section in the "
+     "order of the section.\n\n"
+     "Raises:\n"
+     "    weft.Error: an argument cannot be sent.\n"
+     "    weft.RemoteError: when awaited, if the method raised an exception. Its type_name is the name of\n"
+     "        the exception's type; ``except ValueError`` does not catch it. If the future is dropped and\n"
+     "        was never awaited, the exception ends the job. In a call to several chares the first\n"
+     "        exception is raised as soon as it arrives; the other chares may still run."},
+    {"bind", as_method(&bind), METH_FASTCALL,
+     "bind($self, /, *args)\n--\n\n"
+     "The same entry method with its first arguments fixed.\n\n"
+     "A reduction passes its result behind them: ``self.contribute(x, weft.Reducer.sum,\n"
+     "proxy[0].store.bind(\"total\"))`` runs ``store(\"total\", result)``. A call passes its own arguments "
+     "behind\n"
+     "them. The values are copied now; they travel with each contribution, so they should be small.\n\n"
+     "Args:\n"
+     "    args: the values of the first parameters.\n\n"
+     "Returns:\n"
+     "    A weft.EntryMethod.\n\n"
+     "Raises:\n"
+     "    weft.Error: an argument cannot be sent, or is in device memory or in weft.nocopy; or the method "
+     "has a\n"
+     "        post entry method."},
+    {"__reduce__", &reduce, METH_NOARGS, nullptr},
+    {},
+};
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(EntryMethodObject, vectorcall), READONLY, nullptr},
+    {},
+};
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+    {Py_tp_members, members},
+    {Py_tp_methods, methods},
+    {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
+    {Py_tp_hash, reinterpret_cast<void*>(&hash)},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "``proxy.method``: an entry method of one chare, of all chares of a collection, or of a section.\n\n"
+         "    proxy.method(a)        calls it; an exception that the method raises ends the job\n"
+         "    proxy.method.send(a)   the same, and returns a weft.Operation\n"
+         "    proxy.method.call(a)   calls it and returns a weft.Future of the result\n\n"
+         "No call blocks. Arguments are values: a change after the call never reaches the callee, on the\n"
+         "same PE or on another.\n\n"
+         "Device memory and ``weft.nocopy(array)`` are sent in place instead. The runtime keeps them alive.\n"
+         "The caller must not change them before ``await proxy.method(a)`` has returned or the result of\n"
+         "``call`` is there. Device memory arrives as a weft.DeviceArray. In a call to a whole collection\n"
+         "each chare gets its own copy; values that nothing can change are shared by the chares of a PE.\n\n"
+         "A call with large arguments may be overtaken by a later one with small arguments. An entry method\n"
+         "can also be the target of a reduction, and travels as an argument, as a callback.\n\n"
+         "Raises:\n"
+         "    weft.Error: an argument cannot be sent.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    slots};
+
+PyMethodDef functions[] = {
+    {"_entry_method_at", as_method(&entry_method_at), METH_FASTCALL, nullptr},
+    {},
+};
+
+}  // namespace
+
+Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index, int method,
+                      std::int32_t priority, chare::SectionMembers::Pointer section) {
+  auto* object = reinterpret_cast<EntryMethodObject*>(type->tp_alloc(type, 0));
+  if (object == nullptr) throw PythonError();
+  object->vectorcall = &call_without_result;
+  new (&object->core) ProxyCore(core);
+  new (&object->bound) Ref();
+  new (&object->section) chare::SectionMembers::Pointer(std::move(section));
+  new (&object->combined) std::shared_ptr<const CombinedMethod>();
+  object->index = index.value_or(0);
+  object->priority = priority;
+  object->method = static_cast<std::uint16_t>(method);
+  object->to_all = !index.has_value();
+  return Ref::steal(reinterpret_cast<PyObject*>(object));
+}
+
+Ref make_combined_method(std::shared_ptr<const CombinedMethod> method) {
+  Ref object = make_entry_method(method->proxy->cores.front(), std::nullopt, method->methods.front(), 0);
+  as_method_object(object.get())->combined = std::move(method);
+  return object;
+}
+
+std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t result_form) {
+  if (Py_TYPE(object) != type) return std::nullopt;
+  EntryMethodObject& entry = *as_method_object(object);
+  entry.core.engine->expect_open();
+  if (entry.combined != nullptr) {
+    Encoder bound;
+    bound.number(entry.num_bound);
+    encode_bound(entry, bound);
+    return target_of_combined(*entry.combined, result_form, bound.copy());
+  }
+  const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, {}};
+  runtime::Target target;
+  if (entry.to_all && entry.section == nullptr) {
+    target = entry.core.engine->chares().target_of_all(header);
+  } else if (!entry.to_all) {
+    target.handler = entry.core.engine->chares().entry_handler();
+    target.pe = static_cast<std::uint32_t>(entry.core.collection->home(entry.index));
+  }
+  Encoder encoder;
+  encoder.number(header);
+  encoder.number(CallHeader{entry.method, CallHeader::Form::kResult, result_form});
+  encoder.number(entry.num_bound);
+  encode_bound(entry, encoder);
+  if (entry.section != nullptr) {
+    return entry.core.engine->chares().sections().target(*entry.core.collection, *entry.section,
+                                                         encoder.copy());
+  }
+  target.prefix.resize(encoder.size_bytes());
+  encoder.copy_to(target.prefix.data());
+  return target;
+}
+
+void init_entry_method(PyObject* module) {
+  type = add_type(module, spec);
+  add_functions(module, functions);
+}
+
+}  // namespace weft::python

@@ -1,0 +1,39 @@
+// What the proxies of elements and of collections have in common.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/chare/chares.h"
+#include "weft/chare/section_members.h"
+
+#include "chare/classes/classes.h"
+#include "codec/encoding.h"
+#include "engine/engine.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+class Decoder;
+class Encoder;
+
+struct ProxyCore {
+  EngineRef engine;
+  chare::Collection* collection = nullptr;
+  const ClassInfo* info = nullptr;
+};
+
+// What an attribute is that is no entry method: null with Python's error set, which lists the entry methods.
+PyObject* no_method(PyObject* proxy, const ProxyCore& core, PyObject* name);
+// A future of `proxy`, ready when its collection has been created. Throws base::Error on another PE than its creator's.
+Ref created(const ProxyCore& core, PyObject* proxy);
+Py_hash_t hash_of(const ProxyCore& core, std::uint64_t salt);
+// __reduce__ of any proxy.
+PyObject* reduce_proxy(PyObject* proxy, PyObject*);
+
+// The tag of a proxy, its collection and its class.
+void encode_core(Encoder& encoder, ValueTag tag, const ProxyCore& core);
+ProxyCore decode_core(Decoder& decoder);
+// The form of a section, see ValueTag::kSection.
+void encode_section(Encoder& encoder, const ProxyCore& core, const chare::SectionMembers& members);
+
+}  // namespace weft::python

@@ -1,0 +1,546 @@
+#include "chare/collections/collection_type.h"
+
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "weft/base/error.h"
+
+#include "await/future.h"
+#include "base/format.h"
+#include "chare/calls/calls.h"
+#include "chare/calls/entry_method.h"
+#include "chare/classes/indices.h"
+#include "chare/collections/collection_proxy.h"
+#include "chare/collections/element_proxy.h"
+#include "chare/collections/section.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+Ref constructor_arguments(PyObject* arguments) {
+  if (arguments == nullptr) return checked(PyTuple_New(0));
+  if (PyTuple_Check(arguments) || PyList_Check(arguments)) return checked(PySequence_Tuple(arguments));
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("args is a tuple of the constructor's arguments, not a {}; for one argument write "
+                   "args=(value,)",
+                   type_name_of(arguments)));
+}
+
+std::vector<std::byte> packed_constructor(const ClassInfo& info, PyObject* arguments) {
+  try {
+    return pack_constructor(info, arguments);
+  } catch (const PythonError&) {
+    rethrow_unsendable(base::format("an argument of {}.__init__", info.name()));
+  }
+}
+
+ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject* type, PyObject* arguments) {
+  Engine& engine = Engine::current();
+  engine.expect_open();
+  const ClassInfo& info = ClassInfo::of(type);
+  Ref values = constructor_arguments(arguments);
+  const std::vector<std::byte> packed = packed_constructor(info, values.get());
+  chare::Collection& collection = kind == chare::CollectionKind::kSparse
+                                      ? engine.chares().create_sparse(shape, python_constructor(), packed)
+                                      : engine.chares().create(kind, shape, python_constructor(), packed);
+  collection.set_class_name(info.name(), info.key());
+  return {EngineRef(engine), &collection, &info};
+}
+
+chare::Shape with_python_map(const chare::Shape& shape, const ClassInfo& info, PyObject* map) {
+  std::vector<std::uint32_t> pes;
+  pes.reserve(shape.size());
+  for (std::uint64_t i = 0; i < shape.size(); ++i) {
+    Ref pe = checked(PyObject_CallOneArg(map, info.index_object(shape.index(i)).get()));
+    long value = PyLong_AsLong(pe.get());
+    if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+    if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        base::format("the map puts element {} on PE {}; PEs are numbered from 0",
+                                     shape.index(i).to_string(), value));
+    }
+    pes.push_back(static_cast<std::uint32_t>(value));
+  }
+  return shape.with_table(std::move(pes));
+}
+
+// A sparse array has no table of PEs, and its indices may be close together.
+chare::Shape with_sparse_map(const chare::Shape& shape, PyObject* map) {
+  if (map == nullptr) return shape.with_map(chare::Map::kRoundRobin);
+  const std::string name = PyCallable_Check(map) != 0 ? "function" : readable(map);
+  if (name == "block") return shape.with_map(chare::Map::kBlock);
+  if (name == "round_robin") return shape.with_map(chare::Map::kRoundRobin);
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format(
+          "the map of a sparse array is 'block' or 'round_robin', not {}; to choose the PE of an element, "
+          "insert it with pe=",
+          PyCallable_Check(map) != 0 ? "a function" : name));
+}
+
+chare::Shape with_map(const chare::Shape& shape, PyObject* type, PyObject* map) {
+  if (map != nullptr && PyCallable_Check(map) != 0) return with_python_map(shape, ClassInfo::of(type), map);
+  std::string name = map == nullptr ? "block" : readable(map);
+  if (name == "block") return shape.with_map(chare::Map::kBlock);
+  if (name == "round_robin") return shape.with_map(chare::Map::kRoundRobin);
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("there is no map {}; map is 'block', 'round_robin' or a function from an index to a PE",
+                   name));
+}
+
+struct ConstructorCall {
+  ConstructorCall(const char* function, std::initializer_list<const char*> names, std::size_t num_required,
+                  PyObject* positional, PyObject* keywords) {
+    std::array<PyObject*, 8> values{};
+    std::size_t count = 0;
+    auto expect_room = [&] {
+      if (count == values.size()) {
+        PyErr_Format(PyExc_TypeError, "%s takes at most %zu arguments", function, names.size());
+        throw PythonError();
+      }
+    };
+    Py_ssize_t num_positional = PyTuple_GET_SIZE(positional);
+    for (Py_ssize_t i = 0; i < num_positional; ++i) {
+      expect_room();
+      values[count++] = PyTuple_GET_ITEM(positional, i);
+    }
+    Ref keyword_names = checked(PyTuple_New(keywords == nullptr ? 0 : PyDict_GET_SIZE(keywords)));
+    Py_ssize_t position = 0;
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    for (Py_ssize_t k = 0; keywords != nullptr && PyDict_Next(keywords, &position, &key, &value) != 0; ++k) {
+      expect_room();
+      values[count++] = value;
+      PyTuple_SET_ITEM(keyword_names.get(), k, Py_NewRef(key));
+    }
+    arguments = Arguments(function, names, num_required, values.data(), num_positional, keyword_names.get());
+  }
+  PyObject* operator[](std::size_t which) const { return arguments[which]; }
+  Arguments arguments;
+};
+
+Ref make_sparse(PyTypeObject* type, PyObject* chare_class, PyObject* bounds, PyObject* arguments,
+                PyObject* map) {
+  if (arguments != nullptr && (PyTuple_Check(arguments) == 0 || PyTuple_GET_SIZE(arguments) != 0)) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "a sparse array begins without elements: pass the constructor's arguments to insert()");
+  }
+  chare::Shape shape(std::numeric_limits<std::int32_t>::max());
+  if (bounds != nullptr && bounds != Py_None) {
+    const Coordinates extents(bounds);
+    shape = chare::Shape(extents.values.data(), extents.count);
+  }
+  return make_collection_proxy(
+      type, create(chare::CollectionKind::kSparse, with_sparse_map(shape, map), chare_class, nullptr));
+}
+
+PyObject* make_array(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    ConstructorCall call("weft.Array", {"chare", "shape", "args", "map", "sparse"}, 1, positional, keywords);
+    const int sparse = call[4] == nullptr ? 0 : PyObject_IsTrue(call[4]);
+    if (sparse < 0) throw PythonError();
+    if (sparse != 0) return make_sparse(type, call[0], call[1], call[2], call[3]).release();
+    if (call[1] == nullptr || call[1] == Py_None) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        "weft.Array needs a shape, an int or a tuple of extents; only a sparse array, "
+                        "sparse=True, begins without "
+                        "elements");
+    }
+    Coordinates extents(call[1]);
+    chare::Shape shape = with_map(chare::Shape(extents.values.data(), extents.count), call[0], call[3]);
+    return make_collection_proxy(type, create(chare::CollectionKind::kArray, shape, call[0], call[2]))
+        .release();
+  });
+}
+
+PyObject* make_group(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    ConstructorCall call("weft.Group", {"chare", "args"}, 1, positional, keywords);
+    chare::Shape shape =
+        chare::Shape(Engine::current().runtime().num_pes()).with_map(chare::Map::kRoundRobin);
+    return make_collection_proxy(type, create(chare::CollectionKind::kGroup, shape, call[0], call[1]))
+        .release();
+  });
+}
+
+PyObject* make_singleton(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("weft.Singleton", {"chare", "pe", "args"}, 1, values, count, names);
+    chare::Shape shape = chare::Shape(1).on_pe(arguments[1] == nullptr ? 0 : coordinate(arguments[1]));
+    return make_element_proxy(create(chare::CollectionKind::kSingleton, shape, arguments[0], arguments[2]), 0)
+        .release();
+  });
+}
+
+PyObject* subscript(PyObject* self, PyObject* index) {
+  return guarded([&]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    if (PyLong_CheckExact(index) == 0 && names_section(index))
+      return make_section(core, members_of_slices(core, index)).release();
+    return make_element_proxy(core, linear_index(core.collection->shape(), index, core.info->name()))
+        .release();
+  });
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    return shape_object(core.collection->shape()).release();
+  });
+}
+
+Py_ssize_t length(PyObject* self) {
+  try {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    return static_cast<Py_ssize_t>(core.collection->num_elements());
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+PyObject* iterate(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    if (core.collection->is_sparse()) {
+      throw base::Error(
+          base::StatusCode::kUnsupported,
+          base::format(
+              "{} is a sparse array, and no PE knows the indices of all its elements: it cannot be iterated "
+              "over. Call a method of all elements, which gives its results in index order",
+              core.info->name()));
+    }
+    std::uint64_t size = core.collection->shape().size();
+    Ref elements = checked(PyList_New(static_cast<Py_ssize_t>(size)));
+    for (std::uint64_t i = 0; i < size; ++i) {
+      PyList_SET_ITEM(elements.get(), static_cast<Py_ssize_t>(i), make_element_proxy(core, i).release());
+    }
+    return PyObject_GetIter(elements.get());
+  });
+}
+
+// A sparse array may be empty, and is a proxy all the same.
+int is_true(PyObject*) { return 1; }
+
+PyObject* insert(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    const Py_ssize_t num_names = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+    const bool only_pe = num_names == 0 || (num_names == 1 && PyUnicode_CompareWithASCIIString(
+                                                                  PyTuple_GET_ITEM(names, 0), "pe") == 0);
+    if (count < 1 || !only_pe) {
+      PyErr_SetString(PyExc_TypeError,
+                      "insert takes an index, the constructor's arguments by position, and pe=None");
+      throw PythonError();
+    }
+    chare::Collection& collection = *core.collection;
+    const std::uint64_t index = linear_index(collection.shape(), values[0], core.info->name());
+    int pe = -1;
+    if (num_names == 1 && values[count] != Py_None) {
+      pe = coordinate(values[count]);
+      if (pe < 0) {
+        throw base::Error(base::StatusCode::kOutOfRange,
+                          base::format("there is no PE {}; PEs are numbered from 0", pe));
+      }
+    }
+    const Ref arguments = checked(PyTuple_New(count - 1));
+    for (Py_ssize_t i = 1; i < count; ++i) PyTuple_SET_ITEM(arguments.get(), i - 1, Py_NewRef(values[i]));
+    Ref future = wrap_future(*core.engine,
+                             core.engine->chares().insert(collection, index, pe, python_constructor(),
+                                                          packed_constructor(*core.info, arguments.get())));
+    future_state(future.get())
+        ->end_job_if_unobserved(base::format("the insertion of {}", collection.element_name(index)));
+    return future.release();
+  });
+}
+
+PyObject* done_inserting(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    Ref future = wrap_future(*core.engine, core.engine->chares().done_inserting(*core.collection));
+    future_state(future.get())
+        ->end_job_if_unobserved(base::format("done_inserting() of {}", core.info->name()));
+    return future.release();
+  });
+}
+
+PyObject* section(PyObject* self, PyObject* which) {
+  return guarded([&]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    return make_section(core, members_of(core, which)).release();
+  });
+}
+
+PyObject* split(PyObject* self, PyObject* parts) {
+  return guarded([&]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    return split_section(core, *all_members(core), parts).release();
+  });
+}
+
+PyObject* destroy(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    return wrap_future(*core.engine, core.engine->chares().destroy(*core.collection)).release();
+  });
+}
+
+PyObject* await_created(PyObject* self) {
+  return guarded([self]() -> PyObject* { return created(collection_core(self), self).release(); });
+}
+
+PyObject* created_future(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    Ref future = created(core, self);
+    future_state(future.get())->end_job_if_unobserved(base::format("the creation of {}", core.info->name()));
+    return future.release();
+  });
+}
+
+PyObject* collection_attribute(PyObject* self, PyObject* name) {
+  const ProxyCore& core = collection_core(self);
+  int method = core.info->method(name);
+  if (method < 0) return no_method(self, core, name);
+  return guarded([&] { return make_entry_method(core, std::nullopt, method, 0).release(); });
+}
+
+PyObject* collection_text(PyObject* self) {
+  const ProxyCore& core = collection_core(self);
+  return PyUnicode_FromFormat("<%s of %s>", Py_TYPE(self)->tp_name, core.info->name().c_str());
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  if ((operation != Py_EQ && operation != Py_NE) || !is_collection_proxy(b)) Py_RETURN_NOTIMPLEMENTED;
+  bool equal = collection_core(a).collection == collection_core(b).collection;
+  return PyBool_FromLong(equal == (operation == Py_EQ));
+}
+
+Py_hash_t collection_hash(PyObject* self) { return hash_of(collection_core(self), 0); }
+
+PyGetSetDef collection_properties[] = {
+    {"shape", &get_shape, nullptr, "The extents, a tuple; of a sparse array the bounds of its indices.",
+     nullptr},
+    {},
+};
+PyMethodDef collection_methods[] = {
+    {"created", &created_future, METH_NOARGS, R"(created($self, /)
+--
+
+A future of the creation, which can be awaited later: ``made = weft.Array(Cell, 8).created()``, then ``await made``.
+
+``await proxy`` is the same for a creation that is awaited at once. Call it in the turn in which the collection is made:
+before any await. If the chare class has an entry method of this name, call weft.CollectionProxy.created(proxy).
+
+Returns:
+    weft.Future of the proxy, which is ready when all constructors have returned. If one has raised, its exception is the
+    result, and the collection is destroyed. If the future is dropped then and was never awaited, the job ends.
+
+Raises:
+    weft.Error: another PE has made the collection, it has been destroyed, or no job is running.)"},
+    {"destroy", &destroy, METH_NOARGS, R"(destroy($self, /)
+--
+
+Frees the chares of the collection on all PEs. Any PE may call it; it returns at once.
+
+The chares, and what they hold, are freed in a turn of their own. A chare with an entry method that waits is freed when
+that method has ended, so a chare may destroy its own collection. A method that waits on a channel or a reduction gets
+weft.Error with the code 'closed', which ends the method without a message if nothing awaits it. Await the calls to the collection before: a call that
+has not begun raises weft.Error where it is awaited, and one that nothing awaits ends the job. Futures of reductions
+that are not complete fail with weft.Error. Later uses of a proxy raise weft.Error. If the chare class has an entry
+method of this name, call weft.CollectionProxy.destroy(proxy).
+
+Returns:
+    weft.Future: set to None when every PE has freed the chares that run nothing.
+
+Raises:
+    weft.Error: the collection has been destroyed on this PE, or no job is running.)"},
+    {"insert", as_method(&insert), METH_FASTCALL | METH_KEYWORDS, R"(insert($self, index, /, *args, pe=None)
+--
+
+Makes an element of a sparse array. Any PE may call it at any time; it returns at once.
+
+If the chare class has an entry method of this name, call weft.CollectionProxy.insert(proxy, ...).
+
+Args:
+    index: an int, or a tuple in several dimensions, within the array's bounds.
+    args: the constructor's arguments, by position.
+    pe: where the element is made; None: on its home PE, which the map of the array gives.
+
+Returns:
+    weft.Future: set to None when the constructor has returned. It raises the exception of the constructor as weft.RemoteError,
+    or weft.Error if the element exists. If the future is dropped then and was never awaited, the job ends.
+
+Raises:
+    weft.Error: the index is out of bounds, there is no such PE, an argument cannot travel, the collection is no sparse array,
+        it has been destroyed, or no job is running.
+    TypeError: another keyword than pe.)"},
+    {"done_inserting", &done_inserting, METH_NOARGS, R"(done_inserting($self, /)
+--
+
+Counts the elements of a sparse array. Any PE may call it; it returns at once.
+
+It waits until the insertions and removals that were called before, on any PE, are over. From then on ``proxy.method.call()``
+and reductions concern the elements that were counted, until elements are inserted or removed again. Before the first
+done_inserting, calls to elements that do not exist wait for them; after it they raise weft.Error where they are awaited, and
+end the job if nothing awaits them.
+
+Returns:
+    weft.Future: set to None when all PEs know the number of elements. It raises weft.Error if an element is to be removed and
+    a method of it waits, or if the collection is destroyed meanwhile. If the future is dropped then and was never awaited, the
+    job ends.
+
+Raises:
+    weft.Error: the collection is no sparse array, it has been destroyed, or no job is running.)"},
+    {"section", &section, METH_O, R"(section($self, which, /)
+--
+
+Some chares of the collection, with calls and reductions of their own: ``array.section([1, 5, 9])``,
+``array.section(lambda index: index % 5 == 0)``. Slices make sections too: ``grid[0, :]``, ``array[::2]``.
+
+If the chare class has an entry method of this name, call weft.CollectionProxy.section(proxy, which).
+
+Args:
+    which: a function that takes an index (int or tuple) and says whether the chare is in, called here for every element; the
+        order is that of the indices. Or the indices, such as a list of them, in the order of the section.
+
+Returns:
+    weft.Section.
+
+Raises:
+    weft.Error: an index is outside of the shape, or is there twice; a function for a sparse array; or no job is running.)"},
+    {"split", &split, METH_O, R"(split($self, parts, /)
+--
+
+Splits the collection into sections of successive chares, whose sizes differ by one at most.
+
+If the chare class has an entry method of this name, call weft.CollectionProxy.split(proxy, parts).
+
+Args:
+    parts: the number of sections, at least 1.
+
+Returns:
+    list of weft.Section.
+
+Raises:
+    weft.Error: parts is less than 1, the collection is a sparse array, or no job is running.)"},
+    {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
+    {},
+};
+PyType_Slot collection_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate_collection_proxy)},
+    {Py_tp_getattro, reinterpret_cast<void*>(&collection_attribute)},
+    {Py_tp_repr, reinterpret_cast<void*>(&collection_text)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
+    {Py_am_await, reinterpret_cast<void*>(&await_created)},
+    {Py_tp_hash, reinterpret_cast<void*>(&collection_hash)},
+    {Py_tp_iter, reinterpret_cast<void*>(&iterate)},
+    {Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
+    {Py_mp_length, reinterpret_cast<void*>(&length)},
+    {Py_nb_bool, reinterpret_cast<void*>(&is_true)},
+    {Py_tp_getset, collection_properties},
+    {Py_tp_methods, collection_methods},
+    {Py_tp_doc,
+     const_cast<char*>(R"(Names a collection of chares from anywhere; a cheap value that travels in messages.
+
+``proxy.method(args)`` calls an entry method of every element. ``await proxy.method.call(args)`` gives the results in
+index order. ``proxy[i]`` or ``proxy[i, j]`` names an element, ``proxy[a:b]`` or ``proxy[i, :]`` a section; ``for element in proxy`` names all of them in index
+order. ``await proxy`` waits until all constructors have returned, and gives the proxy.)")},
+    {0, nullptr},
+};
+PyType_Slot array_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(&make_array)},
+    {Py_tp_doc, const_cast<char*>(R"(Array(chare, shape=None, args=(), map='block', sparse=False)
+--
+
+Makes a collection of chares over a shape. Returns at once; the proxy can be used at once.
+
+A sparse array, ``weft.Array(Cell, (1000, 1000), sparse=True)``, begins without elements: ``insert`` makes them, with their own
+constructor arguments, and ``proxy[i].remove()`` ends them.
+
+``await weft.Array(...)`` gives the proxy when all constructors have returned. If one raises, the await raises its
+exception and the collection is destroyed. If the creation is not awaited in the turn that makes it, an exception in
+a constructor ends the job. Only the PE that makes a collection can await it.
+
+Args:
+    chare: a class derived from weft.Chare, defined at the top level of its module.
+    shape: an int, or a tuple of 1 to 6 extents, each at least 1. Of a sparse array the bounds of its indices, whose product is
+        less than 2^64; None: one dimension, up to 2^31 - 2.
+    args: the constructor's arguments; every element gets its own copy. Not for a sparse array.
+    map: the PE of each element: 'block' (contiguous runs of the row-major order per PE), 'round_robin', or a
+        function from an index (int or tuple) to a PE, which is called here for every element. Of a sparse array 'round_robin',
+        the default there, or 'block'.
+    sparse: whether the elements are inserted one by one.
+
+Raises:
+    weft.Error: no job is running, an argument is not as above, or a constructor's argument cannot travel.)")},
+    {0, nullptr},
+};
+
+PyType_Slot group_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(&make_group)},
+    {Py_tp_doc, const_cast<char*>(R"(Group(chare, args=())
+--
+
+Makes one chare on each PE, whose index is the PE. Returns at once, and can be awaited, as weft.Array.
+
+Args:
+    chare: a class derived from weft.Chare, defined at the top level of its module.
+    args: the constructor's arguments; every element gets its own copy.
+
+Raises:
+    weft.Error: as for weft.Array.)")},
+    {0, nullptr},
+};
+
+PyMethodDef functions[] = {
+    {"Singleton", as_method(&make_singleton), METH_FASTCALL | METH_KEYWORDS,
+     R"(Singleton(chare, pe=0, args=())
+--
+
+Makes one chare and returns its proxy, at once. It can be awaited, as weft.Array.
+
+Args:
+    chare: a class derived from weft.Chare, defined at the top level of its module.
+    pe: where the chare is made.
+    args: the constructor's arguments.
+
+Raises:
+    weft.Error: as for weft.Array, or there is no such PE.)"},
+    {},
+};
+
+PyTypeObject* add_proxy_type(PyObject* module, const char* name, PyType_Slot* slots, unsigned flags,
+                             PyTypeObject* base) {
+  PyType_Spec spec = {name, static_cast<int>(collection_proxy_size_bytes()), 0,
+                      static_cast<unsigned>(Py_TPFLAGS_DEFAULT) | flags, slots};
+  return add_type(module, spec, base);
+}
+
+}  // namespace
+
+void init_collection_proxy(PyObject* module) {
+  CollectionProxyTypes types;
+  types.any = add_proxy_type(module, "weft.CollectionProxy", collection_slots,
+                             Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, nullptr);
+  types.array = add_proxy_type(module, "weft.Array", array_slots, 0, types.any);
+  types.group = add_proxy_type(module, "weft.Group", group_slots, 0, types.any);
+  set_collection_proxy_types(types);
+  add_functions(module, functions);
+}
+
+}  // namespace weft::python

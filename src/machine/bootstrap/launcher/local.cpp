@@ -1,0 +1,250 @@
+#include "machine/bootstrap/launcher/local.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/format.h"
+#include "machine/bootstrap/last_words.h"
+
+namespace weft::machine::bootstrap {
+namespace {
+
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+constexpr int kMaxPes = 1 << 20;
+
+Result<int> integer_variable(const char* name, int low, int high) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        base::format("WEFT_BOOTSTRAP is set but {} is not: start the program with `weft run`, which sets "
+                     "both, or unset WEFT_BOOTSTRAP",
+                     name));
+  }
+  int value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stopped, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stopped != end || value < low || value > high) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        base::format(
+            "the environment variable {}='{}' is not a number from {} to {}: it is set by `weft run` "
+            "and not meant to be changed",
+            name, text, low, high));
+  }
+  return value;
+}
+
+// If the launcher dies, the kernel kills its children. A process that a wrapper started watches watch_fd()
+// instead, because the end of its parent's thread means nothing.
+Status die_with_launcher(const LocalSettings& settings) {
+  if (getppid() != settings.launcher_pid) return {};
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == settings.launcher_pid) return {};
+  return Status(StatusCode::kPeerFailed, base::format("`weft run` (pid {}) ended while PE {} was starting",
+                                                      settings.launcher_pid, settings.pe));
+}
+
+Result<int> connect_to(const LocalSettings& settings) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (settings.socket_path.size() >= sizeof(address.sun_path)) {
+    return Status(StatusCode::kInvalidArgument,
+                  base::format("WEFT_BOOTSTRAP='{}' is longer than the {} bytes of a socket's path",
+                               settings.socket_path, sizeof(address.sun_path) - 1));
+  }
+  std::memcpy(address.sun_path, settings.socket_path.data(), settings.socket_path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return Status(StatusCode::kUnreachable, base::format("no socket: {}", std::strerror(errno)));
+  while (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    if (errno == EINTR) continue;
+    const int error = errno;
+    close(fd);
+    const bool launcher_runs = kill(settings.launcher_pid, 0) == 0;
+    return Status(
+        StatusCode::kUnreachable,
+        base::format("PE {} cannot reach `weft run` (pid {}) at {}: {}. {}", settings.pe,
+                     settings.launcher_pid, settings.socket_path, std::strerror(error),
+                     launcher_runs ? "It runs, and all PEs of that job have joined; one launch is one Weft "
+                                     "job. For a second program start `weft run` again; set "
+                                     "WEFT_BOOTSTRAP=singleton for a program that a PE starts"
+                                   : "It has ended: start the program again with `weft run`"));
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<LocalSettings> LocalSettings::from_environment() {
+  LocalSettings settings;
+  if (const char* path = std::getenv("WEFT_BOOTSTRAP"); path != nullptr) settings.socket_path = path;
+  Result<int> num_pes = integer_variable("WEFT_NUM_PES", 1, kMaxPes);
+  if (!num_pes.ok()) return num_pes.status();
+  Result<int> pe = integer_variable("WEFT_PE", 0, *num_pes - 1);
+  if (!pe.ok()) return pe.status();
+  Result<int> launcher = integer_variable("WEFT_LAUNCHER_PID", 1, 1 << 30);
+  if (!launcher.ok()) return launcher.status();
+  settings.num_pes = *num_pes;
+  settings.pe = *pe;
+  settings.launcher_pid = *launcher;
+  return settings;
+}
+
+Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(const LocalSettings& settings) {
+  if (Status status = die_with_launcher(settings); status.failed()) return status;
+  Result<int> fd = connect_to(settings);
+  if (!fd.ok()) return fd.status();
+  return join(*fd, settings);
+}
+
+Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSettings& settings) {
+  std::unique_ptr<LocalBootstrap> self(new LocalBootstrap(fd, settings));
+  std::array<std::byte, 4> hello;
+  set_integer(hello, 0, static_cast<std::uint32_t>(settings.pe));
+  if (Status status = self->send(FrameType::kHello, hello); status.failed()) return status;
+  Result<Frame> welcome = self->receive(FrameType::kWelcome);
+  if (!welcome.ok()) return welcome.status();
+  if (welcome->payload.size() != 4) {
+    return Status(StatusCode::kCorrupt, base::format("malformed frame: a welcome of {} bytes instead of 4",
+                                                     welcome->payload.size()));
+  }
+  const auto num_pes = get_integer<std::uint32_t>(welcome->payload, 0);
+  if (num_pes != static_cast<std::uint32_t>(settings.num_pes)) {
+    return Status(StatusCode::kInvalidArgument,
+                  base::format("WEFT_NUM_PES says {} PEs, `weft run` started {}: do not set that variable",
+                               settings.num_pes, num_pes));
+  }
+  return std::unique_ptr<Bootstrap>(std::move(self));
+}
+
+LocalBootstrap::~LocalBootstrap() { close(fd_); }
+
+Result<std::vector<std::vector<std::byte>>> LocalBootstrap::exchange(const std::vector<std::byte>& mine) {
+  if (Status status = send(FrameType::kExchange, mine); status.failed()) return status;
+  Result<Frame> answer = receive(FrameType::kExchanged);
+  if (!answer.ok()) return answer.status();
+
+  const std::vector<std::byte>& payload = answer->payload;
+  const auto count = static_cast<std::size_t>(settings_.num_pes);
+  std::vector<std::vector<std::byte>> all(count);
+  std::size_t begin = count * 8;
+  for (std::size_t i = 0; i < count && begin <= payload.size(); ++i) {
+    const auto size_bytes = get_integer<std::uint64_t>(payload, i * 8);
+    if (size_bytes > payload.size() - begin) {
+      begin = payload.size() + 1;
+      break;
+    }
+    const auto first = payload.begin() + static_cast<std::ptrdiff_t>(begin);
+    all[i].assign(first, first + static_cast<std::ptrdiff_t>(size_bytes));
+    begin += size_bytes;
+  }
+  if (begin != payload.size()) {
+    return Status(StatusCode::kCorrupt,
+                  base::format("malformed frame: the {} bytes of an exchange do not add up for {} "
+                               "PEs",
+                               payload.size(), count));
+  }
+  return all;
+}
+
+Status LocalBootstrap::barrier() {
+  if (Status status = send(FrameType::kBarrier, {}); status.failed()) return status;
+  return receive(FrameType::kBarrierDone).status();
+}
+
+void LocalBootstrap::finished(int exit_code) {
+  std::array<std::byte, 4> payload;
+  set_integer(payload, 0, static_cast<std::uint32_t>(exit_code));
+  // Without a launcher there is no process to tell.
+  [[maybe_unused]] const Status status = send(FrameType::kFinished, payload);
+}
+
+void LocalBootstrap::abort(int exit_code, std::string_view message) {
+  if (job_ended_) return;
+  std::vector<std::byte> payload(4 + message.size());
+  set_integer(payload, 0, static_cast<std::uint32_t>(exit_code));
+  std::transform(message.begin(), message.end(), payload.begin() + 4, [](char c) { return std::byte(c); });
+  if (send(FrameType::kAbort, payload).failed()) {
+    print_last_words(message);
+    return;
+  }
+  // Wait until the launcher has read it: an exit before that would look like a death.
+  while (true) {
+    Result<Frame> frame = read_frame(fd_);
+    if (!frame.ok() || frame->type == FrameType::kEnd) return;
+  }
+}
+
+Status LocalBootstrap::watch_status() {
+  char probe = 0;
+  const ssize_t got = recv(fd_, &probe, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return {};
+  if (got <= 0) return launcher_gone(got == 0 ? "the connection ended" : std::strerror(errno));
+  Result<Frame> frame = read_frame(fd_);
+  if (!frame.ok()) return launcher_gone(frame.status().message());
+  if (frame->type == FrameType::kEnd) return job_ends(*frame);
+  return Status(StatusCode::kCorrupt,
+                base::format("`weft run` sent PE {} a frame of type '{}', which the PE did not request",
+                             settings_.pe, frame_type_name(frame->type)));
+}
+
+Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) {
+  Status status = write_frame(fd_, type, payload);
+  if (status.code() != StatusCode::kClosed) return located(std::move(status));
+  // The launcher's reason may still be unread.
+  Result<Frame> last = read_frame(fd_);
+  if (last.ok() && last->type == FrameType::kEnd) return job_ends(*last);
+  return launcher_gone(status.message());
+}
+
+Result<Frame> LocalBootstrap::receive(FrameType expected) {
+  Result<Frame> frame = read_frame(fd_);
+  if (!frame.ok()) {
+    if (frame.status().code() == StatusCode::kClosed) return launcher_gone(frame.status().message());
+    return located(frame.status());
+  }
+  if (frame->type == FrameType::kEnd) return job_ends(*frame);
+  if (frame->type != expected) {
+    return Status(StatusCode::kCorrupt,
+                  base::format("`weft run` answered PE {} with a frame of type '{}' instead of '{}'",
+                               settings_.pe, frame_type_name(frame->type), frame_type_name(expected)));
+  }
+  return frame;
+}
+
+Status LocalBootstrap::launcher_gone(std::string_view detail) const {
+  return Status(
+      StatusCode::kPeerFailed,
+      base::format("PE {} lost `weft run` (pid {}): {}. The job cannot continue without its launcher; start "
+                   "it again",
+                   settings_.pe, settings_.launcher_pid, detail));
+}
+
+Status LocalBootstrap::located(Status status) const {
+  if (status.code() != StatusCode::kInternal) return status;
+  return Status(StatusCode::kInternal,
+                base::format("PE {} cannot use its connection to `weft run` (pid {}), descriptor {}: {}. The "
+                             "program must not close or change descriptors that it has not opened",
+                             settings_.pe, settings_.launcher_pid, fd_, status.message()));
+}
+
+Status LocalBootstrap::job_ends(const Frame& end) {
+  job_ended_ = true;
+  return Status(StatusCode::kCancelled, end.text());
+}
+
+}  // namespace weft::machine::bootstrap

@@ -1,0 +1,22 @@
+// Which PEs of a job share this one's host. By an exchange: PMI does not say it, and PMIx counts containers with process
+// numbers of their own as one host, between which there is no shared memory.
+#pragma once
+
+#include <cstdint>
+
+#include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/launcher/start_notice.h"
+
+namespace weft::machine::bootstrap {
+
+struct LocalPes {
+  int rank = 0;  // of this PE among them
+  int size = 1;
+};
+
+// Collective over the bootstrap, and its first exchange. `host` is base::host_number(). `patience_ms` and `say` as for
+// StartNotice.
+base::Result<LocalPes> find_local_pes(Bootstrap& bootstrap, std::uint64_t host,
+                                      int patience_ms = kStartPatienceMs, const Say& say = {});
+
+}  // namespace weft::machine::bootstrap

@@ -1,0 +1,59 @@
+#include "memory/kinds/kind_cache.h"
+
+#include <cassert>
+#include <iterator>
+
+namespace weft::memory {
+
+namespace {
+// The entry of memory that another library freed stays until its address is asked for again. This bounds
+// them.
+constexpr std::size_t kMaxEntries = 4096;
+}  // namespace
+
+void KindCache::add(KindBackend* kind) {
+  assert(num_kinds_ < kNumKinds);
+  kinds_[static_cast<std::size_t>(num_kinds_++)] = kind;
+  kind->set_release_listener([this](std::uintptr_t base) {
+    entries_.erase(base);
+    if (listener_) listener_(base);
+  });
+}
+
+Allocation KindCache::find(const void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const auto next = entries_.upper_bound(number);
+  if (next != entries_.begin()) {
+    const auto entry = std::prev(next);
+    if (entry->second.allocation.contains(number)) {
+      if (entry->second.kind->is_current(entry->second.allocation, address)) return entry->second.allocation;
+      entries_.erase(entry);
+    }
+  }
+  for (int i = 0; i < num_kinds_; ++i) {
+    KindBackend* const kind = kinds_[static_cast<std::size_t>(i)];
+    if (!kind->address_range().contains(number)) continue;
+    const std::optional<Allocation> found = kind->find_allocation(address);
+    if (!found.has_value()) continue;
+    if (remember(*found, kind)) kind->first_seen(*found);
+    return *found;
+  }
+  return {};
+}
+
+bool KindCache::remember(const Allocation& allocation, KindBackend* kind) {
+  if (allocation.generation == 0 || allocation.size_bytes == 0 || allocation.place.is_host()) return false;
+  if (entries_.size() >= kMaxEntries) entries_.clear();
+  auto overlapping = entries_.lower_bound(allocation.base);
+  if (overlapping != entries_.begin()) {
+    const auto before = std::prev(overlapping);
+    if (before->second.allocation.contains(allocation.base)) overlapping = before;
+  }
+  while (overlapping != entries_.end() && overlapping->first < allocation.base + allocation.size_bytes) {
+    overlapping = entries_.erase(overlapping);
+  }
+  entries_.emplace(allocation.base, Entry{allocation, kind});
+  return true;
+}
+
+}  // namespace weft::memory

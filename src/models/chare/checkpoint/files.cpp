@@ -1,0 +1,375 @@
+// What each PE does in the steps of a checkpoint: it checks, writes and makes its elements.
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "weft/chare/chare.h"
+
+#include "base/format.h"
+#include "checkpoint/element_file.h"
+#include "memory/memory.h"
+#include "models/chare/checkpoint/checkpoints.h"
+#include "models/chare/parts.h"
+#include "runtime/future_refusal.h"
+#include "runtime/message/landing_pool.h"
+
+namespace weft::chare {
+
+using checkpoint_files::ElementEntry;
+using checkpoint_files::ElementFileReader;
+using checkpoint_files::ElementFileWriter;
+using runtime::Message;
+using runtime::MessagePtr;
+
+namespace {
+
+constexpr std::uint32_t kPinnedFlag = 1;  // in ElementEntry::flags
+
+std::string path_of(const CheckpointStep& step, std::size_t pe) {
+  return step.path + "/" + checkpoint_files::element_file_name(pe);
+}
+
+ElementFileReader open_file(const CheckpointStep& step, std::size_t pe) {
+  return ElementFileReader(path_of(step, pe), step.manifest.checkpoint, static_cast<std::uint32_t>(pe),
+                           step.manifest.files[pe], step.manifest.num_indices());
+}
+
+// Calls `work`. An Error of it says in which element it happened.
+template <class Work>
+void for_element(const char* action, const std::string& name, Work work) {
+  const auto fail = [&](base::StatusCode code, const char* what) {
+    throw base::Error(code, base::format("{} cannot be {}: {}", name, action, what));
+  };
+  try {
+    work();
+  } catch (const base::RemoteError& error) {
+    fail(error.code(), error.what());
+  } catch (const base::Error& error) {
+    fail(error.code(), error.what());
+  } catch (const std::exception& error) {
+    fail(base::StatusCode::kInvalidArgument, error.what());
+  }
+}
+
+// Packs the element as for a move; its buffers are beside the message.
+MessagePtr pack_element(ChareBase& chare, std::optional<double> set_load_s) {
+  runtime::Runtime& runtime = chare.runtime();
+  const ChareType& type = *chare.collection().type();
+  const runtime::FutureRefusal refusal(chare.where());
+  Pup sizer = Pup::sizer(&runtime);
+  sizer | set_load_s;
+  type.pup(chare, sizer);
+  MessagePtr state = Message::for_arrival(runtime, sizer.offset_bytes());
+  Pup p = Pup::packer(state->payload(), state->payload_bytes(), &runtime);
+  p.set_carrier(state.get());
+  p | set_load_s;
+  type.pup(chare, p);
+  if (p.remaining_bytes() != 0) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("the pup function of {} visits {} bytes when it packs and {} when it counts; "
+                     "it must visit the same members each time",
+                     type.name, p.offset_bytes(), sizer.offset_bytes()));
+  }
+  return state;
+}
+
+// Copies between memory of any kind, and waits for it.
+void copy(runtime::Runtime& runtime, const memory::Buffer& to, const memory::ConstBuffer& from) {
+  struct Copy : base::Completion {
+    Copy() : base::Completion(&Copy::end) {}
+    static void end(base::Completion* self, base::Status status, std::size_t) {
+      auto* copy = static_cast<Copy*>(self);
+      copy->result = std::move(status);
+      copy->is_over = true;
+    }
+    base::Status result;
+    bool is_over = false;
+  } running;
+  base::Status status = runtime.memory().copy(to, from, &running);
+  if (status.is_pending()) {
+    while (!running.is_over) static_cast<void>(runtime.memory().progress());
+    status = running.result;
+  }
+  base::check(status);
+}
+
+// Memory of the pool, which its destructor gives back.
+runtime::Attachment host_memory(runtime::Runtime& runtime, std::size_t size_bytes) {
+  runtime::Attachment memory(
+      memory::Buffer{runtime.pool().allocate(size_bytes), size_bytes, {}, nullptr},
+      [](void* owner, const memory::Buffer& released) {
+        static_cast<runtime::Runtime*>(owner)->pool().deallocate(released.data, released.size_bytes);
+      },
+      &runtime);
+  memory.give_away();
+  return memory;
+}
+
+void write_buffer(runtime::Runtime& runtime, ElementFileWriter& file, const runtime::Attachment& attachment) {
+  const memory::Buffer& buffer = attachment.buffer();
+  const auto kind = static_cast<std::uint32_t>(buffer.place.kind);
+  if (buffer.place.is_host()) {
+    const void* const bytes = attachment.uncopied() != nullptr ? attachment.uncopied() : buffer.data;
+    return file.add_buffer(kind, {static_cast<const std::byte*>(bytes), buffer.size_bytes});
+  }
+  const runtime::Attachment staged = host_memory(runtime, buffer.size_bytes);
+  copy(runtime, staged.buffer(), buffer);
+  file.add_buffer(kind, {static_cast<const std::byte*>(staged.buffer().data), buffer.size_bytes});
+}
+
+// The state and its buffers, read into memory of the runtime. A buffer of device memory is on this PE's own device, or in
+// host memory if the PE has none of its kind.
+MessagePtr read_element(runtime::Runtime& runtime, const ElementFileReader& file,
+                        const ElementEntry& element) {
+  runtime::LandingPool& landing_pool = runtime.landing_pool();
+  MessagePtr state = Message::for_arrival(runtime, element.state_bytes);
+  file.read_state(element, state->payload());
+  for (std::size_t i = 0; i < element.buffers.size(); ++i) {
+    const checkpoint_files::BufferEntry& buffer = element.buffers[i];
+    if (buffer.kind >= static_cast<std::uint32_t>(memory::kNumKinds)) {
+      throw base::Error(base::StatusCode::kCorrupt, "its state has memory of a kind that does not exist");
+    }
+    runtime::Attachment host = host_memory(runtime, buffer.size_bytes);
+    file.read_buffer(element, i, host.buffer().data);
+    const memory::Place place = landing_pool.place_for(static_cast<memory::Kind>(buffer.kind));
+    if (place.is_host()) {
+      state->attach(std::move(host));
+      continue;
+    }
+    base::Result<runtime::Attachment> landed = landing_pool.allocate(buffer.size_bytes, place);
+    base::check(landed.status());
+    copy(runtime, landed->buffer(), host.buffer());
+    state->attach(std::move(*landed));
+  }
+  return state;
+}
+
+}  // namespace
+
+CheckpointStepResult Checkpoints::do_step(const CheckpointStep& step) {
+  CheckpointStepResult result;
+  const auto fail = [&](base::StatusCode code, const char* what) {
+    result.code = code;
+    result.failure = what;
+    if (result.failure.empty()) result.failure = "a step of a checkpoint has failed";
+  };
+  try {
+    switch (step.kind) {
+      case CheckpointStep::Kind::kCheck:
+        for (const std::uint64_t id : step.collections) {
+          result.counts.push_back(check_elements(chares_.collection(id)));
+        }
+        break;
+      case CheckpointStep::Kind::kWrite:
+        result.file = write_elements(step);
+        break;
+      case CheckpointStep::Kind::kVerify:
+        verify_files(step);
+        break;
+      case CheckpointStep::Kind::kMake:
+        result.counts = make_elements(step);
+        break;
+      case CheckpointStep::Kind::kHold:
+        chares_.parts_->periodic.hold();
+        break;
+      case CheckpointStep::Kind::kRelease:
+        chares_.parts_->periodic.release();
+        break;
+    }
+  } catch (const base::Error& error) {
+    fail(error.code(), error.what());
+  } catch (const std::exception& error) {
+    fail(base::StatusCode::kInternal, error.what());
+  }
+  return result;
+}
+
+// --- Saving
+
+ElementCount Checkpoints::check_elements(const Collection& collection) const {
+  collection.expect_alive();
+  const auto refuse = [](const std::string& why) {
+    throw base::Error(base::StatusCode::kInvalidArgument, why);
+  };
+  ElementCount count;
+  if (!collection.created_) return count;  // the leader misses its elements
+  if (const auto& being_created = collection.elements_->being_created; !being_created.empty()) {
+    refuse(base::format(
+        "the collection {} cannot be saved: the creation of {} has not ended; await the creation before",
+        collection.name(), being_created.begin()->second.chare->where()));
+  }
+  if (collection.type()->pup == nullptr) {
+    refuse(
+        base::format("the collection {} cannot be saved: give the class a public function "
+                     "`void pup(weft::Pup& p) {{ p | a | b; }}` that names its members, and a constructor "
+                     "without arguments or one that takes weft::Moved",
+                     collection.name()));
+  }
+  if (collection.is_sparse() && !chares_.sparse().is_counted(collection)) {
+    refuse(
+        base::format("the collection {} cannot be saved: elements were inserted or removed since they were "
+                     "counted; await done_inserting() before",
+                     collection.name()));
+  }
+  if (chares_.sections().has_incomplete(collection)) {
+    refuse(
+        base::format("the collection {} cannot be saved: some members of a section have contributed to a "
+                     "reduction that is not "
+                     "complete; save it when all have",
+                     collection.name()));
+  }
+  collection.elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
+    const std::vector<std::string> obstacles =
+        chares_.runtime().obstacles_to_saving({collection.id(), index});
+    if (!obstacles.empty()) refuse(base::format("{} cannot be saved: {}", chare.where(), obstacles.front()));
+    if (chare.load_ != nullptr && chare.load_->sync.phase != SyncPhase::kRuns) {
+      refuse(
+          base::format("{} cannot be saved: it waits at a sync point; save it in resume_from_sync() or later",
+                       chare.where()));
+    }
+    if (chare.num_waiting_calls() != 0) {
+      refuse(base::format(
+          "{} cannot be saved: {} of its calls wait for their conditions; save it when none waits, as after "
+          "awaiting all calls",
+          chare.where(), chare.num_waiting_calls()));
+    }
+    ++count.num_elements;
+    count.first_reduction = std::min(count.first_reduction, chare.next_reduction_);
+    count.last_reduction = std::max(count.last_reduction, chare.next_reduction_);
+  });
+  return count;
+}
+
+checkpoint_files::FileSummary Checkpoints::write_elements(const CheckpointStep& step) {
+  const std::set<std::uint64_t> saved(step.collections.begin(), step.collections.end());
+  ElementFileWriter file(path_of(step, static_cast<std::size_t>(chares_.runtime().pe())), step.checkpoint,
+                         static_cast<std::uint32_t>(chares_.runtime().pe()));
+  packed_proxy_ = [&saved](const Collection& collection) {
+    if (saved.contains(collection.id())) return;
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("its state has a proxy of the collection {}, which is not part of the "
+                                   "checkpoint; pass a proxy of that collection to checkpoint too",
+                                   collection.name()));
+  };
+  const std::shared_ptr<void> end(nullptr, [this](void*) { packed_proxy_ = nullptr; });
+  for (std::size_t i = 0; i < step.collections.size(); ++i) {
+    Collection& collection = chares_.collection(step.collections[i]);
+    static_cast<void>(check_elements(collection));
+    collection.elements_->directory.for_each([&](std::uint64_t index, ChareBase& chare) {
+      for_element("saved", chare.where(), [&] {
+        const MessagePtr state =
+            pack_element(chare, chare.load_ == nullptr ? std::nullopt : chare.load_->sync.set_load_s);
+        file.add_element(static_cast<std::uint32_t>(i), index, chare.is_pinned() ? kPinnedFlag : 0,
+                         state->payload_span());
+        for (const runtime::Attachment& attachment : state->attachments()) {
+          write_buffer(chares_.runtime(), file, attachment);
+        }
+      });
+    });
+  }
+  return file.finish();
+}
+
+// --- Restoring
+
+void Checkpoints::verify_files(const CheckpointStep& step) const {
+  checkpoint_files::check_manifest(step.path, step.manifest);
+  const auto num_pes = static_cast<std::size_t>(chares_.runtime().num_pes());
+  for (auto pe = static_cast<std::size_t>(chares_.runtime().pe()); pe < step.manifest.files.size();
+       pe += num_pes) {
+    open_file(step, pe).verify();
+  }
+}
+
+std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step) {
+  for (const std::uint64_t id : step.collections) {
+    // Until all is made, kDestroy is to end them, as after a constructor that has thrown.
+    chares_.collection(id).failure_ = std::make_unique<std::string>("restoring it from a checkpoint failed");
+  }
+  checkpoint_files::check_manifest(step.path, step.manifest);
+  if (step.collections.size() != step.manifest.collections.size()) {
+    throw base::Error(base::StatusCode::kCorrupt,
+                      "a manifest has another number of collections than its step");
+  }
+  const int num_pes = chares_.runtime().num_pes();
+  std::vector<Collection*> made;
+  Translation translation;
+  for (std::size_t i = 0; i < step.collections.size(); ++i) {
+    const checkpoint_files::CollectionEntry& entry = step.manifest.collections[i];
+    Collection& collection = chares_.collection(step.collections[i]);
+    made.push_back(&collection);
+    if (!translation.emplace(entry.id, &collection).second) {
+      throw base::Error(base::StatusCode::kCorrupt, "a manifest names a collection twice");
+    }
+    collection.kind_ = static_cast<CollectionKind>(entry.kind);
+    collection.shape_ = shape_of(entry, step.manifest.files.size(), num_pes);
+    collection.type_ = &type_of(entry);
+    if (!entry.class_key.empty()) collection.set_class_name(entry.class_name, entry.class_key);
+    collection.set_balancing(static_cast<Balancing>(entry.balancing));
+    // A C++ class may have got or lost its created(); a class of another language says it in its own way.
+    const bool has_created = collection.type()->begin_created != nullptr;
+    collection.set_has_created(has_created && (entry.class_key.empty() || entry.has_created != 0));
+    chares_.choose_balancing(collection);
+    if (collection.is_sparse()) continue;
+    std::vector<bool> is_home(static_cast<std::size_t>(num_pes));
+    for (std::uint64_t index = 0; index < entry.num_elements; ++index) {
+      is_home[static_cast<std::size_t>(collection.home(index))] = true;
+    }
+    collection.elements_->on_every_pe = std::find(is_home.begin(), is_home.end(), false) == is_home.end();
+  }
+  const Translation* const outer = std::exchange(translation_, &translation);
+  const std::shared_ptr<void> end(nullptr, [this, outer](void*) { translation_ = outer; });
+  read_elements(step, made);
+  translation_ = outer;
+  std::vector<ElementCount> counts;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    Collection* const collection = made[i];
+    collection->failure_.reset();
+    if (collection->is_sparse())
+      chares_.sparse().restored(*collection, step.manifest.collections[i].num_elements);
+    chares_.open_elements(*collection, step.exchanges);
+    counts.push_back({collection->num_local()});
+  }
+  for (Collection* const collection : made) {
+    std::vector<ChareBase*> chares;  // migrated() may do anything but destroy them in this turn
+    collection->elements_->directory.for_each(
+        [&chares](std::uint64_t, ChareBase& chare) { chares.push_back(&chare); });
+    for (ChareBase* const chare : chares) for_element("restored", chare->where(), [&] { chare->migrated(); });
+  }
+  return counts;
+}
+
+void Checkpoints::read_elements(const CheckpointStep& step, const std::vector<Collection*>& made) {
+  runtime::Runtime& runtime = chares_.runtime();
+  for (std::size_t pe = 0; pe < step.manifest.files.size(); ++pe) {
+    const ElementFileReader file = open_file(step, pe);
+    for (const ElementEntry& element : file.elements()) {
+      Collection& collection = *made[element.collection];
+      if (collection.home(element.index) != runtime.pe()) continue;
+      const std::string name = collection.element_name(element.index);
+      if (collection.find(element.index) != nullptr) {
+        throw base::Error(base::StatusCode::kCorrupt,
+                          base::format("the checkpoint {} has {} twice", step.path, name));
+      }
+      for_element("restored", name, [&] {
+        const MessagePtr state = read_element(runtime, file, element);
+        Pup p = state->unpacker();
+        std::optional<double> set_load_s;
+        p | set_load_s;
+        MoveHeader header;
+        header.index = element.index;
+        if (collection.is_sparse()) header.set = SparseArrays::kFirstSet;
+        ChareBase& chare = chares_.unpack_element(collection, header, p);
+        chare.is_pinned_ = (element.flags & kPinnedFlag) != 0;
+        if (set_load_s) chare.set_load_s(set_load_s);
+      });
+    }
+  }
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,144 @@
+// Sparse arrays: elements are inserted and removed one by one, from any PE, while others move.
+//
+// The home of an index decides whether its element exists. An insertion goes to the home, which gives the element its place and
+// the number of a move; an element that is removed moves home, as far as the directories are concerned. So one counter per index
+// orders insertions, moves and removals, and messages find the element, or its home, as they find an element that moves.
+//
+// done_inserting() counts the elements. The elements counted by one call are a *set*; sets are numbered from 1. Reductions are
+// numbered anew in each set, and the results of a call to all elements are gathered over a set. An element belongs to all sets
+// from ChareBase::set_ on. Each PE knows whether elements of the latest set have gone from it, and refuses to gather results then.
+// See docs/decisions/sparse-arrays.md.
+//
+// Threads: one PE's thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/chare/chares.h"
+#include "weft/runtime/future.h"
+
+#include "models/chare/sparse/state.h"
+
+namespace weft::chare {
+
+struct SparseMessage;
+
+class SparseArrays {
+ public:
+  explicit SparseArrays(Chares& chares) : chares_(chares) {}
+  SparseArrays(const SparseArrays&) = delete;
+  SparseArrays& operator=(const SparseArrays&) = delete;
+
+  // See Chares.
+  runtime::Future<> insert(Collection& collection, std::uint64_t index, int pe,
+                           const ConstructorInfo& constructor, std::span<const std::byte> arguments);
+  runtime::Future<> remove(Collection& collection, std::uint64_t index);
+  void remove_self(ChareBase& chare);
+  runtime::Future<> done_inserting(Collection& collection);
+
+  // created() of an inserted element has ended, see created.cpp.
+  void is_made(ChareBase& chare, const SparseMessage& insertion);
+  void not_made(ChareBase& chare, const SparseMessage& insertion, const std::exception_ptr& with_place);
+  // The collection ends before that.
+  void collection_ends(Collection& target, const SparseMessage& insertion);
+
+  void on_message(runtime::MessagePtr message);
+  void on_remove(runtime::MessagePtr message);
+  // Removes the element if that was asked for and nothing of it is suspended. Returns false if it has to do nothing more with the
+  // element, which is still there then.
+  bool remove_when_idle(ChareBase& chare);
+  // Whether its removal has been asked for.
+  bool is_to_be_removed(const ChareBase& chare) const;
+  // A message for an element that its home, this PE, does not know. It waits for the element, or is refused.
+  void has_no_element(Collection& target, EntryHeader header, runtime::MessagePtr message);
+  // --- For checkpoints
+  // Whether the elements of this PE are those of the latest set, which exists.
+  bool is_counted(const Collection& collection) const;
+  // The elements of this PE were made from a checkpoint, at home and in the set kFirstSet, which has `num_elements` on all PEs.
+  static constexpr std::uint32_t kFirstSet = 1;
+  void restored(Collection& collection, std::uint64_t num_elements);
+
+  // The collection is destroyed; its state was taken from it.
+  void end(Collection& target, SparseState& state, const std::string& why);
+
+  // --- Reductions and gathers
+
+  // The element leaves this PE, or has come to it.
+  void left(const ChareBase& chare);
+  void arrived(ChareBase& chare);
+  // The number of a gather over the latest set. Throws Error(kInvalidArgument) if there is none, or if elements have come or gone
+  // on this PE since, or by its insertions.
+  std::uint64_t gather_of_set(Collection& collection, std::uint64_t gather);
+  // Whether the elements of this PE are those of the gather's set. Otherwise the call is refused. If the set is empty, the
+  // result is sent at once.
+  bool serves_gather(Collection& target, const EntryHeader& header, runtime::Message& message);
+  // Takes away the elements that belong to later sets only: a gathered call does not concern them.
+  void keep_those_of_set(Collection& target, std::vector<ChareBase*>& chares);
+  // Distinguishes the reductions of different sets.
+  static std::uint64_t reduction_number(std::uint32_t set, std::uint32_t reduction) {
+    return std::uint64_t{set} << 32 | reduction;
+  }
+  // Why reductions of that set have no result any more; empty if they may have.
+  std::string why_closed(Collection& collection, std::uint32_t set);
+
+ private:
+  // An operation of this PE that is not over.
+  struct Begun {
+    std::uint64_t collection = 0;
+    bool is_settled = true;  // whether done_inserting() waits for it
+    std::optional<runtime::Future<>> done;
+    std::string what;  // for an error that nothing awaits
+  };
+
+  SparseState& state(Collection& collection);
+  int home_of(const Collection& collection, std::uint64_t index) const;
+  void expect_sparse(Collection& collection, const char* operation) const;
+  Ticket begin(Collection& collection, Begun begun);
+  // The operation was not sent.
+  void forget(Collection& collection, const Ticket& ticket);
+  bool fits(const Collection& target, const SparseMessage& message) const;
+  void fail_unfit(const Collection& target, const runtime::Message& message);
+  void send(int pe, const SparseMessage& message, std::span<const std::byte> rest = {});
+  runtime::MessagePtr pack(const SparseMessage& message, std::span<const std::byte> rest) const;
+  // `outcome`: a message of which the outcome is sent to the PEs of the tickets; `rest` is its packed exception.
+  void reply(const std::vector<Ticket>& tickets, const SparseMessage& outcome,
+             std::span<const std::byte> rest = {});
+  void on_reply(const SparseMessage& message, Pup& rest);
+  // For a collection that has been destroyed.
+  void refuse(const Collection& target, const SparseMessage& message, std::span<const std::byte> rest);
+
+  // An element that belongs to sets from `set` on has come to this PE, or was inserted by it.
+  void note_first_set(Collection& collection, std::uint32_t set);
+  void on_insert(Collection& target, SparseMessage& message, std::span<const std::byte> arguments);
+  void construct(Collection& target, const SparseMessage& message, std::span<const std::byte> arguments);
+  // The element could not be made: its home forgets it and tells the caller.
+  void no_element(Collection& target, const SparseMessage& insertion, const std::exception_ptr& error);
+  void on_removed(Collection& target, const SparseMessage& message, std::span<const std::byte> rest);
+  void remove_here(ChareBase& chare, const Ticket& ticket);
+  void release_waiting(Collection& target, std::uint64_t index);
+
+  // --- Sets, in sparse_sets.cpp
+
+  void on_ask(Collection& target, const SparseMessage& message);
+  void begin_round(Collection& target);
+  void end_round(Collection& target, const SparseMessage& outcome);
+  void settle_if_quiet(Collection& target);
+  void on_settled(Collection& target, const SparseMessage& message);
+  void on_count(Collection& target, const SparseMessage& message);
+  void on_counted(Collection& target, const SparseMessage& message);
+  void on_set(Collection& target, const SparseMessage& message);
+  void on_set_known(Collection& target, const SparseMessage& message);
+  // A message to all PEs.
+  void send_to_all(const SparseMessage& message);
+
+  Chares& chares_;
+  std::unordered_map<std::uint64_t, Begun> begun_;
+  std::uint64_t next_ticket_ = 1;
+};
+
+}  // namespace weft::chare

@@ -1,0 +1,113 @@
+// The decider of a collection's load balancing: it collects the loads of all elements, runs the strategy, and ends the step
+// when all PEs have carried out their plans. sync.cpp has the protocol.
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/chare/chares.h"
+
+#include "balance/load_file.h"
+#include "base/format.h"
+#include "models/chare/parts.h"
+#include "models/chare/sync/messages.h"
+
+namespace weft::chare {
+
+std::string SyncPoints::on_loads(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
+  LocalSync& here = local(collection);
+  if (decider(collection) != runtime().pe()) return "another PE decides";
+  if (step != here.decided_step) return base::format("loads of step {}, not {}", step, here.decided_step);
+  double background_s = 0;
+  std::uint64_t has_set_loads = 0;
+  std::vector<ReportedLoad> loads;
+  std::vector<ReportedMessages> messages;
+  p | background_s | has_set_loads | loads | messages;
+  if (here.deciding == nullptr) {
+    here.deciding =
+        std::make_unique<SyncStep>(collection.id(), collection.shape().size(), runtime().num_pes());
+  } else if (here.deciding->is_complete()) {
+    return "all loads of the step are known";
+  }
+  if (const base::Status status = here.deciding->add(from_pe, loads); !status.ok()) {
+    return std::string(status.message());
+  }
+  if (const base::Status status = here.deciding->add_messages(loads, messages); !status.ok()) {
+    return std::string(status.message());
+  }
+  if (has_set_loads > 1) return base::format("loads with a flag of {}", has_set_loads);
+  if (has_set_loads == 1) here.deciding->ignore_background();
+  if (std::string wrong = know_background(collection, from_pe, background_s); !wrong.empty()) return wrong;
+  here.silences.erase(from_pe);
+  return here.deciding->is_complete() ? decide(collection) : std::string();
+}
+
+std::string SyncPoints::decide(Collection& collection) {
+  LocalSync& here = local(collection);
+  const std::string what = base::format("the load-balancing strategy '{}' in step {} of {}",
+                                        options_.strategy, here.decided_step + 1, collection.name());
+  use_silences(here);
+  if (!here.background_of_pe_s.empty()) here.deciding->set_background(here.background_of_pe_s);
+  std::vector<PlanOfPe> plans;
+  try {
+    if (here.strategy == nullptr) here.strategy = options_.make_strategy();
+    auto decided = here.deciding->decide(*here.strategy);
+    if (!decided.ok()) {
+      runtime().fail(
+          base::format("PE {}: {} is wrong: {}", runtime().pe(), what, decided.status().message()));
+      return {};
+    }
+    plans = std::move(decided).value();
+  } catch (...) {
+    runtime().fail_unawaited(std::current_exception(), what);
+    return {};
+  }
+  record(here.deciding->snapshot());
+  for (std::size_t pe = 0; pe < plans.size(); ++pe) {
+    const PlanOfPe& plan = plans[pe];
+    if (plan.is_empty()) continue;
+    runtime().send(static_cast<int>(pe),
+                   make(collection, here.decided_step, SyncKind::kPlan, plan.num_arrivals, plan.moves));
+  }
+  if (here.deciding->is_done()) end_step(collection);
+  return {};
+}
+
+void SyncPoints::record(const balance::Snapshot& snapshot) {
+  if (options_.record_path.empty() || records_no_more_) return;
+  const std::string name = record_file_name(options_.record_path, runtime().pe(), ++num_recorded_);
+  const base::Status status = balance::write_load_file(name, snapshot);
+  if (!status.failed()) return;
+  std::fputs(
+      base::format("weft: PE {}: the loads are not recorded any more: {}\n", runtime().pe(), status.message())
+          .c_str(),
+      stderr);
+  records_no_more_ = true;
+}
+
+std::string SyncPoints::on_done(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
+  LocalSync& here = local(collection);
+  if (here.deciding == nullptr || !here.deciding->is_complete() || step != here.decided_step) {
+    return base::format("no moves of step {} are under way", step);
+  }
+  if (const base::Status status = here.deciding->done(from_pe, p); !status.ok()) {
+    return std::string(status.message());
+  }
+  if (here.deciding->is_done()) end_step(collection);
+  return {};
+}
+
+void SyncPoints::end_step(Collection& collection) {
+  LocalSync& here = local(collection);
+  const std::uint64_t step = here.decided_step++;
+  const std::unique_ptr<SyncStep> ended = std::move(here.deciding);
+  const std::unique_ptr<DistributedStep> counted = std::move(here.counting);
+  chares_.send_to_all(make(collection, step, SyncKind::kResume));
+  if (!options_.is_verbose) return;
+  const StepReport report = counted == nullptr
+                                ? ended->report(collection.name(), step + 1, here.strategy->name())
+                                : counted->report(collection.name(), step + 1, options_.strategy);
+  std::fputs(report.text().c_str(), stderr);
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,133 @@
+// A circle: the processes that take part in one collective operation, and its messages. Collectives are coroutines on it.
+//
+//     Task<> to_the_right(Circle circle, DataView out, DataView in) {
+//       const auto receive = circle.receive(circle.left(), in);
+//       const auto send = circle.send(circle.right(), out);
+//       co_await circle.completed(*receive);
+//       co_await circle.completed(*send);
+//     }
+//
+// Messages of a pair of processes within a circle are received in the order in which they were sent. Two circles of one
+// communicator have different tags. Threads: the PE's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/runtime/task.h"
+
+#include "models/mpi/communicators/local_team.h"
+#include "models/mpi/objects/members.h"
+#include "models/mpi/p2p/point_to_point.h"
+#include "models/mpi/p2p/point_to_point_requests.h"
+
+namespace weft::mpi {
+
+class Circle {
+ public:
+  // `rank` is this process's number among the senders that the peers expect messages of. In a circle of one group it is its
+  // place in `peers`; in a circle of two groups it is its place in its own group, and `peers` are the other one.
+  // `team`: of the members on this PE; null if each has a PE of its own, or for collectives in which they do not work together.
+  // Transfers of device memory come after the work that is queued on `stream` when they start; null: after nothing.
+  Circle(PointToPoint& engine, std::uint64_t context, int tag, MembersPointer peers, int rank,
+         std::shared_ptr<LocalTeam> team = nullptr, memory::StreamHandle stream = nullptr)
+      : engine_(engine),
+        context_(context),
+        tag_(tag),
+        peers_(std::move(peers)),
+        rank_(rank),
+        team_(std::move(team)),
+        stream_(stream) {}
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(peers_->size()); }
+  std::uint64_t context() const { return context_; }
+  int tag() const { return tag_; }
+  LocalTeam* team() const { return team_.get(); }
+  runtime::Scheduler& scheduler() const { return engine_.messenger(); }
+  int left() const { return (rank_ + size() - 1) % size(); }
+  int right() const { return (rank_ + 1) % size(); }
+
+  Ref<SendRequest> send(int to, const DataView& view) const {
+    const int world_rank = (*peers_)[static_cast<std::size_t>(to)];
+    const SendAddress address{context_, rank_, tag_, world_rank};
+    if (waits_for_stream(view)) [[unlikely]]
+      return engine_.send(address, on_stream(view), SendMode::kStandard);
+    return engine_.send(address, view, SendMode::kStandard);
+  }
+  Ref<ReceiveRequest> receive(int from, const DataView& view) const {
+    const MatchKey key{context_, from, tag_};
+    const int world_rank = (*peers_)[static_cast<std::size_t>(from)];
+    if (waits_for_stream(view)) [[unlikely]]
+      return engine_.receive(key, on_stream(view), world_rank);
+    return engine_.receive(key, view, world_rank);
+  }
+  // The view, with the stream of the circle if it is device memory and names none.
+  DataView on_stream(DataView view) const {
+    if (waits_for_stream(view)) view.stream = stream_;
+    return view;
+  }
+  // Awaitable: the outcome of a request. The caller keeps the request.
+  Completed completed(Request& request) const { return Completed(request, engine_.messenger()); }
+
+ private:
+  bool waits_for_stream(const DataView& view) const {
+    return stream_ != nullptr && !view.place.is_host() && view.stream == nullptr;
+  }
+
+  PointToPoint& engine_;
+  std::uint64_t context_;
+  int tag_;
+  MembersPointer peers_;
+  int rank_;
+  std::shared_ptr<LocalTeam> team_;
+  memory::StreamHandle stream_;
+};
+
+// A message of a collective has failed with that error class of mpi.h.
+class TransferFailed final : public base::Error {
+ public:
+  explicit TransferFailed(int error_class);
+  TransferFailed(int error_class, const std::string& text);
+  int error_class() const noexcept { return error_class_; }
+
+ private:
+  int error_class_;
+};
+
+// --- Collectives on few bytes, for what communicators must agree on. A process that fails takes all steps of the function, sends no
+// bytes from then on (see transfers.h), and throws TransferFailed.
+
+// Returns when all of the circle have called it.
+runtime::Task<> wait_for_all(Circle circle);
+// `bytes` of `root` replaces that of the others, which has the same size.
+runtime::Task<> spread(Circle circle, int root, std::span<std::byte> bytes);
+// The bytes of all, in the order of ranks. All give equally many.
+runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std::byte> mine);
+// The same of some processes, in the order of `members`, which are their ranks in the circle. They alone call it; `place` is this
+// process's among them. A message tells the rank of its sender in the circle, so calls of processes with different members do not mix:
+// each pair of processes makes its common calls in one order.
+runtime::Task<std::vector<std::byte>> collect_among(Circle circle, std::vector<int> members, int place,
+                                                    std::span<const std::byte> mine);
+// Sends and receives, at the same time.
+runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
+                           std::span<std::byte> theirs);
+
+// The context of messages between the leaders of a LocalTeam. `context`: of a communicator's collectives.
+inline std::uint64_t context_of_leaders(std::uint64_t context) { return context | 2; }
+
+// The bytes of a value that may be copied as bytes.
+template <class T>
+std::span<std::byte> bytes_of_value(T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_writable_bytes(std::span<T, 1>(&value, 1));
+}
+
+}  // namespace weft::mpi

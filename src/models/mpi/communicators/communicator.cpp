@@ -1,0 +1,40 @@
+#include "models/mpi/communicators/communicator.h"
+
+#include <algorithm>
+
+#include "weft/mpi/mpi.h"
+
+#include "models/mpi/objects/group.h"
+
+namespace weft::mpi {
+
+// Before the first collective: a communicator of a non-blocking call gets its contexts late.
+const std::shared_ptr<LocalTeam>& Communicator::local_team() {
+  if (!has_looked_for_team_) {
+    team_ = LocalTeam::find(engine_, is_inter() ? local_context_ : context_, *groups_.local);
+    has_looked_for_team_ = true;
+  }
+  return team_;
+}
+
+Communicator::Circles Communicator::next_circles(CallKind kind) {
+  const int tag = next_tag(kind);
+  const std::uint64_t context = context_of(context_, ContextUse::kCollectives);
+  if (!is_inter()) {
+    const Circle circle(engine_, context, tag, groups_.local, rank(), local_team(), stream);
+    return {circle, circle};
+  }
+  const std::uint64_t local = context_of(local_context_, ContextUse::kCollectives);
+  return {Circle(engine_, local, tag, groups_.local, rank(), local_team(), stream),
+          Circle(engine_, context, tag, groups_.remote, rank(), nullptr, stream)};
+}
+
+int compare(const Communicator& one, const Communicator& other) {
+  if (&one == &other) return MPI_IDENT;
+  if (one.is_inter() != other.is_inter()) return MPI_UNEQUAL;
+  int result = compare_members(*one.group(), *other.group());
+  if (one.is_inter()) result = std::max(result, compare_members(*one.remote_group(), *other.remote_group()));
+  return result == MPI_IDENT ? MPI_CONGRUENT : result;
+}
+
+}  // namespace weft::mpi

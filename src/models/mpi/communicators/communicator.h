@@ -1,0 +1,131 @@
+// Communicator: what a handle of type MPI_Comm stands for.
+//
+// Its messages carry a context that no other communicator has. An intercommunicator has two groups: ranks in calls are those
+// of the remote one. Threads: the PE's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "models/mpi/communicators/circle.h"
+#include "models/mpi/objects/error_handler.h"
+#include "models/mpi/objects/info.h"
+#include "models/mpi/p2p/buffer_space.h"
+#include "models/mpi/p2p/point_to_point.h"
+#include "models/mpi/topology/topology.h"
+
+namespace weft::mpi {
+
+// The numbers of predefined communicators. A process gives others a number above 2^32, see new_context_base().
+enum PredefinedContext : std::uint64_t { kWorldContext = 1, kSelfContext = 2 };
+
+// Each communicator has four contexts, so that its messages do not meet those of its collectives.
+enum class ContextUse : std::uint64_t {
+  kMessages = 0,
+  kCollectives = 1,
+  kGroupCreation = 2,  // with the program's tags: MPI_Comm_create_group, MPI_Intercomm_create
+  kLeaders = 3,        // of collectives in which members on one PE work together, see context_of_leaders()
+};
+inline std::uint64_t context_of(std::uint64_t base, ContextUse use) {
+  return base << 2 | static_cast<std::uint64_t>(use);
+}
+
+class Communicator final : public ErrorScope {
+ public:
+  struct Groups {
+    MembersPointer local;
+    int rank = 0;           // of this process, in `local`
+    MembersPointer remote;  // null for an intracommunicator
+  };
+  // `local_context`: for collectives of the local group alone; of an intercommunicator only.
+  Communicator(PointToPoint& engine, std::uint64_t context, Groups groups, std::uint64_t local_context,
+               Ref<ErrorHandler> handler)
+      : ErrorScope(ObjectKind::kCommunicator, std::move(handler)),
+        engine_(engine),
+        context_(context),
+        local_context_(local_context),
+        groups_(std::move(groups)),
+        peers_(groups_.remote == nullptr ? groups_.local.get() : groups_.remote.get()) {}
+
+  PointToPoint& engine() const { return engine_; }
+  std::uint64_t context() const { return context_; }
+  std::uint64_t local_context() const { return local_context_; }
+  bool is_inter() const { return groups_.remote != nullptr; }
+  int rank() const { return groups_.rank; }
+  int size() const { return static_cast<int>(groups_.local->size()); }
+  int remote_size() const { return is_inter() ? static_cast<int>(groups_.remote->size()) : 0; }
+  const MembersPointer& group() const { return groups_.local; }
+  const MembersPointer& remote_group() const { return groups_.remote; }
+
+  // --- Messages
+  // How many ranks messages go to, and the rank of each in MPI_COMM_WORLD.
+  int num_peers() const { return static_cast<int>(peers_->size()); }
+  bool has_peer(int rank) const { return rank >= 0 && rank < num_peers(); }
+  int world_rank_of_peer(int rank) const { return (*peers_)[static_cast<std::size_t>(rank)]; }
+  SendAddress address(int to, int tag) const {
+    return {context_of(context_, ContextUse::kMessages), rank(), tag, world_rank_of_peer(to)};
+  }
+  // `source` and `tag` may be kAny.
+  MatchKey key(int source, int tag) const {
+    return {context_of(context_, ContextUse::kMessages), source, tag};
+  }
+
+  // --- Collectives
+  // The circles of one collective operation. All processes make their calls of one kind in the same order. Calls that wait and calls
+  // that give a request are counted apart: the standard forbids another order among both, but other libraries bear it.
+  enum class CallKind : std::uint8_t { kWaits, kGivesRequest };
+  struct Circles {
+    Circle local;
+    Circle remote;  // the other group; of an intracommunicator the same as `local`
+  };
+  Circles next_circles(CallKind kind = CallKind::kWaits);
+  // For a collective without a circle: the tag that it takes.
+  int next_tag(CallKind kind = CallKind::kWaits) {
+    const auto number = static_cast<std::uint32_t>(kind);
+    return static_cast<int>((num_calls_[number]++ * 2 + number) & 0x7fffffff);
+  }
+  // How many calls of each kind there have been. A communicator of a rank that has moved goes on with the numbers that it had.
+  using CallNumbers = std::array<std::uint32_t, 2>;
+  const CallNumbers& call_numbers() const { return num_calls_; }
+  void set_call_numbers(const CallNumbers& numbers) { num_calls_ = numbers; }
+  // Of the local group; null if each member is on a PE of its own.
+  const std::shared_ptr<LocalTeam>& local_team();
+  // Of the program's tag.
+  Circle creation_circle(int tag) const {
+    const MembersPointer& peers = is_inter() ? groups_.remote : groups_.local;
+    return {engine_, context_of(context_, ContextUse::kGroupCreation), tag, peers, rank()};
+  }
+
+  // Becomes the communicator that a non-blocking call has agreed on. REQUIRES: it was made with context 0 and the same groups.
+  void set_contexts(std::uint64_t context, std::uint64_t local_context) {
+    context_ = context;
+    local_context_ = local_context;
+  }
+
+  // The hints of the program. They may name the stream, see mpi/src/objects/hints.h.
+  Info::Pairs info;
+  // Transfers of device memory come after the work that is queued there when they start; null: after nothing.
+  memory::StreamHandle stream = nullptr;
+  // Null if the communicator has no virtual topology.
+  std::shared_ptr<const Topology> topology;
+  // The memory of buffered sends: its own, and that of the session that it comes from, which is null without one.
+  BufferSpace buffer_space;
+  std::shared_ptr<BufferSpace> session_space;
+
+ private:
+  PointToPoint& engine_;
+  std::uint64_t context_;
+  std::uint64_t local_context_;
+  Groups groups_;
+  const Members* peers_;
+  CallNumbers num_calls_{};          // of each kind
+  std::shared_ptr<LocalTeam> team_;  // of the local group
+  bool has_looked_for_team_ = false;
+};
+
+// How two communicators compare: MPI_IDENT, MPI_CONGRUENT, MPI_SIMILAR or MPI_UNEQUAL.
+int compare(const Communicator& one, const Communicator& other);
+
+}  // namespace weft::mpi

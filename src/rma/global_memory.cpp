@@ -1,0 +1,286 @@
+#include "weft/rma/global_memory.h"
+
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+#include "memory/memory.h"
+#include "rma/atomic/remote_atomics.h"
+#include "rma/copy/copies.h"
+#include "rma/copy/remote_hooks.h"
+#include "rma/segment/segments.h"
+
+namespace weft::rma {
+
+namespace {
+
+enum MemoryHandler : runtime::HandlerId {
+  kSegmentHandler,
+  kQuestionHandler,
+  kRemoteHookHandler,
+  kCopyHandler,
+  kAtomicHandler
+};
+static_assert(kAtomicHandler + 1 == GlobalMemory::kNumHandlers);
+
+// Declared in this order, so that the use ends while the file is mapped.
+struct Hold {
+  Hold(SharedPart part_in, SegmentUse use_in) : part(std::move(part_in)), use(std::move(use_in)) {}
+  SharedPart part;
+  SegmentUse use;
+};
+
+// Of an operation that was not started.
+void abandon_state(runtime::OperationState* state) {
+  state->complete({}, 0);
+  state->drop_handle();
+}
+
+}  // namespace
+
+GlobalMemory::GlobalMemory(runtime::Runtime& runtime, runtime::HandlerId first_handler)
+    : runtime_(runtime),
+      segments_(std::make_unique<Segments>(
+          runtime,
+          SegmentHandlers{.others = static_cast<runtime::HandlerId>(first_handler + kSegmentHandler),
+                          .question = static_cast<runtime::HandlerId>(first_handler + kQuestionHandler)},
+          cache_)),
+      hooks_(std::make_unique<RemoteHooks>(runtime, first_handler + kRemoteHookHandler)),
+      copies_(std::make_unique<Copies>(runtime, first_handler + kCopyHandler, *segments_, *hooks_)),
+      atomics_(std::make_unique<RemoteAtomics>(runtime, first_handler + kAtomicHandler, *segments_)) {}
+
+GlobalMemory::~GlobalMemory() = default;
+
+void GlobalMemory::close() {
+  segments_->close();
+  copies_->close();
+  atomics_->close();
+}
+
+void GlobalMemory::set_mapping(bool is_on) { segments_->set_mapping(is_on); }
+
+void GlobalMemory::set_has_other_hosts(bool has_other_hosts) {
+  segments_->set_has_other_hosts(has_other_hosts);
+}
+
+std::size_t GlobalMemory::num_segments() const { return segments_->size(); }
+
+void GlobalMemory::refuse_count(std::size_t count, std::size_t element_bytes) {
+  throw base::Error(
+      base::StatusCode::kOutOfMemory,
+      base::format("{} elements of {} bytes are more than an address space has", count, element_bytes));
+}
+
+// --- Segments
+
+Segment GlobalMemory::make_segment(std::size_t size_bytes, memory::Place place) {
+  return segments_->make(size_bytes, place);
+}
+
+Segment GlobalMemory::make_segment_at(void* address, std::size_t size_bytes) {
+  return segments_->make_at(address, size_bytes);
+}
+
+void* GlobalMemory::mapped_address(const GlobalAddress& address, std::size_t size_bytes) {
+  KnownSegment* const segment = segments_->find(address);
+  if (segment == nullptr || !segment->is_reached()) return nullptr;
+  segments_->expect_inside(*segment, address, size_bytes);
+  return segment->part(address, size_bytes).data;
+}
+
+GlobalMemory::HeldMemory GlobalMemory::hold(const GlobalAddress& address, std::size_t size_bytes) {
+  KnownSegment* const segment = segments_->find(address);
+  if (segment == nullptr || !segment->is_reached()) return {};
+  segments_->expect_inside(*segment, address, size_bytes);
+  return {segment->part(address, size_bytes),
+          std::make_shared<Hold>(segment->shared, segments_->use(*segment))};
+}
+
+Done GlobalMemory::learn(const GlobalAddress& address) {
+  if (segments_->find(address) != nullptr) return Done(runtime_);
+  auto* const state = runtime::OperationState::create(runtime_);
+  copies_->learn(address, state);
+  return Done(runtime_, state);
+}
+
+// --- Values
+
+Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const GlobalAddress& to) {
+  if (KnownSegment* const segment = copies_->direct_segment(to, size_bytes); segment != nullptr) {
+    auto* const state = copies_->make_state(size_bytes);
+    std::memcpy(state->extra(), value, size_bytes);
+    copies_->start_put(*segment, to, {state->extra(), size_bytes}, state);
+    return Done(runtime_, state);
+  }
+  const memory::Buffer source{const_cast<void*>(value), size_bytes, {}, nullptr};
+  Copy copy{{Run{0, 0, size_bytes}}, source, to, {}};
+  if (copies_->copy_now(copy)) return Done(runtime_);
+  auto* const state = copies_->make_state(size_bytes);
+  std::memcpy(state->extra(), value, size_bytes);
+  copy.from.local.data = state->extra();
+  copies_->start(std::move(copy), state);
+  return Done(runtime_, state);
+}
+
+runtime::OperationState* GlobalMemory::get_bytes(std::size_t size_bytes, const GlobalAddress& from) {
+  KnownSegment* const segment = copies_->direct_segment(from, size_bytes);
+  auto* const state = copies_->make_state(size_bytes);
+  const memory::Buffer target{state->extra(), size_bytes, {}, nullptr};
+  if (segment != nullptr) {
+    copies_->start_get(*segment, from, target, state);
+    return state;
+  }
+  try {
+    Copy copy{{Run{0, 0, size_bytes}}, from, target, {}};
+    if (copies_->copy_now(copy)) {
+      state->complete({}, size_bytes);
+    } else {
+      copies_->start(std::move(copy), state);
+    }
+  } catch (...) {
+    abandon_state(state);
+    throw;
+  }
+  return state;
+}
+
+// --- Copies
+
+Done GlobalMemory::start_copy(std::vector<Run> runs, const CopyEnd& from, const CopyEnd& to,
+                              Completions completions) {
+  Copy copy{std::move(runs), from, to, std::move(completions)};
+  const bool has_stream =
+      copy.completions.source_stream != nullptr || copy.completions.target_stream != nullptr;
+  const bool is_over = copy.completions.or_error([&] {
+    if (has_stream || !copies_->copy_now(copy)) return false;
+    copies_->finish(copy);
+    return true;
+  });
+  if (is_over) return Done(runtime_);
+  auto* const state = copies_->make_state();
+  copies_->start(std::move(copy), state);
+  return Done(runtime_, state);
+}
+
+void GlobalMemory::expect_apart(std::span<const CopyPart> parts) const { copies_->expect_apart(parts); }
+
+void GlobalMemory::expect_strided_inside(const GlobalAddress& address, Strides strides, Extents extents,
+                                         std::size_t element_bytes) const {
+  if (strides.size() != extents.size()) return;  // runs_of() refuses it
+  const Reach reach = reach_of(strides, extents, element_bytes);
+  if (reach.size_bytes == 0) return;
+  if (const KnownSegment* const segment = segments_->find(address); segment != nullptr)
+    segments_->expect_inside(*segment, address.moved_by(reach.first_bytes), reach.size_bytes);
+}
+
+Done GlobalMemory::copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                              Completions completions) {
+  if (completions.is_empty()) {
+    std::byte* const source = cache_.find(from, size_bytes);
+    return copy_elsewhere(from, to, size_bytes, source != nullptr ? source : cache_.find(to, size_bytes));
+  }
+  return start_copy({Run{0, 0, size_bytes}}, from, to, std::move(completions));
+}
+
+Done GlobalMemory::copy_elsewhere(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                                  std::byte* near) {
+  auto* const state = copies_->start_between(from, to, size_bytes, near);
+  if (state == nullptr) [[unlikely]]
+    return start_plain_copy(from, to, size_bytes);
+  return Done(runtime_, state);
+}
+
+// Out of line, so that copy_elsewhere() has a small frame.
+Done GlobalMemory::start_plain_copy(const GlobalAddress& from, const GlobalAddress& to,
+                                    std::size_t size_bytes) {
+  return start_copy({Run{0, 0, size_bytes}}, from, to, {});
+}
+
+Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                                memory::Place device, memory::StreamHandle stream) {
+  auto* const state = runtime::OperationState::create(runtime_);
+  try {
+    copies_->enqueue(Copy{{Run{0, 0, size_bytes}}, from, to, {}}, device, stream, state);
+  } catch (...) {
+    abandon_state(state);
+    throw;
+  }
+  return Done(runtime_, state);
+}
+
+std::byte* GlobalMemory::mapped_to_copy(const void* local, const GlobalAddress& address,
+                                        std::size_t size_bytes) {
+  std::byte* const mapped = size_bytes <= kAtOnceBytes ? cache_.find(address, size_bytes) : nullptr;
+  if (mapped == nullptr || !runtime_.memory().place_of(local).is_host()) return nullptr;
+  // An overlap is refused where all copies are checked.
+  const auto distance = reinterpret_cast<std::uintptr_t>(mapped) - reinterpret_cast<std::uintptr_t>(local);
+  return distance >= size_bytes && std::uintptr_t{0} - distance >= size_bytes ? mapped : nullptr;
+}
+
+Done GlobalMemory::put_memory(const memory::ConstBuffer& from, const GlobalAddress& to,
+                              Completions completions) {
+  if (from.stream == nullptr && completions.is_empty()) {
+    if (std::byte* const target = mapped_to_copy(from.data, to, from.size_bytes); target != nullptr) {
+      std::memmove(target, from.data, from.size_bytes);
+      return Done(runtime_);
+    }
+  }
+  const memory::Buffer source{const_cast<void*>(from.data), from.size_bytes,
+                              runtime_.memory().place_of(from.data), nullptr};
+  if (from.stream != nullptr) completions.source_stream = from.stream;
+  return start_copy({Run{0, 0, from.size_bytes}}, source, to, std::move(completions));
+}
+
+Done GlobalMemory::get_memory(const GlobalAddress& from, const memory::Buffer& to, Completions completions) {
+  if (to.stream == nullptr && completions.is_empty()) {
+    if (std::byte* const source = mapped_to_copy(to.data, from, to.size_bytes); source != nullptr) {
+      std::memmove(to.data, source, to.size_bytes);
+      return Done(runtime_);
+    }
+  }
+  const memory::Buffer target{to.data, to.size_bytes, runtime_.memory().place_of(to.data), nullptr};
+  if (to.stream != nullptr) completions.target_stream = to.stream;
+  return start_copy({Run{0, 0, to.size_bytes}}, from, target, std::move(completions));
+}
+
+Done GlobalMemory::copy_strided_bytes(const GlobalAddress& from, Strides from_strides,
+                                      const GlobalAddress& to, Strides to_strides, Extents extents,
+                                      std::size_t element_bytes, Completions completions) {
+  std::vector<Run> runs = completions.or_error([&] {
+    expect_strided_inside(from, from_strides, extents, element_bytes);
+    expect_strided_inside(to, to_strides, extents, element_bytes);
+    return runs_of(from_strides, to_strides, extents, element_bytes);
+  });
+  return start_copy(std::move(runs), from, to, std::move(completions));
+}
+
+Done GlobalMemory::copy_indexed_bytes(const GlobalAddress& from, std::span<const std::ptrdiff_t> from_index,
+                                      const GlobalAddress& to, std::span<const std::ptrdiff_t> to_index,
+                                      std::size_t element_bytes, std::size_t block, Completions completions) {
+  std::vector<Run> runs =
+      completions.or_error([&] { return runs_of_indices(from_index, to_index, element_bytes, block); });
+  return start_copy(std::move(runs), from, to, std::move(completions));
+}
+
+void GlobalMemory::set_remote_hook(RemoteHook hook, void* context) { hooks_->set(hook, context); }
+
+// --- Atomic operations
+
+runtime::OperationState* GlobalMemory::atomic_elsewhere(AtomicKind kind, AtomicType type,
+                                                        const GlobalAddress& address, std::uint64_t operand,
+                                                        std::uint64_t compare) {
+  auto* const state = runtime::OperationState::create(runtime_, sizeof(std::uint64_t));
+  try {
+    atomics_->start({kind, type, address, operand, compare}, state);
+  } catch (...) {
+    abandon_state(state);
+    throw;
+  }
+  return state;
+}
+
+}  // namespace weft::rma

@@ -1,0 +1,36 @@
+#include "weft/rma/segment.h"
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+
+namespace weft::rma {
+
+Segment::~Segment() {
+  if (owner_ != nullptr && *owner_ != nullptr) static_cast<void>((*owner_)->release(address_));
+}
+
+void Segment::publish() const {
+  if (owner_ != nullptr && *owner_ != nullptr) (*owner_)->publish(address_);
+}
+
+runtime::Future<> Segment::release() && {
+  if (owner_ == nullptr || *owner_ == nullptr) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "release() of a segment that is empty, or whose job has ended");
+  }
+  Segment released(std::move(*this));
+  SegmentOwner& owner = **std::exchange(released.owner_, nullptr);
+  return owner.release(released.address_);
+}
+
+std::string describe(const GlobalAddress& address) {
+  if (address.is_null()) return "the null pointer";
+  const auto kind = static_cast<std::size_t>(address.kind());
+  return base::format("byte {} of segment {} of PE {} ({})",
+                      static_cast<std::int64_t>(address.offset_bytes()), address.segment(), address.pe(),
+                      kind < static_cast<std::size_t>(memory::kNumKinds) ? memory::kind_name(address.kind())
+                                                                         : "no memory kind");
+}
+
+}  // namespace weft::rma
