@@ -161,10 +161,10 @@ def wrappers_source(topics: list[Topic], states: States) -> str:
     lines = [
         HEAD,
         '#include "weft/mpi/mpi.h"\n',
-        '#include "entry.h"',
-        '#include "lengths.h"',
-        '#include "models/mpi/addresses.h"',
-        '#include "widened.h"\n',
+        '#include "entry/entry.h"',
+        '#include "communication/lengths.h"',
+        '#include "models/mpi/objects/addresses.h"',
+        '#include "entry/widened.h"\n',
     ]
     lines += ["using namespace weft::mpi;\n"]
     for topic in topics:
@@ -175,7 +175,7 @@ def wrappers_source(topics: list[Topic], states: States) -> str:
 
 
 def stubs_source(topics: list[Topic], states: States) -> str:
-    lines = [HEAD, '#include "weft/mpi/mpi.h"\n', '#include "entry.h"\n', "using namespace weft::mpi;\n"]
+    lines = [HEAD, '#include "weft/mpi/mpi.h"\n', '#include "entry/entry.h"\n', "using namespace weft::mpi;\n"]
     for topic in topics:
         for function in topic.functions:
             for large, name in enumerate(function.names):

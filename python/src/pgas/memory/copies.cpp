@@ -190,7 +190,7 @@ Prepared indexed_piece(PyObject* piece, const char* use) {
   const auto to_index = index_of(PyTuple_GET_ITEM(piece, 3), prepared.to, block, use);
   expect_same_type(prepared.from, prepared.to, use);
   prepared.runs =
-      pgas::runs_of_indices(from_index, to_index, prepared.from.item_bytes, static_cast<std::size_t>(block));
+      rma::runs_of_indices(from_index, to_index, prepared.from.item_bytes, static_cast<std::size_t>(block));
   return prepared;
 }
 

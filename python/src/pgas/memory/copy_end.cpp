@@ -88,7 +88,7 @@ std::int64_t PythonEnd::num_elements() const {
 }
 
 std::string PythonEnd::text() const {
-  if (!is_array()) return base::format("{} at {}", element_type(*this), pgas::describe(end.address));
+  if (!is_array()) return base::format("{} at {}", element_type(*this), rma::describe(end.address));
   return base::format("an array of {} of shape {}", element_type(*this),
                       readable(number_tuple(extents).get()));
 }
@@ -162,7 +162,7 @@ std::vector<rma::Run> runs_between(const PythonEnd& from, const PythonEnd& to) {
     to_strides.push_back(dimension.to_stride);
     extents.push_back(static_cast<std::size_t>(dimension.extent));
   }
-  return pgas::runs_of(from_strides, to_strides, extents, from.item_bytes);
+  return rma::runs_of(from_strides, to_strides, extents, from.item_bytes);
 }
 
 }  // namespace weft::python

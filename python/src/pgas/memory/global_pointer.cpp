@@ -387,7 +387,7 @@ Ref make_global_pointer(const rma::GlobalAddress& address, Ref dtype) {
 }
 
 std::string pointer_text(const GlobalPointerObject* pointer) {
-  return base::format("{} at {}", dtype_name(pointer->dtype), pgas::describe(pointer->address));
+  return base::format("{} at {}", dtype_name(pointer->dtype), rma::describe(pointer->address));
 }
 
 void store_for(const GlobalPointerObject* pointer, PyObject* value, std::byte* to, const char* use) {

@@ -127,7 +127,7 @@ PyObject* get_kind(PyObject* self, void*) {
 
 [[noreturn]] void refuse_released(const SegmentParts& parts) {
   throw base::Error(base::StatusCode::kNotFound, base::format("{} cannot be used: the segment has been freed",
-                                                              pgas::describe(parts.address)));
+                                                              rma::describe(parts.address)));
 }
 
 OwnedSegment& own_of(const SegmentParts& parts) {
