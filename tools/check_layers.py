@@ -47,7 +47,7 @@ SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 
 # Layers whose units or folders still have cycles. Take a layer out when its cycles are gone.
 UNIT_CYCLES_EXEMPT: frozenset[str] = frozenset()
-FOLDER_CYCLES_EXEMPT: frozenset[str] = frozenset({"chare"})  # parts.h knows all features of elements
+FOLDER_CYCLES_EXEMPT: frozenset[str] = frozenset()
 
 # How many files a folder below these has at most.
 WIDEST = {"include": 25, "src": 25, "mpi": 25, "python": 25, "tests": 40}

@@ -465,7 +465,7 @@ class Chares final : public runtime::Model {
   void refuse_waiting_calls(ChareBase& chare);
   // Ends the call with `error`, because it cannot run any more. Without a caller the job ends.
   void refuse_waiting_call(ChareBase& chare, const WaitingCall& call);
-  // --- Sparse arrays, in sparse.cpp and sparse_sets.cpp
+  // --- Sparse arrays, in sparse/operations.cpp and sparse/sets.cpp
 
   void on_sparse(runtime::MessagePtr message);
   void on_remove(runtime::MessagePtr message);

@@ -4,13 +4,36 @@
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/checkpoint/checkpoints.h"
+#include "models/chare/elements/parts.h"
+#include "models/chare/periodic/periodic_balancing.h"
+#include "models/chare/sections/section_feature.h"
+#include "models/chare/sparse/sparse_arrays.h"
+#include "models/chare/sync/sync_points.h"
 
 namespace weft::chare {
 
 using runtime::Message;
 using runtime::MessagePtr;
 using runtime::Registry;
+
+Chares::Parts::Parts(Chares& chares, runtime::Runtime& runtime)
+    : no_elements(std::make_shared<Collection::Elements>(runtime.pe())),
+      placements(runtime),
+      leaving(chares),
+      wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
+      postponed_calls(chares),
+      sync(std::make_unique<SyncPoints>(chares)),
+      periodic(std::make_unique<PeriodicBalancing>(chares)),
+      checkpoints(std::make_unique<Checkpoints>(chares)),
+      sparse(std::make_unique<SparseArrays>(chares)),
+      sections(std::make_unique<Sections>(chares)),
+      section_feature(std::make_unique<SectionFeature>(*sections)),
+      // An element that is to be removed does not move, and one at a sync point moves by the plan of its step.
+      features{section_feature.get(), sparse.get(), sync.get(), periodic.get()},
+      sets(sparse.get()) {}
+
+Chares::Parts::~Parts() = default;
 
 Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
     : runtime_(runtime),
@@ -48,8 +71,8 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_periodic>(kPeriodic);
   set.operator()<&Chares::on_sparse>(kSparse);
   set.operator()<&Chares::on_remove>(kRemove);
-  parts_->checkpoints.set_handlers(first_handler_);
-  parts_->sections.set_handlers(first_handler_);
+  parts_->checkpoints->set_handlers(first_handler_);
+  parts_->sections->set_handlers(first_handler_);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
         return static_cast<Chares*>(context)->why_closed(scope.root_pe, scope.id);
@@ -84,7 +107,7 @@ Chares::~Chares() {
   parts_->leaving.clear();
   for (const auto& elements : all) {
     elements->directory.for_each([](std::uint64_t, ChareBase& chare) { delete &chare; });
-    for (const auto& [index, one] : elements->being_created) delete one.chare;
+    for (const auto& [index, one] : elements->being_created) delete one;
   }
 }
 
@@ -93,7 +116,7 @@ void Chares::close() {
   for (auto& [id, collection] : parts_->collections) {
     collection->elements_->waiting.clear();
     collection->elements_->held.clear();
-    collection->elements_->sparse.reset();
+    for (Feature* const feature : parts_->features) feature->close(*collection);
   }
 }
 
@@ -102,12 +125,12 @@ std::vector<std::pair<std::string, std::string>> Chares::fingerprint() const {
           runtime::registry_fact<ConstructorInfo>("constructors"),
           runtime::registry_fact<EntryInfo>("entry methods"),
           runtime::registry_fact<MapInfo>("maps"),
-          {"WEFT_LB_PERIOD", base::format("{} s", parts_->sync.options().period_s)},
+          {"WEFT_LB_PERIOD", base::format("{} s", parts_->sync->options().period_s)},
           {"WEFT_LB and WEFT_LB_RECORD",
-           parts_->sync.options().decides_together() ? "the PEs decide together" : "one PE decides"}};
+           parts_->sync->options().decides_together() ? "the PEs decide together" : "one PE decides"}};
 }
 
-std::vector<runtime::ModelOption> Chares::options() { return parts_->sync.variables(); }
+std::vector<runtime::ModelOption> Chares::options() { return parts_->sync->variables(); }
 
 std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
   const auto found = parts_->collections.find(element.collection);
@@ -120,7 +143,7 @@ std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
 }
 
 base::VectorPool& Chares::vectors() { return parts_->vectors; }
-Checkpoints& Chares::checkpoints() { return parts_->checkpoints; }
-PeriodicBalancing& Chares::periodic() { return parts_->periodic; }
+Checkpoints& Chares::checkpoints() { return *parts_->checkpoints; }
+PeriodicBalancing& Chares::periodic() { return *parts_->periodic; }
 
 }  // namespace weft::chare

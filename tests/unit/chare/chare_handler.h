@@ -3,7 +3,7 @@
 
 #include "weft/weft.h"
 
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 
 namespace weft::chare {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/chare/collection.h"
+#include "models/chare/elements/collection.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 

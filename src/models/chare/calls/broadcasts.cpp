@@ -14,7 +14,7 @@
 #include "weft/chare/chares.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 
 namespace weft::chare {
 
@@ -141,9 +141,9 @@ void Chares::on_broadcast(MessagePtr message) {
     chares.push_back(&chare);
   });
   if (target.is_sparse() && header.reply.kind == ReplyTo::Kind::kGather) {
-    if (!parts_->sparse.serves_gather(target, header, *message)) [[unlikely]]
+    if (!parts_->sets->serves_gather(target, header, *message)) [[unlikely]]
       return;
-    parts_->sparse.keep_those_of_set(target, chares);
+    parts_->sets->keep_those_of_set(target, chares);
   }
   if (header.reply.kind == ReplyTo::Kind::kGather && !parts_->is_given_up(header.reply, runtime_.pe())) {
     runtime_.reductions().open({header.reply.pe, kGatherScopes | header.reply.gather()},
@@ -153,14 +153,14 @@ void Chares::on_broadcast(MessagePtr message) {
     elements.departures.handled(id, elements.handled, [&](const Departure& left) {
       // An element of a set that is not counted yet has no part in a gather.
       if (header.reply.kind == ReplyTo::Kind::kGather && target.is_sparse() &&
-          left.set > elements.sparse->set) {
+          left.set > parts_->sets->latest_set(target)) {
         return;
       }
       send_after(target, *message, header, id, left);
     });
   }
   if (!message->attachments().empty()) return share_broadcast(std::move(message), header, chares);
-  const Sections::SharedArguments shared(parts_->sections, message->payload_span().subspan(sizeof header));
+  const Sections::SharedArguments shared(*parts_->sections, message->payload_span().subspan(sizeof header));
   const bool shares = shares_arguments(*entry, chares.size(), message->payload_bytes() - sizeof header);
   std::unique_ptr<SharedCall> shared_call;
   for (std::size_t i = 0; i < chares.size(); ++i) {

@@ -9,7 +9,7 @@
 #include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "runtime/future_table.h"
 
 namespace weft::chare {
@@ -22,7 +22,7 @@ using runtime::Target;
 ReplyTo Chares::expect_gather(std::function<void(Pup&)> done, Collection* of) {
   std::uint64_t id = parts_->next_gather++;
   if (of != nullptr && of->is_sparse()) [[unlikely]]
-    id = parts_->sparse.gather_of_set(*of, id);
+    id = parts_->sets->gather_of_set(*of, id);
   parts_->gathers.emplace(id, std::move(done));
   return {ReplyTo::Kind::kGather, static_cast<std::uint32_t>(runtime_.pe()), id};
 }
@@ -126,8 +126,7 @@ void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtim
 
 Target Chares::await_all_reduced(ChareBase& chare, runtime::FutureState* state) {
   chare.collection().expect_alive();
-  const AllReduces::Key key{chare.collection().id(),
-                            SparseArrays::reduction_number(chare.set_, chare.next_reduction_)};
+  const AllReduces::Key key{chare.collection().id(), reduction_number(chare.set_, chare.next_reduction_)};
   parts_->all_reduces.wait(key, state);
   Target target;
   target.handler = first_handler_ + kAllReduced;

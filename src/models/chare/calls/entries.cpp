@@ -7,7 +7,7 @@
 #include "weft/chare/outcome.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 
 namespace weft::chare {
 
@@ -216,7 +216,7 @@ void Chares::forward(Collection& target, EntryHeader header, MessagePtr message)
   // The message has overtaken the element, which the sender knows to be here or to come.
   if (header.move_or_source > at.move) return hold(target, header.index, std::move(message));
   if (at.pe == runtime_.pe()) {
-    if (target.is_sparse()) return parts_->sparse.has_no_element(target, header, std::move(message));
+    if (target.is_sparse()) return parts_->sets->has_no_element(target, header, std::move(message));
     runtime_.fail(base::format("{} is not on its home PE {}, and no PE has reported where it is",
                                target.element_name(header.index), at.pe));
     return;

@@ -12,9 +12,9 @@
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
-#include "models/chare/calls/postponed_calls.h"
-#include "models/chare/calls/waiting_list.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/postponed_calls.h"
+#include "models/chare/elements/waiting_list.h"
+#include "models/chare/elements/parts.h"
 
 namespace weft::chare {
 

@@ -117,7 +117,7 @@ class Checkpoints {
   void expect_complete(const std::vector<std::uint64_t>& collections, const Results& checked) const;
   checkpoint_files::Manifest describe(const std::vector<std::uint64_t>& collections) const;
 
-  // --- Of each PE, in checkpoint_files.cpp
+  // --- Of each PE, in checkpoint/files.cpp
   CheckpointStepResult do_step(const CheckpointStep& step);
   ElementCount check_elements(const Collection& collection) const;
   checkpoint_files::FileSummary write_elements(const CheckpointStep& step);

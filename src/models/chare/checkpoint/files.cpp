@@ -13,7 +13,7 @@
 #include "checkpoint/element_file.h"
 #include "memory/memory.h"
 #include "models/chare/checkpoint/checkpoints.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "runtime/future_refusal.h"
 #include "runtime/message/landing_pool.h"
 
@@ -175,10 +175,10 @@ CheckpointStepResult Checkpoints::do_step(const CheckpointStep& step) {
         result.counts = make_elements(step);
         break;
       case CheckpointStep::Kind::kHold:
-        chares_.parts_->periodic.hold();
+        chares_.parts_->periodic->hold();
         break;
       case CheckpointStep::Kind::kRelease:
-        chares_.parts_->periodic.release();
+        chares_.parts_->periodic->release();
         break;
     }
   } catch (const base::Error& error) {

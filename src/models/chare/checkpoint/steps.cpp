@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "checkpoint/folder.h"
 #include "models/chare/checkpoint/checkpoints.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "runtime/future_refusal.h"
 
 namespace weft::chare {
@@ -98,7 +98,7 @@ Task<> Checkpoints::save_all(std::string folder, std::vector<std::uint64_t> coll
 }
 
 Task<> Checkpoints::hold_periodic_moves(bool holds) {
-  if (chares_.parts_->sync.options().period_s == 0) co_return;
+  if (chares_.parts_->sync->options().period_s == 0) co_return;
   CheckpointStep step;
   step.kind = holds ? CheckpointStep::Kind::kHold : CheckpointStep::Kind::kRelease;
   static_cast<void>(co_await on_all_pes(std::move(step)));

@@ -7,11 +7,12 @@
 #include <unordered_map>
 
 #include "balance/strategy.h"
+#include "models/chare/elements/feature.h"
 #include "models/chare/periodic/round.h"
 
 namespace weft::chare {
 
-struct LocalRound {
+struct LocalRound final : FeatureState {
   // --- The plan that this PE carries out
   bool has_plan = false;
   std::uint64_t round = 0;

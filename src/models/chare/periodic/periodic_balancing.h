@@ -11,27 +11,26 @@
 #include "weft/runtime/work.h"
 
 #include "models/chare/balancing/wanted_moves.h"
+#include "models/chare/elements/feature.h"
 
 namespace weft::chare {
 
 struct LocalRound;
 
-class PeriodicBalancing {
+class PeriodicBalancing final : public Feature {
  public:
   explicit PeriodicBalancing(Chares& chares)
       : chares_(chares),
         moves_(chares.runtime(), [this](runtime::ElementId element) { make_move(element); }) {}
-  PeriodicBalancing(const PeriodicBalancing&) = delete;
-  PeriodicBalancing& operator=(const PeriodicBalancing&) = delete;
 
-  // --- For collections.cpp and destruction.cpp: the collection is there, and the collection ends with its elements.
-  void collection_begins(const Collection& collection);
-  void collection_ends(const Collection& collection);
+  // --- Feature
+  bool measures(const Collection& made) const override;
+  void collection_begins(Collection& made) override;
+  void collection_ends(Collection& target) override;
+  bool continue_move(ChareBase& chare) override;
 
   void on_message(runtime::MessagePtr message);
-  // For migration.cpp. The models may be ready for the element to move. Returns false if it does not move by a plan.
-  bool continue_move(ChareBase& chare);
-  // For sparse_elements.cpp. The element is gone, or does not move by a plan any more.
+  // For sparse arrays. The element is gone, or does not move by a plan any more.
   void give_up_move(const ChareBase& chare);
 
   // For checkpoints. While a PE holds, no element begins to move, and no round begins; plans are given up. Each hold() needs a release().

@@ -21,7 +21,7 @@
 #include "weft/chare/chare.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/periodic/periodic_balancing.h"
 
 namespace weft::chare {
@@ -36,9 +36,11 @@ enum class PeriodicBalancing::Kind : std::uint32_t {
   kDone,  // std::uint64_t moves, std::uint64_t bytes
 };
 
-void Chares::on_periodic(MessagePtr message) { parts_->periodic.on_message(std::move(message)); }
+void Chares::on_periodic(MessagePtr message) { parts_->periodic->on_message(std::move(message)); }
 
-LocalRound& PeriodicBalancing::local(Collection& collection) { return collection.elements_->periodic; }
+LocalRound& PeriodicBalancing::local(Collection& collection) {
+  return collection.elements_->state<LocalRound>(StateOf::kPeriodic);
+}
 
 int PeriodicBalancing::decider(const Collection& collection) {
   return static_cast<int>(collection.id() >> 32);
@@ -56,7 +58,12 @@ MessagePtr PeriodicBalancing::make(const Collection& collection, std::uint64_t r
 
 // --- Rounds
 
-void PeriodicBalancing::collection_begins(const Collection& collection) {
+bool PeriodicBalancing::measures(const Collection& made) const {
+  return made.balancing() == Balancing::kPeriodic && chares_.parts_->sync->options().period_s > 0 &&
+         made.kind() != CollectionKind::kGroup;
+}
+
+void PeriodicBalancing::collection_begins(Collection& collection) {
   if (!collection.is_balanced() || collection.balancing() != Balancing::kPeriodic ||
       decider(collection) != runtime().pe()) {
     return;
@@ -65,11 +72,11 @@ void PeriodicBalancing::collection_begins(const Collection& collection) {
   if (!is_armed_) arm();
 }
 
-void PeriodicBalancing::collection_ends(const Collection& collection) { decided_.erase(collection.id()); }
+void PeriodicBalancing::collection_ends(Collection& collection) { decided_.erase(collection.id()); }
 
 void PeriodicBalancing::arm() {
   is_armed_ = true;
-  runtime().post_after(chares_.parts_->sync.options().period_s, &tick_);
+  runtime().post_after(chares_.parts_->sync->options().period_s, &tick_);
 }
 
 void PeriodicBalancing::tick() {
@@ -90,7 +97,7 @@ void PeriodicBalancing::begin_round(Collection& collection) {
 }
 
 void PeriodicBalancing::report(Collection& collection, std::uint64_t round) {
-  SyncPoints& sync = chares_.parts_->sync;
+  SyncPoints& sync = *chares_.parts_->sync;
   std::uint64_t has_set_loads = 0;
   std::vector<PeriodicLoad> loads;
   std::vector<ReportedMessages> messages;
@@ -125,7 +132,7 @@ std::string PeriodicBalancing::on_loads(Collection& collection, std::uint64_t ro
 
 void PeriodicBalancing::decide(Collection& collection) {
   LocalRound& here = local(collection);
-  SyncPoints& sync = chares_.parts_->sync;
+  SyncPoints& sync = *chares_.parts_->sync;
   const std::string what = base::format("the load-balancing strategy '{}' in round {} of {}",
                                         sync.options().strategy, here.num_rounds, collection.name());
   std::vector<PlanOfPe> plans;
@@ -165,7 +172,7 @@ void PeriodicBalancing::end_round(Collection& collection) {
   const std::unique_ptr<Round> ended = std::move(here.deciding);
   // Moves that take longer than the period do not follow one another at once, so that quiescence has time to be found.
   here.rests_until = std::chrono::steady_clock::now() + ended->elapsed();
-  if (!chares_.parts_->sync.options().is_verbose || ended->snapshot().objects.empty()) return;
+  if (!chares_.parts_->sync->options().is_verbose || ended->snapshot().objects.empty()) return;
   const std::string text = ended->report(collection.name(), here.num_rounds, here.strategy->name()).text();
   std::fputs(text.c_str(), stderr);
 }
@@ -253,7 +260,7 @@ void PeriodicBalancing::carry_out(Collection& collection, ChareBase& chare) {
   const std::string where = chare.where();
   try {
     runtime::MoveState state = runtime::MoveState::kBusy;
-    if (num_holds_ != 0 || !SyncPoints::can_move(chare) || chares_.parts_->sparse.is_to_be_removed(chare)) {
+    if (num_holds_ != 0 || !SyncPoints::can_move(chare) || chares_.parts_->sparse->is_to_be_removed(chare)) {
       runtime().stay(element);
     } else {
       state = runtime().prepare_to_move(element, false);
@@ -279,7 +286,7 @@ void PeriodicBalancing::finish_plan(Collection& collection) {
 // --- Messages
 
 void PeriodicBalancing::on_message(MessagePtr message) {
-  SyncPoints& sync = chares_.parts_->sync;
+  SyncPoints& sync = *chares_.parts_->sync;
   BalancingHeader header;
   Pup p = message->unpacker();
   Collection* const target = sync.receive(message, Balancing::kPeriodic, p, header);

@@ -6,7 +6,7 @@
 #include "weft/chare/combined_members.h"
 #include "weft/chare/sections.h"
 
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sections/section_state.h"
 
 namespace weft::chare {

@@ -10,7 +10,7 @@
 #include "weft/chare/sections.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sections/section_state.h"
 
 namespace weft::chare {
@@ -21,7 +21,7 @@ using runtime::MessagePtr;
 Sections::Sections(Chares& chares) : chares_(chares), state_(std::make_unique<State>(*this)) {}
 Sections::~Sections() = default;
 
-Sections& Chares::sections() { return parts_->sections; }
+Sections& Chares::sections() { return *parts_->sections; }
 
 void Sections::set_handlers(runtime::HandlerId first_handler) {
   state_->first_handler = first_handler;

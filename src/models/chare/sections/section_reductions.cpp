@@ -12,7 +12,7 @@
 #include "weft/chare/sections.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sections/section_state.h"
 
 namespace weft::chare {

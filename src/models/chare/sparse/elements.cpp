@@ -13,7 +13,7 @@
 #include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sparse/messages.h"
 
 namespace weft::chare {
@@ -123,16 +123,18 @@ void SparseArrays::construct(Collection& target, const SparseMessage& message,
     made->num_moves_ = message.number;
     ChareBase& chare = *made.release();
     if (target.has_created()) {
-      target.elements_->being_created.emplace(message.index, BeingCreated{&chare, message});
-      if (SparseState& here = state(target); chare.set_ == here.set) {  // counted already
-        arrived(chare);
+      target.elements_->being_created.emplace(message.index, &chare);
+      SparseState& here = state(target);
+      here.being_made.insert_or_assign(message.index, message);
+      if (chare.set_ == here.set) {  // counted already
+        joins_sets(chare);
         here.is_incomplete = true;
       }
       return target.type()->begin_created(chare);
     }
     target.elements_->directory.insert(message.index, &chare);
-    arrived(chare);
-    is_made(chare, message);
+    joins_sets(chare);
+    is_inserted(chare, message);
   } catch (...) {
     no_element(target, message,
                runtime::as_remote_error(std::current_exception(),
@@ -142,15 +144,20 @@ void SparseArrays::construct(Collection& target, const SparseMessage& message,
   chares_.release_held(target, message.index);
 }
 
-void SparseArrays::is_made(ChareBase& chare, const SparseMessage& insertion) {
+void SparseArrays::is_made(ChareBase& chare) {
+  is_inserted(chare, state(chare.collection()).being_made.extract(chare.linear_index()).mapped());
+}
+
+void SparseArrays::is_inserted(const ChareBase& chare, const SparseMessage& insertion) {
   note_first_set(chare.collection(), chare.set_);
   reply(insertion.tickets, insertion);
 }
 
-void SparseArrays::not_made(ChareBase& chare, const SparseMessage& insertion,
-                            const std::exception_ptr& with_place) {
+void SparseArrays::not_made(ChareBase& chare, const std::exception_ptr& with_place) {
   Collection& target = chare.collection();
-  left(chare);
+  const auto node = state(target).being_made.extract(chare.linear_index());
+  const SparseMessage& insertion = node.mapped();
+  left(target, chare);
   chare.is_removed_ = true;
   std::shared_ptr<ChareBase> gone(&chare);
   for (const runtime::Runtime::InstalledModel& installed : chares_.runtime().models())
@@ -180,7 +187,7 @@ void SparseArrays::no_element(Collection& target, const SparseMessage& insertion
   gone.outcome = Outcome::kException;
   const int home = home_of(target, insertion.index);
   target.elements_->directory.leave(insertion.index, home, gone.number);
-  chares_.parts_->sections.forget(target, insertion.index);
+  chares_.parts_->sections->forget(target, insertion.index);
   // The constructor may have asked for the removal of its element.
   if (auto asked = state(target).removals.extract(insertion.index); !asked.empty()) {
     SparseMessage removed;
@@ -192,10 +199,6 @@ void SparseArrays::no_element(Collection& target, const SparseMessage& insertion
   } else {
     send(home, gone, packed);
   }
-}
-
-void SparseArrays::collection_ends(Collection& target, const SparseMessage& insertion) {
-  refuse(target, insertion, {});
 }
 
 // --- Removal
@@ -256,12 +259,13 @@ void SparseArrays::remove_here(ChareBase& chare, const Ticket& ticket) {
 }
 
 bool SparseArrays::is_to_be_removed(const ChareBase& chare) const {
-  const std::unique_ptr<SparseState>& here = chare.collection().elements_->sparse;
+  const SparseState* const here = find_state(chare.collection());
   return here != nullptr && here->removals.contains(chare.linear_index());
 }
 
 bool SparseArrays::remove_when_idle(ChareBase& chare) {
   Collection& from = chare.collection();
+  if (!from.is_sparse()) return false;
   SparseState& here = state(from);
   const std::uint64_t index = chare.linear_index();
   const auto asked = here.removals.find(index);
@@ -269,7 +273,7 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   if (chare.num_suspended() != 0) {
     chare.num_suspended_ |= ChareBase::kMoves;  // the end of the last method asks again
     chares_.runtime().stay({from.id(), index});
-    chares_.parts_->periodic.give_up_move(chare);
+    chares_.parts_->periodic->give_up_move(chare);
     settle_if_quiet(from);
     return true;
   }
@@ -285,7 +289,7 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   // What is not saved would be lost.
   std::vector<std::string> reasons = runtime.obstacles_to_removing({from.id(), index});
   const bool has_contributed =
-      chare.next_reduction_ != 0 || chares_.parts_->sections.has_contributed(chare, chare.set_);
+      chare.next_reduction_ != 0 || chares_.parts_->sections->has_contributed(chare, chare.set_);
   if (chare.set_ > here.set && has_contributed) {
     reasons.emplace_back(
         "it has contributed to a reduction of elements that are not counted yet; await done_inserting() "
@@ -302,10 +306,8 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
     settle_if_quiet(from);
     return false;
   }
-  left(chare);
-  chares_.parts_->sections.left(chare);
-  chares_.parts_->sync.left(from, chare);
-  chares_.parts_->periodic.give_up_move(chare);
+  for (Feature* const feature : chares_.parts_->features) feature->left(from, chare);
+  chares_.parts_->periodic->give_up_move(chare);
   chare.is_removed_ = true;
   here.is_incomplete = true;
   here.removed_since_counted = true;
@@ -400,7 +402,11 @@ void SparseArrays::release_waiting(Collection& target, std::uint64_t index) {
   }
 }
 
-void SparseArrays::end(Collection& target, SparseState& state, const std::string& why) {
+std::vector<MessagePtr> SparseArrays::collection_ended(Collection& target, FeatureStates& states,
+                                                       const std::string& why) {
+  auto* const known = static_cast<SparseState*>(states[static_cast<std::size_t>(StateOf::kSparse)].get());
+  if (known == nullptr) return {};
+  SparseState& state = *known;
   // Contributions may have come for the next set, and for one that another PE has counted already.
   for (std::uint32_t set = state.set; set <= state.set + 2; ++set)
     chares_.runtime().reductions().close(scope_of(target, set), why);
@@ -410,6 +416,12 @@ void SparseArrays::end(Collection& target, SparseState& state, const std::string
   const SparseMessage closed = ended.with_error(StatusCode::kClosed, target.why_gone());
   reply(state.round.callers, closed);
   reply(state.round.later, closed);
+  for (const auto& [index, insertion] : state.being_made) refuse(target, insertion, {});
+  std::vector<MessagePtr> waiting;
+  for (auto& [index, messages] : state.waiting) {
+    for (MessagePtr& one : messages) waiting.push_back(std::move(one));
+  }
+  return waiting;
 }
 
 }  // namespace weft::chare

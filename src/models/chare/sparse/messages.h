@@ -9,9 +9,14 @@
 #include "weft/base/pup.h"
 #include "weft/base/status.h"
 
-#include "models/chare/sparse/state.h"
-
 namespace weft::chare {
+
+// An operation that PE `pe` has begun.
+struct Ticket {
+  std::uint32_t pe = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t id = 0;
+};
 
 struct SparseMessage {
   enum class Kind : std::uint8_t {

@@ -1,5 +1,5 @@
 // Sparse arrays on one PE: their state, the messages between PEs, and the outcomes of operations that this PE has begun. What
-// becomes of elements: sparse_elements.cpp; done_inserting(): sparse_sets.cpp.
+// becomes of elements: sparse/elements.cpp; done_inserting(): sparse/sets.cpp.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sparse/messages.h"
 
 namespace weft::chare {
@@ -21,7 +21,7 @@ using Outcome = SparseMessage::Outcome;
 
 // --- Chares
 
-SparseArrays& Chares::sparse() { return parts_->sparse; }
+SparseArrays& Chares::sparse() { return *parts_->sparse; }
 
 Collection& Chares::create_sparse(const Shape& shape, const ConstructorInfo& constructor,
                                   std::span<const std::byte> arguments) {
@@ -36,30 +36,41 @@ Collection& Chares::create_sparse(const Shape& shape, const ConstructorInfo& con
 
 runtime::Future<> Chares::insert(Collection& collection, std::uint64_t index, int pe,
                                  const ConstructorInfo& constructor, std::span<const std::byte> arguments) {
-  return parts_->sparse.insert(collection, index, pe, constructor, arguments);
+  return parts_->sparse->insert(collection, index, pe, constructor, arguments);
 }
 
 runtime::Future<> Chares::remove(Collection& collection, std::uint64_t index) {
-  return parts_->sparse.remove(collection, index);
+  return parts_->sparse->remove(collection, index);
 }
 
-void Chares::remove_self(ChareBase& chare) { parts_->sparse.remove_self(chare); }
+void Chares::remove_self(ChareBase& chare) { parts_->sparse->remove_self(chare); }
 
 runtime::Future<> Chares::done_inserting(Collection& collection) {
-  return parts_->sparse.done_inserting(collection);
+  return parts_->sparse->done_inserting(collection);
 }
 
-void Chares::on_sparse(MessagePtr message) { parts_->sparse.on_message(std::move(message)); }
-void Chares::on_remove(MessagePtr message) { parts_->sparse.on_remove(std::move(message)); }
+void Chares::on_sparse(MessagePtr message) { parts_->sparse->on_message(std::move(message)); }
+void Chares::on_remove(MessagePtr message) { parts_->sparse->on_remove(std::move(message)); }
 
 void ChareBase::remove_self() { collection_->chares().remove_self(*this); }
 
 // --- State and messages
 
 SparseState& SparseArrays::state(Collection& collection) {
-  auto& state = collection.elements_->sparse;
-  if (state == nullptr) state = std::make_unique<SparseState>();
-  return *state;
+  return collection.elements_->state<SparseState>(StateOf::kSparse);
+}
+
+const SparseState* SparseArrays::find_state(const Collection& collection) {
+  return collection.elements_->find_state<SparseState>(StateOf::kSparse);
+}
+
+void SparseArrays::close(Collection& target) {
+  target.elements_->states[static_cast<std::size_t>(StateOf::kSparse)].reset();
+}
+
+std::uint64_t Collection::num_counted() const {
+  const auto* const known = elements_->find_state<SparseState>(StateOf::kSparse);
+  return known == nullptr ? 0 : known->num_elements;
 }
 
 int SparseArrays::home_of(const Collection& collection, std::uint64_t index) const {

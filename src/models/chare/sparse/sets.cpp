@@ -15,7 +15,7 @@
 #include "weft/chare/chare.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sparse/messages.h"
 
 namespace weft::chare {
@@ -154,7 +154,7 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
   here.num_elements = message.count;
   const std::string why = why_closed(target, before);
   if (before != 0) reductions.close(scope_of(target, before), why);
-  chares_.parts_->sections.close_sets(target, message.set, why);
+  chares_.parts_->sections->close_sets(target, message.set, why);
   chares_.parts_->all_reduces.fail(target.id(),
                                    std::make_exception_ptr(base::Error(StatusCode::kClosed, why)),
                                    reduction_number(message.set, 0));
@@ -177,9 +177,9 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
     }
   });
   // A PE may have begun insertions after it had settled. These elements are counted, but no call finds them yet.
-  for (const auto& [index, one] : target.elements_->being_created) {
-    joins(*one.chare);
-    if (one.chare->set_ != message.set) continue;
+  for (const auto& [index, chare] : target.elements_->being_created) {
+    joins(*chare);
+    if (chare->set_ != message.set) continue;
     here.is_incomplete = true;
     ++num_from_start;
   }
@@ -201,7 +201,7 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
 // --- Checkpoints
 
 bool SparseArrays::is_counted(const Collection& collection) const {
-  const std::unique_ptr<SparseState>& here = collection.elements_->sparse;
+  const SparseState* const here = find_state(collection);
   return here != nullptr && here->set != 0 && !here->is_incomplete && !here->has_newcomers();
 }
 
@@ -217,13 +217,18 @@ void SparseArrays::restored(Collection& collection, std::uint64_t num_elements) 
 
 // --- Reductions and gathers
 
-void SparseArrays::left(const ChareBase& chare) {
-  Collection& from = chare.collection();
+void SparseArrays::left(Collection& from, const ChareBase& chare) {
+  if (!from.is_sparse()) return;
   if (chare.set_ != state(from).set) return;  // of a later set, which is not open
   chares_.runtime().reductions().contributor_left(scope_of(from, chare.set_), chare.first_reduction_here_);
 }
 
-void SparseArrays::arrived(ChareBase& chare) {
+bool SparseArrays::arrived(ChareBase& chare, Pup& /*p*/, int /*from_pe*/) {
+  if (chare.collection().is_sparse()) joins_sets(chare);
+  return true;
+}
+
+void SparseArrays::joins_sets(ChareBase& chare) {
   Collection& target = chare.collection();
   SparseState& here = state(target);
   if (chare.set_ < here.set) {  // the set was announced while it was on its way
@@ -241,6 +246,11 @@ void SparseArrays::arrived(ChareBase& chare) {
 void SparseArrays::note_first_set(Collection& collection, std::uint32_t set) {
   SparseState& here = state(collection);
   here.latest_first_set = std::max(here.latest_first_set, set);
+}
+
+std::uint32_t SparseArrays::latest_set(const Collection& collection) const {
+  const SparseState* const here = find_state(collection);
+  return here == nullptr ? 0 : here->set;
 }
 
 std::uint64_t SparseArrays::gather_of_set(Collection& collection, std::uint64_t gather) {

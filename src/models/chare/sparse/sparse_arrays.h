@@ -22,17 +22,16 @@
 #include "weft/chare/chares.h"
 #include "weft/runtime/future.h"
 
+#include "models/chare/elements/feature.h"
 #include "models/chare/sparse/state.h"
 
 namespace weft::chare {
 
 struct SparseMessage;
 
-class SparseArrays {
+class SparseArrays final : public Feature, public ElementSets {
  public:
   explicit SparseArrays(Chares& chares) : chares_(chares) {}
-  SparseArrays(const SparseArrays&) = delete;
-  SparseArrays& operator=(const SparseArrays&) = delete;
 
   // See Chares.
   runtime::Future<> insert(Collection& collection, std::uint64_t index, int pe,
@@ -41,21 +40,10 @@ class SparseArrays {
   void remove_self(ChareBase& chare);
   runtime::Future<> done_inserting(Collection& collection);
 
-  // created() of an inserted element has ended, see created.cpp.
-  void is_made(ChareBase& chare, const SparseMessage& insertion);
-  void not_made(ChareBase& chare, const SparseMessage& insertion, const std::exception_ptr& with_place);
-  // The collection ends before that.
-  void collection_ends(Collection& target, const SparseMessage& insertion);
-
   void on_message(runtime::MessagePtr message);
   void on_remove(runtime::MessagePtr message);
-  // Removes the element if that was asked for and nothing of it is suspended. Returns false if it has to do nothing more with the
-  // element, which is still there then.
-  bool remove_when_idle(ChareBase& chare);
   // Whether its removal has been asked for.
   bool is_to_be_removed(const ChareBase& chare) const;
-  // A message for an element that its home, this PE, does not know. It waits for the element, or is refused.
-  void has_no_element(Collection& target, EntryHeader header, runtime::MessagePtr message);
   // --- For checkpoints
   // Whether the elements of this PE are those of the latest set, which exists.
   bool is_counted(const Collection& collection) const;
@@ -63,28 +51,23 @@ class SparseArrays {
   static constexpr std::uint32_t kFirstSet = 1;
   void restored(Collection& collection, std::uint64_t num_elements);
 
-  // The collection is destroyed; its state was taken from it.
-  void end(Collection& target, SparseState& state, const std::string& why);
+  // --- Feature. An element that is to be removed goes when it could move.
+  std::vector<runtime::MessagePtr> collection_ended(Collection& target, FeatureStates& states,
+                                                    const std::string& why) override;
+  void close(Collection& target) override;
+  bool continue_move(ChareBase& chare) override { return remove_when_idle(chare); }
+  void left(Collection& from, const ChareBase& chare) override;
+  bool arrived(ChareBase& chare, Pup& p, int from_pe) override;
 
-  // --- Reductions and gathers
-
-  // The element leaves this PE, or has come to it.
-  void left(const ChareBase& chare);
-  void arrived(ChareBase& chare);
-  // The number of a gather over the latest set. Throws Error(kInvalidArgument) if there is none, or if elements have come or gone
-  // on this PE since, or by its insertions.
-  std::uint64_t gather_of_set(Collection& collection, std::uint64_t gather);
-  // Whether the elements of this PE are those of the gather's set. Otherwise the call is refused. If the set is empty, the
-  // result is sent at once.
-  bool serves_gather(Collection& target, const EntryHeader& header, runtime::Message& message);
-  // Takes away the elements that belong to later sets only: a gathered call does not concern them.
-  void keep_those_of_set(Collection& target, std::vector<ChareBase*>& chares);
-  // Distinguishes the reductions of different sets.
-  static std::uint64_t reduction_number(std::uint32_t set, std::uint32_t reduction) {
-    return std::uint64_t{set} << 32 | reduction;
-  }
-  // Why reductions of that set have no result any more; empty if they may have.
-  std::string why_closed(Collection& collection, std::uint32_t set);
+  // --- ElementSets
+  void is_made(ChareBase& chare) override;
+  void not_made(ChareBase& chare, const std::exception_ptr& with_place) override;
+  void has_no_element(Collection& target, EntryHeader header, runtime::MessagePtr message) override;
+  std::uint32_t latest_set(const Collection& collection) const override;
+  std::uint64_t gather_of_set(Collection& collection, std::uint64_t gather) override;
+  bool serves_gather(Collection& target, const EntryHeader& header, runtime::Message& message) override;
+  void keep_those_of_set(Collection& target, std::vector<ChareBase*>& chares) override;
+  std::string why_closed(Collection& collection, std::uint32_t set) override;
 
  private:
   // An operation of this PE that is not over.
@@ -96,6 +79,15 @@ class SparseArrays {
   };
 
   SparseState& state(Collection& collection);
+  // Null if this PE has nothing to do with the array yet, and for another collection.
+  static const SparseState* find_state(const Collection& collection);
+  // Belongs to the sets that this PE knows, and takes part in their reductions.
+  void joins_sets(ChareBase& chare);
+  // The end of an insertion.
+  void is_inserted(const ChareBase& chare, const SparseMessage& insertion);
+  // Removes the element if that was asked for and nothing of it is suspended. Returns false if it has to do nothing more with the
+  // element, which is still there then.
+  bool remove_when_idle(ChareBase& chare);
   int home_of(const Collection& collection, std::uint64_t index) const;
   void expect_sparse(Collection& collection, const char* operation) const;
   Ticket begin(Collection& collection, Begun begun);
@@ -122,7 +114,7 @@ class SparseArrays {
   void remove_here(ChareBase& chare, const Ticket& ticket);
   void release_waiting(Collection& target, std::uint64_t index);
 
-  // --- Sets, in sparse_sets.cpp
+  // --- Sets, in sparse/sets.cpp
 
   void on_ask(Collection& target, const SparseMessage& message);
   void begin_round(Collection& target);

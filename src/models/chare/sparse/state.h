@@ -8,21 +8,15 @@
 
 #include "weft/runtime/message.h"
 
+#include "models/chare/elements/feature.h"
+#include "models/chare/sparse/messages.h"
+
 namespace weft::chare {
 
 // The number of a set is part of the number of a gather, see SparseArrays::gather_of_set().
 inline constexpr int kGatherBits = 40;
-inline constexpr std::uint32_t kMostSets = (std::uint32_t{1} << 22) - 1;
-
-// An operation that PE `pe` has begun.
-struct Ticket {
-  std::uint32_t pe = 0;
-  std::uint32_t reserved = 0;
-  std::uint64_t id = 0;
-};
-
 // What a PE knows of one sparse array.
-struct SparseState {
+struct SparseState final : FeatureState {
   // --- The latest set
   std::uint32_t set = 0;
   std::uint64_t num_elements = 0;
@@ -41,6 +35,7 @@ struct SparseState {
   std::size_t waiting_bytes = 0;
 
   // --- Insertions and removals that are not over
+  std::unordered_map<std::uint64_t, SparseMessage> being_made;      // whose created() has not ended, by index
   std::uint64_t num_begun = 0;                                      // by this PE
   std::unordered_map<std::uint64_t, std::vector<Ticket>> removals;  // of elements of this PE, by index
   std::uint32_t settling = 0;  // the round that waits until there are none; 0: none waits

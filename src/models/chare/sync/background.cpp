@@ -23,7 +23,7 @@
 #include "weft/chare/chares.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sync/messages.h"
 
 namespace weft::chare {

@@ -1,4 +1,4 @@
-// The PE that has made a collection, in a step that the PEs decide together: it counts, and knows no element's load. sync_rounds.cpp
+// The PE that has made a collection, in a step that the PEs decide together: it counts, and knows no element's load. sync/rounds.cpp
 // has the protocol.
 #include <memory>
 #include <string>
@@ -6,7 +6,7 @@
 #include "weft/chare/chares.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sync/messages.h"
 
 namespace weft::chare {

@@ -9,7 +9,7 @@
 
 #include "balance/load_file.h"
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sync/messages.h"
 
 namespace weft::chare {

@@ -9,7 +9,7 @@
 
 #include "weft/chare/chare.h"
 
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 
 namespace weft::chare {
 

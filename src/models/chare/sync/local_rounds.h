@@ -1,4 +1,4 @@
-// What a PE keeps of a step of load balancing that all PEs decide together. See sync_rounds.cpp.
+// What a PE keeps of a step of load balancing that all PEs decide together. See sync/rounds.cpp.
 #pragma once
 
 #include <chrono>

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "balance/strategy.h"
+#include "models/chare/elements/feature.h"
 #include "models/chare/sync/distributed_step.h"
 #include "models/chare/sync/local_rounds.h"
 #include "models/chare/sync/step.h"
 
 namespace weft::chare {
 
-struct LocalSync {
+struct LocalSync final : FeatureState {
   // The present step: all before it are over. A PE without elements may be behind the others.
   std::uint64_t step = 0;
   std::uint64_t num_waiting = 0;          // elements of this PE that wait in this step
@@ -27,7 +28,7 @@ struct LocalSync {
   bool waits_for_devices = false;
   std::uint64_t device_mark = 0;
 
-  // --- Background load, see sync_background.cpp. Times in ns; the sums wrap around.
+  // --- Background load, see sync/background.cpp. Times in ns; the sums wrap around.
   std::uint64_t work_ns =
       0;  // for elements of this collection on this PE, up to their reports and departures
   std::uint64_t others_mark_ns = 0;  // the work for other collections when it was measured last

@@ -7,7 +7,7 @@
 #include "weft/chare/element_load.h"
 #include "weft/runtime/message.h"
 
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sync/sync_points.h"
 
 namespace weft::chare {
@@ -21,7 +21,7 @@ enum class SyncKind : std::uint32_t {
   kDone,        // std::uint64_t moves, std::uint64_t bytes
   kResume,      // nothing
   kBackground,  // std::uint64_t steps without elements, double background load of them all in s
-  // --- Of steps that the PEs decide together, see sync_rounds.cpp
+  // --- Of steps that the PEs decide together, see sync/rounds.cpp
   kWaiting,  // WaitingElements
   kBegin,  // std::uint64_t whether the loads are those of devices, whether background load is ignored (0 or 1 each)
   kTalked,  // std::uint64_t the PE of the senders, std::vector<TalkedTo>

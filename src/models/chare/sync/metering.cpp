@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "runtime/processor_wait.h"
 
 namespace weft::chare {

@@ -1,7 +1,7 @@
 // A step of load balancing at sync points that all PEs decide together, with a strategy that is distributed: no PE gets the loads
 // of other PEs' elements, except of those that it is given. balance::DistributedDecision decides; this file carries its messages.
 //
-// The PE that has made the collection counts (sync_counting.cpp). Its messages have a few bytes each.
+// The PE that has made the collection counts (sync/counting.cpp). Its messages have a few bytes each.
 //
 //   waiting  All elements of a PE wait: the PE tells their number and the sums of their loads.
 //   begin    All elements wait. Goes to all PEs. It says whether the loads are those of devices (the busier resource), and
@@ -36,7 +36,7 @@
 #include "weft/chare/chares.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sync/messages.h"
 
 namespace weft::chare {

@@ -1,5 +1,5 @@
-// Load balancing at sync points: at_sync(), the protocol between the PEs, and resume_from_sync(). The decider: sync_decision.cpp;
-// the moves: sync_moves.cpp.
+// Load balancing at sync points: at_sync(), the protocol between the PEs, and resume_from_sync(). The decider: sync/deciding.cpp;
+// the moves: sync/moves.cpp.
 //
 // The PE that has made the collection decides: the decider. Every message carries the number of its step.
 //
@@ -13,9 +13,9 @@
 //   done     The PE has sent its elements and has got those that come.
 //   resume   All PEs are done. Goes to all PEs: each element runs resume_from_sync().
 //   background  Steps are over in which the PE has had no elements and has reported nothing: it tells its background load, unless it
-//            is 0 still. Reports have it too. See sync_background.cpp.
+//            is 0 still. Reports have it too. See sync/background.cpp.
 //
-// Strategies that are distributed have another way to the plan, see sync_rounds.cpp. Its end is the same.
+// Strategies that are distributed have another way to the plan, see sync/rounds.cpp. Its end is the same.
 //
 // Invariants:
 //   - An element that waits moves by the plan only, so the decider knows where it is.
@@ -32,7 +32,7 @@
 #include "weft/chare/chares.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sync/messages.h"
 
 namespace weft::chare {
@@ -55,17 +55,19 @@ void ChareBase::at_sync() { collection_->chares().at_sync(*this); }
 
 void ChareBase::set_load_s(std::optional<double> load_s) { collection_->chares().set_load_s(*this, load_s); }
 
-void Chares::at_sync(ChareBase& chare) { parts_->sync.at_sync(chare); }
+void Chares::at_sync(ChareBase& chare) { parts_->sync->at_sync(chare); }
 
 void Chares::set_load_s(ChareBase& chare, std::optional<double> load_s) {
-  parts_->sync.set_load_s(chare, load_s);
+  parts_->sync->set_load_s(chare, load_s);
 }
 
-void Chares::on_sync(MessagePtr message) { parts_->sync.on_message(std::move(message)); }
+void Chares::on_sync(MessagePtr message) { parts_->sync->on_message(std::move(message)); }
 
 // --- An element at the sync point
 
-LocalSync& SyncPoints::local(Collection& collection) { return collection.elements_->sync; }
+LocalSync& SyncPoints::local(Collection& collection) {
+  return collection.elements_->state<LocalSync>(StateOf::kSync);
+}
 
 int SyncPoints::decider(const Collection& collection) { return static_cast<int>(collection.id() >> 32); }
 
@@ -314,13 +316,22 @@ void SyncPoints::resume(ChareBase& chare) {
 
 // --- Elements that move
 
-std::string SyncPoints::obstacle(const ChareBase& chare) {
+bool SyncPoints::measures(const Collection& made) const {
+  return made.balancing() == Balancing::kAtSync && !made.is_sparse();
+}
+
+std::string SyncPoints::obstacle(const ChareBase& chare) const {
   if (chare.load_ == nullptr || chare.load_->sync.phase == SyncPhase::kRuns) return {};
   return "it waits at a sync point; call migrate() in resume_from_sync() or later";
 }
 
-std::optional<LoadOnTheMove> SyncPoints::packed(const ChareBase& chare) {
-  if (chare.load_ == nullptr) return std::nullopt;
+void SyncPoints::pack(const ChareBase& chare, Pup& p) const {
+  std::optional<LoadOnTheMove> load;
+  if (chare.load_ != nullptr) load = load_on_the_move(chare);
+  p | load;
+}
+
+LoadOnTheMove SyncPoints::load_on_the_move(const ChareBase& chare) {
   const auto measured = std::chrono::duration_cast<std::chrono::nanoseconds>(chare.load_->time());
   LoadOnTheMove load{chare.load_->sync, std::min<std::int64_t>(measured.count(), kMostNs)};
   if (chare.load_->messages != nullptr) load.sent = chare.load_->messages->sorted();
@@ -339,7 +350,9 @@ void SyncPoints::left(Collection& from, const ChareBase& chare) {
   post_report(from);
 }
 
-bool SyncPoints::arrived(ChareBase& chare, const std::optional<LoadOnTheMove>& load, int from_pe) {
+bool SyncPoints::arrived(ChareBase& chare, Pup& p, int from_pe) {
+  std::optional<LoadOnTheMove> load;
+  p | load;
   Collection& collection = chare.collection();
   LocalSync& here = local(collection);
   const auto wrong = [&](const char* what) {

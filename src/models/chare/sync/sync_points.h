@@ -14,6 +14,7 @@
 
 #include "models/chare/balancing/options.h"
 #include "models/chare/balancing/wanted_moves.h"
+#include "models/chare/elements/feature.h"
 #include "models/chare/sync/step.h"
 
 namespace weft::chare {
@@ -40,14 +41,12 @@ struct BalancingHeader {
   std::uint32_t reserved = 0;
 };
 
-class SyncPoints {
+class SyncPoints final : public Feature {
  public:
   explicit SyncPoints(Chares& chares)
       : chares_(chares),
         moves_(chares.runtime(), [this](runtime::ElementId element) { make_next_move(element.collection); }) {
   }
-  SyncPoints(const SyncPoints&) = delete;
-  SyncPoints& operator=(const SyncPoints&) = delete;
 
   BalancingOptions& options() { return options_; }
   // See Model::options(). Setting one of them also decides whether the PE counts messages.
@@ -58,26 +57,19 @@ class SyncPoints {
   void set_load_s(ChareBase& chare, std::optional<double> load_s);
   void on_message(runtime::MessagePtr message);
 
-  // --- For collections.cpp and destruction.cpp: the collection is there, and the collection ends with its elements.
-  void collection_begins(Collection& collection);
-  void collection_ends(Collection& collection);
+  // --- Feature
+  bool measures(const Collection& made) const override;
+  void collection_begins(Collection& collection) override;
+  void collection_ends(Collection& collection) override;
+  std::string obstacle(const ChareBase& chare) const override;
+  bool continue_move(ChareBase& chare) override;
+  void stayed(ChareBase& chare) override;
+  void pack(const ChareBase& chare, Pup& p) const override;
+  void left(Collection& from, const ChareBase& chare) override;
+  bool arrived(ChareBase& chare, Pup& p, int from_pe) override;
 
-  // --- For migration.cpp
-
-  // Why the program cannot move it now; empty if it can.
-  static std::string obstacle(const ChareBase& chare);
-  static std::optional<LoadOnTheMove> packed(const ChareBase& chare);
-  // The models may be ready for the element to move. Returns false if it does not move by a plan.
-  bool continue_move(ChareBase& chare);
-  // The element has asked for a move to the PE where it is. Nothing has moved.
-  void stayed(ChareBase& chare);
   // Whether it may move by a plan as it is now.
   static bool can_move(const ChareBase& chare);
-  // The element is not in the directory any more.
-  void left(Collection& from, const ChareBase& chare);
-  // The element is in the directory; `load` is what it has taken along. Returns false, and ends the job, if that does not
-  // fit.
-  bool arrived(ChareBase& chare, const std::optional<LoadOnTheMove>& load, int from_pe);
 
   // --- For periodic_rounds.cpp
 
@@ -106,6 +98,7 @@ class SyncPoints {
   };
 
   runtime::Runtime& runtime() const { return chares_.runtime(); }
+  static LoadOnTheMove load_on_the_move(const ChareBase& chare);
   static LocalSync& local(Collection& collection);
   static int decider(const Collection& collection);
   template <class... Values>
@@ -116,7 +109,7 @@ class SyncPoints {
   void post_report(Collection& collection);
   void post(Collection& collection);
   void report(Collection& collection);
-  // In sync_devices.cpp. Whether devices still work for elements that are to be reported. Then the PE reports when they are done.
+  // In sync/devices.cpp. Whether devices still work for elements that are to be reported. Then the PE reports when they are done.
   bool waits_for_devices(Collection& collection);
   // All steps before that one are over. Returns false if an element of this PE still waits in one of them.
   bool advance(Collection& collection, std::uint64_t step);
@@ -124,7 +117,7 @@ class SyncPoints {
   std::string plan(Collection& collection, const std::vector<PlannedMove>& moves);
   void finish_plan(Collection& collection);
 
-  // --- Steps that the PEs decide together, in sync_rounds.cpp
+  // --- Steps that the PEs decide together, in sync/rounds.cpp
 
   LocalRounds& rounds(Collection& collection);
   void report_waiting(Collection& collection);
@@ -143,13 +136,13 @@ class SyncPoints {
   std::string on_state(Collection& collection, int from_pe, Pup& p);
   std::string on_gift(Collection& collection, int from_pe, Pup& p);
   std::string on_taken(Collection& collection, int from_pe, Pup& p);
-  // On the PE that has made the collection, in sync_counting.cpp.
+  // On the PE that has made the collection, in sync/counting.cpp.
   std::string on_count(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
 
   // A measured collection begins: from now on measured times leave out waits for a processor, unless an option says otherwise.
   void leave_out_waits();
 
-  // --- Background load, in sync_background.cpp
+  // --- Background load, in sync/background.cpp
 
   static bool is_measured(const Collection& collection);
   static std::uint64_t work_ns(Collection& collection);

@@ -14,7 +14,7 @@
 
 #include "weft/weft.h"
 
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sections/section_state.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"

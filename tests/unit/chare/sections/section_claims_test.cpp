@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/sections/section_state.h"
 #include "tests/support/errors.h"
 #include "tests/unit/chare/chare_handler.h"

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/pup.h"
+#include "weft/chare/sections.h"
 #include "weft/weft.h"
 
-#include "models/chare/moving.h"
+#include "models/chare/elements/moving.h"
 #include "models/chare/sync/sync_points.h"
 #include "tests/support/in_process_job.h"
 #include "tests/unit/chare/sync/sync_worker.h"
@@ -200,10 +202,13 @@ std::string failure_of_move(const std::optional<LoadOnTheMove>& load) {
     header.collection = workers.collection().id();
     header.index = 3;
     header.move = 1;
-    header.load = load;
+    // What the element takes along: its reductions over sections, and its load.
+    const std::vector<SectionCount> counts;
+    header.feature_bytes = static_cast<std::uint32_t>(base::packed_size(counts) + base::packed_size(load));
     // What the channels of the element would have: ends, and announcements of peers.
     const std::vector<std::uint64_t> none;
-    peer.send(0, runtime::Message::pack(peer, handler, header, none, none, Future<int>(), false, 0, 0, 0, 0));
+    peer.send(0, runtime::Message::pack(peer, handler, header, counts, load, none, none, Future<int>(), false,
+                                        0, 0, 0, 0));
     co_await runtime.quiescence();
   });
 }

@@ -1,4 +1,4 @@
-#include "models/chare/calls/waiting_list.h"
+#include "models/chare/elements/waiting_list.h"
 
 #include <algorithm>
 #include <iterator>

@@ -5,7 +5,7 @@
 #include "weft/base/pup.h"
 #include "weft/chare/chares.h"
 
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 
 namespace weft::chare {
 

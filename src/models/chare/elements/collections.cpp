@@ -7,7 +7,7 @@
 #include "weft/chare/outcome.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "runtime/collective/exchange_plan.h"
 
 namespace weft::chare {
@@ -191,22 +191,13 @@ void Chares::on_create(MessagePtr message) {
 }
 
 void Chares::choose_balancing(Collection& made) {
-  switch (made.balancing()) {
-    case Balancing::kAtSync:
-      made.is_balanced_ = !made.is_sparse();
-      break;
-    case Balancing::kPeriodic:
-      made.is_balanced_ = parts_->sync.options().period_s > 0 && made.kind() != CollectionKind::kGroup;
-      break;
-    default:
-      made.is_balanced_ = false;
-  }
+  made.is_balanced_ = std::ranges::any_of(
+      parts_->features, [&made](const Feature* feature) { return feature->measures(made); });
 }
 
 void Chares::open_elements(Collection& made, bool exchanges) {
   made.created_ = true;
-  parts_->sync.collection_begins(made);
-  parts_->periodic.collection_begins(made);
+  for (Feature* const feature : parts_->features) feature->collection_begins(made);
   if (!made.is_sparse()) {
     runtime_.reductions().open(
         scope_of(made), made.shape().size(), made.num_local(), false,
@@ -236,7 +227,7 @@ bool Chares::construct_elements(Collection& made, const ConstructorInfo& constru
       std::unique_ptr<ChareBase> element = constructor.construct(p);
       if (element == nullptr) return false;
       if (made.has_created()) {
-        made.elements_->being_created.emplace(index, BeingCreated{element.release()});
+        made.elements_->being_created.emplace(index, element.release());
       } else {
         made.elements_->directory.insert(index, element.release());
       }

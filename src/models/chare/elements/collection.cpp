@@ -1,9 +1,9 @@
-#include "models/chare/collection.h"
+#include "models/chare/elements/collection.h"
 
 #include "weft/chare/chare.h"
 
 #include "base/format.h"
-#include "models/chare/calls/waiting_list.h"  // ChareBase owns it
+#include "models/chare/elements/waiting_list.h"  // ChareBase owns it
 
 namespace weft::chare {
 
@@ -23,7 +23,7 @@ ChareBase* Collection::find(std::uint64_t index) const { return elements_->direc
 ChareBase* Collection::find_constructed(std::uint64_t index) const {
   if (!elements_->being_created.empty()) {
     const auto found = elements_->being_created.find(index);
-    if (found != elements_->being_created.end()) return found->second.chare;
+    if (found != elements_->being_created.end()) return found->second;
   }
   return find(index);
 }
@@ -39,10 +39,6 @@ std::size_t Collection::num_local() const {
 int Collection::home(std::uint64_t index) const {
   const runtime::Runtime& runtime = chares_.runtime();
   return shape_.knows_homes() ? shape_.home(index, runtime.num_pes()) : runtime.pe();
-}
-
-std::uint64_t Collection::num_counted() const {
-  return elements_->sparse == nullptr ? 0 : elements_->sparse->num_elements;
 }
 
 std::string Collection::name() const {

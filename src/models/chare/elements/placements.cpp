@@ -1,4 +1,4 @@
-#include "models/chare/calls/placements.h"
+#include "models/chare/elements/placements.h"
 
 #include <algorithm>
 #include <iterator>

@@ -13,16 +13,13 @@
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
-#include "weft/chare/sections.h"
 
-#include "models/chare/calls/placements.h"
-#include "models/chare/calls/postponed_calls.h"
-#include "models/chare/checkpoint/checkpoints.h"
-#include "models/chare/collection.h"
-#include "models/chare/moving.h"
-#include "models/chare/periodic/periodic_balancing.h"
-#include "models/chare/sparse/sparse_arrays.h"
-#include "models/chare/sync/sync_points.h"
+#include "models/chare/balancing/wanted_moves.h"
+#include "models/chare/elements/collection.h"
+#include "models/chare/elements/feature.h"
+#include "models/chare/elements/moving.h"
+#include "models/chare/elements/placements.h"
+#include "models/chare/elements/postponed_calls.h"
 #include "runtime/collective/reductions.h"
 
 namespace weft::chare {
@@ -177,17 +174,11 @@ class LeavingChares {
 };
 
 struct Chares::Parts {
-  Parts(Chares& chares, runtime::Runtime& runtime)
-      : no_elements(std::make_shared<Collection::Elements>(runtime.pe())),
-        placements(runtime),
-        leaving(chares),
-        wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
-        sync(chares),
-        periodic(chares),
-        postponed_calls(chares),
-        checkpoints(chares),
-        sparse(chares),
-        sections(chares) {}
+  // In model.cpp, which makes all features.
+  Parts(Chares& chares, runtime::Runtime& runtime);
+  ~Parts();
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   // Those of all destroyed collections, which have none and get none. So a PE keeps little of a destroyed collection. A sparse array
@@ -214,13 +205,18 @@ struct Chares::Parts {
   Placements placements;
   LeavingChares leaving;
   WantedMoves wanted_moves;
-  SyncPoints sync;
-  PeriodicBalancing periodic;
   PostponedCalls postponed_calls;
   base::VectorPool vectors;
-  Checkpoints checkpoints;
-  SparseArrays sparse;
-  Sections sections;
+
+  // Features know one another by these names. The other files of the model know `features` and `sets` alone.
+  std::unique_ptr<SyncPoints> sync;
+  std::unique_ptr<PeriodicBalancing> periodic;
+  std::unique_ptr<Checkpoints> checkpoints;
+  std::unique_ptr<SparseArrays> sparse;
+  std::unique_ptr<Sections> sections;
+  std::unique_ptr<Feature> section_feature;
+  std::vector<Feature*> features;
+  ElementSets* sets = nullptr;
 };
 
 // Whether results of reductions that all PEs get should travel by recursive doubling in this job.
@@ -230,6 +226,11 @@ bool exchanges_suit(const runtime::Runtime& runtime);
 inline runtime::ScopeId scope_of(const Collection& collection, std::uint32_t set = 0) {
   return {static_cast<std::uint32_t>(collection.id() >> 32),
           runtime::kFirstModelScope + (collection.id() & 0xffffffff) + (std::uint64_t{set} << 32)};
+}
+
+// Distinguishes the reductions of different sets of a sparse array.
+inline std::uint64_t reduction_number(std::uint32_t set, std::uint32_t reduction) {
+  return std::uint64_t{set} << 32 | reduction;
 }
 
 // Throws Error(kCorrupt) for a message that is shorter than a header.

@@ -14,7 +14,7 @@
 #include "weft/runtime/operation.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 #include "runtime/future_table.h"
 
 namespace weft::chare {
@@ -103,6 +103,14 @@ class Arrived final : public base::Beside {
   std::size_t next_ = 0;
 };
 
+// What the features of the element have packed; `p` goes on behind it. Throws Error(kCorrupt) if the message is shorter.
+Pup features_of(const MoveHeader& header, Pup& p) {
+  p.expect(header.feature_bytes);
+  Pup features = p;
+  p.skip(header.feature_bytes);
+  return features;
+}
+
 }  // namespace
 
 // --- Leaving
@@ -135,9 +143,11 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
                      "members, and a constructor without arguments or one that takes weft::Moved",
                      type->name));
   }
-  for (const std::string& why : {obstacle(chare), SyncPoints::obstacle(chare)}) {
-    if (!why.empty()) refuse_move(base::StatusCode::kInvalidArgument, chare, why);
+  std::string why = obstacle(chare);
+  for (const Feature* const feature : parts_->features) {
+    if (why.empty()) why = feature->obstacle(chare);
   }
+  if (!why.empty()) refuse_move(base::StatusCode::kInvalidArgument, chare, why);
   chare.move_to_ = to_pe;
   // Also if a move is pending: it may wait for operations, and not be wanted any more.
   parts_->wanted_moves.add({chare.collection().id(), chare.linear_index()});
@@ -155,11 +165,15 @@ void Chares::move_when_idle(runtime::ElementId element) {
   Collection& from = collection(element.collection);
   ChareBase* const chare = from.find(element.index);
   if (chare == nullptr) return;  // destroyed meanwhile
-  if (from.is_sparse() && parts_->sparse.remove_when_idle(*chare)) return;
-  if (parts_->sync.continue_move(*chare) || parts_->periodic.continue_move(*chare)) return;
+  for (Feature* const feature : parts_->features) {
+    if (feature->continue_move(*chare)) return;
+  }
+  const auto stays = [this, chare] {
+    for (Feature* const feature : parts_->features) feature->stayed(*chare);
+  };
   if (chare->move_to_ < 0) {  // pinned meanwhile
     runtime_.stay(element);
-    return parts_->sync.stayed(*chare);
+    return stays();
   }
   if (chare->num_suspended() != 0) {
     chare->num_suspended_ |= ChareBase::kMoves;
@@ -169,7 +183,7 @@ void Chares::move_when_idle(runtime::ElementId element) {
   if (to_pe == runtime_.pe()) {
     chare->move_to_ = -1;
     runtime_.stay(element);
-    return parts_->sync.stayed(*chare);
+    return stays();
   }
   try {
     if (const std::string why = obstacle(*chare); !why.empty()) {
@@ -181,7 +195,7 @@ void Chares::move_when_idle(runtime::ElementId element) {
     const runtime::MoveState state = runtime_.prepare_to_move(element, may_wait);
     if (state == runtime::MoveState::kWaits) return;
     chare->move_to_ = -1;
-    if (state == runtime::MoveState::kBusy) return parts_->sync.stayed(*chare);
+    if (state == runtime::MoveState::kBusy) return stays();
     depart(*chare, to_pe);
   } catch (...) {  // it has not departed
     runtime_.fail_unawaited(std::current_exception(),
@@ -200,15 +214,19 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
                     chare.num_results_,
                     {},
                     chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_,
-                    SyncPoints::packed(chare),
+                    0,
                     num_behind_state(chare),
                     chare.num_waiting_calls() != 0,
-                    chare.set_,
-                    parts_->sections.counts_of(chare)};
+                    chare.set_};
+  const auto pack_features = [this, &chare](Pup& p) {
+    for (const Feature* const feature : parts_->features) feature->pack(chare, p);
+  };
   const runtime::ElementId element{from.id(), chare.linear_index_};
   std::optional<runtime::MovingFutures> futures(std::in_place);
   Leaving counted(vectors());
   Pup sizer = Pup::sizer(&runtime_);
+  pack_features(sizer);
+  header.feature_bytes = static_cast<std::uint32_t>(sizer.offset_bytes());
   for (const auto& installed : runtime_.models()) installed.model->pack_moving(element, sizer);
   sizer.set_beside(&counted);
   type.pup(chare, sizer);
@@ -221,6 +239,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   Pup p = Pup::packer(message->payload(), message->payload_bytes(), &runtime_);
   p.set_carrier(message.get());
   p | header;
+  pack_features(p);
   for (const auto& installed : runtime_.models()) installed.model->pack_moving(element, p);
   p.set_beside(&given);
   type.pup(chare, p);
@@ -239,15 +258,11 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   std::shared_ptr<ChareBase> left(&chare);
   try {
     for (const auto& installed : runtime_.models()) installed.model->element_has_moved(element, left);
-    parts_->sections.left(chare);
     chare.departed();
     forward_waiting_calls(chare);
-    if (from.is_sparse()) {
-      parts_->sparse.left(chare);
-    } else {
+    if (!from.is_sparse())
       runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
-    }
-    parts_->sync.left(from, chare);
+    for (Feature* const feature : parts_->features) feature->left(from, chare);
   } catch (...) {
     runtime_.fail_unawaited(std::current_exception(),
                             base::format("the move of {} to PE {}", chare.where(), to_pe));
@@ -318,6 +333,7 @@ void Chares::on_moved_here(MessagePtr message) {
     return;
   }
   ChareBase* arrived = nullptr;
+  Pup taken_along = features_of(header, p);
   try {
     for (const auto& installed : runtime_.models()) {
       installed.model->unpack_moving({header.collection, header.index}, p);
@@ -330,13 +346,10 @@ void Chares::on_moved_here(MessagePtr message) {
         std::current_exception(),
         base::format("the arrival of {} on PE {}", target.element_name(header.index), runtime_.pe()));
   }
-  parts_->sections.arrived(*arrived, header.sections);
-  if (target.is_sparse()) {
-    parts_->sparse.arrived(*arrived);
-  } else {
-    runtime_.reductions().contributor_arrived(scope_of(target), header.next_reduction);
+  if (!target.is_sparse()) runtime_.reductions().contributor_arrived(scope_of(target), header.next_reduction);
+  for (Feature* const feature : parts_->features) {
+    if (!feature->arrived(*arrived, taken_along, from_pe)) return;
   }
-  if (!parts_->sync.arrived(*arrived, header.load, from_pe)) return;
   report_arrival(target, header, from_pe);
   try {
     arrived->migrated();
@@ -354,6 +367,7 @@ void Chares::arrive_destroyed(const MoveHeader& header, Message& message, Pup& s
     runtime::FutureTable::of(runtime_).release_link({message.envelope().source_pe, link});
   }
   try {
+    static_cast<void>(features_of(header, state));
     for (const auto& installed : runtime_.models()) installed.model->unpack_moving(element, state);
     if (header.has_waiting_calls) {
       if (header.index >= target.shape().size() || target.type() == nullptr ||

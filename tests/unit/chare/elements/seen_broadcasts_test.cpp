@@ -1,4 +1,4 @@
-#include "models/chare/calls/seen_broadcasts.h"
+#include "models/chare/elements/seen_broadcasts.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 #include "weft/chare/outcome.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 
 namespace weft::chare {
 
@@ -124,8 +124,7 @@ void Chares::on_destroy(MessagePtr message) {
 
 void Chares::end_collection(Collection& target, const std::string& failure) {
   if (!failure.empty()) target.failure_ = std::make_unique<std::string>(failure);
-  parts_->sync.collection_ends(target);
-  parts_->periodic.collection_ends(target);
+  for (Feature* const feature : parts_->features) feature->collection_ends(target);
   target.destroyed_ = true;
   target.created_ = false;
   target.shape_ = target.shape_.without_table();
@@ -136,8 +135,11 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   const std::string why =
       base::format("the collection {} was destroyed before the reduction was complete", target.name());
   runtime_.reductions().close(scope_of(target), why);
-  parts_->sections.end(target, why);
-  if (elements->sparse != nullptr) parts_->sparse.end(target, *elements->sparse, why);
+  std::vector<MessagePtr> late;
+  for (Feature* const feature : parts_->features) {
+    for (MessagePtr& one : feature->collection_ended(target, elements->states, why))
+      late.push_back(std::move(one));
+  }
   parts_->all_reduces.fail(target.id(), closed_error(why));
   std::vector<std::shared_ptr<ChareBase>> chares;
   const auto ends = [&](std::uint64_t, ChareBase& chare) {
@@ -147,10 +149,7 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
     parts_->leaving.add(chares.back());
   };
   elements->directory.for_each(ends);
-  for (const auto& [index, one] : elements->being_created) {
-    ends(index, *one.chare);
-    if (one.insertion) parts_->sparse.collection_ends(target, *one.insertion);
-  }
+  for (const auto& [index, chare] : elements->being_created) ends(index, *chare);
   elements->being_created.clear();
   elements->directory = runtime::Directory<ChareBase>(runtime_.pe());  // owns nothing any more
   for (const auto& chare : chares) {
@@ -164,10 +163,7 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   for (auto& [index, held] : elements->held) {
     for (MessagePtr& early : held) runtime_.send(runtime_.pe(), std::move(early));
   }
-  if (elements->sparse == nullptr) return;
-  for (auto& [index, waiting] : elements->sparse->waiting) {
-    for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));
-  }
+  for (MessagePtr& one : late) runtime_.send(runtime_.pe(), std::move(one));
 }
 
 void Chares::free(std::vector<std::shared_ptr<ChareBase>> chares) {
@@ -313,7 +309,7 @@ std::string Chares::why_closed(std::uint32_t root_pe, std::uint64_t scope) const
   const auto set = static_cast<std::uint32_t>(number >> 32);
   const auto found = parts_->collections.find(std::uint64_t{root_pe} << 32 | (number & 0xffffffff));
   if (found == parts_->collections.end()) return {};
-  if (!found->second->is_destroyed()) return parts_->sparse.why_closed(*found->second, set);
+  if (!found->second->is_destroyed()) return parts_->sets->why_closed(*found->second, set);
   return base::format("the collection {} was destroyed before the reduction was complete",
                       found->second->name());
 }

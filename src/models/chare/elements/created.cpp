@@ -15,7 +15,7 @@
 #include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
-#include "models/chare/parts.h"
+#include "models/chare/elements/parts.h"
 
 namespace weft::chare {
 
@@ -53,7 +53,7 @@ void Chares::begin_created(Collection& made) {
   for (const auto& [index, one] : made.elements_->being_created) indices.push_back(index);
   for (const std::uint64_t index : indices) {
     if (runtime_.stopped() || made.failure_ != nullptr) return;
-    made.type_->begin_created(*made.elements_->being_created.at(index).chare);
+    made.type_->begin_created(*made.elements_->being_created.at(index));
   }
 }
 
@@ -83,10 +83,10 @@ void Chares::end_created(ChareBase& chare, const std::exception_ptr& error,
     if (is_closed(error, code)) return end_closed_method(chare, with_place, where);
     return report_not_created(in, where, with_place);
   }
-  auto node = in.elements_->being_created.extract(index);
-  if (error) return parts_->sparse.not_made(chare, node.mapped().insertion.value(), with_place);
+  in.elements_->being_created.erase(index);
+  if (error) return parts_->sets->not_made(chare, with_place);
   in.elements_->directory.insert(index, &chare);
-  if (in.is_sparse()) parts_->sparse.is_made(chare, node.mapped().insertion.value());
+  if (in.is_sparse()) parts_->sets->is_made(chare);
   // The constructor may have asked for a move, and created() for a removal.
   if (chare.move_to_ >= 0 || in.is_sparse()) parts_->wanted_moves.add({in.id(), index});
   release_held(in, index);

@@ -1,36 +1,27 @@
 // The private half of a collection: its elements, and the messages that wait for it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "weft/chare/chares.h"
 
-#include "models/chare/moving.h"
-#include "models/chare/periodic/local_round.h"
-#include "models/chare/sparse/messages.h"
-#include "models/chare/sparse/state.h"
-#include "models/chare/sync/local_sync.h"
+#include "models/chare/elements/feature.h"
+#include "models/chare/elements/moving.h"
 #include "runtime/location/directory.h"
 
 namespace weft::chare {
-
-// An element whose created() has not ended.
-struct BeingCreated {
-  ChareBase* chare = nullptr;
-  std::optional<SparseMessage> insertion = std::nullopt;  // of an element of a sparse array
-};
 
 struct Collection::Elements {
   explicit Elements(int pe) : directory(pe) {}
 
   runtime::Directory<ChareBase> directory;
-  // Not in the directory, by index. See created.cpp.
-  std::map<std::uint64_t, BeingCreated> being_created;
+  // Those whose created() has not ended, by index. They are not in the directory. See created.cpp.
+  std::map<std::uint64_t, ChareBase*> being_created;
   // Whether each PE is the home of an element; the same on all PEs.
   bool on_every_pe = false;
   // Entry and broadcast messages that arrived before the collection was made on this PE.
@@ -41,9 +32,18 @@ struct Collection::Elements {
   std::uint64_t next_broadcast = 0;
   SeenBroadcasts handled;
   Departures departures;
-  LocalSync sync;
-  LocalRound periodic;
-  std::unique_ptr<SparseState> sparse;  // null before its first use, and for another collection
+  FeatureStates states;  // null before their first use
+
+  template <class State>
+  State& state(StateOf feature) {
+    std::unique_ptr<FeatureState>& state = states[static_cast<std::size_t>(feature)];
+    if (state == nullptr) state = std::make_unique<State>();
+    return static_cast<State&>(*state);
+  }
+  template <class State>
+  const State* find_state(StateOf feature) const {
+    return static_cast<const State*>(states[static_cast<std::size_t>(feature)].get());
+  }
 };
 
 // "token" of "&Ring::token".

@@ -4,18 +4,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "weft/base/pup.h"
 #include "weft/chare/chares.h"
-#include "weft/chare/sections.h"
 
-#include "models/chare/balancing/wanted_moves.h"
-#include "models/chare/calls/seen_broadcasts.h"
-#include "models/chare/sync/sync_points.h"
+#include "models/chare/elements/seen_broadcasts.h"
 
 namespace weft::chare {
 
@@ -26,17 +22,16 @@ struct MoveHeader {
   std::uint32_t move = 0;            // the number of this move of the element, from 1
   std::uint32_t next_reduction = 0;  // the first to which the element has not contributed
   std::uint32_t num_results = 0;  // reductions to which it has contributed whose result goes to all elements
-  std::vector<std::uint64_t> beside;  // the element types of the large vectors that travel beside the state
-  SeenBroadcasts seen;                // the broadcasts that it has run
-  std::optional<LoadOnTheMove> load = std::nullopt;  // if the collection takes part in load balancing
-  std::uint32_t num_waiting_calls = 0;               // behind the state
-  bool has_waiting_calls = false;                    // there, or in the state
-  std::uint32_t set = 0;                             // of a sparse array: see SparseState
-  std::vector<SectionCount> sections = {};           // its reductions over sections
-  std::vector<std::uint64_t> futures = {};           // links of the old PE, see runtime::FutureTable
+  std::vector<std::uint64_t> beside;    // the element types of the large vectors that travel beside the state
+  SeenBroadcasts seen;                  // the broadcasts that it has run
+  std::uint32_t feature_bytes = 0;      // of what Feature::pack() has packed, behind the header
+  std::uint32_t num_waiting_calls = 0;  // behind the state
+  bool has_waiting_calls = false;       // there, or in the state
+  std::uint32_t set = 0;                // of a sparse array: see SparseState
+  std::vector<std::uint64_t> futures = {};  // links of the old PE, see runtime::FutureTable
   void pup(Pup& p) {
-    p | collection | index | move | next_reduction | num_results | beside | seen | load | num_waiting_calls |
-        has_waiting_calls | set | sections | futures;
+    p | collection | index | move | next_reduction | num_results | beside | seen | feature_bytes |
+        num_waiting_calls | has_waiting_calls | set | futures;
   }
 };
 

@@ -1,0 +1,105 @@
+// A feature of elements, such as sections or load balancing, as the rest of the chare model sees it: what takes part in the life of
+// elements and collections, and what it keeps of them. A new feature is a folder beside this one and a line in model.cpp.
+//
+// All features are asked in each event, in the order of model.cpp. Threads: one PE's thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/base/pup.h"
+#include "weft/chare/chares.h"
+
+namespace weft::chare {
+
+// What a feature keeps of one collection, in Collection::Elements.
+struct FeatureState {
+  FeatureState() = default;
+  FeatureState(const FeatureState&) = delete;
+  FeatureState& operator=(const FeatureState&) = delete;
+  virtual ~FeatureState() = default;
+};
+
+// The features that keep one. Each has its place in Collection::Elements.
+enum class StateOf : std::uint8_t { kSync, kPeriodic, kSparse };
+using FeatureStates = std::array<std::unique_ptr<FeatureState>, 3>;
+
+class Feature {
+ public:
+  Feature() = default;
+  Feature(const Feature&) = delete;
+  Feature& operator=(const Feature&) = delete;
+  virtual ~Feature() = default;
+
+  // --- Collections
+
+  // Whether the elements of the collection, which is being made, are to be measured.
+  virtual bool measures(const Collection& /*made*/) const { return false; }
+  // The collection is there, with the elements of this PE.
+  virtual void collection_begins(Collection& /*made*/) {}
+  // The collection ends, and its elements are still there.
+  virtual void collection_ends(Collection& /*target*/) {}
+  // It is marked as destroyed, and has no elements any more. `states`: what the features have kept of it, see StateOf. Returns messages
+  // that have waited there; they are handled as messages for a destroyed collection.
+  virtual std::vector<runtime::MessagePtr> collection_ended(Collection& /*target*/, FeatureStates& /*states*/,
+                                                            const std::string& /*why*/) {
+    return {};
+  }
+  // The job ends: messages that wait are dropped.
+  virtual void close(Collection& /*target*/) {}
+
+  // --- Elements that move
+
+  // Why the program cannot move it now; empty if it can.
+  virtual std::string obstacle(const ChareBase& /*chare*/) const { return {}; }
+  // Nothing of the element is suspended, or the models may be ready for it to move. Returns true if the feature has done what is
+  // to be done with the element, or will; nobody else moves it then.
+  virtual bool continue_move(ChareBase& /*chare*/) { return false; }
+  // The element was to move, and stays.
+  virtual void stayed(ChareBase& /*chare*/) {}
+  // Packs what the element takes along. Called twice in one turn, for the size and for the bytes.
+  virtual void pack(const ChareBase& /*chare*/, Pup& /*p*/) const {}
+  // The element is not in the directory any more.
+  virtual void left(Collection& /*from*/, const ChareBase& /*chare*/) {}
+  // The element is in the directory. Unpacks what pack() has packed. Returns false if that does not fit: the job ends.
+  virtual bool arrived(ChareBase& /*chare*/, Pup& /*p*/, int /*from_pe*/) { return true; }
+};
+
+// Sets are numbered from 1; the number is part of the number of a gather.
+inline constexpr std::uint32_t kMostSets = (std::uint32_t{1} << 22) - 1;
+
+// Sparse arrays, as the rest of the chare model sees them: which elements a call or a reduction concerns while elements come and go.
+// See src/models/chare/sparse/. REQUIRES, but for why_closed(): the collection is a sparse array.
+class ElementSets {
+ public:
+  ElementSets() = default;
+  ElementSets(const ElementSets&) = delete;
+  ElementSets& operator=(const ElementSets&) = delete;
+
+  // created() of an inserted element has ended, or has thrown. See created.cpp.
+  virtual void is_made(ChareBase& chare) = 0;
+  virtual void not_made(ChareBase& chare, const std::exception_ptr& with_place) = 0;
+  // A message for an element that its home, this PE, does not know. It waits for the element, or is refused.
+  virtual void has_no_element(Collection& target, EntryHeader header, runtime::MessagePtr message) = 0;
+  // The latest set that this PE knows; 0: none.
+  virtual std::uint32_t latest_set(const Collection& collection) const = 0;
+  // The number of a gather over the latest set. Throws Error(kInvalidArgument) if there is none, or if elements have come or gone
+  // on this PE since, or by its insertions.
+  virtual std::uint64_t gather_of_set(Collection& collection, std::uint64_t gather) = 0;
+  // Whether the elements of this PE are those of the gather's set. Otherwise the call is refused. If the set is empty, the
+  // result is sent at once.
+  virtual bool serves_gather(Collection& target, const EntryHeader& header, runtime::Message& message) = 0;
+  // Takes away the elements that belong to later sets only: a gathered call does not concern them.
+  virtual void keep_those_of_set(Collection& target, std::vector<ChareBase*>& chares) = 0;
+  // Why reductions of that set have no result any more; empty if they may have.
+  virtual std::string why_closed(Collection& collection, std::uint32_t set) = 0;
+
+ protected:
+  ~ElementSets() = default;
+};
+
+}  // namespace weft::chare
