@@ -1,8 +1,8 @@
 // Payloads between two chares, each on a PE of its own: an entry method with one payload, sent in place with
 // nocopy, that its post entry method lands in memory of the same kind, allocated beforehand.
 //
-// WEFT_MESSAGING_PATH=tagged|active forces one of the two wire paths (ARCHITECTURE.md, "Attachments"). By
-// default the runtime takes the path that is faster for the size.
+// WEFT_MESSAGING_PATH=tagged|active forces one of the two wire paths (src/runtime/message/README.md).
+// By default the runtime takes the path that is faster for the size.
 #include <span>
 #include <utility>
 

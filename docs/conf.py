@@ -19,9 +19,18 @@ version = release = re.findall(r"project\(weft VERSION ([\d.]+)", (ROOT / "CMake
 
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/**.md", "examples/*.md", "miniapps/**.md", "benchmarks/**.md"]
+include_patterns = [
+    "*.md",
+    "docs/**.md",
+    "examples/*.md",
+    "miniapps/**.md",
+    "benchmarks/**.md",
+    "src/**README.md",
+    "mpi/**README.md",
+    "python/**README.md",
+]
 # Folders without pages, some of them large, are not searched.
-exclude_patterns = [".*", "build*", "venv*", "cmake", "include", "python", "src", "tests", "tools"]
+exclude_patterns = [".*", "build*", "venv*", "cmake", "include", "tests", "tools"]
 # Links to headings work as on a forge: page.md#heading.
 myst_heading_anchors = 4
 
@@ -38,6 +47,8 @@ SECTIONS = {
         ("miniapps/*/README", "benchmarks/results/*/README"),
     ),
     "How it works": (r"[A-Z]+", ("docs/decisions/*",)),
+    # README.md links none of these: ARCHITECTURE.md has their index.
+    "Folders of the source": (r"src/.+", ("src/**README", "mpi/**README", "python/**README")),
 }
 PYTHON_REFERENCE = "docs/python-api"
 

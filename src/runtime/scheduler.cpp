@@ -34,8 +34,8 @@ constexpr std::chrono::microseconds kRestInterval{10'000};
 constexpr std::chrono::microseconds kLongestRest{100'000};
 
 // Rounds without work before an idle PE starts to yield its processor: enough to await a reply of a few
-// microseconds, and fewer if PEs share processors (see ARCHITECTURE.md, "Waiting"). On several hosts a round asks the kernel
-// for TCP's messages, which takes 0.3 us and more, in place of 10 ns.
+// microseconds, and fewer if PEs share processors (see "Waiting" in src/runtime/README.md). On several hosts a
+// round asks the kernel for TCP's messages, which takes 0.3 us and more, in place of 10 ns.
 constexpr int kSpinRounds = 2000;
 constexpr int kSpinRoundsOversubscribed = 100;
 constexpr int kSpinRoundsNetwork = 100;

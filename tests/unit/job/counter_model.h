@@ -1,4 +1,4 @@
-// A whole programming model in a hundred lines: the proof of CONTRIBUTING's recipe "a programming model".
+// A whole programming model in a hundred lines: the proof of the recipe in src/runtime/README.md.
 //
 // Each PE has a count. add() asks another PE, with a message, to add to its count; send_block() and
 // receive_block() move memory with tags of the model's own type. An element that is pinned cannot move.
