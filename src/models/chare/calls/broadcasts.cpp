@@ -12,6 +12,7 @@
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/sections.h"
 
 #include "base/format.h"
 #include "models/chare/elements/parts.h"

@@ -8,12 +8,15 @@
 #include <utility>
 
 #include "weft/chare/chare.h"
+#include "weft/chare/sections.h"
 
 #include "base/format.h"
 #include "checkpoint/element_file.h"
 #include "memory/memory.h"
 #include "models/chare/checkpoint/checkpoints.h"
 #include "models/chare/elements/parts.h"
+#include "models/chare/periodic/periodic_balancing.h"
+#include "models/chare/sparse/sparse_arrays.h"
 #include "runtime/future_refusal.h"
 #include "runtime/message/landing_pool.h"
 
@@ -201,7 +204,7 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
   if (const auto& being_created = collection.elements_->being_created; !being_created.empty()) {
     refuse(base::format(
         "the collection {} cannot be saved: the creation of {} has not ended; await the creation before",
-        collection.name(), being_created.begin()->second.chare->where()));
+        collection.name(), being_created.begin()->second->where()));
   }
   if (collection.type()->pup == nullptr) {
     refuse(

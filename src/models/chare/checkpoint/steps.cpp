@@ -11,6 +11,7 @@
 #include "checkpoint/folder.h"
 #include "models/chare/checkpoint/checkpoints.h"
 #include "models/chare/elements/parts.h"
+#include "models/chare/sync/sync_points.h"
 #include "runtime/future_refusal.h"
 
 namespace weft::chare {

@@ -22,7 +22,11 @@
 
 #include "base/format.h"
 #include "models/chare/elements/parts.h"
+#include "models/chare/periodic/local_round.h"
 #include "models/chare/periodic/periodic_balancing.h"
+#include "models/chare/sparse/sparse_arrays.h"
+#include "models/chare/sync/messages.h"
+#include "models/chare/sync/sync_points.h"
 
 namespace weft::chare {
 

@@ -14,6 +14,7 @@
 #include "base/format.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/sections/section_state.h"
+#include "models/chare/sparse/sparse_arrays.h"
 
 namespace weft::chare {
 

@@ -10,6 +10,8 @@
 #include "base/format.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/sparse/messages.h"
+#include "models/chare/sparse/sparse_arrays.h"
+#include "models/chare/sparse/state.h"
 
 namespace weft::chare {
 

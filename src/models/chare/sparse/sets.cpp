@@ -13,10 +13,13 @@
 #include <utility>
 
 #include "weft/chare/chare.h"
+#include "weft/chare/sections.h"
 
 #include "base/format.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/sparse/messages.h"
+#include "models/chare/sparse/sparse_arrays.h"
+#include "models/chare/sparse/state.h"
 
 namespace weft::chare {
 

@@ -10,6 +10,8 @@
 #include "weft/chare/chare.h"
 
 #include "models/chare/elements/parts.h"
+#include "models/chare/sync/local_sync.h"
+#include "models/chare/sync/sync_points.h"
 
 namespace weft::chare {
 

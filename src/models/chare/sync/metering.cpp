@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/chare/elements/parts.h"
+#include "models/chare/sync/sync_points.h"
 #include "runtime/processor_wait.h"
 
 namespace weft::chare {

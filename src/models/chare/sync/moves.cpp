@@ -8,7 +8,9 @@
 
 #include "base/format.h"
 #include "models/chare/elements/parts.h"
+#include "models/chare/sync/local_sync.h"
 #include "models/chare/sync/messages.h"
+#include "models/chare/sync/sync_points.h"
 
 namespace weft::chare {
 
