@@ -61,6 +61,8 @@ class Feature {
   virtual bool continue_move(ChareBase& /*chare*/) { return false; }
   // The element was to move, and stays.
   virtual void stayed(ChareBase& /*chare*/) {}
+  // The element is to be removed, or is: it will not move.
+  virtual void moves_no_more(const ChareBase& /*chare*/) {}
   // Packs what the element takes along. Called twice in one turn, for the size and for the bytes.
   virtual void pack(const ChareBase& /*chare*/, Pup& /*p*/) const {}
   // The element is not in the directory any more.

@@ -28,10 +28,9 @@ class PeriodicBalancing final : public Feature {
   void collection_begins(Collection& made) override;
   void collection_ends(Collection& target) override;
   bool continue_move(ChareBase& chare) override;
+  void moves_no_more(const ChareBase& chare) override;
 
   void on_message(runtime::MessagePtr message);
-  // For sparse arrays. The element is gone, or does not move by a plan any more.
-  void give_up_move(const ChareBase& chare);
 
   // For checkpoints. While a PE holds, no element begins to move, and no round begins; plans are given up. Each hold() needs a release().
   void hold();

@@ -253,7 +253,7 @@ bool PeriodicBalancing::continue_move(ChareBase& chare) {
   return !wants_another_move;
 }
 
-void PeriodicBalancing::give_up_move(const ChareBase& chare) {
+void PeriodicBalancing::moves_no_more(const ChareBase& chare) {
   if (local(chare.collection()).planned.erase(chare.linear_index_) != 0) finish_plan(chare.collection());
 }
 

@@ -15,7 +15,6 @@
 
 #include "base/format.h"
 #include "models/chare/elements/parts.h"
-#include "models/chare/periodic/periodic_balancing.h"
 #include "models/chare/sparse/messages.h"
 #include "models/chare/sparse/sparse_arrays.h"
 #include "models/chare/sparse/state.h"
@@ -277,7 +276,7 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   if (chare.num_suspended() != 0) {
     chare.num_suspended_ |= ChareBase::kMoves;  // the end of the last method asks again
     chares_.runtime().stay({from.id(), index});
-    chares_.parts_->periodic->give_up_move(chare);
+    for (Feature* const feature : chares_.parts_->features) feature->moves_no_more(chare);
     settle_if_quiet(from);
     return true;
   }
@@ -310,8 +309,10 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
     settle_if_quiet(from);
     return false;
   }
-  for (Feature* const feature : chares_.parts_->features) feature->left(from, chare);
-  chares_.parts_->periodic->give_up_move(chare);
+  for (Feature* const feature : chares_.parts_->features) {
+    feature->left(from, chare);
+    feature->moves_no_more(chare);
+  }
   chare.is_removed_ = true;
   here.is_incomplete = true;
   here.removed_since_counted = true;
