@@ -15,6 +15,7 @@
 
 #include "balance/load_file.h"
 #include "balance/strategy_table.h"
+#include "models/chare/sync/distributed_step.h"
 #include "models/chare/sync/local_rounds.h"
 #include "models/chare/sync/messages.h"
 #include "tests/support/in_process_job.h"
