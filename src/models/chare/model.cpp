@@ -17,11 +17,15 @@ using runtime::Message;
 using runtime::MessagePtr;
 using runtime::Registry;
 
-Chares::Parts::Parts(Chares& chares, runtime::Runtime& runtime)
-    : no_elements(std::make_shared<Collection::Elements>(runtime.pe())),
+Chares::Parts::Parts(Chares& chares, runtime::Runtime& runtime, runtime::HandlerId first_handler)
+    : chares_(chares),
+      runtime_(runtime),
+      first_handler_(first_handler),
+      no_elements(std::make_shared<Collection::Elements>(runtime.pe())),
       placements(runtime),
       leaving(chares),
-      wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
+      wanted_moves(runtime,
+                   [&chares](runtime::ElementId element) { chares.parts_->move_when_idle(element); }),
       postponed_calls(chares),
       sync(std::make_unique<SyncPoints>(chares)),
       periodic(std::make_unique<PeriodicBalancing>(chares)),
@@ -38,44 +42,44 @@ Chares::Parts::~Parts() = default;
 Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
     : runtime_(runtime),
       first_handler_(range.first_handler),
-      parts_(std::make_unique<Parts>(*this, runtime)) {
+      parts_(std::make_unique<Parts>(*this, runtime, range.first_handler)) {
   static_cast<void>(Registry<ChareType>::all());
   static_cast<void>(Registry<ConstructorInfo>::all());
   static_cast<void>(Registry<EntryInfo>::all());
   static_cast<void>(Registry<MapInfo>::all());
-  auto set = [this]<void (Chares::*Handle)(MessagePtr)>(ChareHandler handler) {
+  auto set = [this]<void (Parts::*Handle)(MessagePtr)>(ChareHandler handler) {
     runtime_.set_handler(
         first_handler_ + handler,
         [](void* context, MessagePtr message) {
-          (static_cast<Chares*>(context)->*Handle)(std::move(message));
+          (static_cast<Parts*>(context)->*Handle)(std::move(message));
         },
-        this);
+        parts_.get());
   };
-  set.operator()<&Chares::on_create>(kCreate);
-  set.operator()<&Chares::on_entry>(kEntry);
-  set.operator()<&Chares::on_broadcast>(kBroadcast);
-  set.operator()<&Chares::on_location>(kLocation);
-  set.operator()<&Chares::on_gathered>(kGathered);
-  set.operator()<&Chares::on_element_failed>(kElementFailed);
-  set.operator()<&Chares::on_all_reduced>(kAllReduced);
-  set.operator()<&Chares::on_destroy>(kDestroy);
-  set.operator()<&Chares::on_refused>(kRefused);
-  set.operator()<&Chares::on_await_created>(kAwaitCreated);
-  set.operator()<&Chares::on_not_created>(kNotCreated);
-  set.operator()<&Chares::on_moved_here>(kMove);
-  set.operator()<&Chares::on_arrived>(kArrived);
-  set.operator()<&Chares::on_broadcast_copy>(kBroadcastCopy);
-  set.operator()<&Chares::on_broadcast_result>(kBroadcastResult);
-  set.operator()<&Chares::on_ask_destroyed>(kAskDestroyed);
-  set.operator()<&Chares::on_sync>(kSync);
-  set.operator()<&Chares::on_periodic>(kPeriodic);
-  set.operator()<&Chares::on_sparse>(kSparse);
-  set.operator()<&Chares::on_remove>(kRemove);
+  set.operator()<&Parts::on_create>(kCreate);
+  set.operator()<&Parts::on_entry>(kEntry);
+  set.operator()<&Parts::on_broadcast>(kBroadcast);
+  set.operator()<&Parts::on_location>(kLocation);
+  set.operator()<&Parts::on_gathered>(kGathered);
+  set.operator()<&Parts::on_element_failed>(kElementFailed);
+  set.operator()<&Parts::on_all_reduced>(kAllReduced);
+  set.operator()<&Parts::on_destroy>(kDestroy);
+  set.operator()<&Parts::on_refused>(kRefused);
+  set.operator()<&Parts::on_await_created>(kAwaitCreated);
+  set.operator()<&Parts::on_not_created>(kNotCreated);
+  set.operator()<&Parts::on_moved_here>(kMove);
+  set.operator()<&Parts::on_arrived>(kArrived);
+  set.operator()<&Parts::on_broadcast_copy>(kBroadcastCopy);
+  set.operator()<&Parts::on_broadcast_result>(kBroadcastResult);
+  set.operator()<&Parts::on_ask_destroyed>(kAskDestroyed);
+  set.operator()<&Parts::on_sync>(kSync);
+  set.operator()<&Parts::on_periodic>(kPeriodic);
+  set.operator()<&Parts::on_sparse>(kSparse);
+  set.operator()<&Parts::on_remove>(kRemove);
   parts_->checkpoints->set_handlers(first_handler_);
   parts_->sections->set_handlers(first_handler_);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
-        return static_cast<Chares*>(context)->why_closed(scope.root_pe, scope.id);
+        return static_cast<Parts*>(context)->why_closed(scope.root_pe, scope.id);
       },
       this);
   runtime_.reductions().set_result_function(
@@ -89,12 +93,12 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   runtime_.set_poster(
       entry_handler(),
       [](void* context, MessagePtr& message, std::span<runtime::Landing> landings) {
-        return static_cast<Chares*>(context)->place(message, landings);
+        return static_cast<Parts*>(context)->place(message, landings);
       },
-      [](void* context, Message& message) { static_cast<Chares*>(context)->place_dropped(message); });
+      [](void* context, Message& message) { static_cast<Parts*>(context)->place_dropped(message); });
   runtime_.set_poster(first_handler_ + kMove,
                       [](void* context, MessagePtr& message, std::span<runtime::Landing> landings) {
-                        return static_cast<Chares*>(context)->place_moved(*message, landings);
+                        return static_cast<Parts*>(context)->place_moved(*message, landings);
                       });
 }
 

@@ -55,7 +55,7 @@ runtime::OperationState* Chares::broadcast_call_message(Collection& collection, 
 
 void Chares::broadcast_entry(Collection& collection, MessagePtr message) {
   collection.expect_alive();
-  const std::uint64_t number = number_broadcast(collection, *message);
+  const std::uint64_t number = parts_->number_broadcast(collection, *message);
   try {
     runtime_.broadcast_call(std::move(message));
   } catch (...) {  // it was not sent. Flow control may have run others meanwhile
@@ -64,7 +64,7 @@ void Chares::broadcast_entry(Collection& collection, MessagePtr message) {
   }
 }
 
-std::uint64_t Chares::number_broadcast(Collection& collection, Message& message) {
+std::uint64_t Chares::Parts::number_broadcast(Collection& collection, Message& message) {
   EntryHeader header = read_header(message);
   header.index = ++collection.elements_->next_broadcast;
   header.move_or_source = static_cast<std::uint32_t>(runtime_.pe());
@@ -80,7 +80,7 @@ runtime::Target Chares::target_of_all(const EntryHeader& header) const {
   return target;
 }
 
-runtime::Target Chares::numbered(const runtime::Target& target, ChareBase& contributor) const {
+runtime::Target Chares::Parts::numbered(const runtime::Target& target, ChareBase& contributor) const {
   auto header = base::unpack<EntryHeader>(target.prefix);
   runtime::Target result = target;
   // Elements of a sparse array have not contributed equally often.
@@ -96,12 +96,12 @@ runtime::Target Chares::numbered(const runtime::Target& target, ChareBase& contr
   return result;
 }
 
-void Chares::on_broadcast_result(MessagePtr message) {
+void Chares::Parts::on_broadcast_result(MessagePtr message) {
   const EntryHeader header = read_header(*message);
-  Collection& target = collection(header.collection);
+  Collection& target = chares_.collection(header.collection);
   if (target.destroyed_) return refuse(target, header, *message);
-  message->envelope().handler = broadcast_handler();
-  MessagePtr call = make_broadcast_message(header, message->payload_bytes() - sizeof header);
+  message->envelope().handler = chares_.broadcast_handler();
+  MessagePtr call = chares_.make_broadcast_message(header, message->payload_bytes() - sizeof header);
   std::memcpy(call->payload(), message->payload(), message->payload_bytes());
   number_broadcast(target, *call);
   runtime_.broadcast(std::move(call));  // no caller could wait for room
@@ -109,9 +109,9 @@ void Chares::on_broadcast_result(MessagePtr message) {
 
 // --- Handling
 
-void Chares::on_broadcast(MessagePtr message) {
+void Chares::Parts::on_broadcast(MessagePtr message) {
   EntryHeader header = read_header(*message);
-  Collection& target = collection(header.collection);
+  Collection& target = chares_.collection(header.collection);
   if (target.destroyed_) return refuse(target, header, *message);
   // An element of a sparse array that is being created is being inserted: it may get the call or not.
   if (!target.created_ || (!target.is_sparse() && !target.elements_->being_created.empty())) {
@@ -142,11 +142,11 @@ void Chares::on_broadcast(MessagePtr message) {
     chares.push_back(&chare);
   });
   if (target.is_sparse() && header.reply.kind == ReplyTo::Kind::kGather) {
-    if (!parts_->sets->serves_gather(target, header, *message)) [[unlikely]]
+    if (!sets->serves_gather(target, header, *message)) [[unlikely]]
       return;
-    parts_->sets->keep_those_of_set(target, chares);
+    sets->keep_those_of_set(target, chares);
   }
-  if (header.reply.kind == ReplyTo::Kind::kGather && !parts_->is_given_up(header.reply, runtime_.pe())) {
+  if (header.reply.kind == ReplyTo::Kind::kGather && !is_given_up(header.reply, runtime_.pe())) {
     runtime_.reductions().open({header.reply.pe, kGatherScopes | header.reply.gather()},
                                target.num_elements(), chares.size(), true);
   }
@@ -154,14 +154,14 @@ void Chares::on_broadcast(MessagePtr message) {
     elements.departures.handled(id, elements.handled, [&](const Departure& left) {
       // An element of a set that is not counted yet has no part in a gather.
       if (header.reply.kind == ReplyTo::Kind::kGather && target.is_sparse() &&
-          left.set > parts_->sets->latest_set(target)) {
+          left.set > sets->latest_set(target)) {
         return;
       }
       send_after(target, *message, header, id, left);
     });
   }
   if (!message->attachments().empty()) return share_broadcast(std::move(message), header, chares);
-  const Sections::SharedArguments shared(*parts_->sections, message->payload_span().subspan(sizeof header));
+  const Sections::SharedArguments shared(*sections, message->payload_span().subspan(sizeof header));
   const bool shares = shares_arguments(*entry, chares.size(), message->payload_bytes() - sizeof header);
   std::unique_ptr<SharedCall> shared_call;
   for (std::size_t i = 0; i < chares.size(); ++i) {
@@ -177,8 +177,8 @@ void Chares::on_broadcast(MessagePtr message) {
   }
 }
 
-void Chares::send_after(Collection& collection, Message& message, EntryHeader header, BroadcastId id,
-                        const Departure& departure) {
+void Chares::Parts::send_after(Collection& collection, Message& message, EntryHeader header, BroadcastId id,
+                               const Departure& departure) {
   const std::span<const std::byte> arguments = message.payload_span().subspan(sizeof header);
   int to = runtime_.pe();
   header.index = departure.index;
@@ -191,7 +191,7 @@ void Chares::send_after(Collection& collection, Message& message, EntryHeader he
   }
   if (header.reply.kind == ReplyTo::Kind::kGather) header.reply.id |= ReplyTo::kDirectly;
   const CopyOf copy_of{id.number, id.source, 0};
-  MessagePtr copy = make_entry_message(header, sizeof copy_of + arguments.size());
+  MessagePtr copy = chares_.make_entry_message(header, sizeof copy_of + arguments.size());
   copy->envelope().handler = first_handler_ + kBroadcastCopy;
   copy->envelope().priority = message.envelope().priority;
   std::memcpy(copy->payload() + sizeof header, &copy_of, sizeof copy_of);
@@ -200,10 +200,10 @@ void Chares::send_after(Collection& collection, Message& message, EntryHeader he
   runtime_.send(to, std::move(copy));
 }
 
-void Chares::on_broadcast_copy(MessagePtr message) {
+void Chares::Parts::on_broadcast_copy(MessagePtr message) {
   const EntryHeader header = read_header(*message);
   // The broadcast itself came in time.
-  if (header.reply.kind == ReplyTo::Kind::kNone && collection(header.collection).destroyed_) return;
+  if (header.reply.kind == ReplyTo::Kind::kNone && chares_.collection(header.collection).destroyed_) return;
   ChareBase* const chare = find_ready_or_forward(message);
   if (chare == nullptr) return;
   CopyOf copy_of;
@@ -231,7 +231,7 @@ void Chares::on_broadcast_copy(MessagePtr message) {
     return;
   }
   // From here on it is a call of this element.
-  MessagePtr call = make_entry_message(header, arguments.remaining_bytes());
+  MessagePtr call = chares_.make_entry_message(header, arguments.remaining_bytes());
   call->envelope().priority = message->envelope().priority;
   std::memcpy(call->payload() + sizeof header, arguments.cursor(), arguments.remaining_bytes());
   if (message->has_attachments()) message->share_attachments(*call);

@@ -32,7 +32,7 @@ void Chares::forget_reply(const ReplyTo& reply) {
   if (reply.kind == ReplyTo::Kind::kGather) parts_->gathers.erase(reply.id);
 }
 
-Target Chares::gather_target(const ReplyTo& reply) const {
+Target Chares::Parts::gather_target(const ReplyTo& reply) const {
   Target target;
   target.handler = first_handler_ + kGathered;
   target.pe = reply.pe;
@@ -44,27 +44,28 @@ void Chares::contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::spa
   if (parts_->is_given_up(reply, runtime_.pe())) [[unlikely]]
     return;
   if (outcome.front() != std::byte{0}) [[unlikely]]
-    tell_failure(reply, outcome.subspan(1));
+    parts_->tell_failure(reply, outcome.subspan(1));
   const runtime::ScopeId scope{reply.pe, kGatherScopes | reply.gather()};
   if (reply.is_direct()) [[unlikely]]
-    return runtime_.reductions().contribute_directly(
-        scope, 0, chare.linear_index(), runtime::Reducer::kGather, nullptr, outcome, gather_target(reply));
+    return runtime_.reductions().contribute_directly(scope, 0, chare.linear_index(),
+                                                     runtime::Reducer::kGather, nullptr, outcome,
+                                                     parts_->gather_target(reply));
   runtime_.reductions().contribute(scope, 0, chare.linear_index(), runtime::Reducer::kGather, nullptr,
-                                   outcome, gather_target(reply));
+                                   outcome, parts_->gather_target(reply));
 }
 
-void Chares::on_gathered(MessagePtr message) {
+void Chares::Parts::on_gathered(MessagePtr message) {
   std::uint64_t id = 0;
   Pup p = message->unpacker();
   p | id;
-  auto found = parts_->gathers.find(id);
-  if (found == parts_->gathers.end()) {
-    if (parts_->given_up.contains(id)) return;
+  auto found = gathers.find(id);
+  if (found == gathers.end()) {
+    if (given_up.contains(id)) return;
     runtime_.fail("the results of a call arrived a second time");
     return;
   }
   const std::function<void(Pup&)> done = std::move(found->second);
-  parts_->gathers.erase(found);
+  gathers.erase(found);
   if (!done) return;
   try {
     done(p);
@@ -74,9 +75,9 @@ void Chares::on_gathered(MessagePtr message) {
   }
 }
 
-void Chares::tell_failure(const ReplyTo& reply, std::span<const std::byte> error) {
+void Chares::Parts::tell_failure(const ReplyTo& reply, std::span<const std::byte> error) {
   const std::uint64_t gather = reply.gather();
-  if (std::exchange(parts_->told_failure, {reply.pe, gather}) == std::pair{reply.pe, gather}) return;
+  if (std::exchange(told_failure, {reply.pe, gather}) == std::pair{reply.pe, gather}) return;
   MessagePtr message =
       runtime::Message::create(runtime_, first_handler_ + kElementFailed, sizeof gather + error.size());
   std::memcpy(message->payload(), &gather, sizeof gather);
@@ -84,17 +85,17 @@ void Chares::tell_failure(const ReplyTo& reply, std::span<const std::byte> error
   runtime_.send(static_cast<int>(reply.pe), std::move(message));
 }
 
-void Chares::on_element_failed(MessagePtr message) {
+void Chares::Parts::on_element_failed(MessagePtr message) {
   std::uint64_t gather = 0;
   Pup p = message->unpacker();
   p | gather;
-  const auto found = parts_->gathers.find(gather);
-  if (found == parts_->gathers.end() || !found->second) return;  // all results are here, or one had failed
+  const auto found = gathers.find(gather);
+  if (found == gathers.end() || !found->second) return;  // all results are here, or one had failed
   // The other elements have still to answer.
   end_gather(std::exchange(found->second, nullptr), runtime::unpack_error(p));
 }
 
-void Chares::end_gather(const std::function<void(Pup&)>& done, const std::exception_ptr& error) {
+void Chares::Parts::end_gather(const std::function<void(Pup&)>& done, const std::exception_ptr& error) {
   const auto pack = [&error](Pup& p) {
     p | std::uint64_t{1} | true;
     runtime::pack_error(p, error);
@@ -119,7 +120,7 @@ void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtim
                         std::span<const std::byte> value, const Target& target) {
   chare.collection().expect_alive();
   const bool to_all_elements = target.handler == broadcast_handler();
-  const runtime::Target& to = to_all_elements ? numbered(target, chare) : target;
+  const runtime::Target& to = to_all_elements ? parts_->numbered(target, chare) : target;
   runtime_.reductions().contribute(scope_of(chare.collection(), chare.set_), chare.next_reduction_++,
                                    chare.linear_index(), reducer, combiner, value, to);
 }
@@ -150,11 +151,11 @@ void Chares::contribute_large_to_all(ChareBase& chare, runtime::Reducer reducer,
                                          chare.linear_index(), reducer, combiner, std::move(value), target);
 }
 
-void Chares::on_all_reduced(MessagePtr message) {
+void Chares::Parts::on_all_reduced(MessagePtr message) {
   std::pair<std::uint64_t, std::uint64_t> key;
   Pup p = message->unpacker();
   p | key;
-  parts_->all_reduces.complete(key, p);
+  all_reduces.complete(key, p);
 }
 
 }  // namespace weft::chare

@@ -22,7 +22,7 @@ MessagePtr Chares::make_entry_message(const EntryHeader& header, std::size_t arg
 }
 
 // The last known PE of the element.
-inline int Chares::pe_of(Collection& collection, std::uint64_t index, Message& message) const {
+inline int Chares::Parts::pe_of(Collection& collection, std::uint64_t index, Message& message) const {
   if (collection.find(index) != nullptr) return runtime_.pe();
   const runtime::Whereabouts at = collection.elements_->directory.whereabouts(index, collection.home(index));
   if (at.move != 0) [[unlikely]]
@@ -30,7 +30,7 @@ inline int Chares::pe_of(Collection& collection, std::uint64_t index, Message& m
   return at.pe;
 }
 
-void Chares::note_move(Message& message, std::uint32_t move) {
+void Chares::Parts::note_move(Message& message, std::uint32_t move) {
   EntryHeader header = read_header(message);
   header.move_or_source = move;
   std::memcpy(message.payload(), &header, sizeof header);
@@ -54,7 +54,7 @@ int Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr m
   collection.expect_alive();
   if (runtime_.meter().counts_messages()) [[unlikely]]
     count_call(collection, index, *message);
-  const int to = pe_of(collection, index, *message);
+  const int to = parts_->pe_of(collection, index, *message);
   runtime_.send_call(to, std::move(message));
   return to;
 }
@@ -74,13 +74,13 @@ runtime::OperationState* Chares::send_call_message(Collection& collection, std::
 }
 
 void Chares::send_to_element(Collection& collection, std::uint64_t index, MessagePtr message) {
-  const int to = pe_of(collection, index, *message);
+  const int to = parts_->pe_of(collection, index, *message);
   runtime_.send(to, std::move(message));
 }
 
 // Rare cases. They are out of line, so that the functions on the path of each message save no registers for them.
 
-void Chares::fail_unfit(const EntryHeader& header) {
+void Chares::Parts::fail_unfit(const EntryHeader& header) {
   runtime_.fail(
       base::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
                    "collection; do all PEs run the same program?",
@@ -91,7 +91,7 @@ void fail_unpacking(const ChareBase& chare, const EntryInfo& entry) {
   chare.runtime().fail_unawaited(std::current_exception(), chare.where(entry));
 }
 
-const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader& header) {
+const EntryInfo* Chares::Parts::checked_entry(Collection& collection, const EntryHeader& header) {
   const EntryInfo* entry = Registry<EntryInfo>::find(header.entry);
   if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size() &&
       header.reply.is_valid(runtime_.num_pes())) [[likely]]
@@ -100,11 +100,11 @@ const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader
   return nullptr;
 }
 
-void Chares::on_entry(MessagePtr message) {
+void Chares::Parts::on_entry(MessagePtr message) {
   if (message->has_attachments() && invoke_if_placed(*message)) [[unlikely]]
     return;
   const EntryHeader header = read_header(*message);
-  ChareBase* chare = find_or_forward(header, message);
+  ChareBase* chare = find_by_header(header, message);
   if (chare == nullptr) [[unlikely]]
     return;
   const EntryInfo* entry = checked_entry(chare->collection(), header);
@@ -117,10 +117,10 @@ void Chares::on_entry(MessagePtr message) {
   invoke(*chare, *entry, arguments_of(*message), header.reply);
 }
 
-runtime::Posting Chares::place(MessagePtr& message, std::span<runtime::Landing> landings) {
+runtime::Posting Chares::Parts::place(MessagePtr& message, std::span<runtime::Landing> landings) {
   using runtime::Posting;
   const EntryHeader header = read_header(*message);
-  Collection& target = collection(header.collection);
+  Collection& target = chares_.collection(header.collection);
   ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr;
   if (chare == nullptr) return Posting::kHandle;  // on_entry keeps or forwards it; its chare places it later
   const EntryInfo* const entry = checked_entry(target, header);
@@ -147,20 +147,20 @@ runtime::Posting Chares::place(MessagePtr& message, std::span<runtime::Landing> 
   }
   chare->landing_started();  // the chare must stay with its buffers
   message->keep(std::move(placement));
-  if (ranges.empty() || parts_->placements.occupy(ranges)) return Posting::kHandle;
-  parts_->placements.wait(std::move(message), ranges, landings);
+  if (ranges.empty() || placements.occupy(ranges)) return Posting::kHandle;
+  placements.wait(std::move(message), ranges, landings);
   return Posting::kDefer;
 }
 
-void Chares::place_dropped(Message& message) {
+void Chares::Parts::place_dropped(Message& message) {
   const std::shared_ptr<void> kept = message.take_kept();
   if (kept == nullptr) return;
   auto& placement = *static_cast<Placement*>(kept.get());
   placement.chare.landing_ended();
-  parts_->placements.release(placement.ranges);
+  placements.release(placement.ranges);
 }
 
-bool Chares::invoke_if_placed(Message& message) {
+bool Chares::Parts::invoke_if_placed(Message& message) {
   const std::shared_ptr<void> kept = message.take_kept();
   if (kept == nullptr) return false;
   Placement& placement = *static_cast<Placement*>(kept.get());
@@ -170,29 +170,29 @@ bool Chares::invoke_if_placed(Message& message) {
   } catch (...) {  // the landed bytes do not unpack
     fail_unpacking(placement.chare, placement.entry);
   }
-  parts_->placements.release(placement.ranges);
+  placements.release(placement.ranges);
   return true;
 }
 
 ChareBase* Chares::find_or_forward(MessagePtr& message) {
   const EntryHeader header = read_header(*message);
   if (ChareBase* const chare = collection(header.collection).find_constructed(header.index)) return chare;
-  return find_or_forward(header, message);
+  return parts_->find_by_header(header, message);
 }
 
-ChareBase* Chares::find_ready_or_forward(MessagePtr& message) {
-  return find_or_forward(read_header(*message), message);
+ChareBase* Chares::Parts::find_ready_or_forward(MessagePtr& message) {
+  return find_by_header(read_header(*message), message);
 }
 
-ChareBase* Chares::find_or_forward(const EntryHeader& header, MessagePtr& message) {
-  Collection& target = collection(header.collection);
+ChareBase* Chares::Parts::find_by_header(const EntryHeader& header, MessagePtr& message) {
+  Collection& target = chares_.collection(header.collection);
   ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr;
   if (chare == nullptr) [[unlikely]]
     keep_or_forward(target, header, std::move(message));
   return chare;
 }
 
-void Chares::keep_or_forward(Collection& target, const EntryHeader& header, MessagePtr&& message) {
+void Chares::Parts::keep_or_forward(Collection& target, const EntryHeader& header, MessagePtr&& message) {
   if (target.destroyed_) {
     refuse(target, header, *message);
   } else if (!target.created_) {
@@ -202,7 +202,7 @@ void Chares::keep_or_forward(Collection& target, const EntryHeader& header, Mess
   }
 }
 
-void Chares::forward(Collection& target, EntryHeader header, MessagePtr message) {
+void Chares::Parts::forward(Collection& target, EntryHeader header, MessagePtr message) {
   if (header.index >= target.shape().size()) {
     runtime_.fail(base::format("a message from PE {} is for element {} of a collection of shape {}",
                                message->envelope().source_pe, header.index, target.shape().to_string()));
@@ -216,7 +216,7 @@ void Chares::forward(Collection& target, EntryHeader header, MessagePtr message)
   // The message has overtaken the element, which the sender knows to be here or to come.
   if (header.move_or_source > at.move) return hold(target, header.index, std::move(message));
   if (at.pe == runtime_.pe()) {
-    if (target.is_sparse()) return parts_->sets->has_no_element(target, header, std::move(message));
+    if (target.is_sparse()) return sets->has_no_element(target, header, std::move(message));
     runtime_.fail(base::format("{} is not on its home PE {}, and no PE has reported where it is",
                                target.element_name(header.index), at.pe));
     return;

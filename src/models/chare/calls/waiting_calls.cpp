@@ -12,9 +12,9 @@
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
+#include "models/chare/elements/parts.h"
 #include "models/chare/elements/postponed_calls.h"
 #include "models/chare/elements/waiting_list.h"
-#include "models/chare/elements/parts.h"
 
 namespace weft::chare {
 
@@ -45,7 +45,7 @@ std::vector<WaitingCall*> ChareBase::waiting_calls() const {
 }
 
 void ChareBase::add_waiting_call(std::unique_ptr<WaitingCall> call, bool was_asked) {
-  if (collection_->is_destroyed()) return collection_->chares().refuse_waiting_call(*this, *call);
+  if (collection_->is_destroyed()) return collection_->chares().parts_->refuse_waiting_call(*this, *call);
   if (waiting_calls_ == nullptr) waiting_calls_ = std::make_unique<WaitingCalls>();
   waiting_calls_->add(*this, std::move(call), was_asked);
 }
@@ -81,12 +81,12 @@ void PostponedCalls::AskWork::turn(runtime::Work* self, runtime::Runtime& runtim
   PostponedCalls& owner = static_cast<AskWork*>(self)->owner;
   for (const runtime::ElementId element : std::exchange(owner.elements_, {})) {
     runtime.count_processed();
-    if (!runtime.stopped()) owner.chares_.run_postponed_calls(element);
+    if (!runtime.stopped()) owner.chares_.parts_->run_postponed_calls(element);
   }
 }
 
-void Chares::run_postponed_calls(runtime::ElementId element) {
-  ChareBase* const chare = collection(element.collection).find(element.index);
+void Chares::Parts::run_postponed_calls(runtime::ElementId element) {
+  ChareBase* const chare = chares_.collection(element.collection).find(element.index);
   if (chare == nullptr || chare->waiting_calls_ == nullptr) return;
   chare->waiting_calls_->is_postponed = false;
   chare->run_ready_calls();
@@ -94,7 +94,7 @@ void Chares::run_postponed_calls(runtime::ElementId element) {
 
 // --- Chares that move
 
-void Chares::reply_directly(ChareBase& chare) {
+void Chares::Parts::reply_directly(ChareBase& chare) {
   for (WaitingCall* const call : chare.waiting_calls()) {
     ReplyTo reply = call->reply();
     if (reply.kind != ReplyTo::Kind::kGather || reply.is_direct()) continue;
@@ -105,7 +105,7 @@ void Chares::reply_directly(ChareBase& chare) {
   }
 }
 
-std::uint32_t Chares::num_behind_state(const ChareBase& chare) {
+std::uint32_t Chares::Parts::num_behind_state(const ChareBase& chare) {
   std::uint32_t count = 0;
   for (const WaitingCall* const call : chare.waiting_calls()) {
     if (call->travel() == WaitingCall::Travel::kBehindState) ++count;
@@ -113,7 +113,7 @@ std::uint32_t Chares::num_behind_state(const ChareBase& chare) {
   return count;
 }
 
-void Chares::pack_waiting_calls(ChareBase& chare, Pup& p) {
+void Chares::Parts::pack_waiting_calls(ChareBase& chare, Pup& p) {
   for (WaitingCall* const call : chare.waiting_calls()) {
     if (call->travel() != WaitingCall::Travel::kBehindState) continue;
     p | call->entry().id | call->reply();
@@ -121,7 +121,7 @@ void Chares::pack_waiting_calls(ChareBase& chare, Pup& p) {
   }
 }
 
-void Chares::unpack_waiting_calls(ChareBase& chare, std::uint32_t count, Pup& p) {
+void Chares::Parts::unpack_waiting_calls(ChareBase& chare, std::uint32_t count, Pup& p) {
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint32_t entry_id = 0;
     ReplyTo reply;
@@ -139,7 +139,7 @@ void Chares::unpack_waiting_calls(ChareBase& chare, std::uint32_t count, Pup& p)
   }
 }
 
-void Chares::forward_waiting_calls(ChareBase& chare) {
+void Chares::Parts::forward_waiting_calls(ChareBase& chare) {
   if (chare.waiting_calls_ == nullptr) return;
   const std::unique_ptr<WaitingCalls> left = std::move(chare.waiting_calls_);
   for (WaitingCall* const call : left->all()) {
@@ -149,17 +149,17 @@ void Chares::forward_waiting_calls(ChareBase& chare) {
 
 // --- Collections that are destroyed
 
-void Chares::refuse_waiting_calls(ChareBase& chare) {
+void Chares::Parts::refuse_waiting_calls(ChareBase& chare) {
   if (chare.waiting_calls_ == nullptr) return;
   const std::unique_ptr<WaitingCalls> left = std::move(chare.waiting_calls_);
   for (const WaitingCall* const call : left->all()) refuse_waiting_call(chare, *call);
 }
 
-void Chares::refuse_waiting_call(ChareBase& chare, const WaitingCall& call) {
+void Chares::Parts::refuse_waiting_call(ChareBase& chare, const WaitingCall& call) {
   const Collection& from = chare.collection();
-  const std::string why =
-      base::format("a call of {}.{} still waits for its condition: {}. Await all calls before destroy()",
-                   from.element_name(chare.linear_index_), call.method_name(), from.why_gone());
+  const std::string why = base::format(
+      "a call of {}.{} still waits for its condition: {}. Await all calls before chares_.destroy()",
+      from.element_name(chare.linear_index_), call.method_name(), from.why_gone());
   if (call.reply().kind == ReplyTo::Kind::kNone) {
     runtime_.fail(base::format("PE {}: {}", runtime_.pe(), why));
     return;
@@ -175,7 +175,7 @@ void Chares::refuse_waiting_call(ChareBase& chare, const WaitingCall& call) {
     std::vector<std::byte> outcome(sizer.offset_bytes());
     Pup p = Pup::packer(outcome.data(), outcome.size(), &runtime_);
     pack(p);
-    return contribute_outcome(call.reply(), chare, outcome);
+    return chares_.contribute_outcome(call.reply(), chare, outcome);
   }
   using runtime::FutureSetHeader;
   runtime_.send(static_cast<int>(call.reply().pe),

@@ -317,7 +317,7 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
     // A C++ class may have got or lost its created(); a class of another language says it in its own way.
     const bool has_created = collection.type()->begin_created != nullptr;
     collection.set_has_created(has_created && (entry.class_key.empty() || entry.has_created != 0));
-    chares_.choose_balancing(collection);
+    chares_.parts_->choose_balancing(collection);
     if (collection.is_sparse()) continue;
     std::vector<bool> is_home(static_cast<std::size_t>(num_pes));
     for (std::uint64_t index = 0; index < entry.num_elements; ++index) {
@@ -335,7 +335,7 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
     collection->failure_.reset();
     if (collection->is_sparse())
       chares_.sparse().restored(*collection, step.manifest.collections[i].num_elements);
-    chares_.open_elements(*collection, step.exchanges);
+    chares_.parts_->open_elements(*collection, step.exchanges);
     counts.push_back({collection->num_local()});
   }
   for (Collection* const collection : made) {
@@ -367,7 +367,7 @@ void Checkpoints::read_elements(const CheckpointStep& step, const std::vector<Co
         MoveHeader header;
         header.index = element.index;
         if (collection.is_sparse()) header.set = SparseArrays::kFirstSet;
-        ChareBase& chare = chares_.unpack_element(collection, header, p);
+        ChareBase& chare = chares_.parts_->unpack_element(collection, header, p);
         chare.is_pinned_ = (element.flags & kPinnedFlag) != 0;
         if (set_load_s) chare.set_load_s(set_load_s);
       });

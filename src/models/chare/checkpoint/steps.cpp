@@ -282,7 +282,7 @@ Task<> Checkpoints::make(std::string path, checkpoint_files::Manifest manifest, 
     co_return;
   }
   for (const std::uint64_t id : collections) {
-    co_await chares_.end_everywhere(chares_.collection(id), "restoring it from a checkpoint failed");
+    co_await chares_.parts_->end_everywhere(chares_.collection(id), "restoring it from a checkpoint failed");
   }
   std::rethrow_exception(failure);
 }
@@ -305,7 +305,7 @@ void Checkpoints::unpack_values(std::uint64_t loading, const checkpoint_detail::
   } catch (...) {  // the caller has no proxies with which it could destroy them
     for (const auto& [old_id, collection] : loaded.translation) {
       if (collection->is_destroyed()) continue;
-      static_cast<void>(chares_.end_everywhere(*collection, "restoring it from a checkpoint failed"));
+      static_cast<void>(chares_.parts_->end_everywhere(*collection, "restoring it from a checkpoint failed"));
     }
     throw;
   }

@@ -75,11 +75,11 @@ Collection& Chares::create(CollectionKind kind, const Shape& shape, const Constr
   Pup p = Pup::packer(message->payload(), header_bytes);
   p | header;
   std::copy(arguments.begin(), arguments.end(), message->payload() + header_bytes);
-  send_to_all(std::move(message));
+  parts_->send_to_all(std::move(message));
   return made;
 }
 
-void Chares::send_to_all(MessagePtr message) {
+void Chares::Parts::send_to_all(MessagePtr message) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   const int num_pes = runtime_.num_pes();
   if (message->payload_bytes() * static_cast<std::size_t>(num_pes) > kMostBytes) {
@@ -97,13 +97,13 @@ void Chares::send_to_all(MessagePtr message) {
 Collection& Chares::collection(std::uint64_t id) {
   if (parts_->latest != nullptr && parts_->latest->id() == id) [[likely]]
     return *parts_->latest;
-  return find_or_make_collection(id);
+  return parts_->find_or_make_collection(id);
 }
 
-Collection& Chares::find_or_make_collection(std::uint64_t id) {
-  auto& slot = parts_->collections[id];
-  if (slot == nullptr) slot = std::make_unique<Collection>(*this, id);
-  parts_->latest = slot.get();
+Collection& Chares::Parts::find_or_make_collection(std::uint64_t id) {
+  auto& slot = collections[id];
+  if (slot == nullptr) slot = std::make_unique<Collection>(chares_, id);
+  latest = slot.get();
   return *slot;
 }
 
@@ -113,7 +113,7 @@ void Chares::know_shape(Collection& collection, CollectionKind kind, const Shape
   collection.shape_ = shape;
 }
 
-void Chares::on_create(MessagePtr message) {
+void Chares::Parts::on_create(MessagePtr message) {
   CreateHeader header;
   Pup p = message->unpacker();
   p | header;
@@ -125,7 +125,7 @@ void Chares::on_create(MessagePtr message) {
                      message->envelope().source_pe, runtime_.pe()));
     return;
   }
-  Collection& made = collection(header.collection);
+  Collection& made = chares_.collection(header.collection);
   made.kind_ = header.kind;
   made.shape_ = header.shape;
   made.type_ = constructor->type;
@@ -153,14 +153,14 @@ void Chares::on_create(MessagePtr message) {
   runtime_.send(runtime_.pe(), std::move(held));
 }
 
-void Chares::choose_balancing(Collection& made) {
-  made.is_balanced_ = std::ranges::any_of(
-      parts_->features, [&made](const Feature* feature) { return feature->measures(made); });
+void Chares::Parts::choose_balancing(Collection& made) {
+  made.is_balanced_ =
+      std::ranges::any_of(features, [&made](const Feature* feature) { return feature->measures(made); });
 }
 
-void Chares::open_elements(Collection& made, bool exchanges) {
+void Chares::Parts::open_elements(Collection& made, bool exchanges) {
   made.created_ = true;
-  for (Feature* const feature : parts_->features) feature->collection_begins(made);
+  for (Feature* const feature : features) feature->collection_begins(made);
   if (!made.is_sparse()) {
     runtime_.reductions().open(
         scope_of(made), made.shape().size(), made.num_local(), false,
@@ -169,8 +169,8 @@ void Chares::open_elements(Collection& made, bool exchanges) {
   release_waiting(made);
 }
 
-bool Chares::construct_elements(Collection& made, const ConstructorInfo& constructor,
-                                std::span<const std::byte> arguments) {
+bool Chares::Parts::construct_elements(Collection& made, const ConstructorInfo& constructor,
+                                       std::span<const std::byte> arguments) {
   int pe = runtime_.pe();
   std::uint64_t size = made.shape().size();
   made.elements_->directory.reserve(size / static_cast<std::uint64_t>(runtime_.num_pes()) + 1);
@@ -204,8 +204,8 @@ bool Chares::construct_elements(Collection& made, const ConstructorInfo& constru
   return true;
 }
 
-void Chares::report_not_created(Collection& collection, const std::string& where,
-                                const std::exception_ptr& error) {
+void Chares::Parts::report_not_created(Collection& collection, const std::string& where,
+                                       const std::exception_ptr& error) {
   collection.failure_ = std::make_unique<std::string>(where + " has thrown");
   Pup sizer = Pup::sizer(&runtime_);
   sizer | NotCreated{collection.id(), where};
@@ -238,12 +238,12 @@ runtime::Future<> Chares::created(Collection& collection) {
     error ? done.set_error(error) : done.set();
   });
   parts_->awaited_creations.emplace(collection.id(), reply.id);
-  send_to_all(Message::pack(runtime_, first_handler_ + kAwaitCreated,
-                            AwaitCreated{collection.id(), reply.id, reply.pe}));
+  parts_->send_to_all(Message::pack(runtime_, first_handler_ + kAwaitCreated,
+                                    AwaitCreated{collection.id(), reply.id, reply.pe}));
   return done;
 }
 
-void Chares::on_await_created(MessagePtr message) {
+void Chares::Parts::on_await_created(MessagePtr message) {
   AwaitCreated awaited;
   message->unpacker() | awaited;
   if (awaited.pe >= static_cast<std::uint32_t>(runtime_.num_pes())) {
@@ -251,12 +251,12 @@ void Chares::on_await_created(MessagePtr message) {
                                message->envelope().source_pe, awaited.pe, runtime_.num_pes()));
     return;
   }
-  Collection& target = collection(awaited.collection);
+  Collection& target = chares_.collection(awaited.collection);
   if (target.failure_ != nullptr) return;  // the creator is told, and gives up
   const bool is_ready = target.created_ && (target.is_sparse() || target.elements_->being_created.empty());
   if (target.destroyed_) {  // perhaps before it was ready
     const ReplyTo reply{ReplyTo::Kind::kGather, awaited.pe, awaited.gather | ReplyTo::kDirectly};
-    if (parts_->is_given_up(reply, runtime_.pe())) return;
+    if (is_given_up(reply, runtime_.pe())) return;
     // What other PEs have contributed passes through.
     const runtime::ScopeId scope{awaited.pe, kGatherScopes | awaited.gather};
     runtime_.reductions().open(scope, static_cast<std::uint64_t>(runtime_.num_pes()), 0, true);
@@ -268,18 +268,18 @@ void Chares::on_await_created(MessagePtr message) {
   }
 }
 
-void Chares::on_not_created(MessagePtr message) {
+void Chares::Parts::on_not_created(MessagePtr message) {
   Pup p = message->unpacker();
   NotCreated report;
   p | report;
-  Collection& target = collection(report.collection);
+  Collection& target = chares_.collection(report.collection);
   const std::exception_ptr error = runtime::unpack_error(p);
-  if (parts_->failed_creations.contains(target.id())) return;  // another PE has told it before
-  const auto [first, last] = parts_->awaited_creations.equal_range(target.id());
+  if (failed_creations.contains(target.id())) return;  // another PE has told it before
+  const auto [first, last] = awaited_creations.equal_range(target.id());
   if (first == last) return runtime_.fail_unawaited(error, report.where);
   std::vector<std::uint64_t> gathers;
   std::for_each(first, last, [&gathers](const auto& one) { gathers.push_back(one.second); });
-  parts_->failed_creations.insert(target.id());
+  failed_creations.insert(target.id());
   const std::string failure = report.where + " has thrown";
   static_cast<void>(end_everywhere(target, failure));
   if (!target.destroyed_) end_collection(target, failure);

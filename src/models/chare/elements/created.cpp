@@ -48,8 +48,9 @@ bool is_closed(const std::exception_ptr& error, std::optional<base::StatusCode> 
 
 }  // namespace
 
-void Chares::begin_created(Collection& made) {
-  std::vector<std::uint64_t> indices;  // created() that ends at once takes its element out of the list
+void Chares::Parts::begin_created(Collection& made) {
+  std::vector<std::uint64_t>
+      indices;  // chares_.created() that ends at once takes its element out of the list
   for (const auto& [index, one] : made.elements_->being_created) indices.push_back(index);
   for (const std::uint64_t index : indices) {
     if (runtime_.stopped() || made.failure_ != nullptr) return;
@@ -60,14 +61,14 @@ void Chares::begin_created(Collection& made) {
 void Chares::created_ended(ChareBase& chare, const std::exception_ptr& error,
                            std::optional<base::StatusCode> code, CreationPart part) noexcept {
   try {
-    end_created(chare, error, code, part);
+    parts_->end_created(chare, error, code, part);
   } catch (...) {
     runtime_.fail_unawaited(std::current_exception(), chare.where(info_of(part)));
   }
 }
 
-void Chares::end_created(ChareBase& chare, const std::exception_ptr& error,
-                         std::optional<base::StatusCode> code, CreationPart part) {
+void Chares::Parts::end_created(ChareBase& chare, const std::exception_ptr& error,
+                                std::optional<base::StatusCode> code, CreationPart part) {
   Collection& in = chare.collection();
   if (in.destroyed_) {
     // The creation has failed, and its caller has been told of the first error. Else it ends as any entry method.
@@ -80,20 +81,20 @@ void Chares::end_created(ChareBase& chare, const std::exception_ptr& error,
   const std::string where = error ? where_in(part, chare) : std::string();
   const std::exception_ptr with_place = error ? runtime::as_remote_error(error, "in " + where) : nullptr;
   if (error && !in.is_sparse()) {  // it stays in the list until the collection ends
-    if (is_closed(error, code)) return end_closed_method(chare, with_place, where);
+    if (is_closed(error, code)) return chares_.end_closed_method(chare, with_place, where);
     return report_not_created(in, where, with_place);
   }
   in.elements_->being_created.erase(index);
-  if (error) return parts_->sets->not_made(chare, with_place);
+  if (error) return sets->not_made(chare, with_place);
   in.elements_->directory.insert(index, &chare);
-  if (in.is_sparse()) parts_->sets->is_made(chare);
-  // The constructor may have asked for a move, and created() for a removal.
-  if (chare.move_to_ >= 0 || in.is_sparse()) parts_->wanted_moves.add({in.id(), index});
+  if (in.is_sparse()) sets->is_made(chare);
+  // The constructor may have asked for a move, and chares_.created() for a removal.
+  if (chare.move_to_ >= 0 || in.is_sparse()) wanted_moves.add({in.id(), index});
   release_held(in, index);
   if (!in.is_sparse() && in.elements_->being_created.empty()) release_waiting(in);
 }
 
-void Chares::release_waiting(Collection& made) {
+void Chares::Parts::release_waiting(Collection& made) {
   std::vector<MessagePtr> waiting;
   waiting.swap(made.elements_->waiting);
   for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));

@@ -79,29 +79,29 @@ void LeavingChares::FreeWork::turn(runtime::Work* self, runtime::Runtime&, runti
     if (chare->num_suspended() != 0) owner.add(std::move(chare));
   }
   std::erase(idle, nullptr);
-  owner.chares_.free(std::move(idle));
+  owner.chares_.parts_->free(std::move(idle));
 }
 
-void Chares::free_later(ChareBase& chare) { parts_->leaving.free_later(runtime_, chare); }
+void Chares::Parts::free_later(ChareBase& chare) { leaving.free_later(runtime_, chare); }
 
 // --- Destroying
 
 runtime::Future<> Chares::destroy(Collection& collection) {
   collection.expect_alive();
-  return end_everywhere(collection, {});
+  return parts_->end_everywhere(collection, {});
 }
 
-runtime::Future<> Chares::end_everywhere(Collection& collection, const std::string& failure) {
+runtime::Future<> Chares::Parts::end_everywhere(Collection& collection, const std::string& failure) {
   runtime::Future<> done(runtime_);
-  const ReplyTo reply = expect_gather([done](Pup&) { done.set(); });
+  const ReplyTo reply = chares_.expect_gather([done](Pup&) { done.set(); });
   send_to_all(Message::pack(runtime_, first_handler_ + kDestroy,
                             DestroyHeader{collection.id(), reply.pe, reply.id, failure}));
   return done;
 }
 
-void Chares::take_part(std::uint32_t to_pe, std::uint64_t gather, bool value) {
+void Chares::Parts::take_part(std::uint32_t to_pe, std::uint64_t gather, bool value) {
   const ReplyTo reply{ReplyTo::Kind::kGather, to_pe, gather};
-  if (parts_->is_given_up(reply, runtime_.pe())) return;
+  if (is_given_up(reply, runtime_.pe())) return;
   const runtime::ScopeId scope{to_pe, kGatherScopes | gather};
   runtime_.reductions().open(scope, static_cast<std::uint64_t>(runtime_.num_pes()), 1, true);
   const std::vector<std::byte> outcome = base::pack(std::pair(false, value), &runtime_);  // it has not failed
@@ -109,11 +109,11 @@ void Chares::take_part(std::uint32_t to_pe, std::uint64_t gather, bool value) {
                                    runtime::Reducer::kGather, nullptr, outcome, gather_target(reply));
 }
 
-void Chares::on_destroy(MessagePtr message) {
+void Chares::Parts::on_destroy(MessagePtr message) {
   DestroyHeader header;
   message->unpacker() | header;
   if (!expect_pe(runtime_, *message, header.pe, "destroys a collection")) return;
-  Collection& target = collection(header.collection);
+  Collection& target = chares_.collection(header.collection);
   if (!target.created_ && !target.destroyed_ && target.failure_ == nullptr) {  // its creation is under way
     target.elements_->waiting.push_back(std::move(message));
     return;
@@ -122,31 +122,31 @@ void Chares::on_destroy(MessagePtr message) {
   take_part(header.pe, header.gather);
 }
 
-void Chares::end_collection(Collection& target, const std::string& failure) {
+void Chares::Parts::end_collection(Collection& target, const std::string& failure) {
   if (!failure.empty()) target.failure_ = std::make_unique<std::string>(failure);
-  for (Feature* const feature : parts_->features) feature->collection_ends(target);
+  for (Feature* const feature : features) feature->collection_ends(target);
   target.destroyed_ = true;
   target.created_ = false;
   target.shape_ = target.shape_.without_table();
   // From here on no message finds an element, and destructors of programs may call anything.
-  const std::shared_ptr<Collection::Elements> elements = std::exchange(
-      target.elements_,
-      target.is_sparse() ? std::make_shared<Collection::Elements>(runtime_.pe()) : parts_->no_elements);
+  const std::shared_ptr<Collection::Elements> elements =
+      std::exchange(target.elements_,
+                    target.is_sparse() ? std::make_shared<Collection::Elements>(runtime_.pe()) : no_elements);
   const std::string why =
       base::format("the collection {} was destroyed before the reduction was complete", target.name());
   runtime_.reductions().close(scope_of(target), why);
   std::vector<MessagePtr> late;
-  for (Feature* const feature : parts_->features) {
+  for (Feature* const feature : features) {
     for (MessagePtr& one : feature->collection_ended(target, elements->states, why))
       late.push_back(std::move(one));
   }
-  parts_->all_reduces.fail(target.id(), closed_error(why));
+  all_reduces.fail(target.id(), closed_error(why));
   std::vector<std::shared_ptr<ChareBase>> chares;
   const auto ends = [&](std::uint64_t, ChareBase& chare) {
     chares.emplace_back(&chare);
     if (chare.num_suspended() == 0) return;
     chare.num_suspended_ |= ChareBase::kLeaves;
-    parts_->leaving.add(chares.back());
+    leaving.add(chares.back());
   };
   elements->directory.for_each(ends);
   for (const auto& [index, chare] : elements->being_created) ends(index, *chare);
@@ -166,7 +166,7 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   for (MessagePtr& one : late) runtime_.send(runtime_.pe(), std::move(one));
 }
 
-void Chares::free(std::vector<std::shared_ptr<ChareBase>> chares) {
+void Chares::Parts::free(std::vector<std::shared_ptr<ChareBase>> chares) {
   for (auto& chare : chares) {
     const runtime::ElementId element{chare->collection().id(), chare->linear_index()};
     chare.reset();
@@ -195,17 +195,17 @@ void Chares::end_closed_method(const ChareBase& chare, const std::exception_ptr&
           is_destroyed = is_destroyed || is_known;
         });
     if (is_destroyed) return;
-    is_created ? runtime_.fail_unawaited(error, where) : report_not_created(in, where, error);
+    is_created ? runtime_.fail_unawaited(error, where) : parts_->report_not_created(in, where, error);
   });
-  send_to_all(
+  parts_->send_to_all(
       Message::pack(runtime_, first_handler_ + kAskDestroyed, AskDestroyed{in.id(), reply.id, reply.pe}));
 }
 
-void Chares::on_ask_destroyed(MessagePtr message) {
+void Chares::Parts::on_ask_destroyed(MessagePtr message) {
   AskDestroyed asked;
   message->unpacker() | asked;
   if (!expect_pe(runtime_, *message, asked.pe, "asks about a collection")) return;
-  Collection& target = collection(asked.collection);
+  Collection& target = chares_.collection(asked.collection);
   if (!target.created_ && !target.destroyed_ && target.failure_ == nullptr) {
     target.elements_->waiting.push_back(std::move(message));  // perhaps behind its end
   } else {
@@ -226,12 +226,13 @@ void Collection::throw_destroyed() const {
 }
 
 // "a call of Ring[3].token from PE 0"
-std::string Chares::describe_call(const Collection& target, const EntryHeader& header, Message& message) {
+std::string Chares::Parts::describe_call(const Collection& target, const EntryHeader& header,
+                                         Message& message) {
   const std::uint32_t from_pe = message.envelope().source_pe;
-  const bool is_to_all = message.envelope().handler == broadcast_handler();
+  const bool is_to_all = message.envelope().handler == chares_.broadcast_handler();
   const bool has_index = !is_to_all && header.index < target.shape().size();
   const std::string to = has_index ? target.element_name(header.index) : target.name();
-  if (!is_to_all && message.envelope().handler != entry_handler())
+  if (!is_to_all && message.envelope().handler != chares_.entry_handler())
     return base::format("a message for {} from PE {}", to, from_pe);
   const EntryInfo* const entry = Registry<EntryInfo>::find(header.entry);
   if (entry == nullptr) return base::format("a call of {} from PE {}", to, from_pe);
@@ -241,19 +242,19 @@ std::string Chares::describe_call(const Collection& target, const EntryHeader& h
   return base::format("a call of {}.{} from PE {}", to, method, from_pe);
 }
 
-void Chares::refuse(Collection& target, const EntryHeader& header, Message& message) {
+void Chares::Parts::refuse(Collection& target, const EntryHeader& header, Message& message) {
   const bool has_failed = target.failure_ != nullptr;
   const std::string why =
       base::format("{} {}: {}. Await {}", describe_call(target, header, message),
                    has_failed ? "has no result" : "comes too late", target.why_gone(),
-                   has_failed ? "the creation, which tells the error" : "all calls before destroy()");
+                   has_failed ? "the creation, which tells the error" : "all calls before chares_.destroy()");
   // Where the creation failed, its caller knows that nothing was done.
   if (header.reply.kind == ReplyTo::Kind::kNone && has_failed) return;
   refuse(target, header, message, base::StatusCode::kClosed, why);
 }
 
-void Chares::refuse(Collection& target, const EntryHeader& header, const Message& message,
-                    base::StatusCode code, const std::string& why) {
+void Chares::Parts::refuse(Collection& target, const EntryHeader& header, const Message& message,
+                           base::StatusCode code, const std::string& why) {
   const std::exception_ptr error = std::make_exception_ptr(base::Error(code, why));
   const ReplyTo& reply = header.reply;
   if (reply.kind > ReplyTo::Kind::kGather || reply.pe >= static_cast<std::uint32_t>(runtime_.num_pes())) {
@@ -266,7 +267,7 @@ void Chares::refuse(Collection& target, const EntryHeader& header, const Message
     using runtime::FutureSetHeader;
     runtime_.send(static_cast<int>(reply.pe),
                   runtime::pack_future_error(runtime_, {reply.id, FutureSetHeader::kError}, error));
-  } else if (!parts_->is_given_up(reply, runtime_.pe())) {
+  } else if (!is_given_up(reply, runtime_.pe())) {
     // This PE has no part of the results. The caller gives them all up.
     if (!reply.is_direct()) {
       runtime_.reductions().open({reply.pe, kGatherScopes | reply.id}, target.num_elements(), 0, true);
@@ -282,34 +283,34 @@ void Chares::refuse(Collection& target, const EntryHeader& header, const Message
   }
 }
 
-void Chares::on_refused(MessagePtr message) {
+void Chares::Parts::on_refused(MessagePtr message) {
   Pup p = message->unpacker();
   std::uint64_t id = 0;
   p | id;
   give_up_gather(id, runtime::unpack_error(p));
 }
 
-void Chares::give_up_gather(std::uint64_t id, const std::exception_ptr& error) {
-  const auto found = parts_->gathers.find(id);
-  if (found == parts_->gathers.end()) return;  // another PE has refused it too
+void Chares::Parts::give_up_gather(std::uint64_t id, const std::exception_ptr& error) {
+  const auto found = gathers.find(id);
+  if (found == gathers.end()) return;  // another PE has refused it too
   const std::function<void(Pup&)> done = std::move(found->second);
-  parts_->gathers.erase(found);
-  parts_->given_up.insert(id);
+  gathers.erase(found);
+  given_up.insert(id);
   runtime_.reductions().close({static_cast<std::uint32_t>(runtime_.pe()), kGatherScopes | id}, {});
   if (done) end_gather(done, error);
 }
 
-std::string Chares::why_closed(std::uint32_t root_pe, std::uint64_t scope) const {
+std::string Chares::Parts::why_closed(std::uint32_t root_pe, std::uint64_t scope) const {
   if ((scope & kGatherScopes) != 0) {
     const ReplyTo reply{ReplyTo::Kind::kGather, root_pe, scope & ~kGatherScopes};
-    return parts_->is_given_up(reply, runtime_.pe()) ? "the results of a call were given up" : std::string();
+    return is_given_up(reply, runtime_.pe()) ? "the results of a call were given up" : std::string();
   }
   if (scope < runtime::kFirstModelScope) return {};
   const std::uint64_t number = scope - runtime::kFirstModelScope;
   const auto set = static_cast<std::uint32_t>(number >> 32);
-  const auto found = parts_->collections.find(std::uint64_t{root_pe} << 32 | (number & 0xffffffff));
-  if (found == parts_->collections.end()) return {};
-  if (!found->second->is_destroyed()) return parts_->sets->why_closed(*found->second, set);
+  const auto found = collections.find(std::uint64_t{root_pe} << 32 | (number & 0xffffffff));
+  if (found == collections.end()) return {};
+  if (!found->second->is_destroyed()) return sets->why_closed(*found->second, set);
   return base::format("the collection {} was destroyed before the reduction was complete",
                       found->second->name());
 }

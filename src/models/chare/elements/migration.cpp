@@ -119,7 +119,7 @@ void ChareBase::migrate(int to_pe) { collection_->chares().migrate(*this, to_pe)
 
 void ChareBase::ended_while_leaving() {
   if (num_suspended() != 0) return;
-  if ((num_suspended_ & kLeaves) != 0) return collection_->chares().free_later(*this);
+  if ((num_suspended_ & kLeaves) != 0) return collection_->chares().parts_->free_later(*this);
   num_suspended_ &= ~kMoves;
   collection_->chares().parts_->wanted_moves.add({collection_->id(), linear_index_});
 }
@@ -161,15 +161,15 @@ void ChareBase::set_pinned(bool pinned) {
 
 void Chares::move_again(runtime::ElementId element) { parts_->wanted_moves.add(element); }
 
-void Chares::move_when_idle(runtime::ElementId element) {
-  Collection& from = collection(element.collection);
+void Chares::Parts::move_when_idle(runtime::ElementId element) {
+  Collection& from = chares_.collection(element.collection);
   ChareBase* const chare = from.find(element.index);
   if (chare == nullptr) return;  // destroyed meanwhile
-  for (Feature* const feature : parts_->features) {
+  for (Feature* const feature : features) {
     if (feature->continue_move(*chare)) return;
   }
   const auto stays = [this, chare] {
-    for (Feature* const feature : parts_->features) feature->stayed(*chare);
+    for (Feature* const feature : features) feature->stayed(*chare);
   };
   if (chare->move_to_ < 0) {  // pinned meanwhile
     runtime_.stay(element);
@@ -203,7 +203,7 @@ void Chares::move_when_idle(runtime::ElementId element) {
   }
 }
 
-std::size_t Chares::depart(ChareBase& chare, int to_pe) {
+std::size_t Chares::Parts::depart(ChareBase& chare, int to_pe) {
   Collection& from = chare.collection();
   const ChareType& type = *from.type();
   reply_directly(chare);
@@ -219,11 +219,11 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
                     chare.num_waiting_calls() != 0,
                     chare.set_};
   const auto pack_features = [this, &chare](Pup& p) {
-    for (const Feature* const feature : parts_->features) feature->pack(chare, p);
+    for (const Feature* const feature : features) feature->pack(chare, p);
   };
   const runtime::ElementId element{from.id(), chare.linear_index_};
   std::optional<runtime::MovingFutures> futures(std::in_place);
-  Leaving counted(vectors());
+  Leaving counted(chares_.vectors());
   Pup sizer = Pup::sizer(&runtime_);
   pack_features(sizer);
   header.feature_bytes = static_cast<std::uint32_t>(sizer.offset_bytes());
@@ -235,7 +235,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   header.futures = futures->links();
   const std::size_t size_bytes = base::packed_size(header, &runtime_) + sizer.offset_bytes();
   MessagePtr message = Message::create(runtime_, first_handler_ + kMove, size_bytes);
-  Leaving given(vectors(), message.get());
+  Leaving given(chares_.vectors(), message.get());
   Pup p = Pup::packer(message->payload(), message->payload_bytes(), &runtime_);
   p.set_carrier(message.get());
   p | header;
@@ -262,7 +262,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
     forward_waiting_calls(chare);
     if (!from.is_sparse())
       runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
-    for (Feature* const feature : parts_->features) feature->left(from, chare);
+    for (Feature* const feature : features) feature->left(from, chare);
   } catch (...) {
     runtime_.fail_unawaited(std::current_exception(),
                             base::format("the move of {} to PE {}", chare.where(), to_pe));
@@ -284,7 +284,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
 
 // --- Arriving
 
-runtime::Posting Chares::place_moved(Message& message, std::span<runtime::Landing> landings) {
+runtime::Posting Chares::Parts::place_moved(Message& message, std::span<runtime::Landing> landings) {
   // It has waited for its collection: its vectors are where they landed.
   if (message.owns_attachments()) return runtime::Posting::kHandle;
   MoveHeader header;
@@ -304,18 +304,18 @@ runtime::Posting Chares::place_moved(Message& message, std::span<runtime::Landin
     std::unique_ptr<base::AnyVector>& made = landing->vectors.emplace_back();
     // Otherwise it lands in memory of the runtime and is copied.
     if (type == nullptr || one.size_bytes % type->size_bytes() != 0 || !one.place.is_host()) continue;
-    made = vectors().take(*type, one.size_bytes / type->size_bytes());
+    made = chares_.vectors().take(*type, one.size_bytes / type->size_bytes());
     one.into = runtime::Attachment({made->data(), one.size_bytes, {}, nullptr});
   }
   message.keep(std::move(landing));
   return runtime::Posting::kHandle;
 }
 
-void Chares::on_moved_here(MessagePtr message) {
+void Chares::Parts::on_moved_here(MessagePtr message) {
   MoveHeader header;
   Pup p = message->unpacker();
   p | header;
-  Collection& target = collection(header.collection);
+  Collection& target = chares_.collection(header.collection);
   if (target.destroyed_) return arrive_destroyed(header, *message, p);
   if (!target.created_) {
     target.elements_->waiting.push_back(std::move(message));
@@ -338,7 +338,7 @@ void Chares::on_moved_here(MessagePtr message) {
     for (const auto& installed : runtime_.models()) {
       installed.model->unpack_moving({header.collection, header.index}, p);
     }
-    Arrived beside(vectors(), *message);
+    Arrived beside(chares_.vectors(), *message);
     p.set_beside(&beside);
     arrived = &unpack_element(target, header, p);
   } catch (...) {
@@ -347,7 +347,7 @@ void Chares::on_moved_here(MessagePtr message) {
         base::format("the arrival of {} on PE {}", target.element_name(header.index), runtime_.pe()));
   }
   if (!target.is_sparse()) runtime_.reductions().contributor_arrived(scope_of(target), header.next_reduction);
-  for (Feature* const feature : parts_->features) {
+  for (Feature* const feature : features) {
     if (!feature->arrived(*arrived, taken_along, from_pe)) return;
   }
   report_arrival(target, header, from_pe);
@@ -360,9 +360,9 @@ void Chares::on_moved_here(MessagePtr message) {
   release_held(target, header.index);
 }
 
-void Chares::arrive_destroyed(const MoveHeader& header, Message& message, Pup& state) {
+void Chares::Parts::arrive_destroyed(const MoveHeader& header, Message& message, Pup& state) {
   const runtime::ElementId element{header.collection, header.index};
-  Collection& target = collection(header.collection);
+  Collection& target = chares_.collection(header.collection);
   for (const std::uint64_t link : header.futures) {
     runtime::FutureTable::of(runtime_).release_link({message.envelope().source_pe, link});
   }
@@ -375,7 +375,7 @@ void Chares::arrive_destroyed(const MoveHeader& header, Message& message, Pup& s
         throw base::Error(base::StatusCode::kCorrupt,
                           "it does not fit there; do all PEs run the same program?");
       }
-      Arrived beside(vectors(), message);
+      Arrived beside(chares_.vectors(), message);
       state.set_beside(&beside);
       refuse_waiting_calls(*make_element(target, header, state));
     }
@@ -387,14 +387,14 @@ void Chares::arrive_destroyed(const MoveHeader& header, Message& message, Pup& s
   for (const auto& installed : runtime_.models()) installed.model->element_ends(element, nullptr);
 }
 
-ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& header, Pup& state) {
+ChareBase& Chares::Parts::unpack_element(Collection& collection, const MoveHeader& header, Pup& state) {
   ChareBase& element = *make_element(collection, header, state).release();
   collection.elements_->directory.insert(header.index, &element);
   return element;
 }
 
-std::unique_ptr<ChareBase> Chares::make_element(Collection& collection, const MoveHeader& header,
-                                                Pup& state) {
+std::unique_ptr<ChareBase> Chares::Parts::make_element(Collection& collection, const MoveHeader& header,
+                                                       Pup& state) {
   const ChareType& type = *collection.type();
   NewChare place(collection, header.index, header.set);
   std::unique_ptr<ChareBase> element = type.make(state);
@@ -419,7 +419,7 @@ std::unique_ptr<ChareBase> Chares::make_element(Collection& collection, const Mo
   return element;
 }
 
-void Chares::report_arrival(Collection& collection, const MoveHeader& header, int from_pe) {
+void Chares::Parts::report_arrival(Collection& collection, const MoveHeader& header, int from_pe) {
   MessagePtr report =
       Message::pack(runtime_, first_handler_ + kArrived,
                     Arrival{header.collection, header.index, header.move, collection.elements_->handled});
@@ -431,10 +431,10 @@ void Chares::report_arrival(Collection& collection, const MoveHeader& header, in
   }
 }
 
-void Chares::on_arrived(MessagePtr message) {
+void Chares::Parts::on_arrived(MessagePtr message) {
   Arrival arrival;
   message->unpacker() | arrival;
-  Collection& from = collection(arrival.collection);
+  Collection& from = chares_.collection(arrival.collection);
   if (from.destroyed_) return;
   const auto [index, move] = std::pair(arrival.index, arrival.move);
   if (!arrival.handled.is_valid(runtime_.num_pes()) ||
@@ -448,15 +448,15 @@ void Chares::on_arrived(MessagePtr message) {
 
 // --- Where elements are
 
-void Chares::send_news(Collection& collection, std::uint64_t index, int to_pe, int at_pe,
-                       std::uint32_t move) {
+void Chares::Parts::send_news(Collection& collection, std::uint64_t index, int to_pe, int at_pe,
+                              std::uint32_t move) {
   MessagePtr news =
       Message::pack(runtime_, first_handler_ + kLocation, LocationNews{collection.id(), index, at_pe, move});
   news->envelope().flags |= runtime::kControlFlag;
   runtime_.send(to_pe, std::move(news));
 }
 
-void Chares::on_location(MessagePtr message) {
+void Chares::Parts::on_location(MessagePtr message) {
   LocationNews news;
   message->unpacker() | news;
   if (news.pe < 0 || news.pe >= runtime_.num_pes()) {
@@ -464,16 +464,16 @@ void Chares::on_location(MessagePtr message) {
                                message->envelope().source_pe, news.pe, runtime_.num_pes()));
     return;
   }
-  Collection& target = collection(news.collection);
+  Collection& target = chares_.collection(news.collection);
   if (target.destroyed_) return;
   if (target.elements_->directory.learn(news.index, news.pe, news.move)) release_held(target, news.index);
 }
 
-void Chares::hold(Collection& collection, std::uint64_t index, MessagePtr message) {
+void Chares::Parts::hold(Collection& collection, std::uint64_t index, MessagePtr message) {
   collection.elements_->held[index].push_back(std::move(message));
 }
 
-void Chares::release_held(Collection& collection, std::uint64_t index) {
+void Chares::Parts::release_held(Collection& collection, std::uint64_t index) {
   auto node = collection.elements_->held.extract(index);
   if (node.empty()) return;
   for (MessagePtr& message : node.mapped()) runtime_.send(runtime_.pe(), std::move(message));

@@ -173,12 +173,19 @@ class LeavingChares {
   FreeWork work_{*this};
 };
 
+// The private half of Chares. Its functions are in the files of their topics.
 struct Chares::Parts {
   // In model.cpp, which makes all features.
-  Parts(Chares& chares, runtime::Runtime& runtime);
+  Parts(Chares& chares, runtime::Runtime& runtime, runtime::HandlerId first_handler);
   ~Parts();
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
+
+  Chares& chares_;
+  runtime::Runtime& runtime_;
+  runtime::HandlerId first_handler_;
+
+  // --- State
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   // Those of all destroyed collections, which have none and get none. So a PE keeps little of a destroyed collection. A sparse array
@@ -217,6 +224,157 @@ struct Chares::Parts {
   std::unique_ptr<Feature> section_feature;
   std::vector<Feature*> features;
   ElementSets* sets = nullptr;
+
+  // --- Messages and calls
+
+  // Where to send the message for the element. Notes in it how often the element is known to have moved.
+  inline int pe_of(Collection& collection, std::uint64_t index, runtime::Message& message) const;
+  static void note_move(runtime::Message& message, std::uint32_t move);
+  [[gnu::noinline]] Collection& find_or_make_collection(std::uint64_t id);
+  void on_create(runtime::MessagePtr message);
+  void on_entry(runtime::MessagePtr message);
+  // The poster of messages with buffers: the chare, if it is on this PE, chooses where they land.
+  runtime::Posting place(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
+  void place_dropped(runtime::Message& message);
+  // For a message with buffers: runs the entry method if the chare has chosen where the buffers landed. Returns
+  // whether it has.
+  [[gnu::noinline]] bool invoke_if_placed(runtime::Message& message);
+  void on_broadcast(runtime::MessagePtr message);
+  // Makes one call for each of these elements, with the buffers of the broadcast.
+  void share_broadcast(runtime::MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares);
+  void on_location(runtime::MessagePtr message);
+  void on_gathered(runtime::MessagePtr message);
+  // Sends the error of an element to the caller, which may wait for other elements in vain.
+  [[gnu::cold, gnu::noinline]] void tell_failure(const ReplyTo& reply, std::span<const std::byte> error);
+  void on_element_failed(runtime::MessagePtr message);
+  // Ends a gather as if there were one element, which has failed.
+  void end_gather(const std::function<void(Pup&)>& done, const std::exception_ptr& error);
+  void on_all_reduced(runtime::MessagePtr message);
+  void on_destroy(runtime::MessagePtr message);
+  void on_await_created(runtime::MessagePtr message);
+  void on_not_created(runtime::MessagePtr message);
+  void on_ask_destroyed(runtime::MessagePtr message);
+
+  // --- Elements that move, in migration.cpp
+
+  void on_moved_here(runtime::MessagePtr message);
+  // Makes the large vectors of an element that comes, so that they land in their storage.
+  runtime::Posting place_moved(runtime::Message& message, std::span<runtime::Landing> landings);
+  void on_arrived(runtime::MessagePtr message);
+  void on_sync(runtime::MessagePtr message);
+  void on_periodic(runtime::MessagePtr message);
+  // Decides whether the elements of a collection are measured. To be called before they are made.
+  void choose_balancing(Collection& made);
+  // Moves the element if nothing of it is suspended, else when that has ended.
+  void move_when_idle(runtime::ElementId element);
+  // Returns the number of bytes sent.
+  std::size_t depart(ChareBase& chare, int to_pe);
+  // The collection was destroyed while the element was on its way: its peers are told, and the callers of calls that wait in
+  // it. Only for these it is made.
+  void arrive_destroyed(const MoveHeader& header, runtime::Message& message, Pup& state);
+  // Makes the element from its state. Throws what its class throws. unpack_element() enters it in the directory.
+  ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state);
+  std::unique_ptr<ChareBase> make_element(Collection& collection, const MoveHeader& header, Pup& state);
+  // Tells the element's home, and the PE that it has left.
+  void report_arrival(Collection& collection, const MoveHeader& header, int from_pe);
+  void send_news(Collection& collection, std::uint64_t index, int to_pe, int at_pe, std::uint32_t move);
+  // Keeps a message for an element that is on its way to this PE.
+  void hold(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
+  // Handles again what has been held for the element.
+  void release_held(Collection& collection, std::uint64_t index);
+
+  // --- Calls that wait for their condition, in waiting_calls.cpp
+
+  // The gathered results of calls that wait in a chare that leaves will go to their callers directly.
+  void reply_directly(ChareBase& chare);
+  void run_postponed_calls(runtime::ElementId element);
+  // How many travel behind the state. pack_waiting_calls() packs them, or counts their bytes.
+  static std::uint32_t num_behind_state(const ChareBase& chare);
+  static void pack_waiting_calls(ChareBase& chare, Pup& p);
+  // Throws Error(kCorrupt) for a call that does not fit.
+  void unpack_waiting_calls(ChareBase& chare, std::uint32_t count, Pup& p);
+  // The chare has left: sends the calls that travel alone, and forgets all.
+  void forward_waiting_calls(ChareBase& chare);
+  // The collection has been destroyed: the callers get an error.
+  void refuse_waiting_calls(ChareBase& chare);
+  // Ends the call with `error`, because it cannot run any more. Without a caller the job ends.
+  void refuse_waiting_call(ChareBase& chare, const WaitingCall& call);
+
+  // --- Sparse arrays, in sparse/operations.cpp and sparse/sets.cpp
+
+  void on_sparse(runtime::MessagePtr message);
+  void on_remove(runtime::MessagePtr message);
+
+  // --- Calls to all elements, in broadcasts.cpp
+
+  void on_broadcast_copy(runtime::MessagePtr message);
+  void on_broadcast_result(runtime::MessagePtr message);
+  // Sends the broadcast to an element that has left and would miss it.
+  void send_after(Collection& collection, runtime::Message& message, EntryHeader header, BroadcastId id,
+                  const Departure& departure);
+  // The target of a contribution of that element, if it is a method of all elements of a collection.
+  runtime::Target numbered(const runtime::Target& target, ChareBase& contributor) const;
+  // Writes the source and the number into a broadcast of this PE. Returns the number.
+  std::uint64_t number_broadcast(Collection& collection, runtime::Message& message);
+  // Takes part in a gather of all PEs, with a value.
+  void take_part(std::uint32_t to_pe, std::uint64_t gather, bool value = false);
+  // The gather `id` of this PE gets this error, if it is not over.
+  void give_up_gather(std::uint64_t id, const std::exception_ptr& error);
+  // `failure`: why the collection could not be created; empty if it is destroyed.
+  runtime::Future<> end_everywhere(Collection& collection, const std::string& failure);
+  // A message to all PEs. A small one goes to each directly, so that no PE waits for one that computes.
+  void send_to_all(runtime::MessagePtr message);
+  void on_refused(runtime::MessagePtr message);
+
+  // --- Creation and the end, in collections.cpp, created.cpp and destruction.cpp
+
+  // Frees the elements of this PE.
+  void end_collection(Collection& collection, const std::string& failure);
+  // Gives up these shares, and tells all models. REQUIRES: nothing of the chares runs.
+  void free(std::vector<std::shared_ptr<ChareBase>> chares);
+  // The last entry method of an element of a destroyed collection has ended.
+  void free_later(ChareBase& chare);
+  // A message for a destroyed collection: its caller gets an error. Without a caller the job ends.
+  [[gnu::cold, gnu::noinline]] void refuse(Collection& collection, const EntryHeader& header,
+                                           runtime::Message& message);
+  // The same for any call that its element does not get.
+  void refuse(Collection& collection, const EntryHeader& header, const runtime::Message& message,
+              base::StatusCode code, const std::string& why);
+  std::string describe_call(const Collection& collection, const EntryHeader& header,
+                            runtime::Message& message);
+  // Why reductions of that scope can have no result any more; empty if they can.
+  std::string why_closed(std::uint32_t root_pe, std::uint64_t scope) const;
+  // Returns false if a constructor has ended the job, or has thrown: then the creator is told.
+  bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
+                          std::span<const std::byte> arguments);
+  // Tells the creator that `where` has thrown.
+  void report_not_created(Collection& collection, const std::string& where, const std::exception_ptr& error);
+  // created() of the elements that were constructed, in created.cpp.
+  void begin_created(Collection& made);
+  void end_created(ChareBase& chare, const std::exception_ptr& error, std::optional<base::StatusCode> code,
+                   CreationPart part);
+  // Messages for the collection have waited until all elements of this PE are there.
+  void release_waiting(Collection& made);
+  // All elements of this PE are made: opens their reductions, and handles the messages that have waited for them.
+  // `exchanges`: whether results for all may travel by recursive doubling.
+  void open_elements(Collection& made, bool exchanges);
+  // Keeps the message until the collection is made, or forwards it.
+  [[gnu::noinline]] void keep_or_forward(Collection& collection, const EntryHeader& header,
+                                         runtime::MessagePtr&& message);
+  void forward(Collection& collection, EntryHeader header, runtime::MessagePtr message);
+  // Ends the job: the message comes from a program that is not this one.
+  [[gnu::cold, gnu::noinline]] void fail_unfit(const EntryHeader& header);
+  // Chares::find_or_forward() for a message whose header has been read.
+  inline ChareBase* find_by_header(const EntryHeader& header, runtime::MessagePtr& message);
+  // The same where an element whose created() runs gets nothing yet.
+  ChareBase* find_ready_or_forward(runtime::MessagePtr& message);
+  inline void invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply);
+  // The same for one of several elements that get the same message, see EntryInfo::invoke_shared.
+  inline void invoke_shared(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply,
+                            std::unique_ptr<SharedCall>& shared);
+  // Returns null, and fails the job, if the header does not fit the collection.
+  const EntryInfo* checked_entry(Collection& collection, const EntryHeader& header);
+  runtime::Target gather_target(const ReplyTo& reply) const;
 };
 
 // Whether results of reductions that all PEs get should travel by recursive doubling in this job.
@@ -251,7 +409,8 @@ inline Pup arguments_of(runtime::Message& message) {
 // The arguments did not unpack. REQUIRES: called in a catch block.
 [[gnu::cold, gnu::noinline]] void fail_unpacking(const ChareBase& chare, const EntryInfo& entry);
 
-inline void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply) {
+inline void Chares::Parts::invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments,
+                                  const ReplyTo& reply) {
   try {
     entry.invoke(chare, arguments, reply);
   } catch (...) {  // unpacking failed; exceptions of the method itself went to its caller
@@ -267,8 +426,8 @@ inline bool shares_arguments(const EntryInfo& entry, std::size_t num_elements, s
   return entry.invoke_shared != nullptr && num_elements > 1 && argument_bytes >= kFewestSharedBytes;
 }
 
-inline void Chares::invoke_shared(ChareBase& chare, const EntryInfo& entry, Pup&& arguments,
-                                  const ReplyTo& reply, std::unique_ptr<SharedCall>& shared) {
+inline void Chares::Parts::invoke_shared(ChareBase& chare, const EntryInfo& entry, Pup&& arguments,
+                                         const ReplyTo& reply, std::unique_ptr<SharedCall>& shared) {
   try {
     entry.invoke_shared(chare, arguments, reply, shared);
   } catch (...) {

@@ -40,7 +40,7 @@ enum class PeriodicBalancing::Kind : std::uint32_t {
   kDone,  // std::uint64_t moves, std::uint64_t bytes
 };
 
-void Chares::on_periodic(MessagePtr message) { parts_->periodic->on_message(std::move(message)); }
+void Chares::Parts::on_periodic(MessagePtr message) { periodic->on_message(std::move(message)); }
 
 LocalRound& PeriodicBalancing::local(Collection& collection) {
   return collection.elements_->state<LocalRound>(StateOf::kPeriodic);
@@ -97,7 +97,7 @@ void PeriodicBalancing::begin_round(Collection& collection) {
   if (here.deciding != nullptr || std::chrono::steady_clock::now() < here.rests_until) return;
   here.deciding = std::make_unique<Round>(collection.id(), collection.shape().size(), runtime().num_pes());
   ++here.num_rounds;
-  chares_.send_to_all(make(collection, here.num_rounds, Kind::kAsk));
+  chares_.parts_->send_to_all(make(collection, here.num_rounds, Kind::kAsk));
 }
 
 void PeriodicBalancing::report(Collection& collection, std::uint64_t round) {
@@ -272,7 +272,7 @@ void PeriodicBalancing::carry_out(Collection& collection, ChareBase& chare) {
     if (state == runtime::MoveState::kWaits) return;
     here.planned.erase(element.index);
     if (state == runtime::MoveState::kBusy) return;
-    here.bytes_moved += chares_.depart(chare, to_pe);
+    here.bytes_moved += chares_.parts_->depart(chare, to_pe);
     ++here.num_moved;
   } catch (...) {
     runtime().fail_unawaited(std::current_exception(), base::format("the move of {} to PE {}", where, to_pe));

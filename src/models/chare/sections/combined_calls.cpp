@@ -121,7 +121,7 @@ void Sections::on_combined_target(MessagePtr message) {
     if (calls[i].size() < sizeof header) p.refuse("a target whose call has no header");
     std::memcpy(&header, calls[i].data(), sizeof header);
     if (header.collection != part.collection->id() || header.reply.kind != ReplyTo::Kind::kNone)
-      return chares_.fail_unfit(header);
+      return chares_.parts_->fail_unfit(header);
     const std::size_t bound_bytes = calls[i].size() - sizeof header;
     MessagePtr call = chares_.make_entry_message(header, bound_bytes + p.remaining_bytes());
     call->envelope().priority = message->envelope().priority;
@@ -129,7 +129,7 @@ void Sections::on_combined_target(MessagePtr message) {
     std::memcpy(call->payload() + sizeof header + bound_bytes, p.cursor(), p.remaining_bytes());
     if (part.collection->is_destroyed()) {
       call->envelope().handler = chares_.broadcast_handler();  // for the text of the error
-      return chares_.refuse(*part.collection, header, *call);
+      return chares_.parts_->refuse(*part.collection, header, *call);
     }
     send_to_members(*part.collection, *part.members, std::move(call), IsCall::kNo);  // no caller could wait
   }

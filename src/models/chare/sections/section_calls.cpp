@@ -226,16 +226,16 @@ void Sections::on_call(MessagePtr message) {
   runtime::Runtime& runtime = chares_.runtime();
   const std::uint64_t count = std::exchange(header.index, 0);
   const std::size_t behind_header = message->payload_bytes() - sizeof header;
-  if (count == 0 || count > behind_header / sizeof(Member)) return chares_.fail_unfit(header);
+  if (count == 0 || count > behind_header / sizeof(Member)) return chares_.parts_->fail_unfit(header);
   if (target.is_destroyed()) {
     message->envelope().handler = chares_.broadcast_handler();  // for the text of the error
-    return chares_.refuse(target, header, *message);
+    return chares_.parts_->refuse(target, header, *message);
   }
   if (!target.is_created()) {
     target.elements_->waiting.push_back(std::move(message));
     return;
   }
-  const EntryInfo* const entry = chares_.checked_entry(target, header);
+  const EntryInfo* const entry = chares_.parts_->checked_entry(target, header);
   if (entry == nullptr) return;
   const std::size_t argument_bytes = behind_header - count * sizeof(Member);
   const std::byte* const arguments = message->payload() + sizeof header;
@@ -251,13 +251,13 @@ void Sections::on_call(MessagePtr message) {
     if (runtime.stopped()) return;
     Member member;
     std::memcpy(&member, arguments + argument_bytes + i * sizeof member, sizeof member);
-    if (member.index >= target.shape().size()) return chares_.fail_unfit(header);
+    if (member.index >= target.shape().size()) return chares_.parts_->fail_unfit(header);
     ChareBase* const chare = target.find(member.index);
     if (chare != nullptr && !message->has_attachments()) {
       if (shares) {
-        chares_.invoke_shared(*chare, *entry, unpacker_of_arguments(), header.reply, shared_call);
+        chares_.parts_->invoke_shared(*chare, *entry, unpacker_of_arguments(), header.reply, shared_call);
       } else {
-        chares_.invoke(*chare, *entry, unpacker_of_arguments(), header.reply);
+        chares_.parts_->invoke(*chare, *entry, unpacker_of_arguments(), header.reply);
       }
       continue;
     }
@@ -271,7 +271,7 @@ void Sections::on_call(MessagePtr message) {
       runtime.send(runtime.pe(), std::move(call));
     } else {
       call->envelope().source_pe = message->envelope().source_pe;  // it is told where the member is
-      chares_.forward(target, header, std::move(call));
+      chares_.parts_->forward(target, header, std::move(call));
     }
   }
 }
@@ -301,9 +301,9 @@ void Sections::on_target(MessagePtr message) {
   Collection& target = chares_.collection(header.collection);
   if (target.is_destroyed()) {
     message->envelope().handler = chares_.broadcast_handler();
-    return chares_.refuse(target, header, *message);
+    return chares_.parts_->refuse(target, header, *message);
   }
-  if (header.reply.kind != ReplyTo::Kind::kNone) return chares_.fail_unfit(header);
+  if (header.reply.kind != ReplyTo::Kind::kNone) return chares_.parts_->fail_unfit(header);
   Pup p = message->unpacker();
   p.skip(sizeof header);
   const SectionMembers::Pointer members = unpack(p, target);

@@ -144,7 +144,7 @@ void SparseArrays::construct(Collection& target, const SparseMessage& message,
                                         base::format("in the constructor of {} on PE {}",
                                                      target.element_name(message.index), runtime.pe())));
   }
-  chares_.release_held(target, message.index);
+  chares_.parts_->release_held(target, message.index);
 }
 
 void SparseArrays::is_made(ChareBase& chare) {
@@ -168,12 +168,12 @@ void SparseArrays::not_made(ChareBase& chare, const std::exception_ptr& with_pla
   // In a later turn: the caller is the end of its method.
   chares_.parts_->leaving.add(std::move(gone));
   if (chare.num_suspended() == 0) {
-    chares_.free_later(chare);
+    chares_.parts_->free_later(chare);
   } else {
     chare.num_suspended_ |= ChareBase::kLeaves;
   }
   no_element(target, insertion, with_place);
-  chares_.release_held(target, insertion.index);
+  chares_.parts_->release_held(target, insertion.index);
 }
 
 void SparseArrays::no_element(Collection& target, const SparseMessage& insertion,
@@ -242,7 +242,7 @@ void SparseArrays::on_remove(MessagePtr message) {
     removed.collection = target.id();
     return reply({ticket}, removed.with_error(StatusCode::kClosed, target.why_gone()));
   }
-  ChareBase* const chare = chares_.find_ready_or_forward(message);
+  ChareBase* const chare = chares_.parts_->find_ready_or_forward(message);
   if (chare == nullptr) return;
   const Ticket ticket = ticket_of(*message);
   if (ticket.id == 0 || ticket.pe >= static_cast<std::uint32_t>(chares_.runtime().num_pes()) ||
@@ -323,7 +323,7 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   gone[0].reset(&chare);
   for (const runtime::Runtime::InstalledModel& installed : runtime.models())
     installed.model->element_ends({from.id(), index}, gone[0]);
-  chares_.free(std::move(gone));
+  chares_.parts_->free(std::move(gone));
   if (home == runtime.pe()) {
     on_removed(from, removed, {});
     settle_if_quiet(from);
@@ -346,7 +346,7 @@ void SparseArrays::on_removed(Collection& target, const SparseMessage& message,
   }
   target.elements_->directory.ended(message.index, message.number);
   reply(message.tickets, message, rest);
-  chares_.release_held(target, message.index);
+  chares_.parts_->release_held(target, message.index);
 }
 
 // --- Elements that do not exist
@@ -386,15 +386,15 @@ void SparseArrays::has_no_element(Collection& target, EntryHeader header, Messag
         "{} finds no element: {} has not been inserted, and calls of {} MiB wait for elements of that "
         "collection on "
         "PE {} already. Insert the elements earlier",
-        chares_.describe_call(target, header, *message), name, kMostWaitingBytes >> 20, runtime.pe());
+        chares_.parts_->describe_call(target, header, *message), name, kMostWaitingBytes >> 20, runtime.pe());
   } else {
     why = base::format(
         "{} finds no element: {} does not exist. Insert it before the call, and await the insertion; await "
         "calls "
         "before the element is removed",
-        chares_.describe_call(target, header, *message), name);
+        chares_.parts_->describe_call(target, header, *message), name);
   }
-  chares_.refuse(target, header, *message, StatusCode::kNotFound, why);
+  chares_.parts_->refuse(target, header, *message, StatusCode::kNotFound, why);
 }
 
 void SparseArrays::release_waiting(Collection& target, std::uint64_t index) {

@@ -51,8 +51,8 @@ runtime::Future<> Chares::done_inserting(Collection& collection) {
   return parts_->sparse->done_inserting(collection);
 }
 
-void Chares::on_sparse(MessagePtr message) { parts_->sparse->on_message(std::move(message)); }
-void Chares::on_remove(MessagePtr message) { parts_->sparse->on_remove(std::move(message)); }
+void Chares::Parts::on_sparse(MessagePtr message) { sparse->on_message(std::move(message)); }
+void Chares::Parts::on_remove(MessagePtr message) { sparse->on_remove(std::move(message)); }
 
 void ChareBase::remove_self() { collection_->chares().remove_self(*this); }
 

@@ -53,7 +53,9 @@ runtime::Future<> SparseArrays::done_inserting(Collection& collection) {
 
 // --- The leader
 
-void SparseArrays::send_to_all(const SparseMessage& message) { chares_.send_to_all(pack(message, {})); }
+void SparseArrays::send_to_all(const SparseMessage& message) {
+  chares_.parts_->send_to_all(pack(message, {}));
+}
 
 void SparseArrays::on_ask(Collection& target, const SparseMessage& message) {
   SparseState::Round& round = state(target).round;
@@ -283,12 +285,12 @@ bool SparseArrays::serves_gather(Collection& target, const EntryHeader& header, 
     }
     return false;
   }
-  chares_.refuse(
+  chares_.parts_->refuse(
       target, header, message, StatusCode::kInvalidArgument,
       base::format(
           "{} has no results: elements were inserted, removed or counted again since they were counted. "
           "Await done_inserting() before the call, and the call before elements change",
-          chares_.describe_call(target, header, message)));
+          chares_.parts_->describe_call(target, header, message)));
   return false;
 }
 

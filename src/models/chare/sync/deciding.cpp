@@ -104,7 +104,7 @@ void SyncPoints::end_step(Collection& collection) {
   const std::uint64_t step = here.decided_step++;
   const std::unique_ptr<SyncStep> ended = std::move(here.deciding);
   const std::unique_ptr<DistributedStep> counted = std::move(here.counting);
-  chares_.send_to_all(make(collection, step, SyncKind::kResume));
+  chares_.parts_->send_to_all(make(collection, step, SyncKind::kResume));
   if (!options_.is_verbose) return;
   const StepReport report = counted == nullptr
                                 ? ended->report(collection.name(), step + 1, here.strategy->name())

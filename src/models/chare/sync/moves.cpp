@@ -95,7 +95,7 @@ void SyncPoints::carry_out(Collection& collection, ChareBase& chare, int to_pe) 
     return;
   }
   try {
-    here.bytes_moved += chares_.depart(chare, to_pe);
+    here.bytes_moved += chares_.parts_->depart(chare, to_pe);
     ++here.num_moved;
   } catch (...) {
     runtime().fail_unawaited(std::current_exception(), base::format("the move of {} to PE {}", where, to_pe));

@@ -63,7 +63,7 @@ void Chares::set_load_s(ChareBase& chare, std::optional<double> load_s) {
   parts_->sync->set_load_s(chare, load_s);
 }
 
-void Chares::on_sync(MessagePtr message) { parts_->sync->on_message(std::move(message)); }
+void Chares::Parts::on_sync(MessagePtr message) { sync->on_message(std::move(message)); }
 
 // --- An element at the sync point
 
