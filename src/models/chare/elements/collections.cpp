@@ -277,13 +277,13 @@ void Chares::Parts::on_not_created(MessagePtr message) {
   if (failed_creations.contains(target.id())) return;  // another PE has told it before
   const auto [first, last] = awaited_creations.equal_range(target.id());
   if (first == last) return runtime_.fail_unawaited(error, report.where);
-  std::vector<std::uint64_t> gathers;
-  std::for_each(first, last, [&gathers](const auto& one) { gathers.push_back(one.second); });
+  std::vector<std::uint64_t> waiting;
+  std::for_each(first, last, [&waiting](const auto& one) { waiting.push_back(one.second); });
   failed_creations.insert(target.id());
   const std::string failure = report.where + " has thrown";
   static_cast<void>(end_everywhere(target, failure));
   if (!target.destroyed_) end_collection(target, failure);
-  for (const std::uint64_t gather : gathers) give_up_gather(gather, error);
+  for (const std::uint64_t gather : waiting) give_up_gather(gather, error);
 }
 
 }  // namespace weft::chare
