@@ -6,7 +6,7 @@
 
 #include "weft/runtime/task.h"
 
-#include "models/mpi/communicators/circle.h"
+#include "models/mpi/communicators/collective_context.h"
 #include "models/mpi/operation/operation.h"
 
 namespace weft::mpi {
@@ -29,6 +29,6 @@ struct ReductionCall {
 };
 
 // Compares, and then does the work. Throws TransferFailed with MPI_ERR_NOT_SAME, at all processes, if their calls differ.
-runtime::Task<> reduce_checked(Circle circle, ReductionCall mine, runtime::Task<> work);
+runtime::Task<> reduce_checked(CollectiveContext context, ReductionCall mine, runtime::Task<> work);
 
 }  // namespace weft::mpi

@@ -13,11 +13,11 @@
 #include "weft/runtime/task.h"
 
 #include "models/mpi/collective/transfers.h"
-#include "models/mpi/communicators/circle.h"
+#include "models/mpi/communicators/collective_context.h"
 
 namespace weft::mpi {
 
-// The choice is a function of what all processes of the circle know.
+// The choice is a function of what all processes of the context know.
 // Of all parts together. REQUIRES: all processes know the sizes of all parts.
 bool is_small_gather_all(int num_processes, std::size_t total_bytes);
 // Of one part. REQUIRES: all parts of all processes have this size.
@@ -27,9 +27,11 @@ bool is_small_gather(int num_processes, std::size_t part_bytes);
 // The transfers keep the error.
 runtime::Task<> gather_all_small(Transfers& transfers, OwnView mine, Views parts);
 // REQUIRES from here on: all parts of all processes have the same size. `out` and `in` may be the same memory.
-runtime::Task<> exchange_all_small(Circle circle, Views out, Views in);
+runtime::Task<> exchange_all_small(CollectiveContext context, Views out, Views in);
 // `parts` at the root alone.
-runtime::Task<> gather_small(Circle circle, int root, OwnView mine, Views parts, std::size_t part_bytes);
-runtime::Task<> scatter_small(Circle circle, int root, Views parts, OwnView mine, std::size_t part_bytes);
+runtime::Task<> gather_small(CollectiveContext context, int root, OwnView mine, Views parts,
+                             std::size_t part_bytes);
+runtime::Task<> scatter_small(CollectiveContext context, int root, Views parts, OwnView mine,
+                              std::size_t part_bytes);
 
 }  // namespace weft::mpi
