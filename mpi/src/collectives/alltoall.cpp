@@ -26,9 +26,8 @@ Error call_alltoall(const PartsArgument& sent, const PartsArgument& received, co
       next_collective_contexts(*communicator, way).remote;  // an intracommunicator has one context
   const bool is_equal = received.is_equal() && !communicator->is_inter();
   return run_collective(way, *communicator, [=] {
-    if (is_equal)
-      return in_place ? exchange_all_equal_in_place(context, in) : exchange_all_equal(context, out, in);
-    return in_place ? exchange_all_in_place(context, in) : exchange_all(context, out, in);
+    if (is_equal) return in_place ? alltoall_equal_in_place(context, in) : alltoall_equal(context, out, in);
+    return in_place ? alltoall_in_place(context, in) : alltoall(context, out, in);
   });
 }
 

@@ -28,7 +28,7 @@ void wait_in_team(Communicator& communicator, LocalTeam& team) {
   const std::shared_ptr<void> release(nullptr, [&](void*) { round->release(); });
   if (team.leaders()->size() > 1) {
     const std::uint64_t context_id = context_of(communicator.context(), ContextUse::kCollectives);
-    this_process().run(wait_for_all(leaders_of(team, context_id, tag)));
+    this_process().run(barrier(leaders_of(team, context_id, tag)));
   }
 }
 

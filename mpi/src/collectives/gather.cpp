@@ -86,8 +86,8 @@ Error call_allgather(const ElementsArgument& sent, const PartsArgument& received
     if (Error error = check_apart(mine.view, views); !error.ok()) return error;
   const ContextPair contexts = next_collective_contexts(*communicator, way);
   return run_collective(way, *communicator, [=] {
-    return inter ? exchange_all(contexts.remote, Views(views.size(), mine.view), views)
-                 : gather_all(contexts.local, mine, views);
+    return inter ? alltoall(contexts.remote, Views(views.size(), mine.view), views)
+                 : allgather(contexts.local, mine, views);
   });
 }
 

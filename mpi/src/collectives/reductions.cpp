@@ -111,8 +111,8 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kAllreduce, 0, [=] {
-                          return inter ? reduce_all_of_other(contexts, made.what, made.in, made.out)
-                                       : reduce_all_in_teams(contexts.local, made.what, made.in, made.out);
+                          return inter ? allreduce_of_other(contexts, made.what, made.in, made.out)
+                                       : allreduce_in_teams(contexts.local, made.what, made.in, made.out);
                         }));
 }
 

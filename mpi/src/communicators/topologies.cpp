@@ -197,7 +197,7 @@ Error named_edges(const Communicator& communicator, IntSpan sources, IntSpan deg
 runtime::Task<std::vector<NamedEdge>> all_edges(CollectiveContext context,
                                                 const std::vector<NamedEdge>& mine) {
   std::size_t count = mine.size();
-  const std::vector<std::byte> packed_counts = co_await collect(context, bytes_of_value(count));
+  const std::vector<std::byte> packed_counts = co_await allgather_bytes(context, bytes_of_value(count));
   std::vector<std::size_t> counts(static_cast<std::size_t>(context.size()));
   std::copy(packed_counts.begin(), packed_counts.end(), std::as_writable_bytes(std::span(counts)).begin());
   std::size_t total = 0;
@@ -210,7 +210,7 @@ runtime::Task<std::vector<NamedEdge>> all_edges(CollectiveContext context,
     first += part;
   }
   const OwnView own{DataView::of_bytes(mine.data(), mine.size() * sizeof(NamedEdge)), false};
-  co_await gather_all(context, own, parts);
+  co_await allgather(context, own, parts);
   co_return all;
 }
 

@@ -51,7 +51,7 @@ Error agree_on_balance() {
     }
   }
   const CollectiveContext context = process.world()->next_collective_contexts().local;
-  process.run(spread(context, 0, std::as_writable_bytes(std::span(places))));
+  process.run(broadcast_bytes(context, 0, std::as_writable_bytes(std::span(places))));
   if (places.front() == kNoPlace) return {MPI_ERR_OTHER, failure};
   if (Error error = obstacle_to_moves(wishes, places); !error.ok()) return error;
   plan_moves(std::move(places));

@@ -81,7 +81,8 @@ MoveWish wish_of_this_rank(int pe) {
 std::vector<MoveWish> wishes_of_all(const MoveWish& mine) {
   Process& process = this_process();
   const CollectiveContext context = process.world()->next_collective_contexts().local;
-  const std::vector<std::byte> bytes = process.run(collect(context, std::as_bytes(std::span(&mine, 1))));
+  const std::vector<std::byte> bytes =
+      process.run(allgather_bytes(context, std::as_bytes(std::span(&mine, 1))));
   std::vector<MoveWish> wishes(bytes.size() / sizeof(MoveWish));
   std::memcpy(wishes.data(), bytes.data(), bytes.size());
   for (MoveWish& wish : wishes) wish.obstacle[sizeof wish.obstacle - 1] = '\0';

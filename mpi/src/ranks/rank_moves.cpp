@@ -167,7 +167,7 @@ runtime::Task<> RankMoves::check_messages(CollectiveContext context) {
     }
     if (count != 0) mine = {.rank = engine->rank(), .count = static_cast<std::uint32_t>(count)};
   }
-  const std::vector<std::byte> all = co_await collect(context, std::as_bytes(std::span(&mine, 1)));
+  const std::vector<std::byte> all = co_await allgather_bytes(context, std::as_bytes(std::span(&mine, 1)));
   for (std::size_t offset = 0; offset + sizeof(Left) <= all.size(); offset += sizeof(Left)) {
     Left left;
     std::memcpy(&left, all.data() + offset, sizeof left);
@@ -194,7 +194,7 @@ runtime::Task<> RankMoves::exchange(CollectiveContext context) {
   }
   for (const Ref<SendRequest>& send : sends) expect_success(co_await context.completed(*send));
   for (const int rank : left) ranks_.program().moves->rank_left(ranks_.program().context, rank);
-  co_await wait_for_all(context);
+  co_await barrier(context);
 }
 
 void RankMoves::send_rank(const CollectiveContext& context, int rank, Announcement& announcement,

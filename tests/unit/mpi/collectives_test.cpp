@@ -94,7 +94,7 @@ TEST_P(Collectives, GatheredDataIsInTheOrderOfRanks) {
     const auto i = static_cast<std::size_t>(pe);
     Views parts;
     for (std::size_t k = 0; k < num; ++k) parts.push_back(view_of_values(all[i], k, 1));
-    return gather_all(context(pe), OwnView{view_of_values(mine[i]), false}, parts);
+    return allgather(context(pe), OwnView{view_of_values(mine[i]), false}, parts);
   });
   for (const std::vector<int>& one : all) EXPECT_EQ(one, expected);
 }
@@ -114,7 +114,7 @@ TEST_P(Collectives, ExchangedPartsReachTheirProcess) {
         sent.push_back(view_of_values(out[i], k, 1));
         received.push_back(view_of_values(in[i], k, 1));
       }
-      return in_place ? exchange_all_in_place(context(pe), sent) : exchange_all(context(pe), sent, received);
+      return in_place ? alltoall_in_place(context(pe), sent) : alltoall(context(pe), sent, received);
     });
     const auto& result = in_place ? out : in;
     for (std::size_t i = 0; i < num; ++i)
@@ -149,10 +149,10 @@ TEST_P(Collectives, PartsOfAllSizesReachTheirProcess) {
     }
     const auto index = [](int pe) { return static_cast<std::size_t>(pe); };
     Matrix in(num, std::vector<int>(num * count, -1));
-    run([&](int pe) { return exchange_all_equal(context(pe), row(out, index(pe)), row(in, index(pe))); });
+    run([&](int pe) { return alltoall_equal(context(pe), row(out, index(pe)), row(in, index(pe))); });
     EXPECT_EQ(in, expected) << count;
     Matrix both = out;
-    run([&](int pe) { return exchange_all_equal_in_place(context(pe), row(both, index(pe))); });
+    run([&](int pe) { return alltoall_equal_in_place(context(pe), row(both, index(pe))); });
     EXPECT_EQ(both, expected) << count;
     for (int root = 0; root < size(); ++root) {
       Matrix gathered(num, std::vector<int>(num * count, -1));
@@ -196,7 +196,7 @@ TEST_P(Collectives, PartsOfDifferentSizesAreGatheredByAll) {
         if (in_place)
           std::copy_n(expected.begin() + static_cast<std::ptrdiff_t>(begin[i]), count,
                       all[i].begin() + static_cast<std::ptrdiff_t>(begin[i]));
-        return gather_all(context(pe), OwnView{view_of_values(expected, begin[i], count), in_place}, parts);
+        return allgather(context(pe), OwnView{view_of_values(expected, begin[i], count), in_place}, parts);
       });
       for (const std::vector<int>& one : all) EXPECT_EQ(one, expected) << most;
     }
@@ -215,7 +215,7 @@ TEST_P(Collectives, APartOfAnotherSizeIsAnError) {
     Views parts;
     for (std::size_t k = 0; k < num; ++k) parts.push_back(view_of_values(all[i], k, 1));
     const DataView own = view_of_values(mine, 0, pe == 1 ? 0 : 1);
-    co_await keep_error(gather_all(context(pe), OwnView{own, false}, parts), errors[i]);
+    co_await keep_error(allgather(context(pe), OwnView{own, false}, parts), errors[i]);
   });
   EXPECT_EQ(errors, std::vector<int>(num, MPI_ERR_TRUNCATE));
 }
@@ -254,7 +254,7 @@ TEST_P(Collectives, FewBytesOfAnotherSizeAreAnErrorAndAllReturn) {
   bytes[1].resize(4);
   std::vector<int> errors(num, MPI_SUCCESS);
   const auto collected = [](CollectiveContext own, std::span<const std::byte> mine) -> Task<> {
-    co_await collect(std::move(own), mine);
+    co_await allgather_bytes(std::move(own), mine);
   };
   run([&](int pe) {
     const auto i = static_cast<std::size_t>(pe);
@@ -264,7 +264,7 @@ TEST_P(Collectives, FewBytesOfAnotherSizeAreAnErrorAndAllReturn) {
   errors.assign(num, MPI_SUCCESS);
   run([&](int pe) {
     const auto i = static_cast<std::size_t>(pe);
-    return keep_error(spread(context(pe), 2 % size(), bytes[i]), errors[i]);
+    return keep_error(broadcast_bytes(context(pe), 2 % size(), bytes[i]), errors[i]);
   });
   EXPECT_NE(std::ranges::count(errors, MPI_ERR_TRUNCATE), 0);
 }
@@ -283,7 +283,7 @@ TEST_P(Collectives, ABarrierWithAnErrorEndsOnAll) {
   };
   run([&](int pe) {
     if (pe == 0) return other(context(pe), view_of_values(bytes));
-    return keep_error(wait_for_all(context(pe)), errors[static_cast<std::size_t>(pe)]);
+    return keep_error(barrier(context(pe)), errors[static_cast<std::size_t>(pe)]);
   });
   for (int pe = 1; pe < size(); ++pe) {
     const bool hears_of_it = (pe & (pe - 1)) == 0;
@@ -306,7 +306,7 @@ TEST_P(Collectives, AllReduceCombinesTheDataOfAll) {
     const Reduction what = reduction(MPI_DOUBLE, MPI_SUM, static_cast<MPI_Count>(count));
     run([&](int pe) {
       const auto i = static_cast<std::size_t>(pe);
-      return reduce_all(context(pe), what, view_of_values(in[i]), view_of_values(out[i]));
+      return allreduce(context(pe), what, view_of_values(in[i]), view_of_values(out[i]));
     });
     for (const std::vector<double>& one : out) EXPECT_EQ(one, expected);
   }
@@ -385,7 +385,7 @@ TEST_P(Collectives, OperandsAreInTheOrderOfRanks) {
   std::vector<std::vector<long>> out(num, std::vector<long>(1, -1));
   run([&](int pe) {
     const auto i = static_cast<std::size_t>(pe);
-    return reduce_all(context(pe), what, view_of_values(in[i]), view_of_values(out[i]));
+    return allreduce(context(pe), what, view_of_values(in[i]), view_of_values(out[i]));
   });
   for (const std::vector<long>& one : out) EXPECT_EQ(one[0], up_to.back());
 }

@@ -69,12 +69,12 @@ class Ranks {
 
 struct CollectiveContexts : ::testing::TestWithParam<int> {};
 
-TEST_P(CollectiveContexts, CollectGivesTheBytesOfAllInTheOrderOfRanks) {
+TEST_P(CollectiveContexts, AllgatherGivesTheBytesOfAllInTheOrderOfRanks) {
   Ranks ranks(GetParam());
   ranks.run([&](int pe) -> Task<> {
     int mine = pe * 3 + 1;
     const CollectiveContext context = ranks.world(pe)->next_collective_contexts().local;
-    const std::vector<std::byte> all = co_await collect(context, bytes_of_value(mine));
+    const std::vector<std::byte> all = co_await allgather_bytes(context, bytes_of_value(mine));
     EXPECT_EQ(all.size(), sizeof(int) * static_cast<std::size_t>(ranks.size()));
     for (int other = 0; other < ranks.size(); ++other) {
       int value = 0;
@@ -84,13 +84,13 @@ TEST_P(CollectiveContexts, CollectGivesTheBytesOfAllInTheOrderOfRanks) {
   });
 }
 
-TEST_P(CollectiveContexts, SpreadGivesTheRootsBytesToAll) {
+TEST_P(CollectiveContexts, BroadcastGivesTheRootsBytesToAll) {
   Ranks ranks(GetParam());
   for (int root = 0; root < ranks.size(); ++root) {
     ranks.run([&](int pe) -> Task<> {
       int value = pe == root ? 77 + root : -1;
       const CollectiveContext context = ranks.world(pe)->next_collective_contexts().local;
-      co_await spread(context, root, bytes_of_value(value));
+      co_await broadcast_bytes(context, root, bytes_of_value(value));
       EXPECT_EQ(value, 77 + root);
     });
   }
@@ -102,7 +102,7 @@ TEST_P(CollectiveContexts, NoProcessLeavesABarrierBeforeAllHaveCome) {
   ranks.run([&](int pe) -> Task<> {
     ++come;
     const CollectiveContext context = ranks.world(pe)->next_collective_contexts().local;
-    co_await wait_for_all(context);
+    co_await barrier(context);
     EXPECT_EQ(come, ranks.size());
   });
 }
@@ -213,7 +213,7 @@ Task<> make_all_of(Ref<Communicator> parent, int pe, const OverlappingGroups& gr
     contexts[i].insert(made->context());
     int value = pe;
     const CollectiveContext context = made->next_collective_contexts().local;
-    co_await spread(context, 0, bytes_of_value(value));
+    co_await broadcast_bytes(context, 0, bytes_of_value(value));
     EXPECT_EQ(value, members->front()) << "group " << i << " at PE " << pe;
   }
 }

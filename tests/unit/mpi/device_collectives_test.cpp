@@ -131,7 +131,7 @@ TEST_P(DeviceCollectives, DataIsMoved) {
                     pe == last ? all.parts(pe, count) : Views());
     });
     expect(all, [&](int pe, int i) { return pe == last ? i / num * 100 + i % num : -1; });
-    run([&](int pe) { return gather_all(context(pe), OwnView{mine.view(pe), false}, all.parts(pe, count)); });
+    run([&](int pe) { return allgather(context(pe), OwnView{mine.view(pe), false}, all.parts(pe, count)); });
     expect(all, [&](int, int i) { return i / num * 100 + i % num; });
 
     Numbers parts = no_numbers(count);
@@ -151,9 +151,9 @@ TEST_P(DeviceCollectives, PartsAreExchanged) {
     const auto received = [&](int pe, int i) { return i / num * 1000 + pe * 10; };
     Numbers out = numbers(whole, sent);
     Numbers in = no_numbers(whole);
-    run([&](int pe) { return exchange_all(context(pe), out.parts(pe, count), in.parts(pe, count)); });
+    run([&](int pe) { return alltoall(context(pe), out.parts(pe, count), in.parts(pe, count)); });
     expect(in, received);
-    run([&](int pe) { return exchange_all_in_place(context(pe), out.parts(pe, count)); });
+    run([&](int pe) { return alltoall_in_place(context(pe), out.parts(pe, count)); });
     expect(out, received);
   }
 }
@@ -165,11 +165,9 @@ TEST_P(DeviceCollectives, DataIsCombined) {
     const auto combined = [&](int, int i) { return sum_of_ranks(last) + size() * i; };
     Numbers in = numbers(count, value);
     Numbers out = no_numbers(count);
-    run([&](int pe) {
-      return reduce_all(context(pe), reduction(MPI_SUM, count), in.view(pe), out.view(pe));
-    });
+    run([&](int pe) { return allreduce(context(pe), reduction(MPI_SUM, count), in.view(pe), out.view(pe)); });
     expect(out, combined);
-    run([&](int pe) { return reduce_all(context(pe), reduction(MPI_SUM, count), in.view(pe), in.view(pe)); });
+    run([&](int pe) { return allreduce(context(pe), reduction(MPI_SUM, count), in.view(pe), in.view(pe)); });
     expect(in, combined);
 
     in = numbers(count, value);
@@ -218,7 +216,7 @@ TEST_P(DeviceCollectives, DataIsTakenAfterTheWorkOfTheStream) {
   };
   job_.runtime(0).spawn(ends_later(), "the device");
   run([&](int pe) {
-    return reduce_all(context(pe, stream_of(pe)), reduction(MPI_SUM, 100), in.view(pe), out.view(pe));
+    return allreduce(context(pe, stream_of(pe)), reduction(MPI_SUM, 100), in.view(pe), out.view(pe));
   });
   int devices = 0;
   for (int pe = 0; pe < size(); ++pe) devices += place(pe).is_host() ? 0 : 1;

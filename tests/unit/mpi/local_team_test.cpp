@@ -116,7 +116,7 @@ TEST_P(TeamCollectives, GiveWhatTheyPromise) {
       }
       run([&](const CollectiveContext& context) {
         const auto i = static_cast<std::size_t>(context.rank());
-        return reduce_all_in_teams(context, sum, view_of_team(data[i]), view_of_team(out[i]));
+        return allreduce_in_teams(context, sum, view_of_team(data[i]), view_of_team(out[i]));
       });
       for (const auto& one : out) EXPECT_EQ(one, out[static_cast<std::size_t>(root)]);
     }

@@ -68,10 +68,10 @@ runtime::Task<> scatter(CollectiveContext context, int root, Views parts, OwnVie
 }
 
 // Many bytes go around a ring: in each step a process passes on the part that it got last.
-runtime::Task<> gather_all(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
+runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
   const CollectiveContext& context = transfers.context();
-  if (is_small_gather_all(context.size(), total_bytes)) {
-    co_await gather_all_small(transfers, mine, parts);
+  if (is_small_allgather(context.size(), total_bytes)) {
+    co_await allgather_small(transfers, mine, parts);
     co_return;
   }
   if (!mine.in_place) transfers.copy(mine.view, of_rank(parts, context.rank()));
@@ -87,11 +87,11 @@ runtime::Task<> gather_all(Transfers& transfers, OwnView mine, Views parts, std:
   }
 }
 
-runtime::Task<> gather_all(CollectiveContext context, OwnView mine, Views parts) {
+runtime::Task<> allgather(CollectiveContext context, OwnView mine, Views parts) {
   std::size_t total_bytes = 0;
   for (const DataView& part : parts) total_bytes += part.size_bytes;
   Transfers transfers(std::move(context));
-  co_await gather_all(transfers, std::move(mine), std::move(parts), total_bytes);
+  co_await allgather(transfers, std::move(mine), std::move(parts), total_bytes);
   transfers.throw_if_failed();
 }
 
@@ -113,7 +113,7 @@ void start_exchange(Transfers& transfers, const Views& out, const Views& in) {
 
 }  // namespace
 
-runtime::Task<> exchange_all(CollectiveContext context, Views out, Views in) {
+runtime::Task<> alltoall(CollectiveContext context, Views out, Views in) {
   Transfers transfers(std::move(context));
   start_exchange(transfers, out, in);
   co_await transfers.wait();
@@ -121,7 +121,7 @@ runtime::Task<> exchange_all(CollectiveContext context, Views out, Views in) {
 }
 
 // A message to a process may be in its memory before this process has sent from there, so a copy is sent.
-runtime::Task<> exchange_all_in_place(CollectiveContext context, Views parts) {
+runtime::Task<> alltoall_in_place(CollectiveContext context, Views parts) {
   Transfers transfers(std::move(context));
   std::vector<std::vector<std::byte>> copies(parts.size());
   Views out(parts.size());
@@ -165,32 +165,32 @@ runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, 
   }
 }
 
-runtime::Task<> exchange_all_equal(CollectiveContext context, Views out, Views in) {
-  if (is_small_exchange(context.size(), out[0].size_bytes)) {
-    co_await exchange_all_small(context, out, in);
+runtime::Task<> alltoall_equal(CollectiveContext context, Views out, Views in) {
+  if (is_small_alltoall(context.size(), out[0].size_bytes)) {
+    co_await alltoall_small(context, out, in);
   } else {
-    co_await exchange_all(context, out, in);
+    co_await alltoall(context, out, in);
   }
 }
 
-runtime::Task<> exchange_all_equal_in_place(CollectiveContext context, Views parts) {
-  if (is_small_exchange(context.size(), parts[0].size_bytes)) {
-    co_await exchange_all_small(context, parts, parts);
+runtime::Task<> alltoall_equal_in_place(CollectiveContext context, Views parts) {
+  if (is_small_alltoall(context.size(), parts[0].size_bytes)) {
+    co_await alltoall_small(context, parts, parts);
   } else {
-    co_await exchange_all_in_place(context, parts);
+    co_await alltoall_in_place(context, parts);
   }
 }
 
 // Both groups have arrived when both first processes know of theirs.
 runtime::Task<> barrier_of_two(ContextPair contexts) {
   Transfers transfers(contexts.remote);
-  co_await transfers.take(wait_for_all(contexts.local));
+  co_await transfers.take(barrier(contexts.local));
   if (contexts.local.rank() == 0) {
     transfers.receive(0, {});
     transfers.send(0, {});
     co_await transfers.wait();
   }
-  co_await transfers.take(wait_for_all(contexts.local));
+  co_await transfers.take(barrier(contexts.local));
   transfers.throw_if_failed();
 }
 

@@ -22,16 +22,16 @@ runtime::Task<> broadcast(CollectiveContext context, int root, DataView data);
 runtime::Task<> gather(CollectiveContext context, int root, OwnView mine, Views parts);
 runtime::Task<> scatter(CollectiveContext context, int root, Views parts, OwnView mine);
 // All processes know the sizes of all parts.
-runtime::Task<> gather_all(CollectiveContext context, OwnView mine, Views parts);
+runtime::Task<> allgather(CollectiveContext context, OwnView mine, Views parts);
 // Process i gets out[i].
-runtime::Task<> exchange_all(CollectiveContext context, Views out, Views in);
+runtime::Task<> alltoall(CollectiveContext context, Views out, Views in);
 // The same in one set of buffers.
-runtime::Task<> exchange_all_in_place(CollectiveContext context, Views parts);
+runtime::Task<> alltoall_in_place(CollectiveContext context, Views parts);
 // The same for parts of one size, at all processes: small ones take fewer messages (small_movement.h).
 runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, Views parts);
 runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, OwnView mine);
-runtime::Task<> exchange_all_equal(CollectiveContext context, Views out, Views in);
-runtime::Task<> exchange_all_equal_in_place(CollectiveContext context, Views parts);
+runtime::Task<> alltoall_equal(CollectiveContext context, Views out, Views in);
+runtime::Task<> alltoall_equal_in_place(CollectiveContext context, Views parts);
 
 // --- Of two groups. `root`: MPI_ROOT at the root, MPI_PROC_NULL at the others of its group, its rank in the other group.
 runtime::Task<> barrier_of_two(ContextPair contexts);
@@ -43,7 +43,7 @@ runtime::Task<> scatter_to_other(ContextPair contexts, int root, Views parts, Da
 runtime::Task<> broadcast(Transfers& transfers, int root, DataView data);
 runtime::Task<> scatter(Transfers& transfers, int root, Views parts, OwnView mine);
 // `total_bytes`: of all parts. It chooses the form, also for a process that has failed and has no memory for them.
-runtime::Task<> gather_all(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes);
+runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes);
 
 // --- With neighbours
 struct NeighbourTransfers {

@@ -40,7 +40,7 @@ ReductionCall::ReductionCall(ReductionKind kind_in, const Operation& operation_i
                     : static_cast<std::uint32_t>(operation_in.is_commutative() ? 1 : 0)) {}
 
 runtime::Task<> reduce_checked(CollectiveContext context, ReductionCall mine, runtime::Task<> work) {
-  const std::vector<std::byte> bytes = co_await collect(context, bytes_of_value(mine));
+  const std::vector<std::byte> bytes = co_await allgather_bytes(context, bytes_of_value(mine));
   std::vector<ReductionCall> calls(bytes.size() / sizeof(ReductionCall));
   std::memcpy(static_cast<void*>(calls.data()), bytes.data(), calls.size() * sizeof(ReductionCall));
   for (std::size_t rank = 1; rank < calls.size(); ++rank) {

@@ -133,7 +133,7 @@ runtime::Task<> reduce(Transfers& transfers, int root, Reduction what, DataView 
   co_await transfers.wait();
 }
 
-runtime::Task<> reduce_all(Transfers& transfers, Reduction what, DataView in, DataView out) {
+runtime::Task<> allreduce(Transfers& transfers, Reduction what, DataView in, DataView out) {
   const CollectiveContext& context = transfers.context();
   Operands operands(what, transfers);
   transfers.copy(in, operands.mine.view());
@@ -146,7 +146,7 @@ runtime::Task<> reduce_all(Transfers& transfers, Reduction what, DataView in, Da
     co_await reduce_parts(transfers, what, counts, operands);
     const OwnView own{{}, true};
     Views parts = parts_of(operands.mine, counts);
-    co_await gather_all(transfers, own, std::move(parts), bytes_of(what));
+    co_await allgather(transfers, own, std::move(parts), bytes_of(what));
   } else if (rounds.number_of(rank) < 0) {
     transfers.send(rank + 1, operands.mine.view());
     co_await transfers.wait();
@@ -172,9 +172,9 @@ runtime::Task<> reduce(CollectiveContext context, int root, Reduction what, Data
   transfers.throw_if_failed();
 }
 
-runtime::Task<> reduce_all(CollectiveContext context, Reduction what, DataView in, DataView out) {
+runtime::Task<> allreduce(CollectiveContext context, Reduction what, DataView in, DataView out) {
   Transfers transfers(std::move(context));
-  co_await reduce_all(transfers, std::move(what), std::move(in), std::move(out));
+  co_await allreduce(transfers, std::move(what), std::move(in), std::move(out));
   transfers.throw_if_failed();
 }
 
@@ -269,7 +269,7 @@ runtime::Task<> swap_combinations(const ContextPair& contexts, Transfers& local,
 
 }  // namespace
 
-runtime::Task<> reduce_all_of_other(ContextPair contexts, Reduction what, DataView in, DataView out) {
+runtime::Task<> allreduce_of_other(ContextPair contexts, Reduction what, DataView in, DataView out) {
   Transfers local(contexts.local);
   Operands operands(what, local);
   co_await swap_combinations(contexts, local, what, std::move(in), operands);

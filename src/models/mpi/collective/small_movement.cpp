@@ -45,11 +45,11 @@ struct TreePlace {
 
 }  // namespace
 
-bool is_small_gather_all(int num_processes, std::size_t total_bytes) {
+bool is_small_allgather(int num_processes, std::size_t total_bytes) {
   return num_processes >= kLeastGathering && total_bytes <= kMostGatheredBytes;
 }
 
-bool is_small_exchange(int num_processes, std::size_t part_bytes) {
+bool is_small_alltoall(int num_processes, std::size_t part_bytes) {
   return num_processes >= kLeastExchanging && part_bytes <= kMostExchangedBytes;
 }
 
@@ -58,8 +58,8 @@ bool is_small_gather(int num_processes, std::size_t part_bytes) {
 }
 
 // Block i is that of the process i places to the right. Each round doubles their number. Bruck and others, "Efficient Algorithms for
-// All-to-All Communications in Multiport Message-Passing Systems" (1997), also for exchange_all_small().
-runtime::Task<> gather_all_small(Transfers& transfers, OwnView mine, Views parts) {
+// All-to-All Communications in Multiport Message-Passing Systems" (1997), also for alltoall_small().
+runtime::Task<> allgather_small(Transfers& transfers, OwnView mine, Views parts) {
   const CollectiveContext& context = transfers.context();
   const int size = context.size();
   const auto rank_at = [&](int block) { return (context.rank() + block) % size; };
@@ -89,7 +89,7 @@ runtime::Task<> gather_all_small(Transfers& transfers, OwnView mine, Views parts
 }
 
 // Block i is for the process i places to the right. In the round of bit b it travels 2^b places if i has that bit.
-runtime::Task<> exchange_all_small(CollectiveContext context, Views out, Views in) {
+runtime::Task<> alltoall_small(CollectiveContext context, Views out, Views in) {
   const int size = context.size();
   const std::size_t part_bytes = out[0].size_bytes;
   const auto rank_at = [&](int distance) {

@@ -116,11 +116,11 @@ runtime::Task<> work_of_reduce(CollectiveContext context, int root, const Reduct
   co_await give_to_members(context, result, std::span(&member, 1), nullptr);
 }
 
-runtime::Task<> work_of_reduce_all(CollectiveContext context, const Reduction& what, TeamRound& round) {
+runtime::Task<> work_of_allreduce(CollectiveContext context, const Reduction& what, TeamRound& round) {
   Transfers transfers(leaders_of(context));
   DataView result;
   transfers.compute([&] { result = combine_members(what, round); });
-  if (context.team()->leaders()->size() > 1) co_await reduce_all(transfers, what, result, result);
+  if (context.team()->leaders()->size() > 1) co_await allreduce(transfers, what, result, result);
   transfers.throw_if_failed();
   co_await give_to_members(context, result, round.members(), nullptr);
 }
@@ -148,8 +148,8 @@ bool can_combine(const CollectiveContext& context, const Reduction& what) {
 }  // namespace
 
 runtime::Task<> barrier_in_teams(CollectiveContext context) {
-  if (context.team() == nullptr) return wait_for_all(std::move(context));
-  const auto work = [context](TeamRound& /*round*/) { return wait_for_all(leaders_of(context)); };
+  if (context.team() == nullptr) return barrier(std::move(context));
+  const auto work = [context](TeamRound& /*round*/) { return barrier(leaders_of(context)); };
   return take_part(context, {}, work);
 }
 
@@ -171,12 +171,12 @@ runtime::Task<> reduce_in_teams(CollectiveContext context, int root, Reduction w
   co_await combine_in_team(context, what, in, out, work);
 }
 
-runtime::Task<> reduce_all_in_teams(CollectiveContext context, Reduction what, DataView in, DataView out) {
+runtime::Task<> allreduce_in_teams(CollectiveContext context, Reduction what, DataView in, DataView out) {
   if (!can_combine(context, what)) {
-    co_await reduce_all(context, what, in, out);
+    co_await allreduce(context, what, in, out);
     co_return;
   }
-  const auto work = [&context, &what](TeamRound& round) { return work_of_reduce_all(context, what, round); };
+  const auto work = [&context, &what](TeamRound& round) { return work_of_allreduce(context, what, round); };
   co_await combine_in_team(context, what, in, out, work);
 }
 

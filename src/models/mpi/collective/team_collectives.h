@@ -20,6 +20,6 @@ runtime::Task<> broadcast_in_teams(CollectiveContext context, int root, DataView
 // `out` at the root alone.
 runtime::Task<> reduce_in_teams(CollectiveContext context, int root, Reduction what, DataView in,
                                 DataView out);
-runtime::Task<> reduce_all_in_teams(CollectiveContext context, Reduction what, DataView in, DataView out);
+runtime::Task<> allreduce_in_teams(CollectiveContext context, Reduction what, DataView in, DataView out);
 
 }  // namespace weft::mpi

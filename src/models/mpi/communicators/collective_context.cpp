@@ -66,7 +66,7 @@ runtime::Task<> swap_bytes(CollectiveContext context, int peer, std::span<const 
 }
 
 // In round r each process hears of all within a distance of 2^r.
-runtime::Task<> wait_for_all(CollectiveContext context) {
+runtime::Task<> barrier(CollectiveContext context) {
   FirstError error;
   for (int distance = 1; distance < context.size(); distance *= 2) {
     const auto receive = context.receive((context.rank() + context.size() - distance) % context.size(), {});
@@ -78,7 +78,7 @@ runtime::Task<> wait_for_all(CollectiveContext context) {
 }
 
 // Down a binomial tree.
-runtime::Task<> spread(CollectiveContext context, int root, std::span<std::byte> bytes) {
+runtime::Task<> broadcast_bytes(CollectiveContext context, int root, std::span<std::byte> bytes) {
   const int size = context.size();
   const int place = (context.rank() - root + size) % size;
   int reach = 1;  // the lowest set bit of the place, or the first power of two that is not below the size
@@ -97,16 +97,18 @@ runtime::Task<> spread(CollectiveContext context, int root, std::span<std::byte>
   error.throw_if_failed();
 }
 
-runtime::Task<std::vector<std::byte>> collect(CollectiveContext context, std::span<const std::byte> mine) {
+runtime::Task<std::vector<std::byte>> allgather_bytes(CollectiveContext context,
+                                                      std::span<const std::byte> mine) {
   std::vector<int> all(static_cast<std::size_t>(context.size()));
   std::iota(all.begin(), all.end(), 0);
   const int place = context.rank();
-  return collect_among(std::move(context), std::move(all), place, mine);
+  return allgather_bytes_among(std::move(context), std::move(all), place, mine);
 }
 
 // Each round doubles what a process has: it gets the blocks of its right neighbours.
-runtime::Task<std::vector<std::byte>> collect_among(CollectiveContext context, std::vector<int> members,
-                                                    int place, std::span<const std::byte> mine) {
+runtime::Task<std::vector<std::byte>> allgather_bytes_among(CollectiveContext context,
+                                                            std::vector<int> members, int place,
+                                                            std::span<const std::byte> mine) {
   const std::size_t size = members.size();
   const auto own = static_cast<std::size_t>(place);
   std::vector<std::byte> blocks(size * mine.size());  // block i: of the process i places to the right

@@ -106,16 +106,18 @@ class TransferFailed final : public base::Error {
 // bytes from then on (see transfers.h), and throws TransferFailed.
 
 // Returns when all of the context have called it.
-runtime::Task<> wait_for_all(CollectiveContext context);
+runtime::Task<> barrier(CollectiveContext context);
 // `bytes` of `root` replaces that of the others, which has the same size.
-runtime::Task<> spread(CollectiveContext context, int root, std::span<std::byte> bytes);
+runtime::Task<> broadcast_bytes(CollectiveContext context, int root, std::span<std::byte> bytes);
 // The bytes of all, in the order of ranks. All give equally many.
-runtime::Task<std::vector<std::byte>> collect(CollectiveContext context, std::span<const std::byte> mine);
+runtime::Task<std::vector<std::byte>> allgather_bytes(CollectiveContext context,
+                                                      std::span<const std::byte> mine);
 // The same of some processes, in the order of `members`, which are their ranks in the context. They alone call it; `place` is this
 // process's among them. A message tells the rank of its sender in the context, so calls of processes with different members do not mix:
 // each pair of processes makes its common calls in one order.
-runtime::Task<std::vector<std::byte>> collect_among(CollectiveContext context, std::vector<int> members,
-                                                    int place, std::span<const std::byte> mine);
+runtime::Task<std::vector<std::byte>> allgather_bytes_among(CollectiveContext context,
+                                                            std::vector<int> members, int place,
+                                                            std::span<const std::byte> mine);
 // Sends and receives, at the same time.
 runtime::Task<> swap_bytes(CollectiveContext context, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs);

@@ -45,13 +45,13 @@ runtime::Task<Contributions> exchange(Ref<Communicator> parent, Contribution min
                                       Communicator::CallKind kind = Communicator::CallKind::kWaits) {
   Communicator::ContextPair contexts = parent->next_collective_contexts(kind);
   Contributions all;
-  const std::vector<std::byte> blocks = co_await collect(contexts.local, bytes_of_value(mine));
+  const std::vector<std::byte> blocks = co_await allgather_bytes(contexts.local, bytes_of_value(mine));
   all.local = decoded(blocks);
   if (parent->is_inter()) {
     all.remote.resize(static_cast<std::size_t>(parent->remote_size()));
     const std::span<std::byte> theirs = std::as_writable_bytes(std::span(all.remote));
     if (parent->rank() == 0) co_await swap_bytes(contexts.remote, 0, blocks, theirs);
-    co_await spread(contexts.local, 0, theirs);
+    co_await broadcast_bytes(contexts.local, 0, theirs);
   }
   co_return all;
 }
@@ -165,7 +165,7 @@ runtime::Task<Ref<Communicator>> agree(PointToPoint& engine, CollectiveContext c
                                        Ref<ErrorHandler> handler) {
   Contribution mine = contribution(engine);
   const std::vector<std::byte> blocks =
-      co_await collect_among(std::move(context), std::move(ranks), place, bytes_of_value(mine));
+      co_await allgather_bytes_among(std::move(context), std::move(ranks), place, bytes_of_value(mine));
   co_return made(engine, decoded(blocks).front().context, {std::move(members), place, nullptr}, 0,
                  std::move(handler));
 }
@@ -247,7 +247,7 @@ runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local
     co_await swap_bytes(leaders, bridge.remote_leader, bytes_of_value(offers.mine),
                         bytes_of_value(offers.theirs));
   }
-  co_await spread(context, local_leader, bytes_of_value(offers));
+  co_await broadcast_bytes(context, local_leader, bytes_of_value(offers));
   if (offers.theirs.size == 0 || offers.theirs.size > static_cast<std::uint64_t>(engine.num_ranks())) {
     throw base::Error(base::StatusCode::kCorrupt,
                       base::format("a remote group of {} processes was announced", offers.theirs.size));
@@ -259,7 +259,7 @@ runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local
     co_await swap_bytes(leaders, bridge.remote_leader, std::as_bytes(std::span(*local->group())),
                         remote_bytes);
   }
-  co_await spread(context, local_leader, remote_bytes);
+  co_await broadcast_bytes(context, local_leader, remote_bytes);
   check_remote_group(engine, *local->group(), *remote);
   co_return made_from(*local, std::min(offers.mine.context, offers.theirs.context),
                       {local->group(), local->rank(), std::move(remote)}, offers.mine.local_context);
@@ -281,7 +281,7 @@ runtime::Task<Ref<Communicator>> create_inter_from_groups(PointToPoint& engine, 
   const CollectiveContext context(engine,
                                   AgreementContext(text).with(*groups.local).with(*groups.remote).number(), 1,
                                   groups.local, groups.place);
-  co_await spread(context, groups.local_leader, bytes_of_value(offers));
+  co_await broadcast_bytes(context, groups.local_leader, bytes_of_value(offers));
   co_return made(engine, std::min(offers.mine.context, offers.theirs.context),
                  {groups.local, groups.place, groups.remote}, offers.mine.local_context, std::move(handler));
 }
