@@ -115,7 +115,7 @@ struct EntryInfo {
   // is none.
   void (*invoke)(ChareBase& chare, Pup& arguments, const ReplyTo& reply) = nullptr;
   std::uint32_t id = 0;
-  // For calls with buffers beside the message; null for a method whose calls have none. Called before they
+  // For calls with out-of-band buffers; null for a method whose calls have none. Called before they
   // land:
   //   - it unpacks the arguments;
   //   - it chooses where the buffers land, or leaves that to the runtime;
@@ -133,8 +133,8 @@ struct EntryInfo {
   // For a method with a condition: makes the waiting call whose arguments WaitingCall::pup_arguments() has packed. Null if
   // no such call travels so.
   std::unique_ptr<WaitingCall> (*unpack_waiting)(Pup& arguments, const ReplyTo& reply) = nullptr;
-  // Called instead of invoke() for each of several elements that get the same message in one turn. The message has no buffers
-  // beside it, and more than a few bytes of arguments.
+  // Called instead of invoke() for each of several elements that get the same message in one turn. The message has no out-of-band
+  // buffers, and more than a few bytes of arguments.
   // `shared` is null for the first, which may set it: values that the others need not unpack again. It is destroyed when the last has
   // been called. Null: invoke() serves all.
   void (*invoke_shared)(ChareBase& chare, Pup& arguments, const ReplyTo& reply,
@@ -546,7 +546,7 @@ class Chares final : public runtime::Model {
 
 // A copy of host memory, in a block of the PE's pool, for a message that carries it as an attachment. The copy is made
 // late, see Attachment::copy_later(). REQUIRES: the message is sent or dropped before the bytes at `data` change.
-runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std::size_t size_bytes);
+runtime::Attachment copy_out_of_band(runtime::Runtime& runtime, const void* data, std::size_t size_bytes);
 
 // Packs a collection as its id, kind and shape, the wire format of a proxy. Throws Error for damaged bytes.
 void pup_collection(Pup& p, Collection*& collection);

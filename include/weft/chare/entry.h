@@ -123,9 +123,9 @@ class EntryMethod {
   // A post entry method reads the arguments before any buffer has landed, so vectors stay in the message.
   static constexpr bool kHasPost = !std::is_void_v<typename payload_detail::PostOf<T, Method>::Found>;
   using Packing = entry_detail::Packing<Arguments, kHasPost>;
-  static constexpr bool kBlocksTravelBeside = Packing::kBlocksTravelBeside;
+  static constexpr bool kBlocksTravelOutOfBand = Packing::kBlocksTravelOutOfBand;
   // Whether its calls carry buffers that land before the method is called.
-  static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelBeside;
+  static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelOutOfBand;
   // Whether its calls wait until a condition holds, see when.h.
   using ConditionOf = when_detail::ConditionOf<T, Method>;
   static constexpr bool kIsConditional = !std::is_void_v<typename ConditionOf::Found>;
@@ -223,7 +223,7 @@ class EntryMethod {
     run(*static_cast<runtime::Runtime*>(p.context()), base, std::move(arguments), reply);
   }
 
-  // --- Calls with buffers beside the message: unpacked before the buffers land, run afterwards
+  // --- Calls with out-of-band buffers: unpacked before the buffers land, run afterwards
 
   using Placed = entry_detail::Placed<Arguments>;
 
@@ -234,7 +234,7 @@ class EntryMethod {
     kept = std::move(placed);
     return wanted;
   }
-  // Null if no buffers come beside its calls.
+  // Null if its calls have no out-of-band buffers.
   static constexpr auto place_function() {
     if constexpr (kHasPost) {
       return &EntryMethod::place;

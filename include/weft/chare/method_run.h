@@ -27,8 +27,8 @@ template <class ArgumentTypes, bool kHasPost>
 struct Packing {
   using Arguments = ArgumentTypes;
   static constexpr bool kHasPayload = payload_detail::kHasPayload<Arguments>;
-  static constexpr bool kBlocksTravelBeside = !kHasPost && argument_detail::kHasBlock<Arguments>;
-  static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelBeside;
+  static constexpr bool kBlocksTravelOutOfBand = !kHasPost && argument_detail::kHasBlock<Arguments>;
+  static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelOutOfBand;
 };
 
 // Runs a method. `arguments` are those that its entry unpacks.
@@ -117,7 +117,7 @@ class Running final : public RunningCoroutine {
   Handle coroutine_;
 };
 
-// The arguments of a call with buffers beside the message: unpacked before the buffers land.
+// The arguments of a call with out-of-band buffers: unpacked before the buffers land.
 template <class Arguments>
 struct Placed {
   static constexpr std::size_t kCount = std::tuple_size_v<Arguments>;

@@ -1,4 +1,4 @@
-// weft::Payload<T>: an argument of an entry method whose elements travel beside the message, from memory of
+// weft::Payload<T>: an argument of an entry method whose elements travel out of band, from memory of
 // any kind. They are sent in place, without a copy at the sender, and land once.
 //
 //   struct Block : weft::Chare<Block> {

@@ -1,4 +1,4 @@
-// A buffer that travels beside a message. It is sent in place, without a copy, and lands in memory of its own
+// A buffer that travels out of band, not in the block of its message. It is sent in place, without a copy, and lands in memory of its own
 // before the message is handled. Memory of any kind. Sending and landing wait for the work queued on the
 // buffer's stream.
 //

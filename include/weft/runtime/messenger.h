@@ -1,6 +1,6 @@
 // Messages between PEs: sending, broadcasting, and handing each arrival to its handler.
 //
-// src/runtime/message/ has the wire format and the landing of buffers beside a message. Threads: the PE's.
+// src/runtime/message/ has the wire format and the landing of out-of-band buffers. Threads: the PE's.
 #pragma once
 
 #include <coroutine>

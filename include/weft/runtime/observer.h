@@ -39,7 +39,7 @@ struct EntryEvent {
   const void* run = nullptr;
 };
 
-// A buffer that this PE's machine moves: an argument that travels beside its message, a message of a channel,
+// A buffer that this PE's machine moves: an argument that travels out of band, a message of a channel,
 // a one-sided transfer, and the runtime's own messages.
 struct TransferEvent {
   std::uint64_t number = 0;  // of this PE's transfers; the same at begin and end

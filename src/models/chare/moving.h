@@ -26,8 +26,8 @@ struct MoveHeader {
   std::uint32_t move = 0;            // the number of this move of the element, from 1
   std::uint32_t next_reduction = 0;  // the first to which the element has not contributed
   std::uint32_t num_results = 0;  // reductions to which it has contributed whose result goes to all elements
-  std::vector<std::uint64_t> beside;  // the element types of the large vectors that travel beside the state
-  SeenBroadcasts seen;                // the broadcasts that it has run
+  std::vector<std::uint64_t> out_of_band;  // the element types of the large vectors that travel out of band
+  SeenBroadcasts seen;                     // the broadcasts that it has run
   std::optional<LoadOnTheMove> load = std::nullopt;  // if the collection takes part in load balancing
   std::uint32_t num_waiting_calls = 0;               // behind the state
   bool has_waiting_calls = false;                    // there, or in the state
@@ -35,8 +35,8 @@ struct MoveHeader {
   std::vector<SectionCount> sections = {};           // its reductions over sections
   std::vector<std::uint64_t> futures = {};           // links of the old PE, see runtime::FutureTable
   void pup(Pup& p) {
-    p | collection | index | move | next_reduction | num_results | beside | seen | load | num_waiting_calls |
-        has_waiting_calls | set | sections | futures;
+    p | collection | index | move | next_reduction | num_results | out_of_band | seen | load |
+        num_waiting_calls | has_waiting_calls | set | sections | futures;
   }
 };
 

@@ -19,7 +19,7 @@ namespace {
 // More parts than a plan has steps: on 2^31 PEs of 2^31 hosts about 130.
 constexpr std::size_t kMostAhead = 256;
 
-// The elements are beside the message.
+// The elements are out of band.
 struct CutHeader {
   std::uint64_t scope_id = 0;
   std::uint64_t sequence = 0;

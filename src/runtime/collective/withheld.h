@@ -4,7 +4,7 @@
 // exchange is over, all PEs know the same of all values, and take the same of two ways:
 //
 // - If each PE withholds a value and all values are alike, they are cut: plan_cut() says which elements go where. Parts travel
-//   beside their messages and land in place.
+//   out of band and land in place.
 // - Otherwise the exchange is repeated with the values themselves. So it is if a PE has no contributor, or if NumPy arrays have
 //   different element types.
 //

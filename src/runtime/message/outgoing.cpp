@@ -21,7 +21,7 @@ namespace {
 // announced and tagged, as in what was published: neither path is faster there from one run to the next.
 constexpr std::size_t kMaxActiveBytes = 1024;
 
-// From this size on, a call first tries to send from the caller's memory. All arguments that travel beside a message are
+// From this size on, a call first tries to send from the caller's memory. All arguments that travel out of band are
 // as large. Measured from 64 KiB on, see benchmarks/results/2026-11-22-values.
 constexpr std::size_t kLeastUncopiedBytes = std::size_t{32} << 10;
 // A call looks for the receiver to take bytes once for each kBytesPerLook of the message, which takes about as long as

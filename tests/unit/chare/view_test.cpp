@@ -19,8 +19,8 @@
 namespace weft::chare {
 namespace {
 
-using argument_detail::kBesideBytes;
-using argument_detail::kBesideFlag;
+using argument_detail::kOutOfBandBytes;
+using argument_detail::kOutOfBandFlag;
 using argument_detail::kPaddingShift;
 using argument_detail::View;
 
@@ -150,14 +150,14 @@ TEST_P(ViewTest, ElementsAreTheCallsOwnAndAligned) {
     auto viewers = Array<Viewer>::create(runtime, {3});
     std::mt19937 random(7);
     for (int seed = 0; seed < 4; ++seed) {
-      for (const std::size_t limit : {std::size_t{0}, std::size_t{1}, std::size_t{100}, kBesideBytes}) {
+      for (const std::size_t limit : {std::size_t{0}, std::size_t{1}, std::size_t{100}, kOutOfBandBytes}) {
         const std::size_t size_bytes = limit + random() % 3 * (limit / 2);
         co_await expect_values<std::int8_t>(viewers, size_bytes, seed);
         co_await expect_values<double>(viewers, size_bytes / sizeof(double), seed);
         co_await expect_values<Wide>(viewers, size_bytes / sizeof(Wide), seed);
         co_await expect_values<Widest>(viewers, size_bytes / sizeof(Widest), seed);
       }
-      co_await expect_values<double>(viewers, kBesideBytes / sizeof(double) - 1, seed);
+      co_await expect_values<double>(viewers, kOutOfBandBytes / sizeof(double) - 1, seed);
     }
   });
 }
@@ -178,7 +178,7 @@ TEST_P(ViewTest, SeveralViewsOfOneCall) {
   });
 }
 
-TEST_P(ViewTest, BesideAPayloadWithAPostEntryMethod) {
+TEST_P(ViewTest, TogetherWithAPayloadWithAPostEntryMethod) {
   run([](Runtime& runtime) -> Task<> {
     auto viewers = Array<Viewer>::create(runtime, {3});
     const std::vector<int> numbers(10'000, 42);
@@ -287,7 +287,7 @@ TEST_F(PackedView, OfDamagedBytesIsRefused) {
   EXPECT_NE(failure(), "");
   set_count((std::uint64_t{1} << 53) + 10);  // 8 times that is 80 again
   EXPECT_NE(failure(), "");
-  set_count(10 | kBesideFlag);
+  set_count(10 | kOutOfBandFlag);
   EXPECT_NE(failure().find("padding"), std::string::npos);
   set_count(10 | std::uint64_t{9} << kPaddingShift);
   EXPECT_NE(failure().find("padding"), std::string::npos);
@@ -313,7 +313,7 @@ TEST(BuffersOfArguments, AreInHostMemory) {
   std::vector<runtime::Landing> landings(1);
   landings[0].size_bytes = 80;
   landings[0].place = {memory::Kind::kEmulated, 0};
-  std::vector<std::byte> bytes = base::pack(std::uint64_t{10} | kBesideFlag);
+  std::vector<std::byte> bytes = base::pack(std::uint64_t{10} | kOutOfBandFlag);
   bytes.resize(bytes.size() + sizeof(std::uint32_t));
   Pup p = Pup::unpacker(bytes.data(), bytes.size());
   EXPECT_THROW(argument_detail::read_block(p, landings, 8), Error);

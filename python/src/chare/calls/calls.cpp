@@ -22,7 +22,7 @@ namespace weft::python {
 
 namespace {
 
-// `chosen`: by buffer beside the message, what the post entry method gave for it. `shared`: as of invoke_shared(), or null.
+// `chosen`: by out-of-band buffer, what the post entry method gave for it. `shared`: as of invoke_shared(), or null.
 void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
                        std::span<const Ref> chosen, std::unique_ptr<chare::SharedCall>* shared) {
   auto& chare = static_cast<PyChare&>(base);

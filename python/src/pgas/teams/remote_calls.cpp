@@ -129,7 +129,7 @@ void encode_or_say(Encoder& encoder, std::string_view key, PyObject* arguments, 
 Ref call_remotely(Engine& engine, const pgas::Team& team, int rank, PyObject* function, PyObject* arguments,
                   PyObject* keywords) {
   const std::string key = importable_key(function, "Team.rpc takes a function of a module, and");
-  Encoder encoder(Beside::kLarge);
+  Encoder encoder(OutOfBand::kLarge);
   encode_or_say(encoder, key, arguments, keywords, team.pe_of(rank));
   return send_with_result(engine, team, rank, function_info, encoder,
                           base::format("the call of {} on rank {}", name_in_key(key), rank));
@@ -138,7 +138,7 @@ Ref call_remotely(Engine& engine, const pgas::Team& team, int rank, PyObject* fu
 void call_remotely_ff(const pgas::Team& team, int rank, PyObject* function, PyObject* arguments,
                       PyObject* keywords) {
   const std::string key = importable_key(function, "Team.rpc_ff takes a function of a module, and");
-  Encoder encoder(Beside::kLarge);
+  Encoder encoder(OutOfBand::kLarge);
   encode_or_say(encoder, key, arguments, keywords, team.pe_of(rank));
   static_cast<void>(function_registered);
   send_without_result(team, rank, function_info, encoder);

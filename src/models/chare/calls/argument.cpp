@@ -14,7 +14,7 @@
 
 namespace weft::chare {
 
-runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std::size_t size_bytes) {
+runtime::Attachment copy_out_of_band(runtime::Runtime& runtime, const void* data, std::size_t size_bytes) {
   void* const block = runtime.pool().allocate(size_bytes);
   runtime::Attachment copy(
       memory::Buffer{block, size_bytes, {}, nullptr},
@@ -55,20 +55,20 @@ runtime::Attachment attach_vector(base::VectorPool& pool, const base::ElementTyp
 
 void pack_given(Pup& p, std::uint64_t count, runtime::Attachment block) {
   auto& message = *static_cast<runtime::Message*>(p.carrier());
-  p | (count | kBesideFlag) | static_cast<std::uint32_t>(message.attachments().size());
+  p | (count | kOutOfBandFlag) | static_cast<std::uint32_t>(message.attachments().size());
   message.attach(std::move(block));
 }
 
 void pack_copy(Pup& p, std::uint64_t count, const void* data, std::size_t size_bytes) {
   auto& message = *static_cast<runtime::Message*>(p.carrier());
-  pack_given(p, count, copy_beside(message.runtime(), data, size_bytes));
+  pack_given(p, count, copy_out_of_band(message.runtime(), data, size_bytes));
 }
 
-bool is_beside(const Pup& p) {
+bool is_out_of_band(const Pup& p) {
   std::uint64_t count = 0;
   if (p.remaining_bytes() < sizeof count) return false;
   std::memcpy(&count, p.cursor(), sizeof count);
-  return (count & kBesideFlag) != 0;
+  return (count & kOutOfBandFlag) != 0;
 }
 
 void pack_padded(Pup& p, std::uint64_t count, const void* data, std::size_t size_bytes,
@@ -119,10 +119,10 @@ runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which) 
   return std::move(landed[which]);
 }
 
-BesideBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t element_bytes) {
-  BesideBlock block;
+OutOfBandBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t element_bytes) {
+  OutOfBandBlock block;
   p | block.count | block.which;
-  block.count &= ~kBesideFlag;
+  block.count &= ~kOutOfBandFlag;
   if (block.which >= landings.size() || landings[block.which].into) {
     damaged_argument(base::format("no buffer numbered {} comes with it", block.which));
   }

@@ -55,7 +55,7 @@ void for_element(const char* action, const std::string& name, Work work) {
   }
 }
 
-// Packs the element as for a move; its buffers are beside the message.
+// Packs the element as for a move; its buffers are out of band.
 MessagePtr pack_element(ChareBase& chare, std::optional<double> set_load_s) {
   runtime::Runtime& runtime = chare.runtime();
   const ChareType& type = *chare.collection().type();

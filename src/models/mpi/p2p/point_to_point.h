@@ -66,7 +66,7 @@ struct ArrivedMessage : ArrivedEntry {
 
 class PointToPoint {
  public:
-  // Offsets in the range of handlers: a message in a block; one with its bytes beside it; an answer; a step of a move of ranks; an
+  // Offsets in the range of handlers: a message in a block; one with its bytes out of band; an answer; a step of a move of ranks; an
   // offer.
   enum Handler : runtime::HandlerId { kBlock, kAnnounced, kAnswer, kMoved, kOffer };
   static constexpr runtime::HandlerId kNumHandlers = 5;

@@ -1,7 +1,7 @@
 // The messages of a team's collective operations on one PE: parts of data from one rank to another.
 //
 // A part is known by the collective, a step of its algorithm and the rank that it comes from. The receiver posts a Receive,
-// before or after the part has arrived. A part is bytes in the message, a buffer beside it, or the error of the sender. A
+// before or after the part has arrived. A part is bytes in the message, an out-of-band buffer, or the error of the sender. A
 // buffer stays at its sender until its Receive says where it lands.
 //
 // What a peer sends is a claim: its rank, the kind of the collective and the size of a buffer are checked. Threads: the PE's.
