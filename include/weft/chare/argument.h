@@ -143,14 +143,16 @@ bool is_out_of_band(const Pup& p);
 struct OutOfBandBlock {
   std::uint64_t count = 0;
   std::uint32_t which = 0;
-  runtime::Landing* landing = nullptr;
+  runtime::ReceiveBuffer* receive_buffer = nullptr;
 };
-OutOfBandBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t element_bytes);
+OutOfBandBlock read_block(Pup& p, std::span<runtime::ReceiveBuffer> receive_buffers,
+                          std::size_t element_bytes);
 
 // The number of the buffer of an argument that has none.
 inline constexpr std::uint32_t kNoBuffer = ~std::uint32_t{0};
 // Throws Error if two arguments name the same buffer. `which`: of the arguments that have not chosen where theirs lands.
-void expect_distinct(std::span<const std::uint32_t> which, std::span<const runtime::Landing> landings);
+void expect_distinct(std::span<const std::uint32_t> which,
+                     std::span<const runtime::ReceiveBuffer> receive_buffers);
 // Takes a buffer that has landed. Throws Error if it is gone.
 runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which);
 
@@ -283,20 +285,20 @@ Value make_own(runtime::Runtime& runtime, Argument&& argument) {
 // they will land. Of a view or a payload the number of its buffer is read, into `which`.
 template <class Value>
 void unpack_before_landing(Pup& p, Value& value, std::uint32_t& which, runtime::Runtime& runtime,
-                           std::span<runtime::Landing> landings) {
+                           std::span<runtime::ReceiveBuffer> receive_buffers) {
   if constexpr (payload_detail::kIsPayload<Value>) {
     p | which;
-    static_cast<void>(payload_detail::find(landings, which, sizeof(typename Value::Element)));
+    static_cast<void>(payload_detail::find(receive_buffers, which, sizeof(typename Value::Element)));
   } else if constexpr (kIsBlock<Value>) {
     if (!is_out_of_band(p)) return static_cast<void>(p | value);
     using T = Element<Value>;
-    const OutOfBandBlock block = read_block(p, landings, sizeof(T));
+    const OutOfBandBlock block = read_block(p, receive_buffers, sizeof(T));
     if constexpr (kIsElementView<Value>) {
       which = block.which;
       value.expect(block.count);
     } else {
       value = vector_pool(runtime).template take<T>(block.count);
-      block.landing->into =
+      block.receive_buffer->into =
           runtime::Attachment(memory::Buffer{value.data(), block.count * sizeof(T), {}, nullptr});
     }
   } else {

@@ -121,8 +121,8 @@ struct EntryInfo {
   //   - it chooses where the buffers land, or leaves that to the runtime;
   //   - it stores the state for invoke_placed() in `kept`.
   // Returns false after an exception, which went to `reply`: the method must then not run.
-  bool (*place)(ChareBase& chare, Pup& arguments, const ReplyTo& reply, std::span<runtime::Landing> landings,
-                std::shared_ptr<void>& kept) = nullptr;
+  bool (*place)(ChareBase& chare, Pup& arguments, const ReplyTo& reply,
+                std::span<runtime::ReceiveBuffer> receive_buffers, std::shared_ptr<void>& kept) = nullptr;
   // Called after the buffers have landed, instead of invoke().
   void (*invoke_placed)(ChareBase& chare, runtime::Message& message, const ReplyTo& reply,
                         void* kept) = nullptr;
@@ -400,7 +400,7 @@ class Chares final : public runtime::Model {
   void on_create(runtime::MessagePtr message);
   void on_entry(runtime::MessagePtr message);
   // The poster of messages with buffers: the chare, if it is on this PE, chooses where they land.
-  runtime::Posting place(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
+  runtime::Posting place(runtime::MessagePtr& message, std::span<runtime::ReceiveBuffer> receive_buffers);
   void place_dropped(runtime::Message& message);
   // For a message with buffers: runs the entry method if the chare has chosen where the buffers landed. Returns
   // whether it has.
@@ -425,7 +425,7 @@ class Chares final : public runtime::Model {
 
   void on_moved_here(runtime::MessagePtr message);
   // Makes the large vectors of an element that comes, so that they land in their storage.
-  runtime::Posting place_moved(runtime::Message& message, std::span<runtime::Landing> landings);
+  runtime::Posting place_moved(runtime::Message& message, std::span<runtime::ReceiveBuffer> receive_buffers);
   void on_arrived(runtime::MessagePtr message);
   void on_sync(runtime::MessagePtr message);
   void on_periodic(runtime::MessagePtr message);

@@ -25,7 +25,7 @@ class FlowControl;
 struct FlowMarks;
 struct FlowPeer;
 class Outgoing;
-class LandingPool;
+class ReceiveBufferPool;
 class Receiving;
 
 class Messenger : public Scheduler {
@@ -43,7 +43,7 @@ class Messenger : public Scheduler {
   // The context of set_handler(); null for a handler that is not set.
   void* handler_context(HandlerId id) const;
   // Where buffers land whose handler has no memory for them. It outlives the models: programs may keep such memory.
-  LandingPool& landing_pool();
+  ReceiveBufferPool& receive_buffer_pool();
 
   // Never blocks. A message to this PE goes through the queue too. Attached buffers are sent in place: they
   // must not change until they are released, or until the completion of report_sending() is called. Throws
@@ -83,11 +83,11 @@ class Messenger : public Scheduler {
   // that it came with the message waits in this PE's memory. Releasing the message refuses it: the sender's
   // memory becomes free, and the message is not handled. The end of the job refuses all deferred messages.
   //
-  // One landing for each buffer of the message, for place().
-  std::vector<Landing> landings_of(Message& message) const;
-  // Fetches the buffers into the places in `landings`; then the message is handled. REQUIRES: the poster
+  // One receive buffer for each buffer of the message, for place().
+  std::vector<ReceiveBuffer> receive_buffers_of(Message& message) const;
+  // Fetches the buffers into the places in `receive_buffers`; then the message is handled. REQUIRES: the poster
   // deferred the message and has returned, and the message has no other holder.
-  void place(MessagePtr message, std::span<Landing> landings);
+  void place(MessagePtr message, std::span<ReceiveBuffer> receive_buffers);
   // Calls the poster again, in a later turn. REQUIRES: as place().
   void post_again(MessagePtr message);
 

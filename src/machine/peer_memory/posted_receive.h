@@ -55,7 +55,7 @@ struct PostedReceive final : PeerOperation {
   bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
   bool lacks_tagged_half() const { return is_tagged_half_late && !is_over(); }
   bool is_copied() const {
-    if (landing) return landing->is_over();
+    if (bounced) return bounced->is_over();
     if (slot == nullptr) return false;
     const std::uint64_t outcome = slot->outcome.load(std::memory_order_acquire);
     return outcome == Slot::done(message.number) || (outcome == Slot::shared_by(message.number) &&
@@ -76,13 +76,13 @@ struct PostedReceive final : PeerOperation {
   }
   // The bytes are there, or cannot come.
   void end_copied() {
-    base::Status status = landing ? landing->failure : base::Status();
+    base::Status status = bounced ? bounced->failure : base::Status();
     const std::size_t size_bytes = status.ok() ? buffer.size_bytes : 0;
     end_with(std::move(status), size_bytes);
   }
   // Whether no sender has taken the posting, nor will.
   bool withdraw() {
-    if (landing && landing->copies_under_way > 0) return false;
+    if (bounced && bounced->copies_under_way > 0) return false;
     std::uint64_t posted = Slot::posted(message.number);
     if (slot != nullptr && !slot->word.compare_exchange_strong(posted, Slot::kFree)) return false;
     slot = nullptr;
@@ -105,9 +105,9 @@ struct PostedReceive final : PeerOperation {
   // The transport learns of the receive in a later poll(). It takes 20 us to look up memory that consists of several
   // allocations (UCX 1.22, which asks the driver each time), and copies are not moved on meanwhile.
   bool is_tagged_half_late = false;
-  bool is_offered = false;         // it has no tag: see PeerMemory::receive_offered()
-  bool send_waits = false;         // and is answered when the stream is done
-  std::optional<Landing> landing;  // posted with a bounce buffer
+  bool is_offered = false;                // it has no tag: see PeerMemory::receive_offered()
+  bool send_waits = false;                // and is answered when the stream is done
+  std::optional<BouncedReceive> bounced;  // posted with a bounce buffer
   // Of start_pushed(): what this PE's device copies if the sender's does not.
   std::optional<SourceName> source;
   std::chrono::steady_clock::time_point posted_at;

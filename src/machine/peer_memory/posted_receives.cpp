@@ -93,7 +93,7 @@ void PostedReceives::forget(IncomingStream& stream) {
 void PostedReceives::withdraw(IncomingStream& stream) {
   for (const auto& receive : receives_) {
     if (&receive->stream != &stream || receive->is_over() || !receive->withdraw()) continue;
-    receive->landing.reset();
+    receive->bounced.reset();
     receive->exported.reset();
   }
   forget(stream);
@@ -255,7 +255,7 @@ void PostedReceives::post_bounce(PostedReceive& receive, Slot& slot) {
       .offset_bytes = *ring, .size_bytes = receive.buffer.size_bytes, .place = receive.buffer.place};
   memory::Buffer into = receive.buffer;
   into.stream = nullptr;  // its work is done
-  receive.landing.emplace(Landing{into, 0, 0, {}});
+  receive.bounced.emplace(BouncedReceive{into, 0, 0, {}});
   slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
   receive.slot = &slot;
 }
@@ -269,13 +269,13 @@ PostedReceive* PostedReceives::find(int pe, Tag stream, std::uint32_t message) {
   return nullptr;
 }
 
-Landing* PostedReceives::find_landing(int peer, Tag stream, std::uint32_t message) {
+BouncedReceive* PostedReceives::find_bounced(int peer, Tag stream, std::uint32_t message) {
   PostedReceive* const receive = find(peer, stream, message);
-  if (receive == nullptr || receive->slot == nullptr || !receive->landing || receive->tagged_outcome) {
+  if (receive == nullptr || receive->slot == nullptr || !receive->bounced || receive->tagged_outcome) {
     return nullptr;
   }
   const bool is_taken = receive->slot->word.load(std::memory_order_relaxed) == Slot::taken(message);
-  return is_taken ? &*receive->landing : nullptr;
+  return is_taken ? &*receive->bounced : nullptr;
 }
 
 // --- Sends that wait
@@ -328,7 +328,7 @@ bool PostedReceives::look(PostedReceive& receive) {
     return false;
   }
   if (receive.source && pull_late(receive)) return true;
-  if (receive.tagged_outcome && receive.landing->copies_under_way == 0) {
+  if (receive.tagged_outcome && receive.bounced->copies_under_way == 0) {
     receive.end_with(std::move(receive.tagged_outcome->first), receive.tagged_outcome->second);
     return true;
   }
@@ -358,7 +358,7 @@ bool PostedReceives::pull_late(PostedReceive& receive) {
 
 bool PostedReceives::poll_arrivals() {
   return arrivals_.poll(
-      [this](int peer, Tag stream, std::uint32_t message) { return find_landing(peer, stream, message); });
+      [this](int peer, Tag stream, std::uint32_t message) { return find_bounced(peer, stream, message); });
 }
 
 bool PostedReceives::poll() {

@@ -118,7 +118,7 @@ class PostedReceives final : private PostedReceive::Owner {
   bool poll_arrivals();
   PostedReceive* find(int pe, Tag stream, std::uint32_t message);
   void answer(int pe, Tag stream, std::uint32_t message, PostedReceive* receive);
-  Landing* find_landing(int peer, Tag stream, std::uint32_t message);
+  BouncedReceive* find_bounced(int peer, Tag stream, std::uint32_t message);
   PostedReceive::Owner& as_owner() { return *this; }
   void stream_has_ended(PostedReceive& receive, const base::Status& status) override;
   void stream_is_done(PostedReceive& receive);

@@ -68,7 +68,7 @@ class Leaving final : public base::OutOfBand {
 };
 
 // What a message keeps while they land.
-struct LandingVectors {
+struct ReceivedVectors {
   std::vector<std::unique_ptr<base::AnyVector>> vectors;
 };
 
@@ -79,7 +79,7 @@ class Arrived final : public base::OutOfBand {
       : OutOfBand(pool, Message::kMaxAttachments),
         attachments_(message.attachments()),
         kept_(message.has_attachments() ? message.take_kept() : nullptr),
-        landed_(static_cast<LandingVectors*>(kept_.get())) {}
+        landed_(static_cast<ReceivedVectors*>(kept_.get())) {}
 
  private:
   void attach(void*, std::size_t, void*, void (*)(void*)) override {}
@@ -99,7 +99,7 @@ class Arrived final : public base::OutOfBand {
 
   std::span<runtime::Attachment> attachments_;
   std::shared_ptr<void> kept_;
-  LandingVectors* landed_;
+  ReceivedVectors* landed_;
   std::size_t next_ = 0;
 };
 
@@ -269,30 +269,30 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
 
 // --- Arriving
 
-runtime::Posting Chares::place_moved(Message& message, std::span<runtime::Landing> landings) {
+runtime::Posting Chares::place_moved(Message& message, std::span<runtime::ReceiveBuffer> receive_buffers) {
   // It has waited for its collection: its vectors are where they landed.
   if (message.owns_attachments()) return runtime::Posting::kHandle;
   MoveHeader header;
   message.unpacker() | header;
   if (header.out_of_band.empty()) return runtime::Posting::kHandle;  // the class itself takes what lands
-  if (header.out_of_band.size() != landings.size()) {
+  if (header.out_of_band.size() != receive_buffers.size()) {
     runtime_.fail(
         base::format("PE {} has sent an element with {} large vectors, and {} come with it; do all "
                      "PEs run the same program?",
-                     message.envelope().source_pe, header.out_of_band.size(), landings.size()));
+                     message.envelope().source_pe, header.out_of_band.size(), receive_buffers.size()));
     return runtime::Posting::kDrop;
   }
-  auto landing = std::make_shared<LandingVectors>();
-  for (std::size_t i = 0; i < landings.size(); ++i) {
-    runtime::Landing& one = landings[i];
+  auto received = std::make_shared<ReceivedVectors>();
+  for (std::size_t i = 0; i < receive_buffers.size(); ++i) {
+    runtime::ReceiveBuffer& one = receive_buffers[i];
     const base::ElementType* const type = base::ElementType::find(header.out_of_band[i]);
-    std::unique_ptr<base::AnyVector>& made = landing->vectors.emplace_back();
+    std::unique_ptr<base::AnyVector>& made = received->vectors.emplace_back();
     // Otherwise it lands in memory of the runtime and is copied.
     if (type == nullptr || one.size_bytes % type->size_bytes() != 0 || !one.place.is_host()) continue;
     made = vectors().take(*type, one.size_bytes / type->size_bytes());
     one.into = runtime::Attachment({made->data(), one.size_bytes, {}, nullptr});
   }
-  message.keep(std::move(landing));
+  message.keep(std::move(received));
   return runtime::Posting::kHandle;
 }
 

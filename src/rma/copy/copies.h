@@ -30,7 +30,7 @@
 #include "rma/copy/remote_hooks.h"
 #include "rma/copy/run.h"
 #include "rma/segment/segments.h"
-#include "runtime/message/landing_pool.h"
+#include "runtime/message/receive_buffer_pool.h"
 
 namespace weft::rma {
 

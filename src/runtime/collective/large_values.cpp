@@ -226,13 +226,13 @@ bool is_part_of(const CutStep& step, const CutHeader& header, const Message& mes
          static_cast<std::uint32_t>(step.peer) == message.envelope().source_pe;
 }
 
-void choose_place(Withheld& withheld, const CutStep& step, std::span<Landing> landings, int pe) {
+void choose_place(Withheld& withheld, const CutStep& step, std::span<ReceiveBuffer> receive_buffers, int pe) {
   const std::size_t size_bytes = size_of(withheld, step.received);
-  if (landings.size() != 1 || landings[0].size_bytes != size_bytes)
+  if (receive_buffers.size() != 1 || receive_buffers[0].size_bytes != size_bytes)
     refuse_part(step.peer, pe, "with a wrong size");
   std::byte* const place =
       step.merges ? withheld.memory->arriving.data() : at_element(withheld, step.received);
-  landings[0].into = attach_shared(withheld.memory, place, size_bytes);
+  receive_buffers[0].into = attach_shared(withheld.memory, place, size_bytes);
   withheld.is_landing = true;
 }
 
@@ -246,12 +246,12 @@ void Reductions::land_part(Withheld& withheld, const CutStep& step) {
   if (found == withheld.ahead.end()) return;
   MessagePtr message = std::move(*found);
   withheld.ahead.erase(found);
-  std::vector<Landing> landings = messenger_.landings_of(*message);
-  choose_place(withheld, step, landings, messenger_.pe());
-  messenger_.place(std::move(message), landings);
+  std::vector<ReceiveBuffer> receive_buffers = messenger_.receive_buffers_of(*message);
+  choose_place(withheld, step, receive_buffers, messenger_.pe());
+  messenger_.place(std::move(message), receive_buffers);
 }
 
-Posting Reductions::post_part(MessagePtr& message, std::span<Landing> landings) {
+Posting Reductions::post_part(MessagePtr& message, std::span<ReceiveBuffer> receive_buffers) {
   const CutHeader header = read_cut(*message);
   const ScopeId id{header.root_pe, header.scope_id};
   check_scope(id, messenger_);
@@ -264,7 +264,7 @@ Posting Reductions::post_part(MessagePtr& message, std::span<Landing> landings) 
   if (withheld.way == Withheld::Way::kCut && withheld.step < withheld.steps.size()) {
     const CutStep& step = withheld.steps[withheld.step];
     if (is_part_of(step, header, *message) && !withheld.is_landing && step.received.count > 0) {
-      choose_place(withheld, step, landings, messenger_.pe());
+      choose_place(withheld, step, receive_buffers, messenger_.pe());
       return Posting::kHandle;
     }
   }

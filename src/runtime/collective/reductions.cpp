@@ -84,8 +84,8 @@ Reductions::Reductions(Messenger& messenger)
       [](void* context, MessagePtr message) { static_cast<Reductions*>(context)->on_part(message); }, this);
   messenger_.set_poster(
       kReductionCutHandler,
-      [](void* context, MessagePtr& message, std::span<Landing> landings) {
-        return static_cast<Reductions*>(context)->post_part(message, landings);
+      [](void* context, MessagePtr& message, std::span<ReceiveBuffer> receive_buffers) {
+        return static_cast<Reductions*>(context)->post_part(message, receive_buffers);
       },
       [](void* context, Message& message) {
         Messenger& messenger = static_cast<Reductions*>(context)->messenger_;

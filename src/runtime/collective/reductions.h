@@ -214,7 +214,7 @@ class Reductions {
   // Gives the part of the step a place if it has been announced.
   void land_part(Withheld& withheld, const CutStep& step);
   void finish_cut(ScopeId id, Scope& scope, Progress& progress);
-  Posting post_part(MessagePtr& message, std::span<Landing> landings);
+  Posting post_part(MessagePtr& message, std::span<ReceiveBuffer> receive_buffers);
   void on_part(const MessagePtr& message);
 
   Messenger& messenger_;

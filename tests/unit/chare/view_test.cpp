@@ -302,21 +302,21 @@ TEST_F(PackedView, OfDamagedBytesIsRefused) {
 TEST(BuffersOfArguments, AreNamedOnce) {
   using argument_detail::expect_distinct;
   using argument_detail::kNoBuffer;
-  std::vector<runtime::Landing> landings(3);
-  EXPECT_NO_THROW(expect_distinct(std::array{kNoBuffer, 2U, 0U, kNoBuffer}, landings));
-  EXPECT_THROW(expect_distinct(std::array{1U, kNoBuffer, 1U}, landings), Error);
-  landings[1].into = runtime::Attachment(memory::Buffer{});
-  EXPECT_THROW(expect_distinct(std::array{kNoBuffer, 1U}, landings), Error);
+  std::vector<runtime::ReceiveBuffer> receive_buffers(3);
+  EXPECT_NO_THROW(expect_distinct(std::array{kNoBuffer, 2U, 0U, kNoBuffer}, receive_buffers));
+  EXPECT_THROW(expect_distinct(std::array{1U, kNoBuffer, 1U}, receive_buffers), Error);
+  receive_buffers[1].into = runtime::Attachment(memory::Buffer{});
+  EXPECT_THROW(expect_distinct(std::array{kNoBuffer, 1U}, receive_buffers), Error);
 }
 
 TEST(BuffersOfArguments, AreInHostMemory) {
-  std::vector<runtime::Landing> landings(1);
-  landings[0].size_bytes = 80;
-  landings[0].place = {memory::Kind::kEmulated, 0};
+  std::vector<runtime::ReceiveBuffer> receive_buffers(1);
+  receive_buffers[0].size_bytes = 80;
+  receive_buffers[0].place = {memory::Kind::kEmulated, 0};
   std::vector<std::byte> bytes = base::pack(std::uint64_t{10} | kOutOfBandFlag);
   bytes.resize(bytes.size() + sizeof(std::uint32_t));
   Pup p = Pup::unpacker(bytes.data(), bytes.size());
-  EXPECT_THROW(argument_detail::read_block(p, landings, 8), Error);
+  EXPECT_THROW(argument_detail::read_block(p, receive_buffers, 8), Error);
 }
 
 }  // namespace

@@ -102,12 +102,13 @@ std::size_t read_padded_count(Pup& p, std::size_t element_bytes, std::size_t pad
   return count;
 }
 
-void expect_distinct(std::span<const std::uint32_t> which, std::span<const runtime::Landing> landings) {
+void expect_distinct(std::span<const std::uint32_t> which,
+                     std::span<const runtime::ReceiveBuffer> receive_buffers) {
   for (std::size_t i = 0; i < which.size(); ++i) {
     if (which[i] == kNoBuffer) continue;
     const bool is_taken =
         std::ranges::find(which.first(i), which[i]) != which.begin() + static_cast<std::ptrdiff_t>(i);
-    if (is_taken || landings[which[i]].into)
+    if (is_taken || receive_buffers[which[i]].into)
       damaged_argument(base::format("two arguments have buffer {}", which[i]));
   }
 }
@@ -119,23 +120,24 @@ runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which) 
   return std::move(landed[which]);
 }
 
-OutOfBandBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t element_bytes) {
+OutOfBandBlock read_block(Pup& p, std::span<runtime::ReceiveBuffer> receive_buffers,
+                          std::size_t element_bytes) {
   OutOfBandBlock block;
   p | block.count | block.which;
   block.count &= ~kOutOfBandFlag;
-  if (block.which >= landings.size() || landings[block.which].into) {
+  if (block.which >= receive_buffers.size() || receive_buffers[block.which].into) {
     damaged_argument(base::format("no buffer numbered {} comes with it", block.which));
   }
-  block.landing = &landings[block.which];
-  if (!block.landing->place.is_host()) {
-    damaged_argument(
-        base::format("buffer {} is of {} memory", block.which, memory::place_name(block.landing->place)));
+  block.receive_buffer = &receive_buffers[block.which];
+  if (!block.receive_buffer->place.is_host()) {
+    damaged_argument(base::format("buffer {} is of {} memory", block.which,
+                                  memory::place_name(block.receive_buffer->place)));
   }
   std::size_t size_bytes = 0;
   if (__builtin_mul_overflow(block.count, element_bytes, &size_bytes) ||
-      size_bytes != block.landing->size_bytes) {
+      size_bytes != block.receive_buffer->size_bytes) {
     damaged_argument(base::format("a buffer of {} bytes comes for {} elements of {}",
-                                  block.landing->size_bytes, block.count, element_bytes));
+                                  block.receive_buffer->size_bytes, block.count, element_bytes));
   }
   return block;
 }

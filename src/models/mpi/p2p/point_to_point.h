@@ -114,7 +114,8 @@ class PointToPoint {
   void on_block(runtime::MessagePtr message);
   // The same for a message that has no block, see Messenger::send_direct().
   void on_direct(const runtime::DirectArrival& arrival);
-  runtime::Posting on_announced(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
+  runtime::Posting on_announced(runtime::MessagePtr& message,
+                                std::span<runtime::ReceiveBuffer> receive_buffers);
   static void on_landed(runtime::MessagePtr message);
   static void on_dropped(runtime::Message& message);
   // A rank offers a receive for the next message to it.
@@ -203,8 +204,9 @@ class PointToPoint {
   // For receives in device memory: of bytes that came in the message's block, and of packed bytes on the same device.
   void land_on_device(ReceiveRequest& request, runtime::MessagePtr message);
   void unpack_on_device(ReceiveRequest& request, runtime::Attachment block);
-  void choose_landing_block(ReceiveRequest& request, runtime::Landing& landing);
-  void choose_landing(ReceiveRequest& request, runtime::Message& message, runtime::Landing& landing);
+  void choose_receive_block(ReceiveRequest& request, runtime::ReceiveBuffer& receive_buffer);
+  void choose_receive_buffer(ReceiveRequest& request, runtime::Message& message,
+                             runtime::ReceiveBuffer& receive_buffer);
   // Gives the receive a message that waits here.
   void hand_over(ReceiveRequest& request, ArrivedMessage* arrived);
   ArrivedMessage* keep(const MatchKey& key, std::size_t size_bytes);

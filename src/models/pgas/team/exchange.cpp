@@ -157,8 +157,8 @@ void Exchange::add(Receive& receive) {
   }
   runtime::MessagePtr message = std::move(entry->deferred);
   message->unpacker() | header;
-  std::vector<runtime::Landing> landings = messenger_.landings_of(*message);
-  if (choose(receive, header, landings)) messenger_.place(std::move(message), landings);
+  std::vector<runtime::ReceiveBuffer> receive_buffers = messenger_.receive_buffers_of(*message);
+  if (choose(receive, header, receive_buffers)) messenger_.place(std::move(message), receive_buffers);
 }
 
 void Exchange::remove(Receive& receive) {
@@ -190,22 +190,23 @@ void Exchange::give(Receive& receive, const PartHeader& header, runtime::Message
   finish(receive);
 }
 
-bool Exchange::choose(Receive& receive, const PartHeader& header, std::span<runtime::Landing> landings) {
+bool Exchange::choose(Receive& receive, const PartHeader& header,
+                      std::span<runtime::ReceiveBuffer> receive_buffers) {
   std::exception_ptr& error = receive.part_.error;
-  if (landings.size() != 1 || !receive.takes_buffer_) {
+  if (receive_buffers.size() != 1 || !receive.takes_buffer_) {
     error = invalid(base::format("rank {} sent data of another form than this rank expects", receive.from_));
-  } else if (landings[0].size_bytes != receive.into_.size_bytes) {
+  } else if (receive_buffers[0].size_bytes != receive.into_.size_bytes) {
     error = invalid(base::format(
         "rank {} gave {} bytes to {} and this rank {}; all ranks give equally many "
         "elements",
-        receive.from_, landings[0].size_bytes, name_of(header.type.kind), receive.into_.size_bytes));
+        receive.from_, receive_buffers[0].size_bytes, name_of(header.type.kind), receive.into_.size_bytes));
   }
   if (error) {
     finish(receive);
     return false;
   }
   receive.is_landing_ = true;
-  landings[0].into = runtime::Attachment(receive.into_);
+  receive_buffers[0].into = runtime::Attachment(receive.into_);
   return true;
 }
 
@@ -227,14 +228,15 @@ void Exchange::landed(int from, const PartHeader& header, runtime::MessagePtr me
 }
 
 runtime::Posting Exchange::post(int from, const PartHeader& header, runtime::MessagePtr& message,
-                                std::span<runtime::Landing> landings) {
+                                std::span<runtime::ReceiveBuffer> receive_buffers) {
   Entry* const entry = entry_of(from, header);
   if (entry == nullptr) return runtime::Posting::kDrop;
   if (entry->receive == nullptr) {
     entry->deferred = std::move(message);
     return runtime::Posting::kDefer;
   }
-  return choose(*entry->receive, header, landings) ? runtime::Posting::kHandle : runtime::Posting::kDrop;
+  return choose(*entry->receive, header, receive_buffers) ? runtime::Posting::kHandle
+                                                          : runtime::Posting::kDrop;
 }
 
 void Exchange::dropped(int from, const PartHeader& header) {

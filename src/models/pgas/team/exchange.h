@@ -104,7 +104,7 @@ class Exchange {
   // that is over. The job fails if this rank has begun a collective of another type.
   void arrive(int from, const PartHeader& header, runtime::MessagePtr message);
   runtime::Posting post(int from, const PartHeader& header, runtime::MessagePtr& message,
-                        std::span<runtime::Landing> landings);
+                        std::span<runtime::ReceiveBuffer> receive_buffers);
   // A buffer that post() has accepted does not come.
   void dropped(int from, const PartHeader& header);
 
@@ -140,7 +140,7 @@ class Exchange {
   void add(Receive& receive);
   void remove(Receive& receive);
   // Says where the buffer lands. Returns false if the Receive cannot take it; it has ended with an error then.
-  bool choose(Receive& receive, const PartHeader& header, std::span<runtime::Landing> landings);
+  bool choose(Receive& receive, const PartHeader& header, std::span<runtime::ReceiveBuffer> receive_buffers);
   void landed(int from, const PartHeader& header, runtime::MessagePtr message);
   void give(Receive& receive, const PartHeader& header, runtime::MessagePtr message);
   // Ends the Receive and forgets the part.

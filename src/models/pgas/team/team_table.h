@@ -58,7 +58,7 @@ class TeamTable {
 
   TeamState& add_world();
   void on_part(runtime::MessagePtr message);
-  runtime::Posting post_part(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
+  runtime::Posting post_part(runtime::MessagePtr& message, std::span<runtime::ReceiveBuffer> receive_buffers);
   void on_dropped(runtime::Message& message);
   void on_barrier(runtime::MessagePtr message);
 

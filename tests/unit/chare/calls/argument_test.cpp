@@ -206,15 +206,15 @@ struct DamagedBlock : ::testing::Test {
     Pup p = Pup::unpacker(bytes.data(), bytes.size());
     EXPECT_TRUE(argument_detail::is_out_of_band(p));
     try {
-      argument_detail::read_block(p, landings, 8);
+      argument_detail::read_block(p, receive_buffers, 8);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), base::StatusCode::kCorrupt);
       return error.what();
     }
     return "";
   }
-  DamagedBlock() { landings[1].size_bytes = 800; }
-  std::vector<runtime::Landing> landings = std::vector<runtime::Landing>(2);
+  DamagedBlock() { receive_buffers[1].size_bytes = 800; }
+  std::vector<runtime::ReceiveBuffer> receive_buffers = std::vector<runtime::ReceiveBuffer>(2);
 };
 
 TEST_F(DamagedBlock, IsRefused) {
@@ -223,7 +223,7 @@ TEST_F(DamagedBlock, IsRefused) {
   EXPECT_NE(failure(std::uint64_t{1} << 61, 1).find("do all PEs run"), std::string::npos);
   EXPECT_NE(failure((std::uint64_t{1} << 61) + 100, 1), "");  // 8 times that is 800 again
   EXPECT_NE(failure(100, 2).find("no buffer numbered 2"), std::string::npos);
-  landings[1].into = runtime::Attachment(memory::Buffer{});
+  receive_buffers[1].into = runtime::Attachment(memory::Buffer{});
   EXPECT_NE(failure(100, 1).find("no buffer numbered 1"), std::string::npos);
 }
 

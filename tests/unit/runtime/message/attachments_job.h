@@ -40,13 +40,13 @@ struct Inbox {
         this);
   }
   // `function` may take the message away to defer it; otherwise it says whether the message is wanted.
-  void post_with(std::function<bool(MessagePtr&, std::span<Landing>)> function) {
+  void post_with(std::function<bool(MessagePtr&, std::span<ReceiveBuffer>)> function) {
     poster = std::move(function);
     runtime.set_poster(
         kHandler,
-        [](void* context, MessagePtr& message, std::span<Landing> landings) {
+        [](void* context, MessagePtr& message, std::span<ReceiveBuffer> receive_buffers) {
           ++self(context).posted;
-          const bool wanted = self(context).poster(message, landings);
+          const bool wanted = self(context).poster(message, receive_buffers);
           if (message == nullptr) return Posting::kDefer;
           return wanted ? Posting::kHandle : Posting::kDrop;
         },
@@ -61,7 +61,7 @@ struct Inbox {
   }
 
   Runtime& runtime;
-  std::function<bool(MessagePtr&, std::span<Landing>)> poster;
+  std::function<bool(MessagePtr&, std::span<ReceiveBuffer>)> poster;
   int posted = 0;
   int dropped = 0;
   std::vector<MessagePtr> messages;
