@@ -124,7 +124,7 @@ void Outgoing::send(int pe, MessagePtr message) {
     send_active(pe, std::move(message));
   } else {
     send_tagged(pe, std::move(message));
-    if (attached.unsent_sources > 0) offer(uptake_of(pe), attached);
+    if (attached.unsent_sources > 0) offer(consumption_of(pe), attached);
   }
   if (--attached.unsent == 0) attached.end_sending(attached.failure);
 }
@@ -200,9 +200,9 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     const machine::Tag tag = payload_tag(announced[i].source_pe, announced[i].counter);
     sendings[i] = std::make_unique<Sending>(*this, message->share(), pe, tag);
   }
-  Uptake* uptake = nullptr;
+  Consumption* consumption = nullptr;
   if (is_uncopied) {
-    uptake = &uptake_of(pe);
+    consumption = &consumption_of(pe);
     attached.sources.resize(announced.size());
   }
   // The announcement first: the receiver posts its receives while the buffers are on their way.
@@ -212,10 +212,10 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     const machine::Tag tag = sendings[i]->tag;
     ++attached.unsent;
     hold(*sendings[i], attached.buffers[i]);
-    if (uptake != nullptr && attached.buffers[i].uncopied() != nullptr) {
+    if (consumption != nullptr && attached.buffers[i].uncopied() != nullptr) {
       machine::MovableSource& source = attached.sources[i];
       source = {static_cast<const std::byte*>(attached.buffers[i].uncopied()), announced[i].size_bytes,
-                &uptake->read_bytes};
+                &consumption->read_bytes};
       sendings[i]->uncopied = &source;
       ++attached.unsent_sources;
       Sending::start(std::move(sendings[i]), [&](base::Completion* done) {
@@ -260,41 +260,41 @@ bool Outgoing::sends_uncopied(int pe, const Attached& attached) {
          !scheduler_.shares_processor() && scheduler_.machine().can_move_source(pe);
 }
 
-Outgoing::Uptake& Outgoing::uptake_of(int pe) {
-  if (uptakes_.empty()) uptakes_.resize(static_cast<std::size_t>(scheduler_.num_pes()));
-  return uptakes_[static_cast<std::size_t>(pe)];
+Outgoing::Consumption& Outgoing::consumption_of(int pe) {
+  if (consumptions_.empty()) consumptions_.resize(static_cast<std::size_t>(scheduler_.num_pes()));
+  return consumptions_[static_cast<std::size_t>(pe)];
 }
 
 // Has the receiver take the bytes from the caller's memory, if it does so at once.
-void Outgoing::offer(Uptake& uptake, const Attached& attached) {
+void Outgoing::offer(Consumption& consumption, const Attached& attached) {
   std::size_t size_bytes = 0;
   for (const machine::MovableSource& source : attached.sources) size_bytes += source.size_bytes;
-  uptake.sent_bytes += size_bytes;
-  const bool are_many = uptake.sent_bytes > uptake.read_bytes + size_bytes + kManyBytes;
-  if (uptake.skips_left > 0 && !are_many) {
-    --uptake.skips_left;
+  consumption.sent_bytes += size_bytes;
+  const bool are_many = consumption.sent_bytes > consumption.read_bytes + size_bytes + kManyBytes;
+  if (consumption.skips_left > 0 && !are_many) {
+    --consumption.skips_left;
   } else {
-    await_uptake(uptake, attached, size_bytes);
+    await_consumption(consumption, attached, size_bytes);
   }
 }
 
 // Moves communication forward until the buffers are sent. Gives up when the receiver takes too few bytes, of this
 // message and earlier ones, for the looks at it.
-void Outgoing::await_uptake(Uptake& uptake, const Attached& attached, std::size_t size_bytes) {
+void Outgoing::await_consumption(Consumption& consumption, const Attached& attached, std::size_t size_bytes) {
   std::int64_t looks_left = looks_for(std::min(size_bytes, kMostPatienceBytes));
-  if (uptake.misses == 0) looks_left *= kFirstPatience;
-  std::uint64_t read_bytes = uptake.read_bytes;
+  if (consumption.misses == 0) looks_left *= kFirstPatience;
+  std::uint64_t read_bytes = consumption.read_bytes;
   while (attached.unsent_sources > 0) {
     if ((--looks_left < 0 || scheduler_.stopped()) && !is_being_read(attached)) {
-      uptake.misses = std::min(2 * uptake.misses + 1, kMostSkips);
-      uptake.skips_left = uptake.misses;
+      consumption.misses = std::min(2 * consumption.misses + 1, kMostSkips);
+      consumption.skips_left = consumption.misses;
       return;
     }
     scheduler_.progress();
-    looks_left += kEarned * looks_for(uptake.read_bytes - read_bytes);
-    read_bytes = uptake.read_bytes;
+    looks_left += kEarned * looks_for(consumption.read_bytes - read_bytes);
+    read_bytes = consumption.read_bytes;
   }
-  uptake.misses = 0;
+  consumption.misses = 0;
 }
 
 void Outgoing::finish_reads(const Attached& attached) noexcept {
@@ -329,7 +329,7 @@ void Outgoing::sent(Sending& sending, base::Status status) {
   if (sending.held_bytes > 0) flow_->copies_sent(sending.pe, sending.held_bytes);
   if (status.failed()) {
     if (sending.uncopied != nullptr)
-      uptake_of(sending.pe).read_bytes += sending.uncopied->size_bytes;  // no longer awaited
+      consumption_of(sending.pe).read_bytes += sending.uncopied->size_bytes;  // no longer awaited
     if (sending.tag != 0) {
       revoke(sending.pe, sending.tag);
     } else {
