@@ -4,14 +4,14 @@
 // It is a state machine without a runtime. The caller sends what advance() returns, and hands in what comes from other PEs in
 // any order: early ones are kept.
 //
-//   state   Each PE of a pair tells the other its time and speed. Both then know which of them gives.
-//   gift    The descriptions of the objects that the one gives to the other; perhaps none. If neither gives, there is no gift.
+//   state     Each PE of a pair tells the other its time and speed. Both then know which of them gives.
+//   proposal  The descriptions of the objects that the one gives to the other; perhaps none. If neither gives, there is no proposal.
 //
 // After the last round each object has one owner. The owner tells each object that has come to it to the PE where the object is,
 // its origin, which travels with the description (arrivals()). The origin knows how many of its objects are away, so it knows
 // when it has heard of all (take()). No PE counts for all.
 //
-// What comes from other PEs are claims: each number is checked. A PE cannot know what another one owns, so a gift of an object
+// What comes from other PEs are claims: each number is checked. A PE cannot know what another one owns, so a proposal of an object
 // that the giver does not have may pass. Its origin finds that when the object is taken.
 //
 // Threads: one thread at a time.
@@ -51,17 +51,17 @@ struct GivenEdge {
 };
 static_assert(std::is_trivially_copyable_v<GivenEdge> && sizeof(GivenEdge) == 24);
 
-struct Gift {
+struct TransferProposal {
   std::vector<GivenObject> objects;
   std::vector<GivenEdge> edges;  // of the first object, of the second one, ...
 };
 
-// To that PE: this PE's state in a round, or the gift of that round.
+// To that PE: this PE's state in a round, or the proposal of that round.
 struct PairMessage {
   int to_pe = 0;
   std::uint64_t round = 0;
   PeState state;
-  std::optional<Gift> gift;
+  std::optional<TransferProposal> proposal;
 };
 
 // The objects that this PE has taken from another one.
@@ -87,8 +87,8 @@ class DistributedDecision {
   // --- Rounds. kInvalidArgument says what is wrong with the message.
 
   base::Status on_state(int from_pe, std::uint64_t round, double time_s, double speed);
-  base::Status on_gift(int from_pe, std::uint64_t round, Gift gift);
-  // Takes all steps that are possible now, and returns the messages to send. kInvalidArgument: a gift does not fit. REQUIRES: begun.
+  base::Status on_proposal(int from_pe, std::uint64_t round, TransferProposal proposal);
+  // Takes all steps that are possible now, and returns the messages to send. kInvalidArgument: a proposal does not fit. REQUIRES: begun.
   base::Result<std::vector<PairMessage>> advance();
   bool is_over() const { return has_begun_ && round_ == num_rounds_; }
 
@@ -123,8 +123,8 @@ class DistributedDecision {
   // The message of this round, when all is known for it. Returns whether the round is over.
   base::Result<bool> finish_round(const PeState& partner, std::vector<PairMessage>& to_send);
   std::vector<OwnObject> knowledge() const;
-  Gift give(const PeState& partner);
-  base::Status accept(Gift gift);
+  TransferProposal give(const PeState& partner);
+  base::Status accept(TransferProposal proposal);
   base::Status add_edge_to(Owned& owned, const GivenEdge& edge);
   void next_round();
 
@@ -147,7 +147,7 @@ class DistributedDecision {
   std::uint64_t round_ = 0;
   bool has_told_ = false;                    // its state, in this round
   std::map<std::uint64_t, PeState> states_;  // of partners, by round
-  std::map<std::uint64_t, Gift> gifts_;
+  std::map<std::uint64_t, TransferProposal> proposals_;
 };
 
 }  // namespace weft::balance

@@ -141,7 +141,7 @@ class SyncPoints {
   std::string on_places(Collection& collection, int from_pe, Pup& p);
   std::string on_rounds(Collection& collection);
   std::string on_state(Collection& collection, int from_pe, Pup& p);
-  std::string on_gift(Collection& collection, int from_pe, Pup& p);
+  std::string on_proposal(Collection& collection, int from_pe, Pup& p);
   std::string on_taken(Collection& collection, int from_pe, Pup& p);
   // On the PE that has made the collection, in sync_counting.cpp.
   std::string on_count(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
