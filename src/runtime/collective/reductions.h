@@ -118,11 +118,11 @@ class Reductions {
   struct Scope {
     bool is_open = false;
     bool single = false;
-    bool silence_reported = false;
+    bool empty_reported = false;
     Route route = Route::kTree;
     std::uint64_t total = 0;
     std::uint64_t local_contributors = 0;
-    int silent_children = 0;
+    int empty_children = 0;
     std::uint64_t first_unflushed = 0;
     ProgressTable progress;
     // How many contributors have moved here, by their first reduction here, as long as earlier ones are not over. There
@@ -162,14 +162,14 @@ class Reductions {
   void contribute_value(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                         const Combiner* combiner, Value&& value, const Target& target);
   void on_partial(MessagePtr message);
-  void on_silent(MessagePtr message);
+  void on_empty(MessagePtr message);
   void advance(ScopeId id, std::uint64_t sequence);
   void advance_from(ScopeId id, Scope& scope, Progress& progress);
   // Returns whether the next reduction may advance now. The reduction may have been forgotten, and the scope too if it
   // returns false.
   bool advance_one(ScopeId id, Scope& scope, Progress& progress);
   void advance_all(ScopeId id);
-  void advance_silence(ScopeId id, Scope& scope);
+  void advance_empty_report(ScopeId id, Scope& scope);
   // Whether the reduction is the next that this PE passes on. Earlier ones to which this PE and those below it have nothing
   // to give are skipped.
   bool is_next(ScopeId id, Scope& scope, std::uint64_t sequence);

@@ -158,10 +158,10 @@ class SyncPoints {
   double background_s(Collection& collection);
   // That many steps are over, which end with the present one.
   void steps_are_over(Collection& collection, std::uint64_t num_steps);
-  void report_silence(Collection& collection);
+  void send_empty_report(Collection& collection);
   std::string on_background(Collection& collection, int from_pe, Pup& p);
   // Takes what PEs without elements have told since the last decision.
-  void use_silences(LocalSync& here);
+  void use_empty_reports(LocalSync& here);
   // Returns what is wrong with it, empty if nothing is.
   std::string know_background(Collection& collection, int pe, double background_s);
 
