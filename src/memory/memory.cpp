@@ -32,7 +32,7 @@ std::array<KindBackend*, kNumKinds> pointers(const Backends& backends) {
 
 struct Memory::State {
   explicit State(const MemoryOptions& options)
-      : backends(make_backends(options)), copies(pointers(backends), options.device_patience) {
+      : backends(make_backends(options)), copies(pointers(backends), options.device_timeout) {
     for (const auto& backend : backends) {
       if (backend == nullptr) continue;
       own_devices[static_cast<std::size_t>(backend->kind())] =

@@ -89,10 +89,10 @@ class Memory {
   bool has_pending() const;
 
   // For the end of a job: calls `is_over`, which makes progress, until it returns true. Returns false if all
-  // such calls together have waited longer than MemoryOptions::device_patience; then a device hangs.
+  // such calls together have waited longer than MemoryOptions::device_timeout; then a device hangs.
   bool wait_for_devices(const std::function<bool()>& is_over);
-  // Waits for the devices to be done with their buffers, while there is patience left, and then fails the
-  // operations in flight with kClosed. If the patience ends, no device memory is freed any more, because a
+  // Waits for the devices to be done with their buffers, until the timeout ends, and then fails the
+  // operations in flight with kClosed. If the timeout ends, no device memory is freed any more, because a
   // device that hangs may still use it. Allocations stay valid until the destructor.
   void close();
 

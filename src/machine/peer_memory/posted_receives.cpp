@@ -21,7 +21,7 @@ namespace {
 constexpr auto kArrivalLimit = std::chrono::milliseconds(200);
 constexpr std::uint32_t kPollsPerLateHalf = 64;
 // A sender that waits for the posting finds it within a microsecond.
-constexpr auto kPushPatience = std::chrono::microseconds(20);
+constexpr auto kPushTimeout = std::chrono::microseconds(20);
 
 Status closed_before_arrival() {
   return {StatusCode::kClosed, "the machine was closed before the message arrived"};
@@ -342,7 +342,7 @@ bool PostedReceives::look(PostedReceive& receive) {
 bool PostedReceives::pull_late(PostedReceive& receive) {
   const std::uint32_t number = receive.message.number;
   if (receive.slot->word.load(std::memory_order_relaxed) != Slot::posted(number) || !pulls_.has_room() ||
-      std::chrono::steady_clock::now() - receive.posted_at < kPushPatience || !receive.withdraw())
+      std::chrono::steady_clock::now() - receive.posted_at < kPushTimeout || !receive.withdraw())
     return false;
   Completion* const user = receive.take_user();
   const auto started = pulls_.start(receive.stream, receive.message, *receive.source, receive.buffer, user);

@@ -55,7 +55,7 @@ class PostedReceives final : private PostedReceive::Owner {
                                           const SourceName& source, const memory::Buffer& buffer,
                                           base::Completion* user);
   // The same for device memory whose sender has named its own. It is posted for the sender's device, whose writes take less time
-  // than reads of this PE's (two H200, 8 bytes: 6.7 us and 9.6 us). If the sender has not begun after kPushPatience, because it
+  // than reads of this PE's (two H200, 8 bytes: 6.7 us and 9.6 us). If the sender has not begun after kPushTimeout, because it
   // computes, this PE's device reads. answer() must not be called. Nothing is returned and nothing was done if the receive
   // cannot be posted at once.
   std::optional<base::Status> start_pushed(IncomingStream& stream, StreamMessage message,

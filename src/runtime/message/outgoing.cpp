@@ -26,10 +26,10 @@ constexpr std::size_t kMaxActiveBytes = 1024;
 constexpr std::size_t kLeastUncopiedBytes = std::size_t{32} << 10;
 // A call looks for the receiver to take bytes once for each kBytesPerLook of the message, which takes about as long as
 // the copy. What the receiver takes earns kEarned times as many looks. A call to a PE that took the last message begins
-// with kFirstPatience times as many: the PE may have to allocate memory for the first large message.
+// with kFirstSpinFactor times as many: the PE may have to allocate memory for the first large message.
 constexpr std::size_t kBytesPerLook = 512;
-constexpr std::size_t kMostPatienceBytes = std::size_t{16} << 20;
-constexpr std::int64_t kFirstPatience = 4;
+constexpr std::size_t kMostSpinBudgetBytes = std::size_t{16} << 20;
+constexpr std::int64_t kFirstSpinFactor = 4;
 constexpr std::int64_t kEarned = 2;
 // After calls have waited in vain, up to kMostSkips calls to that PE do not wait, unless it has kManyBytes to take.
 constexpr int kMostSkips = 15;
@@ -281,8 +281,8 @@ void Outgoing::offer(Consumption& consumption, const Attached& attached) {
 // Moves communication forward until the buffers are sent. Gives up when the receiver takes too few bytes, of this
 // message and earlier ones, for the looks at it.
 void Outgoing::await_consumption(Consumption& consumption, const Attached& attached, std::size_t size_bytes) {
-  std::int64_t looks_left = looks_for(std::min(size_bytes, kMostPatienceBytes));
-  if (consumption.misses == 0) looks_left *= kFirstPatience;
+  std::int64_t looks_left = looks_for(std::min(size_bytes, kMostSpinBudgetBytes));
+  if (consumption.misses == 0) looks_left *= kFirstSpinFactor;
   std::uint64_t read_bytes = consumption.read_bytes;
   while (attached.unsent_sources > 0) {
     if ((--looks_left < 0 || scheduler_.stopped()) && !is_being_read(attached)) {

@@ -150,7 +150,7 @@ TEST(Staging, CloseWaitsForTheDevice) {
 TEST(Staging, CloseGivesUpOnADeviceThatHangs) {
   const LeaksOnPurpose guard;
   memory::MemoryOptions options;
-  options.device_patience = std::chrono::milliseconds(1);
+  options.device_timeout = std::chrono::milliseconds(1);
   Pair pair(options);
   auto& emulated = static_cast<memory::EmulatedBackend&>(*pair.sender_memory().backend(Kind::kEmulated));
   Buffer device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0}).value();

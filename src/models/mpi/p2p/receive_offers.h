@@ -8,7 +8,7 @@
 // No other receive can match that message first: none was posted earlier with such a key, and what the source has sent before
 // has been matched or kept. A message of the source that accepts nothing makes the offer void, and the receiver takes it back.
 //
-// A sender waits a moment for offers where that has paid (sender_patience.h). If none comes, its message says that it has waited
+// A sender waits a moment for offers where that has paid (sender_spin.h). If none comes, its message says that it has waited
 // (kAwaitsOffers). After offers in vain some receives are not offered.
 //
 // Threads: the PE's. Invariant: bytes land in an offered receive only if its message is the one that accepts.
@@ -27,7 +27,7 @@
 #include "models/mpi/p2p/data_view.h"
 #include "models/mpi/p2p/matching/header.h"
 #include "models/mpi/p2p/matching/match_table.h"
-#include "models/mpi/p2p/sender_patience.h"
+#include "models/mpi/p2p/sender_spin.h"
 #include "models/mpi/p2p/shared_state.h"
 
 namespace weft::mpi {
@@ -107,7 +107,7 @@ class ReceiveOffers {
     bool has_offer = false;                // `offer` is valid: of the peer to this rank
     ReceiveOffer offer;
     std::optional<Unoffered> unoffered;  // the last message to the peer, if it found no offer
-    SenderPatience patience;
+    SenderSpin spin;
 
     void missed() { skips_left = misses = times_to_skip(misses); }
   };
