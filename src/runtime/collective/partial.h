@@ -3,9 +3,9 @@
 // Contributions to kGather and kConcat are not merged but listed as items: index, size, bytes, one behind the other in
 // one block, so that a contribution needs no allocation of its own.
 //
-// A PE may withhold a large value (withheld.h): its part has a description of the value as its only item, and kWithheldBit in
-// `combiner_id`. Parts that withhold are merged with one another and with others: `count` counts all contributions, `value` is
-// merged of those that are not withheld, if there are any, and `items` lists the descriptions.
+// A PE may defer a large value (deferred_value.h): its part has a description of the value as its only item, and kDeferredBit in
+// `combiner_id`. Parts that defer a value are merged with one another and with others: `count` counts all contributions, `value` is
+// merged of those that are not deferred, if there are any, and `items` lists the descriptions.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ struct PartialView {
 };
 
 inline constexpr std::uint32_t kNoCombiner = ~std::uint32_t{0};
-// In the number of a combiner, but not in kNoCombiner: some contributions are withheld.
-inline constexpr std::uint32_t kWithheldBit = std::uint32_t{1} << 31;
+// In the number of a combiner, but not in kNoCombiner: some contributions are deferred.
+inline constexpr std::uint32_t kDeferredBit = std::uint32_t{1} << 31;
 
 struct Partial {
   std::uint64_t count = 0;
@@ -50,7 +50,7 @@ struct Partial {
   PartialView view() const {
     return {count, reducer, combiner_id, has_value, value, items, has_target ? &target : nullptr};
   }
-  bool withholds() const { return static_cast<std::int32_t>(combiner_id) < -1; }
+  bool defers_values() const { return static_cast<std::int32_t>(combiner_id) < -1; }
   // Makes it empty. The storage stays for the next reduction.
   void clear();
   // Takes what `from` has, but keeps its own target if `from` names none.
@@ -73,8 +73,8 @@ struct Partial {
   bool expect_like(Messenger& messenger, Reducer reducer, std::uint32_t combiner, const Target* target);
   // Adds all but the value. Returns the combiner for that, null if there is nothing to merge.
   const Combiner* add_all_but_value(Messenger& messenger, const PartialView& from);
-  // Of parts that withhold. Returns null if this has no value yet; then it takes `from`'s.
-  const Combiner* find_withheld_combiner(Messenger& messenger, const PartialView& from);
+  // Of parts that defer a value. Returns null if this has no value yet; then it takes `from`'s.
+  const Combiner* find_deferred_combiner(Messenger& messenger, const PartialView& from);
   void merge(Messenger& messenger, const Combiner& combiner, std::span<const std::byte> more);
   std::vector<std::byte> join_items() const;
 };

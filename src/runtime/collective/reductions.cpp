@@ -8,7 +8,7 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
-#include "runtime/collective/withheld.h"
+#include "runtime/collective/deferred_value.h"
 #include "runtime/message/handlers.h"
 #include "runtime/tree/spanning_tree.h"
 
@@ -113,8 +113,8 @@ Reductions::Scope* Reductions::find_scope(ScopeId id) {
 
 void Reductions::forget_scope(ScopeId id) {
   latest_ = nullptr;
-  if (!withheld_.empty()) [[unlikely]]
-    forget_withheld(id);
+  if (!deferred_values_.empty()) [[unlikely]]
+    forget_deferred_values(id);
   scopes_.erase(id);
 }
 
