@@ -22,7 +22,7 @@
 namespace weft::runtime {
 
 class FlowControl;
-struct FlowMarks;
+struct Watermarks;
 struct FlowPeer;
 class Outgoing;
 class ReceiveBufferPool;
@@ -57,14 +57,14 @@ class Messenger : public Scheduler {
   // memory on each other PE and are forwarded from there, see Message::attach(). Throws Error if there are
   // attachments and the handler has a poster.
   void broadcast(MessagePtr message);
-  // The same for calls of user code, which flow control holds back, see FlowMarks: if too much is on its way to the PE,
+  // The same for calls of user code, which flow control holds back, see Watermarks: if too much is on its way to the PE,
   // or waits there, send_call() moves communication forward until there is room. Throws Error if waiting cannot help.
   // In a completion or a handler of the machine it never waits.
   void send_call(int pe, MessagePtr message);
   void broadcast_call(MessagePtr message);
-  // Whether the PE is not past its first mark; for `pe` < 0, whether no PE is.
+  // Whether the PE is not past its first watermark; for `pe` < 0, whether no PE is.
   bool has_room(int pe) const;
-  // How far the PE is from its first mark; negative if it is past it.
+  // How far the PE is from its first watermark; negative if it is past it.
   std::int64_t room_bytes(int pe) const;
   // Posts `work` when has_room(pe).
   void when_room(int pe, Work* work);
@@ -99,7 +99,7 @@ class Messenger : public Scheduler {
 
  protected:
   Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
-            const ProcessorShare& share, MessagingPath path, const FlowMarks& marks);
+            const ProcessorShare& share, MessagingPath path, const Watermarks& watermarks);
   ~Messenger();
   // Ends the waits for room.
   void close_flow();
@@ -137,7 +137,7 @@ bool Messenger::send_direct(int pe, HandlerId id, const Header& header, std::spa
   return send_direct_bytes(pe, std::as_bytes(std::span(&wire, 1)), payload);
 }
 
-// Awaitable, for a loop of calls without results: the coroutine continues when no PE is past its first mark.
+// Awaitable, for a loop of calls without results: the coroutine continues when no PE is past its first watermark.
 inline auto room(Messenger& messenger) {
   struct Awaiter : ResumeWork {
     explicit Awaiter(Messenger& messenger_in) : messenger(messenger_in) {}

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/runtime/flow_marks.h"
 #include "weft/runtime/future.h"
 #include "weft/runtime/messenger.h"
 #include "weft/runtime/metering/processor_share.h"
@@ -21,6 +20,7 @@
 #include "weft/runtime/program_activity.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/scheduler.h"
+#include "weft/runtime/watermarks.h"
 
 namespace weft::runtime {
 
@@ -35,8 +35,8 @@ struct RuntimeOptions {
   // If PEs share processors, an idle one gives way sooner.
   ProcessorShare processor_share;
   MessagingPath messaging_path = MessagingPath::kAuto;
-  // All 0: FlowMarks::for_job().
-  FlowMarks flow_marks;
+  // All 0: Watermarks::for_job().
+  Watermarks watermarks;
   // A number for the host of each PE, the same on all PEs. Empty: all are on one host.
   std::vector<int> host_of_pe;
 };

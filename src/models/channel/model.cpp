@@ -15,7 +15,7 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
       range_(range),
       failed_sends_(runtime, ends_, handler(kFailedSend)),
       checked_messages_(runtime, ends_, handler(kDescription)),
-      limit_bytes_(runtime::FlowMarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes),
+      limit_bytes_(runtime::Watermarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes),
       closed_ends_(
           runtime, ends_, [this](ChannelEnd& end) { end_is_over(end); },
           [this](ChannelEnd& end) { look_at_moves(end); }) {

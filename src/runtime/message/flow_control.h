@@ -1,14 +1,14 @@
 // Flow control of messages: a sender cannot fill the memory of a slow receiver, nor its own.
 //
 // Each PE counts, for each peer, the bytes that it has sent and that the peer has not begun to handle. All messages
-// count except the runtime's control messages. Only calls of user code wait (Messenger::send_call), see FlowMarks.
+// count except the runtime's control messages. Only calls of user code wait (Messenger::send_call), see Watermarks.
 //
-// The receiver reports what it has handled by credit messages, one for each kCreditShare of the first mark. Credits and
+// The receiver reports what it has handled by credit messages, one for each kCreditShare of the first watermark. Credits and
 // probes are urgent messages, which are handled inside progress(). A PE that waits inside a call therefore gets them.
 //
 // A PE waits inside a call for one peer at a time. It sends that peer a probe, and a PE that waits itself passes the
 // probe on. If the probe returns, the PEs of the cycle wait for one another: the wait ends, and the call passes. Calls
-// may then pass until the third mark.
+// may then pass until the third watermark.
 //
 // Private to the message layer. Threads: the PE's. docs/decisions/flow-control.md has the reasons.
 #pragma once
@@ -19,15 +19,15 @@
 #include <string>
 #include <vector>
 
-#include "weft/runtime/flow_marks.h"
 #include "weft/runtime/message.h"
 #include "weft/runtime/scheduler.h"
+#include "weft/runtime/watermarks.h"
 
 namespace weft::runtime {
 
 // The part of a peer's state that each message changes.
 struct FlowPeer {
-  // The first mark less the bytes that are outstanding.
+  // The first watermark less the bytes that are outstanding.
   std::int64_t room_bytes = 0;
   // Messages sent to the peer.
   std::uint64_t sent = 0;
@@ -47,7 +47,7 @@ class FlowControl {
 
   // Sends a control message, see Messenger::send().
   using Send = void (*)(Scheduler& scheduler, int pe, MessagePtr message);
-  FlowControl(Scheduler& scheduler, Send send, const FlowMarks& marks);
+  FlowControl(Scheduler& scheduler, Send send, const Watermarks& watermarks);
   FlowControl(const FlowControl&) = delete;
   FlowControl& operator=(const FlowControl&) = delete;
 
@@ -136,7 +136,7 @@ class FlowControl {
 
   Scheduler& scheduler_;
   Send send_;
-  FlowMarks marks_;
+  Watermarks watermarks_;
   std::int64_t credit_bytes_;
   std::int64_t quick_credit_bytes_;
   std::vector<FlowPeer> peers_;

@@ -33,14 +33,14 @@ namespace {
 }  // namespace
 
 Messenger::Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
-                     const ProcessorShare& share, MessagingPath path, const FlowMarks& marks)
+                     const ProcessorShare& share, MessagingPath path, const Watermarks& watermarks)
     : Scheduler(runtime, machine, memory, local_pes, share),
       flow_(std::make_unique<FlowControl>(
           *this,
           [](Scheduler& self, int pe, MessagePtr message) {
             static_cast<Messenger&>(self).send(pe, std::move(message));
           },
-          marks)),
+          watermarks)),
       flow_peers_(flow_->peers()),
       outgoing_(std::make_unique<Outgoing>(*this, path, flow_.get())),
       receiving_(std::make_unique<Receiving>(*this, *flow_, [](Scheduler& self, Message& message) {
