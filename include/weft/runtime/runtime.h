@@ -67,7 +67,7 @@ class Runtime final : public Messenger {
   Future<> quiescence();
   // Ready when the program cannot go on any more, on any PE: the job is quiescent, and nothing else can happen that a PE knows to wait
   // for: no quiescence or other operation of note_uncounted(), no copy, no call that waits for room, and nothing that a
-  // ProgramActivity knows. Looks once in a second or so. Throws Error(kInvalidArgument) on another PE than 0.
+  // ProgramActivity knows. Polls once in a second or so. Throws Error(kInvalidArgument) on another PE than 0.
   Future<> standstill();
   // An operation for which the program may wait, and whose messages are not counted, is over when `end` is ready. REQUIRES: `end` belongs
   // to this PE.

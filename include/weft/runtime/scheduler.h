@@ -97,7 +97,7 @@ class Scheduler {
   void post(Work* work, std::int32_t priority) { queue_.push(work, priority); }
   // Any thread. `function` runs on the PE's thread; a sleeping PE wakes up.
   void post_from_any_thread(std::function<void()> function);
-  // Posts `work` behind all queued work and ends the current batch. The PE therefore looks at the network,
+  // Posts `work` behind all queued work and ends the current batch. The PE therefore polls the network,
   // and queues the messages that have arrived, before `work` runs.
   void post_for_next_turn(Work* work) {
     queue_.push(work);
@@ -249,7 +249,7 @@ class Scheduler {
   DeviceMeter device_meter_;
   std::uint64_t last_trace_ = 0;
   int idle_rounds_ = 0;
-  // How much queued work may still run before the next look at the network; 0 if no queued work is running.
+  // How much queued work may still run before the next poll of the network; 0 if no queued work is running.
   int batch_left_ = 0;
   int ready_awaits_left_ = kReadyAwaitsPerTurn;
   bool shares_processor_ = false;
@@ -273,7 +273,7 @@ class Scheduler {
   std::atomic<bool> mail_arrived_{false};
 };
 
-// Awaitable: runs all other queued work of this PE, and looks at the network, before the coroutine continues.
+// Awaitable: runs all other queued work of this PE, and polls the network, before the coroutine continues.
 inline auto yield_now(Scheduler& scheduler) {
   struct Awaiter : ResumeWork {
     explicit Awaiter(Scheduler& scheduler_in) : scheduler(scheduler_in) {}

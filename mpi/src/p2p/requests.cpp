@@ -51,7 +51,7 @@ void write_empty(MPI_Status* status) {
 }
 
 // The outcome of a request that is done, for a call that leaves it as it is. Returns its error.
-int look_at(MPI_Request handle, MPI_Status* status) {
+int read_outcome(MPI_Request handle, MPI_Status* status) {
   Request* const request = request_of(handle);
   if (request == nullptr || !request->is_active()) {
     write_empty(status);
@@ -64,7 +64,7 @@ int look_at(MPI_Request handle, MPI_Status* status) {
 
 // The same, and the program is done with it: a request that is not persistent is freed.
 int finish(MPI_Request* handle, MPI_Status* status) {
-  int error = look_at(*handle, status);
+  int error = read_outcome(*handle, status);
   Request* const request = request_of(*handle);
   if (request == nullptr || !request->is_active()) return error;
   request->deactivate();
@@ -329,7 +329,7 @@ int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     *scope = scope_of(request);
     if (Error error = reach_one(CompletionMode::kTest, request, &done); !error.ok()) return error;
     *flag = done ? 1 : 0;
-    if (done) look_at(request, status);
+    if (done) read_outcome(request, status);
     return {};
   });
 }
@@ -343,7 +343,7 @@ int MPI_Request_get_status_any(int count, const MPI_Request array_of_requests[],
       return error;
     *flag = done ? 1 : 0;
     if (*indx != MPI_UNDEFINED) {
-      look_at(array_of_requests[*indx], status);
+      read_outcome(array_of_requests[*indx], status);
     } else if (done) {
       write_empty(status);
     }
@@ -359,7 +359,8 @@ int MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[],
     if (Error error = reach_all(CompletionMode::kTest, count, array_of_requests, &done); !error.ok())
       return error;
     *flag = done ? 1 : 0;
-    for (int i = 0; i < count && done; ++i) look_at(array_of_requests[i], status_at(array_of_statuses, i));
+    for (int i = 0; i < count && done; ++i)
+      read_outcome(array_of_requests[i], status_at(array_of_statuses, i));
     return {};
   });
 }
@@ -375,7 +376,7 @@ int MPI_Request_get_status_some(int incount, const MPI_Request array_of_requests
         !error.ok())
       return error;
     for (int i = 0; i < *outcount; ++i)
-      look_at(array_of_requests[array_of_indices[i]], status_at(array_of_statuses, i));
+      read_outcome(array_of_requests[array_of_indices[i]], status_at(array_of_statuses, i));
     return {};
   });
 }

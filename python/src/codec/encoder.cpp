@@ -390,7 +390,7 @@ namespace {
 void collect(PyObject* object, MetObjects& found) {
   MetObjects containers;
   std::vector<PyObject*> pending{object};
-  const auto look_at = [&](PyObject* one) {
+  const auto visit = [&](PyObject* one) {
     if (is_plain_constant(one)) return;
     if (!is_container(one)) {
       found.add(one);
@@ -406,12 +406,12 @@ void collect(PyObject* object, MetObjects& found) {
       PyObject* key = nullptr;
       PyObject* item = nullptr;
       while (PyDict_Next(container, &position, &key, &item) != 0) {
-        look_at(key);
-        look_at(item);
+        visit(key);
+        visit(item);
       }
     } else {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i)
-        look_at(PySequence_Fast_GET_ITEM(container, i));
+        visit(PySequence_Fast_GET_ITEM(container, i));
     }
   }
 }

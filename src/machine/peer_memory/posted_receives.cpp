@@ -322,7 +322,7 @@ void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, PostedRec
 
 // --- Polling
 
-bool PostedReceives::look(PostedReceive& receive) {
+bool PostedReceives::poll(PostedReceive& receive) {
   if (receive.is_over()) {
     if (receive.tagged.is_pending) context.machine.cancel(&receive.tagged);
     return false;
@@ -366,7 +366,7 @@ bool PostedReceives::poll() {
   bool any = poll_arrivals();
   // A completion may start other receives, which grows the list.
   std::size_t next = 0;
-  while (next < receives_.size()) any |= look(*receives_[next++]);
+  while (next < receives_.size()) any |= poll(*receives_[next++]);
   std::erase_if(receives_, [](const auto& receive) { return receive->can_go(); });
   // Every kPollsPerLateHalf-th poll starts one even if all polls find something to do.
   if (has_late_halves_ && (!any || ++num_polls_ % kPollsPerLateHalf == 0)) any |= start_late_tagged_half();

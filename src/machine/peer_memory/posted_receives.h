@@ -122,7 +122,7 @@ class PostedReceives final : private PostedReceive::Owner {
   PostedReceive::Owner& as_owner() { return *this; }
   void stream_has_ended(PostedReceive& receive, const base::Status& status) override;
   void stream_is_done(PostedReceive& receive);
-  bool look(PostedReceive& receive);
+  bool poll(PostedReceive& receive);
   bool pull_late(PostedReceive& receive);
   bool start_late_tagged_half();
 

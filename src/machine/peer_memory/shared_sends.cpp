@@ -19,8 +19,8 @@ namespace {
 
 // A receiver that sleeps is woken to help with messages from this size on; waking takes about 20 us.
 constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
-// How many looks find nothing before one finds out whether the receiver lives. They take longer than a copy of a chunk.
-constexpr std::uint32_t kLooksPerProbe = 4096;
+// How many polls find nothing before one finds out whether the receiver lives. They take longer than a copy of a chunk.
+constexpr std::uint32_t kPollsPerProbe = 4096;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ struct SharedSends::Send final : PeerOperation {
   std::int32_t pid;
   memory::ConstBuffer source;
   bool can_write = true;  // false: this process tries only the chunk that the receiver gives back
-  std::uint32_t idle_looks = 0;
+  std::uint32_t idle_polls = 0;
 };
 
 Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
@@ -149,7 +149,7 @@ bool SharedSends::advance(Send& send) {
   if (send.can_write) chunk = shared.take(send.message.number, size_bytes);
   const bool is_returned = chunk.size_bytes == 0;
   if (is_returned) chunk = shared.take_returned(send.message.number, size_bytes);
-  if (chunk.size_bytes == 0) return ++send.idle_looks % kLooksPerProbe == 0 && end_without_receiver(send);
+  if (chunk.size_bytes == 0) return ++send.idle_polls % kPollsPerProbe == 0 && end_without_receiver(send);
   const Status status = send.copy(chunk);
   if (status.ok()) {
     send.can_write = true;
@@ -170,7 +170,7 @@ void SharedSends::send_with_tag(Send& send) {
 
 // The receiver copies what is left. If it was killed meanwhile, it neither ends that nor gives it back.
 bool SharedSends::end_without_receiver(Send& send) {
-  const Status status = look_at_process(send.pid);
+  const Status status = probe_process(send.pid);
   // It may have copied the last byte before its end.
   if (status.ok() || send.is_done()) return false;
   fail(send, status);

@@ -376,9 +376,9 @@ base::Status UcxMachine::transport_flush_pe(int pe, base::Completion* completion
 
 namespace {
 
-// While messages come through the queue, UCX is looked at in one of so many rounds: a look costs as much as a tenth of a
+// While messages come through the queue, UCX is polled in one of so many rounds: a poll costs as much as a tenth of a
 // small message's time.
-constexpr std::uint32_t kQueueRoundsPerLook = 16;
+constexpr std::uint32_t kQueueRoundsPerPoll = 16;
 
 }  // namespace
 
@@ -386,7 +386,7 @@ bool UcxMachine::progress_with_queue() {
   queues_.progress([this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
     active_messages_.deliver_local(id, header, payload);
   });
-  if (++queue_rounds_ % kQueueRoundsPerLook == 0) ucp_worker_progress(worker_.get());
+  if (++queue_rounds_ % kQueueRoundsPerPoll == 0) ucp_worker_progress(worker_.get());
   if (attention().wanted) progress_rare(true);
   return true;
 }

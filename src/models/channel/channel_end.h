@@ -61,7 +61,7 @@ struct EndMoves {
   std::uint32_t promised =
       0;  // the peer sends no message from this number on: if answered, and after each move
   std::vector<SentSize> sizes;  // if answered: of messages in place that were not asked for
-  bool waits = false;           // for the end's operations; Channels::look() asks again
+  bool waits = false;           // for the end's operations; ClosedEnds::poll() asks again
   // --- Of the peer
   std::uint32_t peer_version = 0;  // of its address
   std::uint32_t peer_round = 0;    // of its last request, or release
@@ -82,8 +82,8 @@ struct ChannelEnd {
   bool sends_at_once = false;
   // Messages are checked, the peer or the end's own chare is gone, or the chare is about to move.
   bool receives_specially = false;
-  // ClosedEnds looks at this end when an operation of it is over.
-  bool needs_look = false;
+  // ClosedEnds polls this end when an operation of it is over.
+  bool needs_poll = false;
   EndTags send_tags;  // once the peer is known
   EndTags receive_tags;
   machine::OutgoingStream out;

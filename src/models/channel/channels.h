@@ -139,7 +139,7 @@ class Channels final : public runtime::Model {
   void take_early(ChannelEnd& end);
   void wait_to_move(ChannelEnd& end);
   // An operation of the end is over.
-  void look_at_moves(ChannelEnd& end);
+  void poll_moves(ChannelEnd& end);
   ChannelEnd& unpack_end(const TravellingEnd& from, runtime::ElementId element);
   [[noreturn]] void refuse_arrival(runtime::ElementId element, const char* what) const;
   void on_received(runtime::MessagePtr message);

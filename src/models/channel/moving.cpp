@@ -157,15 +157,15 @@ void Channels::take_early(ChannelEnd& end) {
 
 void Channels::wait_to_move(ChannelEnd& end) {
   end.moves.waits = true;
-  end.needs_look = true;
-  end.received.report_each();  // so that the end of each receive is looked at
+  end.needs_poll = true;
+  end.received.report_each();  // so that this end is polled after each receive
 }
 
-void Channels::look_at_moves(ChannelEnd& end) {
+void Channels::poll_moves(ChannelEnd& end) {
   if (end.moves.next_peer.number != 0 && end.watched_sends == 0) change_peer(end);
   if (std::exchange(end.moves.waits, false))
     chares().move_again({end.key.self_collection, end.key.self_index});
-  end.needs_look = end.is_closed || end.peer_is_closed || end.moves.next_peer.number != 0;
+  end.needs_poll = end.is_closed || end.peer_is_closed || end.moves.next_peer.number != 0;
 }
 
 void Channels::stay(ElementId element) {

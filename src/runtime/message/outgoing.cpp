@@ -24,10 +24,10 @@ constexpr std::size_t kMaxActiveBytes = 1024;
 // From this size on, a call first tries to send from the caller's memory. All arguments that travel out of band are
 // as large. Measured from 64 KiB on, see benchmarks/results/2026-11-22-values.
 constexpr std::size_t kLeastUncopiedBytes = std::size_t{32} << 10;
-// A call looks for the receiver to take bytes once for each kBytesPerLook of the message, which takes about as long as
-// the copy. What the receiver takes earns kEarned times as many looks. A call to a PE that took the last message begins
+// A call polls, for the receiver to take bytes, once for each kBytesPerPoll of the message, which takes about as long as
+// the copy. What the receiver takes earns kEarned times as many polls. A call to a PE that took the last message begins
 // with kFirstSpinFactor times as many: the PE may have to allocate memory for the first large message.
-constexpr std::size_t kBytesPerLook = 512;
+constexpr std::size_t kBytesPerPoll = 512;
 constexpr std::size_t kMostSpinBudgetBytes = std::size_t{16} << 20;
 constexpr std::int64_t kFirstSpinFactor = 4;
 constexpr std::int64_t kEarned = 2;
@@ -35,8 +35,8 @@ constexpr std::int64_t kEarned = 2;
 constexpr int kMostSkips = 15;
 constexpr std::uint64_t kManyBytes = std::uint64_t{16} << 20;
 
-std::int64_t looks_for(std::size_t size_bytes) {
-  return static_cast<std::int64_t>(size_bytes / kBytesPerLook);
+std::int64_t polls_for(std::size_t size_bytes) {
+  return static_cast<std::int64_t>(size_bytes / kBytesPerPoll);
 }
 
 // Whether the receiver reads the caller's memory now.
@@ -279,19 +279,19 @@ void Outgoing::offer(Consumption& consumption, const Attached& attached) {
 }
 
 // Moves communication forward until the buffers are sent. Gives up when the receiver takes too few bytes, of this
-// message and earlier ones, for the looks at it.
+// message and earlier ones, for the polls.
 void Outgoing::await_consumption(Consumption& consumption, const Attached& attached, std::size_t size_bytes) {
-  std::int64_t looks_left = looks_for(std::min(size_bytes, kMostSpinBudgetBytes));
-  if (consumption.misses == 0) looks_left *= kFirstSpinFactor;
+  std::int64_t polls_left = polls_for(std::min(size_bytes, kMostSpinBudgetBytes));
+  if (consumption.misses == 0) polls_left *= kFirstSpinFactor;
   std::uint64_t read_bytes = consumption.read_bytes;
   while (attached.unsent_sources > 0) {
-    if ((--looks_left < 0 || scheduler_.stopped()) && !is_being_read(attached)) {
+    if ((--polls_left < 0 || scheduler_.stopped()) && !is_being_read(attached)) {
       consumption.misses = std::min(2 * consumption.misses + 1, kMostSkips);
       consumption.skips_left = consumption.misses;
       return;
     }
     scheduler_.progress();
-    looks_left += kEarned * looks_for(consumption.read_bytes - read_bytes);
+    polls_left += kEarned * polls_for(consumption.read_bytes - read_bytes);
     read_bytes = consumption.read_bytes;
   }
   consumption.misses = 0;

@@ -27,17 +27,17 @@ constexpr std::uint8_t kMostObjects = 255;
 // -1: the target is not known.
 std::vector<ObjectNumber> objects_among(PyObject* arguments, PyObject* keywords, int target) {
   std::vector<ObjectNumber> objects;
-  const auto look_at = [&objects, target](PyObject* value) {
+  const auto visit = [&objects, target](PyObject* value) {
     if (!is_dist_object(value) || objects.size() >= kMostObjects) return;
     const pgas::ObjectName& name = dist_object_name(value);
     if (target >= 0) pgas::rpc_detail::expect_member(name.team(), target);
     objects.push_back(name.where());
   };
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) look_at(PyTuple_GET_ITEM(arguments, i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) visit(PyTuple_GET_ITEM(arguments, i));
   Py_ssize_t at = 0;
   PyObject* name = nullptr;
   PyObject* value = nullptr;
-  while (keywords != nullptr && PyDict_Next(keywords, &at, &name, &value) != 0) look_at(value);
+  while (keywords != nullptr && PyDict_Next(keywords, &at, &name, &value) != 0) visit(value);
   return objects;
 }
 
