@@ -21,7 +21,7 @@ class Channels;
 class CheckedMessages;
 class ClosedEnds;
 class FailedSends;
-class KeptMessages;
+class TravellingMessages;
 
 // One chare's view of a channel: itself, its peer and the id that both name.
 struct ChannelKey {
@@ -104,9 +104,9 @@ struct ChannelEnd {
   std::uint32_t holders = 0;        // Python objects
 
   EndMoves moves;
-  std::shared_ptr<KeptMessages> kept;  // null as a rule
-  std::uint32_t num_kept = 0;          // messages in it
-  bool has_left = false;               // with its chare, to another PE: closed here, and not in the table
+  std::shared_ptr<TravellingMessages> kept;  // null as a rule
+  std::uint32_t num_kept = 0;                // messages in it
+  bool has_left = false;  // with its chare, to another PE: closed here, and not in the table
 
   std::shared_ptr<void> attached;  // of the program's language, see Channel::attached()
   AttachedState attached_state;

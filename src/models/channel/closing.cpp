@@ -20,7 +20,7 @@
 #include "machine/machine.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "models/channel/channels.h"
-#include "models/channel/kept_messages.h"
+#include "models/channel/travelling_messages.h"
 
 namespace weft::channel {
 

@@ -7,7 +7,7 @@
 //   stopped   The peer's answer, at once: the number of its next message, and the sizes of its messages in place.
 //   go on     Releases the peer: the end is on its new PE, with a new number, or the chare does not move after all.
 //
-// When all peers have answered, the chare's PE receives what has been sent and was not asked for (KeptMessages). Then nothing
+// When all peers have answered, the chare's PE receives what has been sent and was not asked for (TravellingMessages). Then nothing
 // is under way to the end, and it packs its counters. Messages to the peer need nothing: they arrive under the peer's number,
 // which stays.
 //
@@ -25,7 +25,7 @@
 
 #include "base/format.h"
 #include "models/channel/channels.h"
-#include "models/channel/kept_messages.h"
+#include "models/channel/travelling_messages.h"
 
 namespace weft::channel {
 
@@ -140,7 +140,7 @@ void Channels::release_peer(const ChannelEnd& end) {
 
 void Channels::take_early(ChannelEnd& end) {
   if (end.kept == nullptr) {
-    end.kept = std::make_shared<KeptMessages>(end, [this, &end] {
+    end.kept = std::make_shared<TravellingMessages>(end, [this, &end] {
       if (end.kept->is_settled()) chares().move_again({end.key.self_collection, end.key.self_index});
     });
   }

@@ -7,7 +7,7 @@
 #include "machine/machine.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "models/channel/channels.h"
-#include "models/channel/kept_messages.h"
+#include "models/channel/travelling_messages.h"
 
 namespace weft::channel {
 
@@ -136,14 +136,14 @@ void Channels::unpack_moving(ElementId element, Pup& p) {
   p | travelling;
   for (const TravellingEnd& one : travelling) {
     std::vector<SentSize> sizes;
-    std::vector<KeptMessage> kept;
+    std::vector<TravellingMessage> kept;
     p | sizes | kept;
     ChannelEnd& end = unpack_end(one, element);
     for (const SentSize& sent : sizes) end.sent_in_place.push(sent.number, sent.size_bytes);
     for (std::size_t i = 0; i < kept.size(); ++i) {
       if (kept[i].number != one.next_received + static_cast<std::uint32_t>(i))
         refuse_arrival(element, "keeps messages out of order");
-      KeptMessages::give(end, std::move(kept[i]));
+      TravellingMessages::give(end, std::move(kept[i]));
     }
     end.moves.promised = one.next_received + static_cast<std::uint32_t>(kept.size());
     if (end.is_its_own_peer()) {

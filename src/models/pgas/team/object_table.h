@@ -9,7 +9,7 @@
 
 #include "weft/runtime/messenger.h"
 
-#include "models/pgas/team/kept_messages.h"
+#include "models/pgas/team/early_messages.h"
 
 namespace weft::pgas {
 
@@ -60,7 +60,7 @@ class ObjectTable {
   std::shared_ptr<ObjectTable*> self_;
   std::uint64_t next_ = 0;
   std::unordered_map<std::uint64_t, Entry> objects_;
-  std::unordered_map<std::uint64_t, KeptMessages> waiting_;
+  std::unordered_map<std::uint64_t, EarlyMessages> waiting_;
 };
 
 }  // namespace weft::pgas
