@@ -83,8 +83,8 @@ void PostedReceives::forget(IncomingStream& stream) {
   const auto number = static_cast<std::size_t>(known - streams_.begin());
   Mailbox& mailbox = mailboxes_->mailbox(number);
   mailbox.receives_by_ring.store(0, std::memory_order_relaxed);
-  const bool is_free = std::ranges::all_of(mailbox.slots, [](const Slot& slot) {
-    return slot.word.load(std::memory_order_relaxed) == Slot::kFree;
+  const bool is_free = std::ranges::all_of(mailbox.slots, [](const MailboxSlot& slot) {
+    return slot.word.load(std::memory_order_relaxed) == MailboxSlot::kFree;
   });
   if (is_free) free_mailboxes_[stream.peer].push_back(number);
   stream.mailbox = nullptr;
@@ -125,14 +125,14 @@ std::optional<Status> PostedReceives::start_named(IncomingStream& stream, Stream
                                                   const SourceName& source, const memory::Buffer& buffer,
                                                   Completion* user) {
   if (!can_post(stream)) return {};
-  Slot& slot = stream.mailbox->slot(message.number);
-  if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return {};
+  MailboxSlot& slot = stream.mailbox->slot(message.number);
+  if (slot.word.load(std::memory_order_relaxed) != MailboxSlot::kFree) return {};
   Status status = start(stream, message, buffer, nullptr, false, user);
   if (!status.is_pending()) return status;
   PostedReceive& receive = *receives_.back();
   slot.shared.begin(message.number, source.buffer.allocation_base, source.pid, 0);
-  post_host(receive, slot, Slot::taken(message.number));
-  slot.outcome.store(Slot::shared_by(message.number), std::memory_order_release);
+  post_host(receive, slot, MailboxSlot::taken(message.number));
+  slot.outcome.store(MailboxSlot::shared_by(message.number), std::memory_order_release);
   receive.slot = &slot;
   context.control.send(
       stream.peer,
@@ -220,15 +220,16 @@ bool PostedReceives::can_bounce(const IncomingStream& stream, const memory::Buff
 }
 
 void PostedReceives::post(PostedReceive& receive, std::shared_ptr<Exports::Export> exported) {
-  Slot& slot = receive.stream.mailbox->slot(receive.message.number);
-  if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return;  // of message number - kSlots
+  MailboxSlot& slot = receive.stream.mailbox->slot(receive.message.number);
+  if (slot.word.load(std::memory_order_relaxed) != MailboxSlot::kFree) return;  // of message number - kSlots
   // Clear a stale outcome: numbers wrap, so it may be that of an earlier message with this number.
   const std::uint64_t outcome = slot.outcome.load(std::memory_order_relaxed);
-  if (outcome == Slot::done(receive.message.number) || outcome == Slot::shared_by(receive.message.number)) {
+  if (outcome == MailboxSlot::done(receive.message.number) ||
+      outcome == MailboxSlot::shared_by(receive.message.number)) {
     slot.outcome.store(0);
   }
   if (receive.buffer.place.is_host()) {
-    post_host(receive, slot, Slot::posted(receive.message.number));
+    post_host(receive, slot, MailboxSlot::posted(receive.message.number));
     receive.slot = &slot;
     return;
   }
@@ -236,12 +237,12 @@ void PostedReceives::post(PostedReceive& receive, std::shared_ptr<Exports::Expor
   exported->tell(receive.stream.peer);
   slot.buffer = Exports::name(*exported, receive.buffer);
   std::ranges::copy(exported->bytes, slot.exported.begin());
-  slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
+  slot.word.store(MailboxSlot::posted(receive.message.number), std::memory_order_release);
   receive.slot = &slot;
   receive.exported = std::move(exported);
 }
 
-void PostedReceives::post_host(const PostedReceive& receive, Slot& slot, std::uint64_t word) {
+void PostedReceives::post_host(const PostedReceive& receive, MailboxSlot& slot, std::uint64_t word) {
   const memory::Buffer& buffer = receive.buffer;
   slot.buffer = {.offset_bytes = reinterpret_cast<std::uintptr_t>(buffer.data),
                  .size_bytes = buffer.size_bytes,
@@ -249,14 +250,14 @@ void PostedReceives::post_host(const PostedReceive& receive, Slot& slot, std::ui
   slot.word.store(word, std::memory_order_release);
 }
 
-void PostedReceives::post_bounce(PostedReceive& receive, Slot& slot) {
+void PostedReceives::post_bounce(PostedReceive& receive, MailboxSlot& slot) {
   const auto ring = arrivals_.ring_for(receive.stream.peer, receive.buffer.place, *mailboxes_);
   slot.buffer = {
       .offset_bytes = *ring, .size_bytes = receive.buffer.size_bytes, .place = receive.buffer.place};
   memory::Buffer into = receive.buffer;
   into.stream = nullptr;  // its work is done
   receive.bounced.emplace(BouncedReceive{into, 0, 0, {}});
-  slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
+  slot.word.store(MailboxSlot::posted(receive.message.number), std::memory_order_release);
   receive.slot = &slot;
 }
 
@@ -274,7 +275,7 @@ BouncedReceive* PostedReceives::find_bounced(int peer, Tag stream, std::uint32_t
   if (receive == nullptr || receive->slot == nullptr || !receive->bounced || receive->tagged_outcome) {
     return nullptr;
   }
-  const bool is_taken = receive->slot->word.load(std::memory_order_relaxed) == Slot::taken(message);
+  const bool is_taken = receive->slot->word.load(std::memory_order_relaxed) == MailboxSlot::taken(message);
   return is_taken ? &*receive->bounced : nullptr;
 }
 
@@ -341,8 +342,9 @@ bool PostedReceives::poll(PostedReceive& receive) {
 // Of start_pushed(): whether its sender has not begun in time, so that this PE's device copies.
 bool PostedReceives::pull_late(PostedReceive& receive) {
   const std::uint32_t number = receive.message.number;
-  if (receive.slot->word.load(std::memory_order_relaxed) != Slot::posted(number) || !pulls_.has_room() ||
-      std::chrono::steady_clock::now() - receive.posted_at < kPushTimeout || !receive.withdraw())
+  if (receive.slot->word.load(std::memory_order_relaxed) != MailboxSlot::posted(number) ||
+      !pulls_.has_room() || std::chrono::steady_clock::now() - receive.posted_at < kPushTimeout ||
+      !receive.withdraw())
     return false;
   Completion* const user = receive.take_user();
   const auto started = pulls_.start(receive.stream, receive.message, *receive.source, receive.buffer, user);

@@ -113,8 +113,8 @@ class PostedReceives final : private PostedReceive::Owner {
   // Whether a receive into memory that cannot be exported may be posted with a bounce buffer.
   bool can_bounce(const IncomingStream& stream, const memory::Buffer& buffer);
   void post(PostedReceive& receive, std::shared_ptr<Exports::Export> exported);
-  void post_host(const PostedReceive& receive, Slot& slot, std::uint64_t word);
-  void post_bounce(PostedReceive& receive, Slot& slot);
+  void post_host(const PostedReceive& receive, MailboxSlot& slot, std::uint64_t word);
+  void post_bounce(PostedReceive& receive, MailboxSlot& slot);
   bool poll_arrivals();
   PostedReceive* find(int pe, Tag stream, std::uint32_t message);
   void answer(int pe, Tag stream, std::uint32_t message, PostedReceive* receive);

@@ -26,7 +26,7 @@ constexpr std::uint32_t kPollsPerProbe = 4096;
 
 // Deleted by poll(), finish_former() or close().
 struct SharedSends::Send final : PeerOperation {
-  Send(const OutgoingStream& stream, StreamMessage message_in, Slot& slot_in, std::int32_t pid_in,
+  Send(const OutgoingStream& stream, StreamMessage message_in, MailboxSlot& slot_in, std::int32_t pid_in,
        const memory::ConstBuffer& source_in, Completion* user)
       : PeerOperation(user),
         peer(stream.peer),
@@ -51,15 +51,15 @@ struct SharedSends::Send final : PeerOperation {
   int peer;
   const MailboxOwner& owner;
   StreamMessage message;
-  Slot& slot;
+  MailboxSlot& slot;
   std::int32_t pid;
   memory::ConstBuffer source;
   bool can_write = true;  // false: this process tries only the chunk that the receiver gives back
   std::uint32_t idle_polls = 0;
 };
 
-Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
-                          const memory::ConstBuffer& source, Completion* user) {
+Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, MailboxSlot& slot,
+                          std::int32_t pid, const memory::ConstBuffer& source, Completion* user) {
   finish_former(slot);
   if (first_failure_.code() == StatusCode::kUnsupported) return {};
   auto send = std::make_unique<Send>(stream, message, slot, pid, source, user);
@@ -76,7 +76,7 @@ Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, S
     }
     writable_.insert(pid);
   }
-  slot.outcome.store(Slot::shared_by(message.number), std::memory_order_release);
+  slot.outcome.store(MailboxSlot::shared_by(message.number), std::memory_order_release);
   if (source.size_bytes >= kWakeBytes) wake(*send);
   sends_.push_back(send.release());
   context_.count(TransferType::kPeerCopy, TransferPath::kShared, source, user);
@@ -84,8 +84,8 @@ Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, S
   return Status::pending();
 }
 
-void SharedSends::join(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
-                       const memory::ConstBuffer& source, Completion* user) {
+void SharedSends::join(const OutgoingStream& stream, StreamMessage message, MailboxSlot& slot,
+                       std::int32_t pid, const memory::ConstBuffer& source, Completion* user) {
   context_.count(TransferType::kPeerCopy, TransferPath::kShared, source, user);
   // The slot may serve a later message by now, whose send must not end.
   if (!slot.shared.is_of(message.number)) return context_.finish_later(user, {}, source.size_bytes);
@@ -112,7 +112,7 @@ bool SharedSends::can_write(const MailboxOwner& owner, std::int32_t pid) {
 }
 
 // The receiver has posted again in the slot, so the former message in it has been copied.
-void SharedSends::finish_former(Slot& slot) {
+void SharedSends::finish_former(MailboxSlot& slot) {
   for (auto former = sends_.begin(); former != sends_.end(); ++former) {
     if (&(*former)->slot != &slot) continue;
     const std::unique_ptr<Send> send(*former);

@@ -41,7 +41,7 @@ std::vector<WaitingSends::Send> WaitingSends::take_posted() {
     const Mailbox* const mailbox = first->second->send.stream.outbox->mailbox;
     const bool is_posted =
         mailbox != nullptr && !first->second->send.needs_answer &&
-        mailbox->slots[message % kSlots].word.load(std::memory_order_acquire) == Slot::posted(message);
+        mailbox->slots[message % kSlots].word.load(std::memory_order_acquire) == MailboxSlot::posted(message);
     const auto next_stream = sends_.lower_bound({pe, stream + 1, 0});
     if (is_posted) {
       static_cast<void>(first->second->take_user());
