@@ -97,7 +97,7 @@ class Memory {
   void close();
 
  private:
-  struct State;
+  struct MemoryState;
   // place_of() where a device kind may have memory.
   Place device_place_of(const void* address);
   // Whether the place is a device that is not this PE's own and that note_use() has not remembered.
@@ -106,7 +106,7 @@ class Memory {
   base::Status make_current(bool (*wants)(const KindBackend&));
 
   int local_rank_;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<MemoryState> state_;
 };
 
 }  // namespace weft::memory

@@ -248,7 +248,7 @@ template <class T = void>
 class [[nodiscard]] Future {
   using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-  struct State final : FutureState {
+  struct ValueState final : FutureState {
     using FutureState::FutureState;
     void set(Stored value) {
       expect_unset();
@@ -275,7 +275,7 @@ class [[nodiscard]] Future {
 
   // Holds no future. Only assignment and pup() may be used.
   Future() = default;
-  explicit Future(Messenger& messenger) : state_(new State(messenger)) {}
+  explicit Future(Messenger& messenger) : state_(new ValueState(messenger)) {}
 
   bool is_ready() const { return state_->is_ready(); }
   FutureState* state() const { return state_.get(); }
@@ -362,10 +362,10 @@ class [[nodiscard]] Future {
   void pup(Pup& p);
 
  private:
-  explicit Future(State* state) : state_(state) {}
+  explicit Future(ValueState* state) : state_(state) {}
   void send_value(const Stored* value) const;
 
-  FutureShare<State> state_;
+  FutureShare<ValueState> state_;
 };
 
 // In front of the value, or of the packed error, in the message that sets a future of another PE.
@@ -410,7 +410,7 @@ Future<T> Future<T>::at(Messenger& messenger, FutureAddress address) {
   if (address.id == 0) return future;
   const FutureHandle handle{address, FutureHandle::Kind::kSetter, {}};
   FutureState* const known = find_future(messenger, handle);
-  future = Future(dynamic_cast<State*>(known));
+  future = Future(dynamic_cast<ValueState*>(known));
   if (future.state_.get() != nullptr) return future;
   future = Future(messenger);
   bind_future(*future.state_.get(), handle, known != nullptr);
@@ -420,7 +420,7 @@ Future<T> Future<T>::at(Messenger& messenger, FutureAddress address) {
 template <class T>
 void Future<T>::pup(Pup& p) {
   if (p.is_unpacking()) {
-    state_ = unpack_future<State>(messenger_of<T>(p), p);
+    state_ = unpack_future<ValueState>(messenger_of<T>(p), p);
   } else {
     pack_future(p, state_.get());
   }

@@ -43,11 +43,11 @@ class Fiber {
   const void* lowest_in_use() const;
 
  private:
-  struct State;
+  struct FiberState;
   struct Delete {
-    void operator()(State* state) const;
+    void operator()(FiberState* state) const;
   };
-  std::unique_ptr<State, Delete> state_;
+  std::unique_ptr<FiberState, Delete> state_;
 };
 
 }  // namespace weft::mpi

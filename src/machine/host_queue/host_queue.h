@@ -51,7 +51,7 @@ static_assert(sizeof(HostQueueEntry) == 256);
 
 struct HostQueue {
   // kNotOpen: messages must go another way. kEnded: the receiver has closed, and messages to it are dropped.
-  enum State : std::uint32_t { kNotOpen, kAwake, kAsleep, kEnded };
+  enum HostQueueState : std::uint32_t { kNotOpen, kAwake, kAsleep, kEnded };
 
   HostQueueEntry& entry(std::uint64_t number) { return entries[number % kHostQueueEntries]; }
 

@@ -47,7 +47,7 @@ Arrival::Arrival(Owner& owner, ReceiveBufferPool& pool, MessagePtr message, bool
       message_(std::move(message)),
       attached_(message_->attached()),
       pieces_(message_->attachments().size()),
-      is_receiving_(attached_.state == Attached::State::kAwaited),
+      is_receiving_(attached_.state == Attached::BufferState::kAwaited),
       wanted_(wanted) {}
 
 Arrival::Landed Arrival::start(Owner& owner, ReceiveBufferPool& pool, MessagePtr message,
@@ -113,7 +113,7 @@ void Arrival::receive(Piece& piece, std::size_t which) {
 }
 
 void Arrival::copy_source(Piece& piece, memory::Place place) {
-  const bool has_landed = attached_.state == Attached::State::kLanded || piece.source.is_given_away();
+  const bool has_landed = attached_.state == Attached::BufferState::kLanded || piece.source.is_given_away();
   if (!piece.room && has_landed && piece.source.buffer().place.kind == place.kind) {
     piece.room = std::move(piece.source);
     return ended({}, piece.size_bytes);
@@ -194,7 +194,7 @@ Arrival::Landed Arrival::finish() {
     piece.source = Attachment();
     if (is_broadcast) attached_.first_kinds.push_back(piece.sender_kind);
   }
-  attached_.state = Attached::State::kLanded;
+  attached_.state = Attached::BufferState::kLanded;
   attached_.sender_kind.reset();
   attached_.tags.clear();
   attached_.send_waits.clear();

@@ -20,7 +20,7 @@
 namespace weft::runtime {
 
 struct Attached {
-  enum class State : std::uint8_t {
+  enum class BufferState : std::uint8_t {
     kGiven,    // the sender's buffers
     kAwaited,  // announced: the buffers have sizes and kinds, and no memory yet
     kLanded,   // memory that the receiver owns
@@ -63,7 +63,7 @@ struct Attached {
   }
 
   std::vector<Attachment> buffers;
-  State state = State::kGiven;
+  BufferState state = BufferState::kGiven;
   // Whether this PE's poster has chosen where the buffers land.
   bool posted = false;
   // For a deferred message: called with the message when its last holder releases it, instead of freeing it.

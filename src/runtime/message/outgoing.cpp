@@ -107,7 +107,7 @@ struct Outgoing::Sending final : base::Completion {
 
 void Outgoing::send(int pe, MessagePtr message) {
   Attached& attached = message->attached();
-  attached.state = Attached::State::kGiven;
+  attached.state = Attached::BufferState::kGiven;
   attached.unsent = 1;  // and the loop that starts them
   attached.sending_bytes = attached.size_bytes();
   MessagePtr share = message->share();

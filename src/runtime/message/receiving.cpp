@@ -163,7 +163,7 @@ void Receiving::receive_with_buffer(machine::AmArrival& arrival) {
     base::Result<Attachment> room = receive_buffer_pool_.allocate(announced.size_bytes, {});
     if (!room.ok()) return scheduler_.fail(room.status().to_string());
     std::memcpy(room->buffer().data, arrival.data, announced.size_bytes);
-    attached.state = Attached::State::kLanded;
+    attached.state = Attached::BufferState::kLanded;
     attached.sender_kind = announced.kind;
     attached.buffers[0] = std::move(room).value();
   }
@@ -342,7 +342,7 @@ inline void Receiving::dispatch(MessagePtr&& message) {
 MessagePtr Receiving::land(MessagePtr message, bool dropped) {
   Attached& attached = message->attached();
   // Buffers of a dropped message land too if they are still at their sender, which waits for that.
-  if (dropped && attached.state != Attached::State::kAwaited) {
+  if (dropped && attached.state != Attached::BufferState::kAwaited) {
     if (is_counted(message->envelope())) count_dropped(*message);
     return nullptr;
   }

@@ -436,8 +436,8 @@ void ReceiveRequest::end_without_message() {
 
 void ReceiveRequest::on_offered(base::Completion* completion, base::Status status, std::size_t) {
   auto* const self = static_cast<ReceiveRequest*>(completion);
-  const bool is_matched = self->state == State::kAccepted;
-  self->state = status.ok() && !is_matched ? State::kLanded : State::kNone;
+  const bool is_matched = self->state == OfferState::kAccepted;
+  self->state = status.ok() && !is_matched ? OfferState::kLanded : OfferState::kNone;
   if (status.failed()) self->engine_.offers_.forget(*self);
   if (!is_matched) return;
   if (status.ok()) return self->end(self->found_);
@@ -445,8 +445,8 @@ void ReceiveRequest::on_offered(base::Completion* completion, base::Status statu
 }
 
 void ReceiveRequest::accepted() {
-  const bool has_landed = state == State::kLanded;
-  state = has_landed ? State::kNone : State::kAccepted;
+  const bool has_landed = state == OfferState::kLanded;
+  state = has_landed ? OfferState::kNone : OfferState::kAccepted;
   if (has_landed) end(found_);
 }
 

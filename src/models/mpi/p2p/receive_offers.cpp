@@ -52,7 +52,7 @@ void ReceiveOffers::make(OfferedReceive& receive, const MatchKey& key, const Dat
   const std::optional<base::Status> posted = messenger_.machine().peer_memory().receive_offered(
       to.in, number, {view.data, view.size_bytes, view.place, view.stream}, &receive);
   if (!posted) return to.missed();
-  receive.state = OfferedReceive::State::kOpen;
+  receive.state = OfferedReceive::OfferState::kOpen;
   ++to.in.next;
   to.receive = &receive;
   to.number = number;
@@ -86,10 +86,10 @@ bool ReceiveOffers::revoke(int from) {
 }
 
 bool ReceiveOffers::revoke(OfferedReceive& receive) {
-  if (receive.state == OfferedReceive::State::kNone) return true;
+  if (receive.state == OfferedReceive::OfferState::kNone) return true;
   // Its completion is called inside, or the sender copies.
   messenger_.machine().cancel(&receive);
-  return receive.state == OfferedReceive::State::kNone;
+  return receive.state == OfferedReceive::OfferState::kNone;
 }
 
 OfferedReceive* ReceiveOffers::take(int from, std::uint64_t number) {

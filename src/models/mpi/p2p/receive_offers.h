@@ -34,7 +34,7 @@ namespace weft::mpi {
 
 // The part of a receive that offers know. Its function is called when the bytes have landed, or the offer is over without them.
 struct OfferedReceive : base::Completion {
-  enum class State : std::uint8_t {
+  enum class OfferState : std::uint8_t {
     kNone,
     kOpen,      // posted for its source
     kLanded,    // the bytes are here, and the message is not
@@ -44,7 +44,7 @@ struct OfferedReceive : base::Completion {
   OfferedReceive(Function ended, int from_in) : base::Completion(ended), from(from_in) {}
 
   int from;  // the source in MPI_COMM_WORLD; kAny if it is not known
-  State state = State::kNone;
+  OfferState state = OfferState::kNone;
 };
 
 class ReceiveOffers {
