@@ -91,7 +91,7 @@ class Restorer {
   }
 
   void set_state() {
-    std::map<int, AttributeKeys::Entry> numbered;
+    std::map<int, AttributeKeys::KeyEntry> numbered;
     for (const auto& [number, key] : all_.key_numbers) numbered[number].key = keys_.at(key);
     for (const int number : all_.freed_keys) numbered.at(number).is_freed = true;
     rank_.attribute_keys.replace(std::move(numbered), all_.next_key_number);

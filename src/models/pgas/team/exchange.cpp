@@ -59,7 +59,7 @@ std::uint64_t Exchange::begin(const CollectiveType& type) {
   const std::uint64_t number = next_++;
   Collective& collective = collectives_[number];
   collective.type = type;
-  for (const Entry& entry : collective.entries) {
+  for (const PartEntry& entry : collective.entries) {
     PartHeader header;
     (entry.arrived != nullptr ? entry.arrived : entry.deferred)->unpacker() | header;
     if (header.type != type) fail_different(type, header.type, entry.from);
@@ -73,19 +73,19 @@ void Exchange::fail_different(const CollectiveType& mine, const CollectiveType& 
   messenger_.fail(base::format("PE {}: {}", messenger_.pe(), difference(mine, theirs, from)));
 }
 
-Exchange::Entry* Exchange::find(Collective& collective, int from, std::uint32_t step) {
-  for (Entry& entry : collective.entries) {
+Exchange::PartEntry* Exchange::find(Collective& collective, int from, std::uint32_t step) {
+  for (PartEntry& entry : collective.entries) {
     if (entry.from == from && entry.step == step) return &entry;
   }
   return nullptr;
 }
 
-Exchange::Entry* Exchange::find(int from, std::uint64_t collective, std::uint32_t step) {
+Exchange::PartEntry* Exchange::find(int from, std::uint64_t collective, std::uint32_t step) {
   const auto found = collectives_.find(collective);
   return found == collectives_.end() ? nullptr : find(found->second, from, step);
 }
 
-Exchange::Entry* Exchange::entry_of(int from, const PartHeader& header) {
+Exchange::PartEntry* Exchange::entry_of(int from, const PartHeader& header) {
   if (header.step >= kMostSteps) refuse_part(from, "in a step that does not exist");
   if (header.collective < next_ && !collectives_.contains(header.collective))
     refuse_part(from, "that is over");
@@ -94,8 +94,9 @@ Exchange::Entry* Exchange::entry_of(int from, const PartHeader& header) {
     fail_different(*collective.type, header.type, from);
     return nullptr;
   }
-  Entry* const entry = find(collective, from, header.step);
-  if (entry == nullptr) return &collective.entries.emplace_back(Entry{header.step, from, nullptr, {}, {}});
+  PartEntry* const entry = find(collective, from, header.step);
+  if (entry == nullptr)
+    return &collective.entries.emplace_back(PartEntry{header.step, from, nullptr, {}, {}});
   const bool is_landing = entry->receive != nullptr && entry->receive->is_landing_;
   if (entry->arrived != nullptr || entry->deferred != nullptr || is_landing)
     refuse_part(from, "a second time");
@@ -143,7 +144,7 @@ runtime::Operation Exchange::send_buffer(int to, const PartId& part, const memor
 void Exchange::add(Receive& receive) {
   const PartId& id = receive.id_;
   Collective& collective = collectives_[id.collective];
-  Entry* const entry = find(collective, receive.from_, id.step);
+  PartEntry* const entry = find(collective, receive.from_, id.step);
   if (entry == nullptr) {
     collective.entries.push_back({id.step, receive.from_, &receive, {}, {}});
     return;
@@ -164,7 +165,8 @@ void Exchange::add(Receive& receive) {
 void Exchange::remove(Receive& receive) {
   const auto collective = collectives_.find(receive.id_.collective);
   if (collective == collectives_.end()) return;
-  std::erase_if(collective->second.entries, [&](const Entry& entry) { return entry.receive == &receive; });
+  std::erase_if(collective->second.entries,
+                [&](const PartEntry& entry) { return entry.receive == &receive; });
 }
 
 void Exchange::finish(Receive& receive) {
@@ -212,7 +214,7 @@ bool Exchange::choose(Receive& receive, const PartHeader& header,
 
 void Exchange::arrive(int from, const PartHeader& header, runtime::MessagePtr message) {
   if (message->was_posted()) return landed(from, header, std::move(message));
-  Entry* const entry = entry_of(from, header);
+  PartEntry* const entry = entry_of(from, header);
   if (entry == nullptr) return;
   if (entry->receive != nullptr) {
     give(*entry->receive, header, std::move(message));
@@ -223,13 +225,13 @@ void Exchange::arrive(int from, const PartHeader& header, runtime::MessagePtr me
 
 // The buffer that post() or add() has given a place.
 void Exchange::landed(int from, const PartHeader& header, runtime::MessagePtr message) {
-  const Entry* const entry = find(from, header.collective, header.step);
+  const PartEntry* const entry = find(from, header.collective, header.step);
   if (entry != nullptr && entry->receive != nullptr) give(*entry->receive, header, std::move(message));
 }
 
 runtime::Posting Exchange::post(int from, const PartHeader& header, runtime::MessagePtr& message,
                                 std::span<runtime::ReceiveBuffer> receive_buffers) {
-  Entry* const entry = entry_of(from, header);
+  PartEntry* const entry = entry_of(from, header);
   if (entry == nullptr) return runtime::Posting::kDrop;
   if (entry->receive == nullptr) {
     entry->deferred = std::move(message);
@@ -240,7 +242,7 @@ runtime::Posting Exchange::post(int from, const PartHeader& header, runtime::Mes
 }
 
 void Exchange::dropped(int from, const PartHeader& header) {
-  const Entry* const entry = find(from, header.collective, header.step);
+  const PartEntry* const entry = find(from, header.collective, header.step);
   if (entry == nullptr || entry->receive == nullptr) return;
   Receive& receive = *entry->receive;
   receive.part_.error = std::make_exception_ptr(base::Error(

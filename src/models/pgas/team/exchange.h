@@ -116,7 +116,7 @@ class Exchange {
   // More than any algorithm has; a rank sends one part in each.
   static constexpr std::uint32_t kMostSteps = 128;
 
-  struct Entry {
+  struct PartEntry {
     std::uint32_t step = 0;
     int from = 0;
     Receive* receive = nullptr;
@@ -126,16 +126,16 @@ class Exchange {
   // One that this rank has begun and not ended, or of which parts have come ahead.
   struct Collective {
     std::optional<CollectiveType> type;  // when this rank has begun it
-    std::vector<Entry> entries;          // one for each child in a tree, or for each step
+    std::vector<PartEntry> entries;      // one for each child in a tree, or for each step
   };
 
   // Null if there is none.
-  Entry* find(int from, std::uint64_t collective, std::uint32_t step);
-  static Entry* find(Collective& collective, int from, std::uint32_t step);
+  PartEntry* find(int from, std::uint64_t collective, std::uint32_t step);
+  static PartEntry* find(Collective& collective, int from, std::uint32_t step);
   runtime::MessagePtr make_message(const PartId& part, bool failed, std::size_t size_bytes);
   void send_to(int rank, runtime::MessagePtr message);
   // The entry of a part that has arrived, until another is added. Null if the job has failed.
-  Entry* entry_of(int from, const PartHeader& header);
+  PartEntry* entry_of(int from, const PartHeader& header);
   void fail_different(const CollectiveType& mine, const CollectiveType& theirs, int from);
   void add(Receive& receive);
   void remove(Receive& receive);
