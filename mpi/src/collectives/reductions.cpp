@@ -31,12 +31,12 @@ struct ReductionArguments {
 
 Error make_reduction(const ReductionArguments& arguments, MPI_Count count, Reduction* made) {
   Datatype* type = nullptr;
-  Operation* operation = nullptr;
+  ReductionOperator* operation = nullptr;
   if (Error error = check_count(count); !error.ok()) return error;
   if (Error error = find_committed_type(arguments.type, &type); !error.ok()) return error;
   if (Error error = find_operation(arguments.operation, &operation); !error.ok()) return error;
   if (Error error = operation->check(*type); !error.ok()) return error;
-  *made = {Ref<Datatype>(*type), Ref<Operation>(*operation), count};
+  *made = {Ref<Datatype>(*type), Ref<ReductionOperator>(*operation), count};
   return {};
 }
 

@@ -24,7 +24,7 @@
 #include "models/mpi/objects/group.h"
 #include "models/mpi/objects/handle_numbers.h"
 #include "models/mpi/objects/info.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/operation/reduction_operator.h"
 #include "models/mpi/virtual_ranks/running_rank.h"
 
 namespace weft::mpi {
@@ -74,7 +74,7 @@ class Rank {
 
   // The datatypes and operators of mpi.h, and the datatypes that MPI makes on request.
   PredefinedTypes types;
-  PredefinedOperations operations;
+  PredefinedOperators operations;
 
   // MPI_COMM_WORLD and MPI_COMM_SELF from MPI_Init to MPI_Finalize, else null. Errors that belong to no object go to `self`.
   ErrorScope* world = nullptr;

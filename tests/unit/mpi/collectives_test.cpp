@@ -62,14 +62,14 @@ class Collectives : public ::testing::TestWithParam<int> {
   }
 
   Reduction reduction(MPI_Datatype type, MPI_Op operation, MPI_Count count) {
-    return {Ref<Datatype>(*types_.find(type)), Ref<Operation>(*operations_.find(operation)), count};
+    return {Ref<Datatype>(*types_.find(type)), Ref<ReductionOperator>(*operations_.find(operation)), count};
   }
 
   testing::MpiJob job_;
   std::shared_ptr<Members> all_;
   int next_tag_ = 0;
   PredefinedTypes types_;
-  PredefinedOperations operations_;
+  PredefinedOperators operations_;
 };
 
 TEST_P(Collectives, BroadcastGivesTheRootsData) {
@@ -353,7 +353,7 @@ void append_digits(void* left, void* right, MPI_Count* count, MPI_Datatype*) {
 TEST_P(Collectives, OperandsAreInTheOrderOfRanks) {
   const auto num = static_cast<std::size_t>(size());
   Reduction what = reduction(MPI_LONG, MPI_SUM, 1);
-  what.operation = Ref<Operation>::adopt(new Operation(&append_digits, false));
+  what.operation = Ref<ReductionOperator>::adopt(new ReductionOperator(&append_digits, false));
   std::vector<std::vector<long>> in;
   std::vector<long> up_to(num);  // 1, 12, 123, ...
   for (std::size_t i = 0; i < num; ++i) {

@@ -103,7 +103,7 @@ class DeviceCollectives : public ::testing::TestWithParam<std::tuple<int, Mix>> 
   }
 
   Reduction reduction(MPI_Op operation, std::size_t count) {
-    return {Ref<Datatype>(*types_.find(MPI_INT)), Ref<Operation>(*operations_.find(operation)),
+    return {Ref<Datatype>(*types_.find(MPI_INT)), Ref<ReductionOperator>(*operations_.find(operation)),
             static_cast<MPI_Count>(count)};
   }
 
@@ -111,7 +111,7 @@ class DeviceCollectives : public ::testing::TestWithParam<std::tuple<int, Mix>> 
   std::shared_ptr<Members> all_;
   int next_tag_ = 0;
   PredefinedTypes types_;
-  PredefinedOperations operations_;
+  PredefinedOperators operations_;
 };
 
 int sum_of_ranks(int last) { return last * (last + 1) / 2; }

@@ -84,7 +84,7 @@ class TeamCollectives : public ::testing::TestWithParam<std::vector<int>> {
   std::vector<std::shared_ptr<LocalTeam>> teams_;
   int next_tag_ = 0;
   PredefinedTypes types_;
-  PredefinedOperations operations_;
+  PredefinedOperators operations_;
 };
 
 DataView view_of_team(std::vector<int>& values) {
@@ -103,7 +103,7 @@ TEST_P(TeamCollectives, GiveWhatTheyPromise) {
       });
       for (const auto& one : data) EXPECT_EQ(one, data[static_cast<std::size_t>(root)]);
 
-      Reduction sum{Ref<Datatype>(*types_.find(MPI_INT)), Ref<Operation>(*operations_.find(MPI_SUM)),
+      Reduction sum{Ref<Datatype>(*types_.find(MPI_INT)), Ref<ReductionOperator>(*operations_.find(MPI_SUM)),
                     static_cast<MPI_Count>(count)};
       std::vector<std::vector<int>> out(size(), std::vector<int>(count, -1));
       run([&](const CollectiveContext& context) {

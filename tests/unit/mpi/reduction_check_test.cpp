@@ -71,12 +71,12 @@ class ReductionCheck : public ::testing::Test {
     return {kind, *operations_.find(operation), root};
   }
   static ReductionCall call_of_program(bool commutes) {
-    const auto own = Ref<Operation>::adopt(new Operation(&add_nothing, commutes));
+    const auto own = Ref<ReductionOperator>::adopt(new ReductionOperator(&add_nothing, commutes));
     return {ReductionKind::kAllreduce, *own};
   }
 
  private:
-  PredefinedOperations operations_;
+  PredefinedOperators operations_;
 };
 
 TEST_F(ReductionCheck, CallsThatAreAlikeGoOn) {

@@ -7,13 +7,13 @@
 
 #include "models/mpi/collective/transfers.h"
 #include "models/mpi/collective/typed_view.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/operation/reduction_operator.h"
 
 namespace weft::mpi {
 
 struct Reduction {
   Ref<Datatype> type;
-  Ref<Operation> operation;
+  Ref<ReductionOperator> operation;
   MPI_Count count = 0;
 
   // right = left op right. REQUIRES: elements as ScratchElements has them.

@@ -32,7 +32,7 @@ std::string describe_call(const ReductionCall& call) {
 
 }  // namespace
 
-ReductionCall::ReductionCall(ReductionKind kind_in, const Operation& operation_in, int root_in)
+ReductionCall::ReductionCall(ReductionKind kind_in, const ReductionOperator& operation_in, int root_in)
     : kind(kind_in),
       root(root_in),
       operation(operation_in.is_predefined()

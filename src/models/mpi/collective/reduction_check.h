@@ -7,7 +7,7 @@
 #include "weft/runtime/task.h"
 
 #include "models/mpi/communicators/collective_context.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/operation/reduction_operator.h"
 
 namespace weft::mpi {
 
@@ -17,7 +17,7 @@ enum class ReductionKind : std::int32_t { kReduce, kAllreduce, kReduceScatter, k
 struct ReductionCall {
   ReductionCall() = default;
   // `root`: 0 if the reduction has none.
-  ReductionCall(ReductionKind kind_in, const Operation& operation_in, int root_in = 0);
+  ReductionCall(ReductionKind kind_in, const ReductionOperator& operation_in, int root_in = 0);
 
   ReductionKind kind = ReductionKind::kReduce;
   std::int32_t root = 0;

@@ -107,11 +107,11 @@ class Restorer {
 
   void make(const OperationDescription& operation) {
     if (operation.large_function != 0) {
-      make_at<Operation>(operation.object, pointer_to<MPI_User_function_c>(operation.large_function),
-                         operation.is_commutative);
+      make_at<ReductionOperator>(operation.object, pointer_to<MPI_User_function_c>(operation.large_function),
+                                 operation.is_commutative);
     } else {
-      make_at<Operation>(operation.object, pointer_to<MPI_User_function>(operation.function),
-                         operation.is_commutative);
+      make_at<ReductionOperator>(operation.object, pointer_to<MPI_User_function>(operation.function),
+                                 operation.is_commutative);
     }
   }
 

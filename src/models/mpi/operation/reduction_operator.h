@@ -1,4 +1,4 @@
-// Operation: what a handle of type MPI_Op stands for.
+// ReductionOperator: what a handle of type MPI_Op stands for.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace weft::mpi {
 
-class Operation final : public Object {
+class ReductionOperator final : public Object {
  public:
-  Operation(MPI_Op constant, const char* name, bool commutative);
-  Operation(MPI_User_function* function, bool commutative);
-  Operation(MPI_User_function_c* function, bool commutative);
+  ReductionOperator(MPI_Op constant, const char* name, bool commutative);
+  ReductionOperator(MPI_User_function* function, bool commutative);
+  ReductionOperator(MPI_User_function_c* function, bool commutative);
 
   MPI_Op handle() const { return handle_; }
   bool is_predefined() const { return name_ != nullptr; }
@@ -50,15 +50,15 @@ class Operation final : public Object {
 const char* predefined_operation_name(std::uintptr_t handle);
 
 // The operators of the ABI. A rank has one object of this class.
-class PredefinedOperations {
+class PredefinedOperators {
  public:
-  PredefinedOperations();
+  PredefinedOperators();
 
   // The operator of a constant of the ABI; null for MPI_OP_NULL and for other handles.
-  Operation* find(MPI_Op constant) const;
+  ReductionOperator* find(MPI_Op constant) const;
 
  private:
-  std::array<Ref<Operation>, 32> operations_;
+  std::array<Ref<ReductionOperator>, 32> operations_;
 };
 
 }  // namespace weft::mpi
