@@ -139,8 +139,8 @@ bool Messenger::send_direct(int pe, HandlerId id, const Header& header, std::spa
 
 // Awaitable, for a loop of calls without results: the coroutine continues when no PE is past its first watermark.
 inline auto room(Messenger& messenger) {
-  struct Awaiter : ResumeWork {
-    explicit Awaiter(Messenger& messenger_in) : messenger(messenger_in) {}
+  struct RoomAwaiter : ResumeWork {
+    explicit RoomAwaiter(Messenger& messenger_in) : messenger(messenger_in) {}
     bool await_ready() const { return messenger.has_room(-1) && !messenger.spend_ready_await(); }
     void await_suspend(std::coroutine_handle<> waiting) {
       suspend(waiting, messenger.meter());
@@ -152,12 +152,12 @@ inline auto room(Messenger& messenger) {
     }
     void await_resume() { handle = nullptr; }
     // A frame that is destroyed while it waits must not be resumed.
-    ~Awaiter() {
+    ~RoomAwaiter() {
       if (handle) messenger.forget_room(this);
     }
     Messenger& messenger;
   };
-  return Awaiter(messenger);
+  return RoomAwaiter(messenger);
 }
 
 }  // namespace weft::runtime

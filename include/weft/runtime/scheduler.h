@@ -275,8 +275,8 @@ class Scheduler {
 
 // Awaitable: runs all other queued work of this PE, and polls the network, before the coroutine continues.
 inline auto yield_now(Scheduler& scheduler) {
-  struct Awaiter : ResumeWork {
-    explicit Awaiter(Scheduler& scheduler_in) : scheduler(scheduler_in) {}
+  struct YieldAwaiter : ResumeWork {
+    explicit YieldAwaiter(Scheduler& scheduler_in) : scheduler(scheduler_in) {}
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> waiting) {
       suspend(waiting, scheduler.meter());
@@ -285,7 +285,7 @@ inline auto yield_now(Scheduler& scheduler) {
     void await_resume() const {}
     Scheduler& scheduler;
   };
-  return Awaiter(scheduler);
+  return YieldAwaiter(scheduler);
 }
 
 }  // namespace weft::runtime

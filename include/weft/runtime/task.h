@@ -117,7 +117,7 @@ class [[nodiscard]] Task {
   }
 
   auto operator co_await() && noexcept {
-    struct Awaiter {
+    struct TaskAwaiter {
       Handle handle;
       bool await_ready() noexcept { return false; }
       std::coroutine_handle<> await_suspend(std::coroutine_handle<> continuation) noexcept {
@@ -126,7 +126,7 @@ class [[nodiscard]] Task {
       }
       T await_resume() { return handle.promise().take(); }
     };
-    return Awaiter{handle_};
+    return TaskAwaiter{handle_};
   }
   auto operator co_await() & noexcept { return std::move(*this).operator co_await(); }
 

@@ -163,13 +163,13 @@ class Receive final : private runtime::ResumeWork {
   Receive& operator=(const Receive&) = delete;
 
   auto operator co_await() {
-    struct Awaiter {
+    struct ReceiveAwaiter {
       Receive& receive;
       bool await_ready() const { return receive.is_done_; }
       void await_suspend(std::coroutine_handle<> waiting) const { receive.wait(waiting); }
       Part await_resume() const { return std::move(receive.part_); }
     };
-    return Awaiter{*this};
+    return ReceiveAwaiter{*this};
   }
 
  private:
