@@ -29,7 +29,7 @@ class MessagingBlock : public weft::Chare<MessagingBlock> {
       weft::PostEntryMethods<weft::Post<&MessagingBlock::halo, &MessagingBlock::post_halo>>;
 
  private:
-  // What came, and what went, in the iterations that use a slot.
+  // The faces that came, and the ones that went, in the iterations that use a slot.
   struct HaloSlot {
     std::size_t num_halos = 0;
     weft::Future<> all_halos;

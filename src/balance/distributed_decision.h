@@ -11,7 +11,7 @@
 // its origin, which travels with the description (arrivals()). The origin knows how many of its objects are away, so it knows
 // when it has heard of all (take()). No PE counts for all.
 //
-// What comes from other PEs are claims: each number is checked. A PE cannot know what another one owns, so a proposal of an object
+// Messages of other PEs are claims: each number is checked. A PE cannot know what another one owns, so a proposal of an object
 // that the giver does not have may pass. Its origin finds that when the object is taken.
 //
 // Threads: one thread at a time.
@@ -43,7 +43,7 @@ struct GivenObject {
 };
 static_assert(std::is_trivially_copyable_v<GivenObject> && sizeof(GivenObject) == 32);
 
-// What the object has exchanged with another one. Travels as its bytes.
+// The bytes that an object has exchanged with another one. Travels as its bytes.
 struct GivenEdge {
   std::uint64_t other = 0;
   std::uint64_t other_origin = 0;  // the PE where the other one is
@@ -72,14 +72,14 @@ struct Arrivals {
 
 class DistributedDecision {
  public:
-  // Of PE `pe`. Numbers of objects are less than `num_objects`. The strategy must outlive this object.
+  // The part of PE `pe`. Numbers of objects are less than `num_objects`. The strategy must outlive this object.
   DistributedDecision(const DistributedStrategy& strategy, int pe, int num_pes, std::uint64_t num_objects);
 
   // --- Before the first round. kInvalidArgument: a number is none, or the object is there twice, or is not here.
 
   // An object of this PE. All PEs add theirs in ascending order: the decision depends on the order.
   base::Status add_object(std::uint64_t object, double load_s, bool can_move);
-  // What an object of this PE has exchanged with an object that is on PE `other_origin`.
+  // Adds the bytes that an object of this PE has exchanged with an object that is on PE `other_origin`.
   base::Status add_edge(std::uint64_t object, std::uint64_t other, int other_origin, std::uint64_t bytes);
   // The time that this PE needs besides its objects, and its speed. Call it last, before advance().
   base::Status begin(double background_s, double speed = 1);
@@ -94,7 +94,7 @@ class DistributedDecision {
 
   // --- REQUIRES: is_over().
 
-  // What this PE has taken from others, in the order of their numbers. Their origins want to know.
+  // The objects that this PE has taken from other PEs, in the order of the PEs' numbers. The origins must be told.
   std::vector<Arrivals> arrivals() const;
   std::uint64_t num_arrivals() const;
   // PE `by_pe` says that it has taken this object of this PE. kInvalidArgument: it is not away, or was taken before.

@@ -37,14 +37,14 @@ class Memory {
 
   // The device of that kind that this PE uses unless it names another.
   Place default_place(Kind kind) const { return default_place(kind, local_rank_); }
-  // The same for the PE with that rank on this host.
+  // The device of that kind that the PE with that rank on this host uses unless it names another.
   Place default_place(Kind kind, int local_rank) const;
 
   // For libraries that allocate on the calling thread's current device: makes this PE's own device of each
   // kind current, unless the thread has a current one already. Fails with the first kind that cannot.
   base::Status make_own_devices_current();
-  // The same for the kinds whose use is expected when the job starts, see KindBackend::use_is_expected(). The
-  // other kinds cost such a program nothing.
+  // As make_own_devices_current(), for the kinds whose use is expected when the job starts, see
+  // KindBackend::use_is_expected(). The other kinds cost such a program nothing.
   base::Status make_expected_devices_current();
   // One sentence for each device, other than this PE's own one, in whose memory a buffer was found or
   // allocated.

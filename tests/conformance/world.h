@@ -1,4 +1,4 @@
-// What the conformance suite is written with: a World of PEs in one process, operations that insist on
+// The tools of the conformance suite: a World of PEs in one process, operations that insist on
 // completing exactly once, and buffers of any memory kind whose bytes a test can set and look at.
 //
 // Nothing here sleeps: until() calls progress() on every machine in turn, a bounded number of times.

@@ -53,7 +53,7 @@ class OutOfBand {
  protected:
   // `release(owner)` is called once, when the memory has been sent.
   virtual void attach(void* data, std::size_t size_bytes, void* owner, void (*release)(void* owner)) = 0;
-  // What has arrived next. Throws Error(kCorrupt) if it is not of that size.
+  // Returns the next bytes that have arrived. Throws Error(kCorrupt) if it is not of that size.
   virtual std::span<const std::byte> next_bytes(std::size_t size_bytes) = 0;
   // The vector that holds these bytes; null if they are in other memory.
   virtual AnyVector* next_vector() = 0;

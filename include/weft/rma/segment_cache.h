@@ -44,7 +44,7 @@ class SegmentCache {
     return entry.data + address.offset_bytes();
   }
 
-  // The same for a value that must be aligned to its size; null also if it is not.
+  // As find(), for one value of T. Null also if the address is not aligned to the size of T.
   template <class T>
   [[gnu::always_inline]] std::byte* find_aligned(const GlobalAddress& address) const {
     std::byte* const word = find(address, sizeof(T));

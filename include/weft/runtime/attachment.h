@@ -98,7 +98,7 @@ struct ReceiveBuffer {
   Attachment into;
 };
 
-// What a poster decides about a message.
+// A poster's decision about a message.
 enum class Posting : std::uint8_t {
   kHandle,  // the buffers land, then the message is handled
   kDrop,    // the buffers land in the runtime's memory, then the message is released

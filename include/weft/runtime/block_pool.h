@@ -44,7 +44,7 @@ class BlockPool {
     return classes_[size_class(size_bytes)].first == nullptr;
   }
 
-  // The same for blocks of which most are at most kSmallBytes large. These all have one size class, which the
+  // As allocate(), for callers whose blocks mostly have at most kSmallBytes. These share one size class, which the
   // compiler knows.
   template <std::size_t kSmallBytes>
   void* allocate_mostly(std::size_t size_bytes) {

@@ -33,7 +33,7 @@ struct FutureAddress {
   bool operator==(const FutureAddress&) const = default;
 };
 
-// What a copy of a future carries to another PE.
+// The bytes that a copy of a future carries to another PE.
 struct FutureHandle {
   enum class Kind : std::uint8_t {
     kSetter,   // it can be set where it arrives
@@ -102,9 +102,9 @@ class FutureState {
   FutureAddress address();
   // Whether address() was called: other PEs may set it.
   bool is_exported() const { return address_.id != 0; }
-  // What has set it last, for the error of a set too many; empty if that is not known.
+  // Names the code that set the future last, for the error of a second set(). Empty if it is not known.
   virtual std::string setter() const { return {}; }
-  // What a copy that is packed now carries. While an element is packed for a move, the copy can be awaited where it arrives.
+  // The handle for a copy that is packed now. While an element is packed for a move, the copy can be awaited where it arrives.
   FutureHandle handle();
   // Whether it is the copy of a future of another PE, and gets its value.
   bool is_mirror() const { return is_mirror_; }
@@ -270,7 +270,7 @@ class [[nodiscard]] Future {
 
  public:
   using Value = T;
-  // What set(), and a reduction whose target it is, gives it.
+  // The type that set() takes, and that a reduction delivers whose target is this future.
   using Taken = T;
 
   // Holds no future. Only assignment and pup() may be used.

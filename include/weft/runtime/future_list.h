@@ -53,7 +53,7 @@ class [[nodiscard]] FutureList {
 
  public:
   using Value = std::vector<T>;
-  // What set(), and each reduction whose target it is, gives it.
+  // The type that set() takes, and that each reduction delivers whose target is this list.
   using Taken = T;
 
   // Holds no future. Only assignment and pup() may be used.

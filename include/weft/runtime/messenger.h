@@ -38,7 +38,7 @@ class Messenger : public Scheduler {
   // As set_handler(). Messages to this handler have kUrgentFlag, and are handled inside progress(), also while a call
   // waits. The handler runs no code of the program, and calls no progress().
   void set_urgent_handler(HandlerId id, MessageHandler handler, void* context);
-  // What send_direct() sends to handler `id`; it gets the handler's context. REQUIRES: the handler is set.
+  // Sets the function for send_direct() messages to handler `id`. It gets the handler's context. REQUIRES: the handler is set.
   void set_direct_handler(HandlerId id, DirectHandler handler);
   // The context of set_handler(); null for a handler that is not set.
   void* handler_context(HandlerId id) const;
@@ -57,7 +57,7 @@ class Messenger : public Scheduler {
   // memory on each other PE and are forwarded from there, see Message::attach(). Throws Error if there are
   // attachments and the handler has a poster.
   void broadcast(MessagePtr message);
-  // The same for calls of user code, which flow control holds back, see Watermarks: if too much is on its way to the PE,
+  // As send(), for calls of user code, which flow control holds back, see Watermarks. If too much is on its way to the PE,
   // or waits there, send_call() moves communication forward until there is room. Throws Error if waiting cannot help.
   // In a completion or a handler of the machine it never waits.
   void send_call(int pe, MessagePtr message);
@@ -115,7 +115,7 @@ class Messenger : public Scheduler {
   void broadcast_as(MessagePtr message);
   void send_down(MessagePtr message);
   void forward(Message& message);
-  // Of messages with attachments.
+  // send() for messages with attachments.
   [[gnu::noinline]] void send_attached(int pe, MessagePtr message);
   [[gnu::noinline]] void charge_buffers(int pe, Message& message);
 

@@ -35,7 +35,7 @@ struct EntryEvent {
   ElementId element;
   // "&Ring::token", as the compiler writes it; "Ring.token" for a Python chare. Never destroyed.
   std::string_view method;
-  // The same at begin and end; unique among the runs that have begun and not ended.
+  // Identifies the run: equal in its begin and its end, and unique among the runs that have begun and not ended.
   const void* run = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// What a program does on a PE besides messages: for Runtime::standstill(). A language implements it.
+// A program's activity on a PE besides messages, for Runtime::standstill(). A language implements it.
 //
 // Threads: the PE's.
 #pragma once

@@ -72,7 +72,7 @@ class Runtime final : public Messenger {
   // An operation for which the program may wait, and whose messages are not counted, is over when `end` is ready. REQUIRES: `end` belongs
   // to this PE.
   void note_uncounted(const Future<>& end);
-  // What the program does besides messages; null for nothing. Kept until another call or the end of the runtime.
+  // Sets the object that reports what the program does besides messages; null for none. It must live until another call or the end.
   void set_program_activity(ProgramActivity* activity);
   Reductions& reductions() { return *reductions_; }
 
@@ -102,9 +102,9 @@ class Runtime final : public Messenger {
   std::span<const InstalledModel> models() const { return models_; }
   // Why that element cannot move to another PE now: a sentence of each model that it is busy in.
   std::vector<std::string> obstacles_to_moving(ElementId element) const;
-  // The same for saving it in a checkpoint.
+  // Why that element cannot be saved in a checkpoint now, in sentences of the models.
   std::vector<std::string> obstacles_to_saving(ElementId element) const;
-  // The same for removing it while its collection lives.
+  // Why that element cannot be removed now while its collection lives, in sentences of the models.
   std::vector<std::string> obstacles_to_removing(ElementId element) const;
   // Model::prepare_to_move() of all models: kBusy if one is busy, and then all stay; else kWaits if one waits.
   MoveState prepare_to_move(ElementId element, bool may_wait) const;

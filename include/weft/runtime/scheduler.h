@@ -130,7 +130,7 @@ class Scheduler {
 
   // Runs until exit or fail() has taken effect on this PE. Returns the job's exit code.
   int run();
-  // The same, and returns also when `done` returns true. For models whose programs wait outside of the scheduler: MPI's
+  // As run(), but returns also when `done` returns true. For models whose programs wait outside of the scheduler: MPI's
   // blocking calls. Returns whether `done` did. REQUIRES: the scheduler does not run the caller.
   bool run_until(bool (*done)(void* context), void* context);
   // One turn: progress, some queued work, timers. Returns whether anything was done. For tests and embedders.
@@ -163,7 +163,7 @@ class Scheduler {
   // This PE cannot continue: run() returns 1, failure() says why, and Job ends the other PEs. Any thread: a
   // call on another thread than the PE's takes effect in the PE's next turn; a sleeping PE wakes up.
   void fail(std::string message);
-  // The same for an exception without an awaiting caller. Any thread. `where` names chare and entry method.
+  // As fail(), for an exception that no caller awaits. Any thread. `where` names chare and entry method.
   void fail_unawaited(const std::exception_ptr& error, const std::string& where);
   const std::string& failure() const { return failure_; }
   bool exiting() const { return exiting_; }

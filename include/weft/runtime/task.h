@@ -139,7 +139,7 @@ class [[nodiscard]] Task {
   Handle handle_;
 };
 
-// What a function that returns T gives its caller in the end: Value; T itself unless it is a Task.
+// `Value` is the type that a caller gets in the end from a function that returns T: the value of a Task, else T itself.
 template <class T>
 struct TaskValue {
   static constexpr bool kIsTask = false;

@@ -1,4 +1,4 @@
-// What the entry points of collectives have in common: the three ways of a call, and the arguments that describe parts of a buffer.
+// Common code of the entry points of collectives: the three ways of a call, and the arguments that describe parts of a buffer.
 #pragma once
 
 #include <functional>

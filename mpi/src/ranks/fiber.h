@@ -36,7 +36,7 @@ class Fiber {
   void resume();
   // On the fiber's stack: returns from resume().
   void suspend();
-  // The same for the last time.
+  // Suspends the fiber for the last time: it is never resumed.
   [[noreturn]] void abandon();
 
   // An address below all of the stack that is in use. REQUIRES: the fiber is suspended.

@@ -67,7 +67,7 @@ class Decoder {
     return at;
   }
   std::string_view name();
-  // What Encoder::pickled() has written: a memoryview of the pickle, which is valid as long as the message, and a list of
+  // The output of Encoder::pickled(): a memoryview of the pickle, which is valid as long as the message, and a list of
   // writable memory.
   struct Pickled {
     Ref bytes;

@@ -48,7 +48,7 @@ class Encoder {
 
   // Encodes `object`. Throws PythonError or base::Error if it cannot travel.
   void value(PyObject* object) { nested(object, 0, 0); }
-  // The same for one of several values that are independent, but inside one value: they share no object when they arrive.
+  // As value(), for one of several independent values inside one value: they share no object when they arrive.
   void separate_value(PyObject* object);
   // Encodes the arguments of one call, each as a value. An object that is, or is in, several of them arrives as one.
   void arguments(std::span<PyObject* const> values);
@@ -76,7 +76,7 @@ class Encoder {
   bool is_copy_here() const { return out_of_band_ == OutOfBand::kHere; }
   // Hands the object itself over. REQUIRES: is_copy_here().
   void keep(Ref object);
-  // What a decoder needs for a copy within the PE, see Decoder::set_kept().
+  // The objects that a decoder needs for a copy within the PE, see Decoder::set_kept().
   std::span<const Ref> kept() const { return kept_; }
   // Adds a buffer to attached() and writes its number. `keeper` owns it. attach_all() has the copy made, if
   // `how` is kCopy. Throws base::Error if nothing can travel out of band.

@@ -110,7 +110,7 @@ struct PostedReceive final : PeerOperation {
   bool is_offered = false;                // it has no tag: see PeerMemory::receive_offered()
   bool send_waits = false;                // and is answered when the stream is done
   std::optional<BouncedReceive> bounced;  // posted with a bounce buffer
-  // Of start_pushed(): what this PE's device copies if the sender's does not.
+  // For start_pushed(): the memory that this PE's device copies from if the sender's device does not copy.
   std::optional<SourceName> source;
   std::chrono::steady_clock::time_point posted_at;
   // The message came with its tag while copies are under way.

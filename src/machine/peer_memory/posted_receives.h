@@ -45,16 +45,16 @@ class PostedReceives final : private PostedReceive::Owner {
   // Nothing is returned and nothing was done if the receive cannot be posted.
   std::optional<base::Status> start(IncomingStream& stream, StreamMessage message,
                                     const memory::Buffer& buffer, base::Completion* user);
-  // The same for a receive whose send waits: answer() must be called after it. The buffer is posted also at its first
+  // As start(), for a receive whose send waits: answer() must be called after it. The buffer is posted also at its first
   // use.
   std::optional<base::Status> start_awaited(IncomingStream& stream, StreamMessage message,
                                             const memory::Buffer& buffer, base::Completion* user);
-  // The same for host memory whose sender has named its own: begins to copy it, and tells the sender. answer() must not
+  // As start(), for host memory whose sender has named its own: begins to copy it, and tells the sender. answer() must not
   // be called. Nothing is returned and nothing was done if the receive cannot be posted.
   std::optional<base::Status> start_named(IncomingStream& stream, StreamMessage message,
                                           const SourceName& source, const memory::Buffer& buffer,
                                           base::Completion* user);
-  // The same for device memory whose sender has named its own. It is posted for the sender's device, whose writes take less time
+  // As start(), for device memory whose sender has named its own. It is posted for the sender's device, whose writes take less time
   // than reads of this PE's (two H200, 8 bytes: 6.7 us and 9.6 us). If the sender has not begun after kPushTimeout, because it
   // computes, this PE's device reads. answer() must not be called. Nothing is returned and nothing was done if the receive
   // cannot be posted at once.

@@ -50,7 +50,7 @@ struct EndAddress {
 // The version of the address of an end that has closed.
 inline constexpr std::uint32_t kLastVersion = ~std::uint32_t{0};
 
-// What an end knows of moves of its own chare and of its peer, see moving.cpp.
+// An end's knowledge of moves of its own chare and of its peer, see moving.cpp.
 struct EndMoves {
   std::uint32_t num = 0;  // moves of this end: the version of its address
   // --- Of this end's chare
@@ -114,7 +114,7 @@ struct ChannelEnd {
   bool is_its_own_peer() const {
     return key.self_collection == key.peer_collection && key.self_index == key.peer_index;
   }
-  // Of the program.
+  // The program's receives that are in flight.
   std::uint32_t receives_in_flight() const { return in.next - received.next() - num_kept; }
 };
 

@@ -109,7 +109,7 @@ class Channels final : public runtime::Model {
   struct MoveNote;
   enum class NoteKind : std::uint32_t;
 
-  // What end() does for the chare and the peer that the key names.
+  // As end(), for the chare and the peer that the key names.
   ChannelEnd& end_of(const ChannelKey& key);
   // An end with a number of its own. Throws Error when the PE has as many ends as tags can tell apart.
   ChannelEnd& make_end(const ChannelKey& key);

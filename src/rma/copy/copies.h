@@ -34,7 +34,7 @@
 
 namespace weft::rma {
 
-// Of the end that begins at `base`.
+// The bytes at an offset of the buffer that begins at `base`.
 inline memory::Buffer part_of(const memory::Buffer& base, std::int64_t offset_bytes,
                               std::uint64_t size_bytes) {
   memory::Buffer part = base;

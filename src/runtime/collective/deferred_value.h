@@ -88,7 +88,7 @@ struct CutMemory {
 
 // One reduction on a PE, as long as it is not over.
 struct DeferredValue {
-  // Of this PE's value; null if it defers none.
+  // The memory of this PE's value; null if the PE defers none.
   std::shared_ptr<CutMemory> memory;
   ElementLayout layout;
   std::uint64_t contributions = 0;

@@ -51,7 +51,7 @@ class Quiescence {
 
   Messenger& messenger_;
   Reductions& reductions_;
-  // Of this PE.
+  // The state of this PE.
   ProgramActivity* activity_ = nullptr;
   std::uint64_t num_uncounted_ = 0;
 

@@ -92,7 +92,7 @@ class Reductions {
   // reducer and target. REQUIRES: open() was called; `combiner` is null for kGather and kConcat only.
   void contribute(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                   const Combiner* combiner, std::span<const std::byte> value, const Target& target);
-  // The same. The value is not copied if it is the first of this PE.
+  // As contribute(), but the value is not copied if it is the first of this PE.
   void contribute_large(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                         const Combiner* combiner, std::vector<std::byte>&& value, const Target& target);
   // Memory for such a value, with any content.

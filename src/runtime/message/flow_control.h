@@ -39,7 +39,7 @@ struct FlowPeer {
 
 class FlowControl {
  public:
-  // What a small message takes besides its payload at a sender whose peer does not receive: its block, and UCX's request.
+  // The memory of a small message besides its payload at a sender whose peer does not receive: its block, and UCX's request.
   static constexpr std::int64_t kMessageBytes = 768;
   // Buffers from this size on are fetched by the receiver when it handles the message. Smaller ones may wait in its
   // memory. It is above UCX's limit for eager messages between PEs of one host (580 KB with UCX 1.22).
@@ -62,13 +62,13 @@ class FlowControl {
   static Counted counted_of(const Envelope& envelope, bool is_to_own_pe) {
     return is_to_own_pe || (envelope.flags & kBroadcastFlag) != 0 ? Counted::kAll : Counted::kBelowFetched;
   }
-  // What the buffers of a message count. It depends on their sizes alone, so that both ends count the same.
+  // The bytes that the buffers of a message count. The number depends on their sizes alone, so that both ends count the same.
   static std::int64_t cost_of_buffers(const Attached& attached, Counted counted);
 
   // For a message of user code that has been charged and left no room. Returns whether to send it: false if the job
   // ends. Waits, or throws Error; then the message is not charged.
   bool admit(int pe, const Message& message);
-  // The same for a broadcast: for each PE in turn.
+  // As admit(), for a broadcast: for each PE in turn.
   bool admit_broadcast(const Message& message);
   // Charges the copies of a message's buffers, which are at this PE until `pe` has fetched them.
   void copies_made(int pe, std::int64_t bytes);
@@ -119,7 +119,7 @@ class FlowControl {
 
   Totals& totals(int pe) { return totals_[static_cast<std::size_t>(pe)]; }
   FlowPeer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
-  // What the peer must handle before its room grows.
+  // The bytes that the peer must handle before its room grows.
   std::int64_t outstanding_bytes(int pe);
   std::int64_t credit_bytes(int pe) {
     return totals(pe).quick_credits > 0 ? quick_credit_bytes_ : credit_bytes_;

@@ -25,7 +25,7 @@ struct Typemap {
   std::vector<MPI_Count> lower_markers;
   std::vector<MPI_Count> upper_markers;
 
-  // Of the parts, with the padding of structs.
+  // The bounds of the parts, with the padding of structs.
   std::vector<MPI_Count> lowers;
   std::vector<MPI_Count> uppers;
 

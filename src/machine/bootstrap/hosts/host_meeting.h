@@ -60,7 +60,7 @@ class HostMeeting {
   bool handle_reply(PendingConnection& connection);
   bool handle_proof(PendingConnection& connection);
   bool send_handshake(const PendingConnection& connection, std::uint64_t proof) const;
-  // Of the end that connects, or of the other one.
+  // The proof of the end that connects, or of the end that accepts.
   std::uint64_t proof(const PendingConnection& connection, bool of_connecting_end) const;
   // The PE that the message names as its sender, if that exists and the message is for this PE; else -1. Nothing is proved.
   int sender_of(const Handshake& handshake) const;

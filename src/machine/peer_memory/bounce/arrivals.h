@@ -24,7 +24,7 @@
 
 namespace weft::machine {
 
-// What has arrived through bounce buffers of a message that this PE receives; part of its PostedReceive.
+// A message that arrives through bounce buffers: where it goes, and how much has arrived. Part of its PostedReceive.
 struct BouncedReceive {
   memory::Buffer buffer;          // names no stream
   std::size_t arrived_bytes = 0;  // of which copies may be under way

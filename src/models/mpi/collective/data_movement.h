@@ -25,9 +25,9 @@ runtime::Task<> scatter(CollectiveContext context, int root, Views parts, OwnVie
 runtime::Task<> allgather(CollectiveContext context, OwnView mine, Views parts);
 // Process i gets out[i].
 runtime::Task<> alltoall(CollectiveContext context, Views out, Views in);
-// The same in one set of buffers.
+// As alltoall(), with one set of buffers for both directions.
 runtime::Task<> alltoall_in_place(CollectiveContext context, Views parts);
-// The same for parts of one size, at all processes: small ones take fewer messages (small_movement.h).
+// The collectives for parts that have one size at all processes. Small parts take fewer messages (small_movement.h).
 runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, Views parts);
 runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, OwnView mine);
 runtime::Task<> alltoall_equal(CollectiveContext context, Views out, Views in);

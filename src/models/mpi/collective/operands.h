@@ -1,4 +1,4 @@
-// What a reduction combines, and those of its steps that a process does alone: these do nothing once it has failed (transfers.h).
+// The operands of a reduction, and the steps that a process does alone. These do nothing once it has failed (transfers.h).
 //
 // Threads: the PE's.
 #pragma once

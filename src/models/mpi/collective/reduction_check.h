@@ -13,7 +13,7 @@ namespace weft::mpi {
 
 enum class ReductionKind : std::int32_t { kReduce, kAllreduce, kReduceScatter, kScan, kExscan };
 
-// What a process passes.
+// The arguments of a process that must agree with those of the others.
 struct ReductionCall {
   ReductionCall() = default;
   // `root`: 0 if the reduction has none.

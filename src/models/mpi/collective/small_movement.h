@@ -18,9 +18,9 @@
 namespace weft::mpi {
 
 // The choice is a function of what all processes of the context know.
-// Of all parts together. REQUIRES: all processes know the sizes of all parts.
+// `total_bytes`: of all parts together. REQUIRES: all processes know the sizes of all parts.
 bool is_small_allgather(int num_processes, std::size_t total_bytes);
-// Of one part. REQUIRES: all parts of all processes have this size.
+// `part_bytes`: of one part. REQUIRES: all parts of all processes have this size.
 bool is_small_alltoall(int num_processes, std::size_t part_bytes);
 bool is_small_gather(int num_processes, std::size_t part_bytes);
 

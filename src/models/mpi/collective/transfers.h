@@ -1,4 +1,4 @@
-// What the coroutines of collectives are written with: transfers, copies within a process, and what a process does after an error.
+// The tools of the coroutines of collectives: transfers, copies within a process, and the rules after an error.
 //
 // Threads: the PE's.
 #pragma once

@@ -112,7 +112,7 @@ runtime::Task<> broadcast_bytes(CollectiveContext context, int root, std::span<s
 // The bytes of all, in the order of ranks. All give equally many.
 runtime::Task<std::vector<std::byte>> allgather_bytes(CollectiveContext context,
                                                       std::span<const std::byte> mine);
-// The same of some processes, in the order of `members`, which are their ranks in the context. They alone call it; `place` is this
+// The bytes of some processes, in the order of `members`, which are their ranks in the context. They alone call it; `place` is this
 // process's among them. A message tells the rank of its sender in the context, so calls of processes with different members do not mix:
 // each pair of processes makes its common calls in one order.
 runtime::Task<std::vector<std::byte>> allgather_bytes_among(CollectiveContext context,

@@ -90,9 +90,9 @@ class Communicator final : public ErrorScope {
   using CallNumbers = std::array<std::uint32_t, 2>;
   const CallNumbers& call_numbers() const { return num_calls_; }
   void set_call_numbers(const CallNumbers& numbers) { num_calls_ = numbers; }
-  // Of the local group; null if each member is on a PE of its own.
+  // The team of the local group; null if each member is on a PE of its own.
   const std::shared_ptr<LocalTeam>& local_team();
-  // Of the program's tag.
+  // The context in which a group of processes creates a communicator. `tag` is the program's.
   CollectiveContext creation_context(int tag) const {
     const MembersPointer& peers = is_inter() ? groups_.remote : groups_.local;
     return {engine_, context_of(context_, ContextUse::kGroupCreation), tag, peers, rank()};

@@ -19,7 +19,7 @@ class ReductionOperator final : public Object {
   MPI_Op handle() const { return handle_; }
   bool is_predefined() const { return name_ != nullptr; }
   bool is_commutative() const { return commutative_; }
-  // Of an operator of the program: one of the two is null.
+  // The functions of an operator that the program made: one of the two is null.
   MPI_User_function* function() const { return function_; }
   MPI_User_function_c* large_function() const { return large_function_; }
 
@@ -30,7 +30,7 @@ class ReductionOperator final : public Object {
   void reduce(const void* in, void* inout, MPI_Count count, const Datatype& type) const;
 
  private:
-  // What reduce() does for a datatype: nothing, copy, or a loop on `values` times the count.
+  // The work of reduce() for a datatype: none, a copy, or a loop over `values` times the count.
   struct Plan {
     enum class Way { kUndefined, kUser, kLoop, kReplace, kNothing } way;
     Kernel kernel = nullptr;

@@ -99,20 +99,20 @@ class PointToPoint {
   Ref<SendRequest> make_send(const SendAddress& address, const DataView& view, SendMode mode);
   // `from`: the rank of the source in MPI_COMM_WORLD, for receives in device memory; kAny if it is not known.
   Ref<ReceiveRequest> make_receive(const MatchKey& key, const DataView& view, int from = kAny);
-  // The same, started.
+  // Makes and starts the request.
   Ref<SendRequest> send(const SendAddress& address, const DataView& view, SendMode mode);
   Ref<ReceiveRequest> receive(const MatchKey& key, const DataView& view, int from = kAny);
 
   // The first message that matches, which stays where it is; null if there is none.
   const ArrivedMessage* probe(const MatchKey& key) const;
-  // The same, and no other receive gets the message. The caller passes it to receive_probed() or drop_probed().
+  // As probe(), and no other receive gets the message. The caller passes it to receive_probed() or drop_probed().
   ArrivedMessage* take_probed(const MatchKey& key);
   void start_probed(ReceiveRequest& request, ArrivedMessage* arrived);
   void drop_probed(ArrivedMessage* arrived);
 
   // --- Messages for this rank, which RankEngines hands over
   void on_block(runtime::MessagePtr message);
-  // The same for a message that has no block, see Messenger::send_direct().
+  // As on_block(), for a message that has no block, see Messenger::send_direct().
   void on_direct(const runtime::DirectArrival& arrival);
   runtime::Posting on_announced(runtime::MessagePtr& message,
                                 std::span<runtime::ReceiveBuffer> receive_buffers);

@@ -68,7 +68,7 @@ class ReceiveOffers {
   bool has_open() const { return num_open_ > 0; }
   // A message of that rank accepts no offer: takes back what was offered to it. False if it has accepted that.
   [[nodiscard]] bool revoke(int from);
-  // The same for a receive that is to end without a message.
+  // Takes back the offer of a receive that must end without a message. False if the offer was accepted.
   [[nodiscard]] bool revoke(OfferedReceive& receive);
   // The rank says that it has accepted this offer. Returns the receive, whose offer is over then; null if there is none.
   OfferedReceive* take(int from, std::uint64_t number);
@@ -95,7 +95,7 @@ class ReceiveOffers {
     MessageHeader header;
     std::uint64_t size_bytes = 0;
   };
-  // What this rank and another one have offered to each other.
+  // The offers between this rank and another one.
   struct Peer {
     machine::IncomingStream in;
     machine::OutgoingStream out;

@@ -4,7 +4,7 @@
 // before or after the part has arrived. A part is bytes in the message, an out-of-band buffer, or the error of the sender. A
 // buffer stays at its sender until its Receive says where it lands.
 //
-// What a peer sends is a claim: its rank, the kind of the collective and the size of a buffer are checked. Threads: the PE's.
+// A peer's message is a claim: its rank, the kind of the collective and the size of a buffer are checked. Threads: the PE's.
 #pragma once
 
 #include <coroutine>
@@ -44,7 +44,7 @@ enum class CollectiveKind : std::uint8_t {
 // As programs write it.
 std::string_view name_of(CollectiveKind kind);
 
-// What all ranks of a collective must agree on.
+// The properties of a collective on which all its ranks must agree.
 struct CollectiveType {
   CollectiveKind kind = CollectiveKind::kBroadcast;
   runtime::Reducer reducer = runtime::Reducer::kSum;
@@ -71,7 +71,7 @@ struct PartHeader {
 };
 static_assert(sizeof(PartHeader) == 32);
 
-// What a Receive gets.
+// The result of a Receive.
 struct Part {
   runtime::MessagePtr message;       // keeps the bytes
   std::span<const std::byte> bytes;  // none if a buffer has landed

@@ -1,4 +1,4 @@
-// What the tests of attachments share: a job whose PEs keep what arrives, and the ways it is run in.
+// Shared by the tests of attachments: a job whose PEs keep what arrives, and the ways it is run in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using weft::testing::Way;
 inline constexpr HandlerId kHandler = kNumHandlers - 1;
 using Bytes = std::vector<std::uint8_t>;
 
-// What the messages that arrive on one PE bring, and who chooses where they land.
+// The contents of the messages that arrive on one PE, and the function that chooses where they land.
 struct Inbox {
   explicit Inbox(Runtime& runtime_in) : runtime(runtime_in) {
     runtime.set_handler(

@@ -99,7 +99,7 @@ class PostedQueue {
     if (lone_ == nullptr) return find_in_table(key);
     return matches(lone_->key, key) ? lone_ : nullptr;
   }
-  // The same, and it is no longer posted.
+  // As find(), and the receive is no longer posted.
   PostedEntry* take(const MatchKey& key) {
     PostedEntry* const found = find(key);
     if (found != nullptr) remove(*found);
