@@ -143,7 +143,7 @@ Ref Posting::in_place_of(std::size_t which, const ArrayForm& form) {
   landing->posting = this;
   landing->which = which;
   new (&landing->form) ArrayForm(form);
-  new (&receive_buffer->place) memory::Place(receive_buffers_[which].place);
+  new (&landing->place) memory::Place(receive_buffers_[which].place);
   objects_.push_back(object);
   return object;
 }
