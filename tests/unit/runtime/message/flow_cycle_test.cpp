@@ -15,7 +15,7 @@ namespace weft::runtime {
 namespace {
 
 constexpr std::int64_t kFirstWatermark = 100 * FlowControl::kMessageBytes;
-constexpr Watermarks kCycleWatermarks{kFirstWatermark, 2 * kFirstMark, 10 * kFirstMark};
+constexpr Watermarks kCycleWatermarks{kFirstWatermark, 2 * kFirstWatermark, 10 * kFirstWatermark};
 constexpr int kEndless = 3000;  // more than the third watermark lets pass
 
 struct Calling : Chare<Calling> {
