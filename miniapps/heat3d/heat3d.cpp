@@ -58,8 +58,8 @@ weft::Task<std::vector<std::vector<double>>> take_windows(weft::Array<Block> blo
 template <class Block>
 weft::Task<> connect(weft::Array<Block> blocks) {
   if constexpr (requires { &Block::connect; }) {
-    std::vector<Landings> landings = co_await blocks.template call<&Block::landings>();
-    co_await blocks.template call<&Block::connect>(landings);
+    std::vector<ReceiveBuffers> receive_buffers = co_await blocks.template call<&Block::receive_buffers>();
+    co_await blocks.template call<&Block::connect>(receive_buffers);
   }
   co_return;
 }

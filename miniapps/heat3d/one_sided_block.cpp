@@ -36,29 +36,30 @@ OneSidedBlock::OneSidedBlock(Setup setup)
       arrived_(pgas().make_segment<std::uint64_t>(kNumWords * kWordDistance)),
       buffers_(runtime(), part_.field(), part_.faces(), incoming_.buffer()) {}
 
-Landings OneSidedBlock::landings() const {
+ReceiveBuffers OneSidedBlock::receive_buffers() const {
   const auto* const first = static_cast<const double*>(incoming_.buffer().data);
-  Landings landings;
+  ReceiveBuffers receive_buffers;
   for (int face : part_.faces()) {
-    Landing& landing = landings[static_cast<std::size_t>(face)];
+    ReceiveBuffer& receive_buffer = receive_buffers[static_cast<std::size_t>(face)];
     for (int slot = 0; slot < kNumSlots; ++slot) {
       const auto i = static_cast<std::size_t>(slot);
       const auto* const values = static_cast<const double*>(buffers_.incoming(face, slot).data);
-      landing.values[i] = incoming_.pointer<double>(values - first);
-      landing.step[i] = arrived_.pointer<std::uint64_t>(static_cast<std::ptrdiff_t>(word_of(face, slot)));
+      receive_buffer.values[i] = incoming_.pointer<double>(values - first);
+      receive_buffer.step[i] =
+          arrived_.pointer<std::uint64_t>(static_cast<std::ptrdiff_t>(word_of(face, slot)));
     }
   }
-  return landings;
+  return receive_buffers;
 }
 
-weft::Task<> OneSidedBlock::connect(std::vector<Landings> all) {
+weft::Task<> OneSidedBlock::connect(std::vector<ReceiveBuffers> all) {
   const weft::Shape shape = proxy().shape();
   for (int face : part_.faces()) {
-    const Landings& neighbour = all.at(shape.linear(part_.neighbour(face)));
-    const Landing landing = neighbour[static_cast<std::size_t>(jacobi3d::opposite(face))];
-    co_await pgas().learn(landing.values[0].address());
-    co_await pgas().learn(landing.step[0].address());
-    sides_.push_back({face, landing});
+    const ReceiveBuffers& neighbour = all.at(shape.linear(part_.neighbour(face)));
+    const ReceiveBuffer receive_buffer = neighbour[static_cast<std::size_t>(jacobi3d::opposite(face))];
+    co_await pgas().learn(receive_buffer.values[0].address());
+    co_await pgas().learn(receive_buffer.step[0].address());
+    sides_.push_back({face, receive_buffer});
   }
 }
 

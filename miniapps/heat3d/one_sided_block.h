@@ -16,21 +16,21 @@
 namespace heat3d {
 
 // Where a neighbour puts a face, by slot.
-struct Landing {
+struct ReceiveBuffer {
   std::array<weft::GlobalPtr<double>, jacobi3d::kNumSlots> values;
   std::array<weft::GlobalPtr<std::uint64_t>, jacobi3d::kNumSlots> step;
 };
 // By face; null where there is no neighbour.
-using Landings = std::array<Landing, jacobi3d::kNumFaces>;
+using ReceiveBuffers = std::array<ReceiveBuffer, jacobi3d::kNumFaces>;
 
 class OneSidedBlock : public weft::Chare<OneSidedBlock> {
  public:
   explicit OneSidedBlock(Setup setup);
 
   // Where neighbours put this block's faces.
-  Landings landings() const;
+  ReceiveBuffers receive_buffers() const;
   // Those of all blocks, in the order of their indices. Once, before run().
-  weft::Task<> connect(std::vector<Landings> all);
+  weft::Task<> connect(std::vector<ReceiveBuffers> all);
 
   weft::Task<> run(int num_steps);
   weft::Task<std::vector<double>> values() { return part_.values(); }
@@ -39,7 +39,7 @@ class OneSidedBlock : public weft::Chare<OneSidedBlock> {
  private:
   struct Side {
     int face = 0;
-    Landing neighbour;
+    ReceiveBuffer neighbour;
   };
 
   weft::Pgas& pgas() const { return runtime().model<weft::Pgas>(); }

@@ -13,7 +13,7 @@ TwoSidedBlock::TwoSidedBlock(Setup setup)
 weft::Task<> TwoSidedBlock::run(int num_steps) {
   if (num_steps > 0) post_receives(part_.num_steps());
   for (int i = 0; i < num_steps; ++i) co_await step(i == num_steps - 1);
-  for (Slot& slot : slots_) co_await end(slot.sends);
+  for (HaloSlot& slot : slots_) co_await end(slot.sends);
   co_await part_.finish();
 }
 
@@ -25,7 +25,7 @@ void TwoSidedBlock::post_receives(int step) {
 
 weft::Task<> TwoSidedBlock::step(bool is_last) {
   const int number = part_.num_steps();
-  Slot& now = slot(number);
+  HaloSlot& now = slot(number);
   if (!is_last) post_receives(number + 1);
   co_await end(now.sends);
   co_await buffers_.pack(number % kNumSlots);

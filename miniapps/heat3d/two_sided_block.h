@@ -25,12 +25,12 @@ class TwoSidedBlock : public weft::Chare<TwoSidedBlock> {
     weft::Channel channel;
   };
   // The operations of the steps that use a slot.
-  struct Slot {
+  struct HaloSlot {
     std::vector<weft::Operation> sends;
     std::vector<weft::Operation> receives;
   };
 
-  Slot& slot(int step) { return slots_[static_cast<std::size_t>(step % jacobi3d::kNumSlots)]; }
+  HaloSlot& slot(int step) { return slots_[static_cast<std::size_t>(step % jacobi3d::kNumSlots)]; }
   void post_receives(int step);
   weft::Task<> step(bool is_last);
   static weft::Task<> end(std::vector<weft::Operation>& operations);
@@ -38,7 +38,7 @@ class TwoSidedBlock : public weft::Chare<TwoSidedBlock> {
   HeatPart part_;
   jacobi3d::FaceBuffers buffers_;
   std::vector<Side> sides_;
-  std::array<Slot, jacobi3d::kNumSlots> slots_;
+  std::array<HaloSlot, jacobi3d::kNumSlots> slots_;
 };
 
 }  // namespace heat3d

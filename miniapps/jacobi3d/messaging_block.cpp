@@ -12,7 +12,7 @@ std::span<double> values_of(const weft::Buffer& buffer) {
 }  // namespace
 
 MessagingBlock::MessagingBlock(Setup setup) : part_(runtime(), index(), std::move(setup)) {
-  for (Slot& slot : slots_) slot.all_halos = weft::Future<>(runtime());
+  for (HaloSlot& slot : slots_) slot.all_halos = weft::Future<>(runtime());
 }
 
 weft::Task<> MessagingBlock::run(int iterations) {
@@ -54,7 +54,7 @@ void MessagingBlock::post_halo(int iteration, int face, weft::Landing<double>& v
 }
 
 void MessagingBlock::halo(int iteration, int, weft::Payload<double>) {
-  Slot& arrived = slot(iteration % kNumSlots);
+  HaloSlot& arrived = slot(iteration % kNumSlots);
   if (++arrived.num_halos == part_.faces().size()) arrived.all_halos.set();
 }
 

@@ -29,21 +29,21 @@ class MessagingBlock : public weft::Chare<MessagingBlock> {
       weft::PostEntryMethods<weft::Post<&MessagingBlock::halo, &MessagingBlock::post_halo>>;
 
  private:
-  // What came, and what went, in the iterations that use a slot.
-  struct Slot {
+  // The faces that came, and the ones that went, in the iterations that use a slot.
+  struct HaloSlot {
     std::size_t num_halos = 0;
     weft::Future<> all_halos;
     std::vector<weft::Operation> sends;
   };
 
-  Slot& slot(int number) { return slots_[static_cast<std::size_t>(number)]; }
+  HaloSlot& slot(int number) { return slots_[static_cast<std::size_t>(number)]; }
   weft::Task<> iterate();
   void send_halo(int face);
   // Until the slot's buffers are free again.
   weft::Task<> sent(int number);
 
   Part part_;
-  std::array<Slot, kNumSlots> slots_;
+  std::array<HaloSlot, kNumSlots> slots_;
 };
 
 }  // namespace jacobi3d

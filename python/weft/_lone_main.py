@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from weft import _core
 
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 # PEs in a sentence.
 _MOST_NAMED = 8
 
@@ -64,7 +64,7 @@ class Watch:
             before: _Call | None = None
             while (call := self._latest) is not None and (call is not before or not await self._report(call)):
                 before = call
-                await _core.sleep(_PATIENCE_S)
+                await _core.sleep(_TIMEOUT_S)
                 if not self._is_awaited(self._latest):
                     return
         finally:

@@ -99,9 +99,9 @@ Status DistributedDecision::on_state(int from_pe, std::uint64_t round, double ti
   return invalid(base::format("it tells its time in round {} twice", round));
 }
 
-Status DistributedDecision::on_gift(int from_pe, std::uint64_t round, Gift gift) {
+Status DistributedDecision::on_proposal(int from_pe, std::uint64_t round, TransferProposal proposal) {
   if (Status status = check_round(from_pe, round); !status.ok()) return status;
-  if (gifts_.try_emplace(round, std::move(gift)).second) return {};
+  if (proposals_.try_emplace(round, std::move(proposal)).second) return {};
   return invalid(base::format("it gives in round {} twice", round));
 }
 
@@ -135,9 +135,9 @@ base::Result<std::vector<PairMessage>> DistributedDecision::advance() {
 
 base::Result<bool> DistributedDecision::finish_round(const PeState& partner,
                                                      std::vector<PairMessage>& to_send) {
-  auto gift = gifts_.extract(round_);
+  auto proposal = proposals_.extract(round_);
   if (!strategy_.gives(partner, own_state())) {
-    if (!gift.empty()) {
+    if (!proposal.empty()) {
       return invalid(base::format("PE {} gives objects in round {}, and has not more to do than PE {}",
                                   partner.pe, round_, pe_));
     }
@@ -146,8 +146,8 @@ base::Result<bool> DistributedDecision::finish_round(const PeState& partner,
     }
     return true;
   }
-  if (gift.empty()) return false;
-  if (Status status = accept(std::move(gift.mapped())); !status.ok()) return status;
+  if (proposal.empty()) return false;
+  if (Status status = accept(std::move(proposal.mapped())); !status.ok()) return status;
   return true;
 }
 
@@ -170,8 +170,8 @@ std::vector<OwnObject> DistributedDecision::knowledge() const {
   return objects;
 }
 
-Gift DistributedDecision::give(const PeState& partner) {
-  Gift gift;
+TransferProposal DistributedDecision::give(const PeState& partner) {
+  TransferProposal proposal;
   for (const std::uint64_t object : strategy_.choose(own_state(), knowledge(), partner)) {
     const auto found = positions_.find(object);
     if (found == positions_.end() || !owned_[found->second].can_move) continue;
@@ -179,19 +179,19 @@ Gift DistributedDecision::give(const PeState& partner) {
     positions_.erase(found);
     owned.description.num_edges = owned.edges.size();
     time_s_ -= owned.description.load_s / speed_;
-    gift.objects.push_back(owned.description);
+    proposal.objects.push_back(owned.description);
     for (const GivenEdge& edge : owned.edges) {
-      gift.edges.push_back(edge);
+      proposal.edges.push_back(edge);
       edge_bytes_ -= edge.bytes;
     }
     if (static_cast<int>(owned.description.origin) == pe_) away_.insert(object);
   }
-  if (gift.objects.empty()) return gift;
+  if (proposal.objects.empty()) return proposal;
   // The others keep their order: choices depend on it.
   std::erase_if(owned_,
                 [this](const Owned& owned) { return !positions_.contains(owned.description.object); });
   for (std::size_t i = 0; i < owned_.size(); ++i) positions_[owned_[i].description.object] = i;
-  return gift;
+  return proposal;
 }
 
 Status DistributedDecision::check_given(const GivenObject& given) const {
@@ -208,13 +208,13 @@ Status DistributedDecision::check_given(const GivenObject& given) const {
   return {};
 }
 
-Status DistributedDecision::accept(Gift gift) {
-  std::size_t next = 0;  // in gift.edges
-  for (const GivenObject& given : gift.objects) {
+Status DistributedDecision::accept(TransferProposal proposal) {
+  std::size_t next = 0;  // in proposal.edges
+  for (const GivenObject& given : proposal.objects) {
     if (Status status = check_given(given); !status.ok()) return status;
-    if (given.num_edges > gift.edges.size() - next) {
+    if (given.num_edges > proposal.edges.size() - next) {
       return invalid(base::format("object {} comes with {} edges, and {} are there", given.object,
-                                  given.num_edges, gift.edges.size() - next));
+                                  given.num_edges, proposal.edges.size() - next));
     }
     const bool comes_back = static_cast<int>(given.origin) == pe_;
     if (comes_back && away_.erase(given.object) == 0) {
@@ -224,14 +224,14 @@ Status DistributedDecision::accept(Gift gift) {
     Owned owned{given, true, {}};
     owned.edges.reserve(given.num_edges);
     for (std::uint64_t i = 0; i < given.num_edges; ++i) {
-      if (Status status = add_edge_to(owned, gift.edges[next++]); !status.ok()) return status;
+      if (Status status = add_edge_to(owned, proposal.edges[next++]); !status.ok()) return status;
     }
     time_s_ += given.load_s / speed_;
     positions_.emplace(given.object, owned_.size());
     owned_.push_back(std::move(owned));
   }
-  if (next == gift.edges.size()) return {};
-  return invalid(base::format("{} edges come with its objects, which have {}", gift.edges.size(), next));
+  if (next == proposal.edges.size()) return {};
+  return invalid(base::format("{} edges come with its objects, which have {}", proposal.edges.size(), next));
 }
 
 // --- After the last round

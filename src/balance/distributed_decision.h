@@ -4,14 +4,14 @@
 // It is a state machine without a runtime. The caller sends what advance() returns, and hands in what comes from other PEs in
 // any order: early ones are kept.
 //
-//   state   Each PE of a pair tells the other its time and speed. Both then know which of them gives.
-//   gift    The descriptions of the objects that the one gives to the other; perhaps none. If neither gives, there is no gift.
+//   state     Each PE of a pair tells the other its time and speed. Both then know which of them gives.
+//   proposal  The descriptions of the objects that the one gives to the other; perhaps none. If neither gives, there is no proposal.
 //
 // After the last round each object has one owner. The owner tells each object that has come to it to the PE where the object is,
 // its origin, which travels with the description (arrivals()). The origin knows how many of its objects are away, so it knows
 // when it has heard of all (take()). No PE counts for all.
 //
-// What comes from other PEs are claims: each number is checked. A PE cannot know what another one owns, so a gift of an object
+// Messages of other PEs are claims: each number is checked. A PE cannot know what another one owns, so a proposal of an object
 // that the giver does not have may pass. Its origin finds that when the object is taken.
 //
 // Threads: one thread at a time.
@@ -43,7 +43,7 @@ struct GivenObject {
 };
 static_assert(std::is_trivially_copyable_v<GivenObject> && sizeof(GivenObject) == 32);
 
-// What the object has exchanged with another one. Travels as its bytes.
+// The bytes that an object has exchanged with another one. Travels as its bytes.
 struct GivenEdge {
   std::uint64_t other = 0;
   std::uint64_t other_origin = 0;  // the PE where the other one is
@@ -51,17 +51,17 @@ struct GivenEdge {
 };
 static_assert(std::is_trivially_copyable_v<GivenEdge> && sizeof(GivenEdge) == 24);
 
-struct Gift {
+struct TransferProposal {
   std::vector<GivenObject> objects;
   std::vector<GivenEdge> edges;  // of the first object, of the second one, ...
 };
 
-// To that PE: this PE's state in a round, or the gift of that round.
+// To that PE: this PE's state in a round, or the proposal of that round.
 struct PairMessage {
   int to_pe = 0;
   std::uint64_t round = 0;
   PeState state;
-  std::optional<Gift> gift;
+  std::optional<TransferProposal> proposal;
 };
 
 // The objects that this PE has taken from another one.
@@ -72,14 +72,14 @@ struct Arrivals {
 
 class DistributedDecision {
  public:
-  // Of PE `pe`. Numbers of objects are less than `num_objects`. The strategy must outlive this object.
+  // The part of PE `pe`. Numbers of objects are less than `num_objects`. The strategy must outlive this object.
   DistributedDecision(const DistributedStrategy& strategy, int pe, int num_pes, std::uint64_t num_objects);
 
   // --- Before the first round. kInvalidArgument: a number is none, or the object is there twice, or is not here.
 
   // An object of this PE. All PEs add theirs in ascending order: the decision depends on the order.
   base::Status add_object(std::uint64_t object, double load_s, bool can_move);
-  // What an object of this PE has exchanged with an object that is on PE `other_origin`.
+  // Adds the bytes that an object of this PE has exchanged with an object that is on PE `other_origin`.
   base::Status add_edge(std::uint64_t object, std::uint64_t other, int other_origin, std::uint64_t bytes);
   // The time that this PE needs besides its objects, and its speed. Call it last, before advance().
   base::Status begin(double background_s, double speed = 1);
@@ -87,14 +87,14 @@ class DistributedDecision {
   // --- Rounds. kInvalidArgument says what is wrong with the message.
 
   base::Status on_state(int from_pe, std::uint64_t round, double time_s, double speed);
-  base::Status on_gift(int from_pe, std::uint64_t round, Gift gift);
-  // Takes all steps that are possible now, and returns the messages to send. kInvalidArgument: a gift does not fit. REQUIRES: begun.
+  base::Status on_proposal(int from_pe, std::uint64_t round, TransferProposal proposal);
+  // Takes all steps that are possible now, and returns the messages to send. kInvalidArgument: a proposal does not fit. REQUIRES: begun.
   base::Result<std::vector<PairMessage>> advance();
   bool is_over() const { return has_begun_ && round_ == num_rounds_; }
 
   // --- REQUIRES: is_over().
 
-  // What this PE has taken from others, in the order of their numbers. Their origins want to know.
+  // The objects that this PE has taken from other PEs, in the order of the PEs' numbers. The origins must be told.
   std::vector<Arrivals> arrivals() const;
   std::uint64_t num_arrivals() const;
   // PE `by_pe` says that it has taken this object of this PE. kInvalidArgument: it is not away, or was taken before.
@@ -123,8 +123,8 @@ class DistributedDecision {
   // The message of this round, when all is known for it. Returns whether the round is over.
   base::Result<bool> finish_round(const PeState& partner, std::vector<PairMessage>& to_send);
   std::vector<OwnObject> knowledge() const;
-  Gift give(const PeState& partner);
-  base::Status accept(Gift gift);
+  TransferProposal give(const PeState& partner);
+  base::Status accept(TransferProposal proposal);
   base::Status add_edge_to(Owned& owned, const GivenEdge& edge);
   void next_round();
 
@@ -147,7 +147,7 @@ class DistributedDecision {
   std::uint64_t round_ = 0;
   bool has_told_ = false;                    // its state, in this round
   std::map<std::uint64_t, PeState> states_;  // of partners, by round
-  std::map<std::uint64_t, Gift> gifts_;
+  std::map<std::uint64_t, TransferProposal> proposals_;
 };
 
 }  // namespace weft::balance

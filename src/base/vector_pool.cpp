@@ -13,7 +13,7 @@ const ElementType* ElementType::find(std::uint64_t id) {
 }
 
 std::unique_ptr<AnyVector> VectorPool::take(const ElementType& type, std::size_t size) {
-  std::vector<Kept>& kept = shelf(type).kept;
+  std::vector<Kept>& kept = free_list(type).kept;
   // Takes storage of up to twice the size, so that sizes that differ a little share it.
   // Of storage of one size the last that was kept: the cache may still hold it.
   std::unique_ptr<AnyVector> values;
@@ -34,14 +34,14 @@ void VectorPool::keep(const ElementType& type, std::unique_ptr<AnyVector> values
   const std::size_t capacity = values->capacity();
   const std::size_t size_bytes = capacity * type.size_bytes();
   if (size_bytes == 0 || size_bytes > kMaxKeptBytes - kept_bytes_) return;
-  std::vector<Kept>& kept = shelf(type).kept;
+  std::vector<Kept>& kept = free_list(type).kept;
   kept.insert(std::ranges::upper_bound(kept, capacity, {}, &Kept::capacity), {capacity, std::move(values)});
   kept_bytes_ += size_bytes;
 }
 
-VectorPool::Shelf& VectorPool::shelf(const ElementType& type) {
-  const auto found = std::ranges::find(shelves_, &type, &Shelf::type);
-  return found != shelves_.end() ? *found : shelves_.emplace_back(Shelf{&type, {}});
+VectorPool::FreeList& VectorPool::free_list(const ElementType& type) {
+  const auto found = std::ranges::find(free_lists_, &type, &FreeList::type);
+  return found != free_lists_.end() ? *found : free_lists_.emplace_back(FreeList{&type, {}});
 }
 
 void GivenVector::release(void* self) {

@@ -113,10 +113,10 @@ runtime::MessagingPath messaging_path() {
 }
 
 // Without the variable, a share of the host's memory is the limit.
-runtime::FlowMarks flow_marks(const machine::Bootstrap& bootstrap) {
-  auto marks = runtime::FlowMarks::for_job(bootstrap.num_pes(), bootstrap.local_size());
+runtime::Watermarks read_watermarks(const machine::Bootstrap& bootstrap) {
+  auto watermarks = runtime::Watermarks::for_job(bootstrap.num_pes(), bootstrap.local_size());
   const char* const text = std::getenv("WEFT_CALL_LIMIT");
-  if (text == nullptr || *text == '\0') return marks;
+  if (text == nullptr || *text == '\0') return watermarks;
   constexpr long kMostMiB = 1 << 30;
   char* end = nullptr;
   const long limit_mib = std::strtol(text, &end, 10);
@@ -124,10 +124,10 @@ runtime::FlowMarks flow_marks(const machine::Bootstrap& bootstrap) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("WEFT_CALL_LIMIT is '{}': give a number of MiB, 1 or more", text));
   }
-  marks.third_bytes = std::int64_t{limit_mib} << 20;
-  marks.second_bytes = std::min(marks.second_bytes, marks.third_bytes / 2);
-  marks.first_bytes = std::min(marks.first_bytes, marks.second_bytes / 2);
-  return marks;
+  watermarks.third_bytes = std::int64_t{limit_mib} << 20;
+  watermarks.second_bytes = std::min(watermarks.second_bytes, watermarks.third_bytes / 2);
+  watermarks.first_bytes = std::min(watermarks.first_bytes, watermarks.second_bytes / 2);
+  return watermarks;
 }
 
 std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
@@ -320,7 +320,7 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
   options.local_pes = parts_->bootstrap->local_size();
   options.processor_share = own_share(parts_->bootstrap->pe(), processors, hosts);
   options.messaging_path = messaging_path();
-  options.flow_marks = flow_marks(*parts_->bootstrap);
+  options.watermarks = read_watermarks(*parts_->bootstrap);
   const bool has_other_hosts = std::ranges::adjacent_find(hosts, std::not_equal_to()) != hosts.end();
   options.host_of_pe = std::move(hosts);
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);

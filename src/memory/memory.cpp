@@ -30,9 +30,9 @@ std::array<KindBackend*, kNumKinds> pointers(const Backends& backends) {
 
 }  // namespace
 
-struct Memory::State {
-  explicit State(const MemoryOptions& options)
-      : backends(make_backends(options)), copies(pointers(backends), options.device_patience) {
+struct Memory::MemoryState {
+  explicit MemoryState(const MemoryOptions& options)
+      : backends(make_backends(options)), copies(pointers(backends), options.device_timeout) {
     for (const auto& backend : backends) {
       if (backend == nullptr) continue;
       own_devices[static_cast<std::size_t>(backend->kind())] =
@@ -62,7 +62,7 @@ struct Memory::State {
   std::vector<OtherDevice> other_devices;
 };
 
-Backends Memory::State::make_backends(const MemoryOptions& options) {
+Backends Memory::MemoryState::make_backends(const MemoryOptions& options) {
   Backends made;
   for (int kind = 0; kind < kNumKinds; ++kind) {
     const auto i = static_cast<std::size_t>(kind);
@@ -76,7 +76,7 @@ Backends Memory::State::make_backends(const MemoryOptions& options) {
   return made;
 }
 
-Status Memory::State::check_place(Place place) const {
+Status Memory::MemoryState::check_place(Place place) const {
   const KindBackend* const backend = find(place.kind);
   if (backend == nullptr) {
     return Status(StatusCode::kUnsupported,
@@ -91,8 +91,8 @@ Status Memory::State::check_place(Place place) const {
   return {};
 }
 
-Status Memory::State::check_side(const char* role, const void* data, std::size_t size_bytes, Place place,
-                                 StreamHandle stream) const {
+Status Memory::MemoryState::check_side(const char* role, const void* data, std::size_t size_bytes,
+                                       Place place, StreamHandle stream) const {
   Status status = check_place(place);
   if (status.failed()) return status;
   if (place.is_host() && stream != nullptr) {
@@ -112,7 +112,7 @@ Status Memory::State::check_side(const char* role, const void* data, std::size_t
 }
 
 Memory::Memory(const MemoryOptions& options)
-    : local_rank_(options.local_rank), state_(std::make_unique<State>(options)) {}
+    : local_rank_(options.local_rank), state_(std::make_unique<MemoryState>(options)) {}
 
 Memory::~Memory() { close(); }
 
@@ -171,7 +171,7 @@ Allocation Memory::allocation_of(const void* address) { return state_->cache.fin
 
 bool Memory::is_new_elsewhere(Place place) const {
   if (place.device == state_->own_devices[static_cast<std::size_t>(place.kind)]) return false;
-  return std::ranges::find(state_->other_devices, place, &State::OtherDevice::place) ==
+  return std::ranges::find(state_->other_devices, place, &MemoryState::OtherDevice::place) ==
          state_->other_devices.end();
 }
 

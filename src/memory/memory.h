@@ -37,14 +37,14 @@ class Memory {
 
   // The device of that kind that this PE uses unless it names another.
   Place default_place(Kind kind) const { return default_place(kind, local_rank_); }
-  // The same for the PE with that rank on this host.
+  // The device of that kind that the PE with that rank on this host uses unless it names another.
   Place default_place(Kind kind, int local_rank) const;
 
   // For libraries that allocate on the calling thread's current device: makes this PE's own device of each
   // kind current, unless the thread has a current one already. Fails with the first kind that cannot.
   base::Status make_own_devices_current();
-  // The same for the kinds whose use is expected when the job starts, see KindBackend::use_is_expected(). The
-  // other kinds cost such a program nothing.
+  // As make_own_devices_current(), for the kinds whose use is expected when the job starts, see
+  // KindBackend::use_is_expected(). The other kinds cost such a program nothing.
   base::Status make_expected_devices_current();
   // One sentence for each device, other than this PE's own one, in whose memory a buffer was found or
   // allocated.
@@ -89,15 +89,15 @@ class Memory {
   bool has_pending() const;
 
   // For the end of a job: calls `is_over`, which makes progress, until it returns true. Returns false if all
-  // such calls together have waited longer than MemoryOptions::device_patience; then a device hangs.
+  // such calls together have waited longer than MemoryOptions::device_timeout; then a device hangs.
   bool wait_for_devices(const std::function<bool()>& is_over);
-  // Waits for the devices to be done with their buffers, while there is patience left, and then fails the
-  // operations in flight with kClosed. If the patience ends, no device memory is freed any more, because a
+  // Waits for the devices to be done with their buffers, until the timeout ends, and then fails the
+  // operations in flight with kClosed. If the timeout ends, no device memory is freed any more, because a
   // device that hangs may still use it. Allocations stay valid until the destructor.
   void close();
 
  private:
-  struct State;
+  struct MemoryState;
   // place_of() where a device kind may have memory.
   Place device_place_of(const void* address);
   // Whether the place is a device that is not this PE's own and that note_use() has not remembered.
@@ -106,7 +106,7 @@ class Memory {
   base::Status make_current(bool (*wants)(const KindBackend&));
 
   int local_rank_;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<MemoryState> state_;
 };
 
 }  // namespace weft::memory

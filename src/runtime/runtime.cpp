@@ -15,9 +15,9 @@ namespace weft::runtime {
 
 Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const RuntimeOptions& options)
     : Messenger(*this, machine, memory, options.local_pes, options.processor_share, options.messaging_path,
-                options.flow_marks.third_bytes > 0
-                    ? options.flow_marks
-                    : FlowMarks::for_job(machine.num_pes(), options.local_pes)),
+                options.watermarks.third_bytes > 0
+                    ? options.watermarks
+                    : Watermarks::for_job(machine.num_pes(), options.local_pes)),
       futures_(std::make_unique<FutureTable>(*this)),
       termination_(std::make_unique<Termination>(*this)),
       reductions_(std::make_unique<Reductions>(*this)),

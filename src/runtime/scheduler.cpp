@@ -18,9 +18,9 @@ namespace weft::runtime {
 
 namespace {
 
-// The most pieces of work that run between two looks at the network.
+// The most pieces of work that run between two polls of the network.
 constexpr int kBatch = 64;
-// An idle PE looks at the network this often before it looks at everything else again.
+// An idle PE polls the network this often before it polls everything else again.
 constexpr int kPollsPerTurn = 16;
 // An idle PE yields its processor for this long before it goes to sleep, for each PE that shares the processor: waking
 // costs about 20 us, a yield about 1, and each of the others must have had its turn, or all of them sleep and are woken

@@ -26,7 +26,7 @@ TEST_P(ActiveMessageTest, HeaderOnly) {
   });
   for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{100}, machine::kMaxAmHeaderBytes}) {
     auto header = pattern(size, size);
-    Operation send;
+    CheckedOperation send;
     send.start(world.machine(0).am_send(1, 3, header, {}, &send));
     std::fill(header.begin(), header.end(), std::byte{0});  // it was copied
     seen.clear();
@@ -39,7 +39,7 @@ TEST_P(ActiveMessageTest, HeaderOnly) {
 // some payloads at once and keeps others.
 TEST_P(ActiveMessageTest, TheLargestHeaderTravelsWithEachPayload) {
   World world = make_world(2);
-  std::deque<Operation> receives;
+  std::deque<CheckedOperation> receives;
   std::vector<AmPayload> kept;
   std::vector<std::byte> header;
   Buffer to{};
@@ -61,7 +61,7 @@ TEST_P(ActiveMessageTest, TheLargestHeaderTravelsWithEachPayload) {
       const bool any_kind = from.place.is_host() || size == 0;
       header = pattern(any_kind ? machine::kMaxAmHeaderBytes : world.machine(0).max_am_header_bytes(), 7);
       receives.clear();
-      Operation send;
+      CheckedOperation send;
       send.start(world.machine(0).am_send(1, 3, header, from, &send));
       ASSERT_TRUE(world.until([&] { return !receives.empty() || !kept.empty(); })) << size;
       if (keep) {
@@ -78,7 +78,7 @@ TEST_P(ActiveMessageTest, TheLargestHeaderTravelsWithEachPayload) {
 
 TEST_P(ActiveMessageTest, PayloadReceivedInTheHandler) {
   World world = make_world(2);
-  std::deque<Operation> receives;
+  std::deque<CheckedOperation> receives;
   Buffer to{};
   world.on_message(1, 3, [&](AmArrival& arrival) {
     EXPECT_EQ(copy_of(arrival.header), pattern(24, 1));
@@ -89,7 +89,7 @@ TEST_P(ActiveMessageTest, PayloadReceivedInTheHandler) {
     const auto header = pattern(24, 1);
     Buffer from = world.buffer(0, kind(), pattern(size, size));
     to = world.buffer(1, kind(), size);
-    Operation send;
+    CheckedOperation send;
     send.start(world.machine(0).am_send(1, 3, header, from, &send));
     receives.clear();
     ASSERT_TRUE(world.until([&] { return send.done() && !receives.empty() && receives[0].done(); })) << size;
@@ -102,7 +102,7 @@ TEST_P(ActiveMessageTest, PayloadTakenAndReceivedLater) {
   World world = make_world(2);
   std::vector<AmPayload> taken;
   world.on_message(1, 3, [&](AmArrival& arrival) { taken.push_back(arrival.take()); });
-  std::deque<Operation> sends;
+  std::deque<CheckedOperation> sends;
   for (std::size_t size : kSizes) {
     Buffer from = world.buffer(0, kind(), pattern(size, size));
     auto& send = sends.emplace_back();
@@ -116,12 +116,12 @@ TEST_P(ActiveMessageTest, PayloadTakenAndReceivedLater) {
     if (payload.data() != nullptr) {
       EXPECT_EQ(std::memcmp(payload.data(), pattern(size, size).data(), size), 0) << size;
     }
-    Operation receive;
+    CheckedOperation receive;
     receive.start(world.machine(1).am_receive(std::move(payload), to, &receive));
     ASSERT_TRUE(world.finish(receive));
     EXPECT_EQ(world.read(1, to), pattern(size, size)) << size;
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(sends, &Operation::done); }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(sends, &CheckedOperation::done); }));
 }
 
 TEST_P(ActiveMessageTest, EagerBytesAreReadableInTheHandler) {
@@ -132,7 +132,7 @@ TEST_P(ActiveMessageTest, EagerBytesAreReadableInTheHandler) {
     seen = copy_of({arrival.data, arrival.payload_size_bytes});
   });
   Buffer from = world.buffer(0, memory::Kind::kHost, pattern(8, 2));
-  Operation send;
+  CheckedOperation send;
   send.start(world.machine(0).am_send(1, 3, {}, from, &send));
   ASSERT_TRUE(world.until([&] { return send.done() && seen.has_value(); }));
   EXPECT_EQ(*seen, pattern(8, 2));
@@ -155,7 +155,7 @@ TEST_P(ActiveMessageTest, DroppedPayloadsEndTheSend) {
         break;  // dropped later
     }
   });
-  std::deque<Operation> sends;
+  std::deque<CheckedOperation> sends;
   int started = 0;
   for (std::size_t size : kSizes) {
     for (int i = 0; i < 3; ++i) {
@@ -167,22 +167,22 @@ TEST_P(ActiveMessageTest, DroppedPayloadsEndTheSend) {
     }
   }
   taken.clear();
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(sends, &Operation::done); }));
-  for (Operation& send : sends) EXPECT_TRUE(send.status().ok()) << send.status().to_string();
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(sends, &CheckedOperation::done); }));
+  for (CheckedOperation& send : sends) EXPECT_TRUE(send.status().ok()) << send.status().to_string();
 }
 
 TEST_P(ActiveMessageTest, PayloadThatDoesNotFitIsAnErrorNamingBothSizes) {
   World world = make_world(2);
   for (std::size_t size : {kSmall, kLarge}) {
     Buffer to = world.buffer(1, kind(), size - 1);
-    Operation receive;
+    CheckedOperation receive;
     bool arrived = false;
     world.on_message(1, 3, [&](AmArrival& arrival) {
       receive.start(world.machine(1).am_receive(arrival.take(), to, &receive));
       arrived = true;
     });
     Buffer from = world.buffer(0, kind(), size);
-    Operation send;
+    CheckedOperation send;
     send.start(world.machine(0).am_send(1, 3, {}, from, &send));
     ASSERT_TRUE(world.until([&] { return arrived && send.done() && receive.done(); }));
     EXPECT_EQ(receive.status().code(), StatusCode::kTruncated);
@@ -196,7 +196,7 @@ TEST_P(ActiveMessageTest, HandlersMaySend) {
   World world = make_world(2);
   constexpr int kHops = 300;
   int hops = 0;
-  std::deque<Operation> operations;
+  std::deque<CheckedOperation> operations;
   Buffer at[2] = {world.buffer(0, kind(), pattern(kSmall, 1)), world.buffer(1, kind(), kSmall)};
   for (int pe : {0, 1}) {
     world.on_message(pe, 5, [&, pe](AmArrival& arrival) {
@@ -213,7 +213,7 @@ TEST_P(ActiveMessageTest, HandlersMaySend) {
   auto& send = operations.emplace_back();
   send.start(world.machine(0).am_send(1, 5, {}, at[0], &send));
   ASSERT_TRUE(world.until([&] { return hops == kHops; }));
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
 }
 
 // A machine that called the handler inside am_send would overflow the stack.
@@ -223,27 +223,27 @@ TEST_P(ActiveMessageTest, MessagesToItselfArriveFromProgress) {
   int hops = 0;
   int depth = 0;
   const auto header = pattern(32, 6);
-  std::deque<Operation> operations;
+  std::deque<CheckedOperation> operations;
   world.on_message(0, 0, [&](AmArrival& arrival) {
     ASSERT_EQ(++depth, 1);
     EXPECT_EQ(copy_of(arrival.header), header);
     if (++hops < kHops) {
-      Operation& next = operations.emplace_back();
+      CheckedOperation& next = operations.emplace_back();
       next.start(world.machine(0).am_send(0, 0, header, {}, &next));
     }
     --depth;
   });
-  Operation& first = operations.emplace_back();
+  CheckedOperation& first = operations.emplace_back();
   first.start(world.machine(0).am_send(0, 0, header, {}, &first));
   EXPECT_EQ(hops, 0);
   ASSERT_TRUE(world.until([&] { return hops == kHops; }));
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
 
   for (std::size_t size : {kSmall, kLarge}) {
     Buffer from = world.buffer(0, kind(), pattern(size, 2));
     Buffer to = world.buffer(0, kind(), size);
-    Operation receive;
-    Operation self_send;
+    CheckedOperation receive;
+    CheckedOperation self_send;
     bool arrived = false;
     world.on_message(0, 1, [&](AmArrival& arrival) {
       receive.start(world.machine(0).am_receive(arrival.take(), to, &receive));
@@ -261,7 +261,7 @@ TEST_P(ActiveMessageTest, ThousandsInFlight) {
   constexpr std::size_t kCount = 3000;
   std::vector<int> seen(kCount, 0);
   std::size_t total = 0;
-  std::deque<Operation> receives;
+  std::deque<CheckedOperation> receives;
   Buffer to = world.buffer(1, kind(), kCount * kSmall);
   world.on_message(1, 3, [&](AmArrival& arrival) {
     std::uint32_t index = 0;
@@ -274,15 +274,15 @@ TEST_P(ActiveMessageTest, ThousandsInFlight) {
   });
   const auto sent = pattern(kCount * kSmall, 3);
   Buffer from = world.buffer(0, kind(), sent);
-  std::deque<Operation> sends(kCount);
+  std::deque<CheckedOperation> sends(kCount);
   for (std::uint32_t i = 0; i < kCount; ++i) {
     const auto header = std::as_bytes(std::span(&i, 1));
     const Buffer part{static_cast<std::byte*>(from.data) + i * kSmall, kSmall, from.place, nullptr};
     sends[i].start(world.machine(0).am_send(1, 3, header, part, &sends[i]));
   }
   ASSERT_TRUE(world.until([&] {
-    return total == kCount && std::ranges::all_of(sends, &Operation::done) &&
-           std::ranges::all_of(receives, &Operation::done);
+    return total == kCount && std::ranges::all_of(sends, &CheckedOperation::done) &&
+           std::ranges::all_of(receives, &CheckedOperation::done);
   }));
   EXPECT_TRUE(std::ranges::all_of(seen, [](int count) { return count == 1; }));
   EXPECT_EQ(world.read(1, to), sent);
@@ -319,14 +319,14 @@ TEST_P(ActiveMessageTest, AMessageIsSentAtOnceOrNotAtAll) {
 
 TEST_P(ActiveMessageTest, WrongArgumentsAreErrors) {
   World world = make_world(1);
-  Operation send;
+  CheckedOperation send;
   const std::vector<std::byte> header(machine::kMaxAmHeaderBytes + 1);
   send.start(world.machine(0).am_send(0, 3, header, {}, &send));
   EXPECT_EQ(send.status().code(), StatusCode::kInvalidArgument);
-  Operation far;
+  CheckedOperation far;
   far.start(world.machine(0).am_send(1, 3, {}, {}, &far));
   EXPECT_EQ(far.status().code(), StatusCode::kOutOfRange);
-  Operation high;
+  CheckedOperation high;
   high.start(world.machine(0).am_send(0, machine::kMaxAmId + 1, {}, {}, &high));
   EXPECT_EQ(high.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(world.machine(0).set_am_handler(machine::kMaxAmId + 1, nullptr, nullptr).code(),

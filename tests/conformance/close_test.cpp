@@ -30,14 +30,14 @@ TEST_P(CloseTest, EndsWhatIsInFlightOnce) {
   auto there = world.machine(1).register_memory(world.buffer(1, kind(), kHuge));
   ASSERT_TRUE(there.ok());
   // Something arrives and is kept, small and large.
-  std::deque<Operation> from_peer(2);
+  std::deque<CheckedOperation> from_peer(2);
   for (std::size_t i = 0; i < 2; ++i) {
     Buffer buffer = world.buffer(1, kind(), i == 0 ? kSmall : kHuge);
     from_peer[i].start(world.machine(1).am_send(0, 1, {}, buffer, &from_peer[i]));
   }
   ASSERT_TRUE(world.until([&] { return kept.size() == 2; }));
 
-  std::deque<Operation> operations;
+  std::deque<CheckedOperation> operations;
   auto& closing = world.machine(0);
   for (int i = 0; i < 20; ++i) {
     Buffer small = world.buffer(0, kind(), kSmall);
@@ -63,7 +63,7 @@ TEST_P(CloseTest, EndsWhatIsInFlightOnce) {
   receive.start(closing.am_receive(std::move(kept[1]), into, &receive));
 
   closing.close();
-  for (Operation& operation : operations) {
+  for (CheckedOperation& operation : operations) {
     EXPECT_TRUE(operation.done());
     EXPECT_TRUE(is_end(operation.status())) << operation.status().to_string();
   }
@@ -71,7 +71,7 @@ TEST_P(CloseTest, EndsWhatIsInFlightOnce) {
   // The peer makes progress, and closes too.
   for (int round = 0; round < 100; ++round) world.machine(1).progress();
   world.machine(1).close();
-  EXPECT_TRUE(std::ranges::all_of(from_peer, &Operation::done));
+  EXPECT_TRUE(std::ranges::all_of(from_peer, &CheckedOperation::done));
 }
 
 TEST_P(CloseTest, NothingStartsAfterwards) {
@@ -81,7 +81,7 @@ TEST_P(CloseTest, NothingStartsAfterwards) {
   machine.close();
   machine.close();
   const auto code_of = [&](auto call) {
-    Operation operation;
+    CheckedOperation operation;
     operation.start(call(&operation));
     return operation.status().code();
   };
@@ -100,8 +100,8 @@ TEST_P(CloseTest, NothingStartsAfterwards) {
 TEST_P(CloseTest, CompletionsOfCloseMayTryToStartMore) {
   World world = make_world(2);
   Buffer buffer = world.buffer(0, kind(), kSmall);
-  Operation receive;
-  Operation next;
+  CheckedOperation receive;
+  CheckedOperation next;
   receive.then = [&] { next.start(world.machine(0).tag_receive(1, kFullTagMask, buffer, &next)); };
   receive.start(world.machine(0).tag_receive(1, kFullTagMask, buffer, &receive));
   world.machine(0).close();
@@ -113,14 +113,14 @@ TEST_P(CloseTest, APeerThatWentAwayDoesNotMatter) {
   World world = make_world(3);
   Buffer small = world.buffer(0, kind(), kSmall);
   Buffer large = world.buffer(0, kind(), kHuge);
-  Operation hello;
-  Operation heard;
+  CheckedOperation hello;
+  CheckedOperation heard;
   heard.start(world.machine(1).tag_receive(1, kFullTagMask, world.buffer(1, kind(), kSmall), &heard));
   hello.start(world.machine(0).tag_send(1, 1, small, &hello));
   ASSERT_TRUE(world.until([&] { return hello.done() && heard.done(); }));
   world.machine(1).close();
   world.destroy(1);
-  std::deque<Operation> operations(3);
+  std::deque<CheckedOperation> operations(3);
   operations[0].start(world.machine(0).tag_send(1, 1, large, &operations[0]));
   operations[1].start(world.machine(0).tag_send(1, 1, small, &operations[1]));
   operations[2].start(world.machine(0).am_send(1, 1, {}, large, &operations[2]));
@@ -128,28 +128,28 @@ TEST_P(CloseTest, APeerThatWentAwayDoesNotMatter) {
 
   // The others still reach one another.
   Buffer to = world.buffer(2, kind(), kSmall);
-  Operation send;
-  Operation receive;
+  CheckedOperation send;
+  CheckedOperation receive;
   send.start(world.machine(0).tag_send(2, 5, small, &send));
   receive.start(world.machine(2).tag_receive(5, kFullTagMask, to, &receive));
   ASSERT_TRUE(world.until([&] { return send.done() && receive.done(); }));
 
   world.machine(0).close();
-  EXPECT_TRUE(std::ranges::all_of(operations, &Operation::done));
+  EXPECT_TRUE(std::ranges::all_of(operations, &CheckedOperation::done));
 }
 
 TEST_P(CloseTest, KeptPayloadsMayOutliveClose) {
   World world = make_world(2);
   std::vector<AmPayload> kept;
   world.on_message(1, 1, [&](AmArrival& arrival) { kept.push_back(arrival.take()); });
-  std::deque<Operation> sends(2);
+  std::deque<CheckedOperation> sends(2);
   sends[0].start(world.machine(0).am_send(1, 1, {}, world.buffer(0, kind(), kSmall), &sends[0]));
   sends[1].start(world.machine(0).am_send(1, 1, {}, world.buffer(0, kind(), kHuge), &sends[1]));
   ASSERT_TRUE(world.until([&] { return kept.size() == 2; }));
   world.machine(1).close();
   kept.clear();
   world.machine(0).close();
-  EXPECT_TRUE(std::ranges::all_of(sends, &Operation::done));
+  EXPECT_TRUE(std::ranges::all_of(sends, &CheckedOperation::done));
 }
 
 TEST_P(CloseTest, WithoutAnyTraffic) {

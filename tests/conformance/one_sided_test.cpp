@@ -22,7 +22,7 @@ class OneSidedTest : public ConformanceTest {
     return *remote;
   }
   void flush(World& world, int pe) {
-    Operation operation;
+    CheckedOperation operation;
     operation.start(world.machine(pe).flush(&operation));
     ASSERT_TRUE(world.finish(operation));
     ASSERT_TRUE(operation.status().ok()) << operation.status().to_string();
@@ -36,7 +36,7 @@ TEST_P(OneSidedTest, PutFromEitherSideOfTheHost) {
       Buffer target = world.buffer(1, kind(), pattern(size + 16, 1));
       const RemoteMemory remote = publish(world, target);
       Buffer local = world.buffer(0, local_kind, pattern(size, size));
-      Operation put;
+      CheckedOperation put;
       put.start(world.machine(0).put(1, local, remote, 8, &put));
       ASSERT_TRUE(world.finish(put)) << size;
       ASSERT_TRUE(put.status().ok()) << put.status().to_string();
@@ -57,7 +57,7 @@ TEST_P(OneSidedTest, GetToEitherSideOfTheHost) {
       Buffer source = world.buffer(1, kind(), there);
       const RemoteMemory remote = publish(world, source);
       Buffer local = world.buffer(0, local_kind, size);
-      Operation get;
+      CheckedOperation get;
       get.start(world.machine(0).get(1, local, remote, 8, &get));
       ASSERT_TRUE(world.finish(get)) << size;
       ASSERT_TRUE(get.status().ok()) << get.status().to_string();
@@ -73,13 +73,13 @@ TEST_P(OneSidedTest, HostMemoryFromThisKind) {
   Buffer target = world.buffer(1, Kind::kHost, kSize);
   const RemoteMemory remote = publish(world, target);
   Buffer local = world.buffer(0, kind(), pattern(kSize, 1));
-  Operation put;
+  CheckedOperation put;
   put.start(world.machine(0).put(1, local, remote, 0, &put));
   flush(world, 0);
   ASSERT_TRUE(world.finish(put));
   EXPECT_EQ(world.read(1, target), pattern(kSize, 1));
   Buffer back = world.buffer(0, kind(), kSize);
-  Operation get;
+  CheckedOperation get;
   get.start(world.machine(0).get(1, back, remote, 0, &get));
   ASSERT_TRUE(world.finish(get));
   EXPECT_EQ(world.read(0, back), pattern(kSize, 1));
@@ -93,14 +93,14 @@ TEST_P(OneSidedTest, AFlushCoversEveryPutBeforeIt) {
   const RemoteMemory remote = publish(world, target);
   const auto sent = pattern(kCount * kSize, 4);
   Buffer local = world.buffer(0, kind(), sent);
-  std::deque<Operation> puts(kCount);
+  std::deque<CheckedOperation> puts(kCount);
   for (std::size_t i = 0; i < kCount; ++i) {
     Buffer part{static_cast<std::byte*>(local.data) + i * kSize, kSize, local.place, nullptr};
     puts[i].start(world.machine(0).put(1, part, remote, i * kSize, &puts[i]));
   }
   flush(world, 0);
   EXPECT_EQ(world.read(1, target), sent);
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &Operation::done); }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
 }
 
 TEST_P(OneSidedTest, AFlushOfOnePeCoversThePutsToIt) {
@@ -110,16 +110,16 @@ TEST_P(OneSidedTest, AFlushOfOnePeCoversThePutsToIt) {
   for (const int pe : {1, 2, 0}) {
     Buffer target = world.buffer(pe, kind(), sent.size());
     const RemoteMemory remote = world.machine(pe).register_memory(target).value();
-    Operation put;
+    CheckedOperation put;
     put.start(world.machine(0).put(pe, local, remote, 0, &put));
-    Operation flush;
+    CheckedOperation flush;
     flush.start(world.machine(0).flush(pe, &flush));
     ASSERT_TRUE(world.finish(flush));
     EXPECT_TRUE(flush.status().ok()) << flush.status().to_string();
     EXPECT_EQ(world.read(pe, target), sent);
     ASSERT_TRUE(world.finish(put));
   }
-  Operation flush;
+  CheckedOperation flush;
   flush.start(world.machine(0).flush(3, &flush));
   EXPECT_TRUE(flush.status().failed()) << "there is no PE 3";
 }
@@ -130,7 +130,7 @@ TEST_P(OneSidedTest, APutAndFlushIsOverWhenItsDataIsThere) {
     for (std::size_t size : kSizes) {
       Buffer target = world.buffer(1, kind(), pattern(size + 16, 1));
       const RemoteMemory remote = publish(world, target);
-      Operation put;
+      CheckedOperation put;
       put.start(world.machine(0).put_and_flush(1, world.buffer(0, local_kind, pattern(size, size)), remote, 8,
                                                &put));
       ASSERT_TRUE(world.finish(put)) << size;
@@ -152,13 +152,13 @@ TEST_P(OneSidedTest, ManyPutsAndFlushesAtOnce) {
     const RemoteMemory remote = world.machine(pe).register_memory(target).value();
     const auto sent = pattern(kCount * kSize, 4);
     Buffer local = world.buffer(0, kind(), sent);
-    std::deque<Operation> puts(kCount);
+    std::deque<CheckedOperation> puts(kCount);
     for (std::size_t i = 0; i < kCount; ++i) {
       Buffer part{static_cast<std::byte*>(local.data) + i * kSize, i % 2 == 0 ? kSize : kSize / 1000,
                   local.place, nullptr};
       puts[i].start(world.machine(0).put_and_flush(pe, part, remote, i * kSize, &puts[i]));
     }
-    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &Operation::done); }));
+    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
     const auto arrived = world.read(pe, target);
     for (std::size_t i = 0; i < kCount; ++i) {
       ASSERT_TRUE(puts[i].status().ok()) << puts[i].status().to_string();
@@ -175,13 +175,13 @@ TEST_P(OneSidedTest, OutsideTheRegisteredRangeIsAnError) {
   const RemoteMemory remote = publish(world, world.buffer(1, kind(), 100));
   Buffer local = world.buffer(0, Kind::kHost, 64);
   for (std::size_t offset : {std::size_t{37}, std::size_t{101}, ~std::size_t{0}}) {
-    Operation put;
+    CheckedOperation put;
     put.start(world.machine(0).put(1, local, remote, offset, &put));
     EXPECT_EQ(put.status().code(), StatusCode::kOutOfRange) << offset;
-    Operation flushed;
+    CheckedOperation flushed;
     flushed.start(world.machine(0).put_and_flush(1, local, remote, offset, &flushed));
     EXPECT_EQ(flushed.status().code(), StatusCode::kOutOfRange) << offset;
-    Operation get;
+    CheckedOperation get;
     get.start(world.machine(0).get(1, local, remote, offset, &get));
     EXPECT_EQ(get.status().code(), StatusCode::kOutOfRange) << offset;
   }
@@ -190,11 +190,11 @@ TEST_P(OneSidedTest, OutsideTheRegisteredRangeIsAnError) {
 TEST_P(OneSidedTest, ZeroBytes) {
   World world = make_world(2);
   const RemoteMemory remote = publish(world, world.buffer(1, kind(), 100));
-  Operation put;
+  CheckedOperation put;
   put.start(world.machine(0).put(1, {}, remote, 100, &put));
   ASSERT_TRUE(world.finish(put));
   EXPECT_TRUE(put.status().ok());
-  Operation flushed;
+  CheckedOperation flushed;
   flushed.start(world.machine(0).put_and_flush(1, {}, remote, 100, &flushed));
   ASSERT_TRUE(world.finish(flushed));
   EXPECT_TRUE(flushed.status().ok());
@@ -215,13 +215,13 @@ TEST_P(OneSidedTest, DeregisteringTwiceLeavesAnotherRegistrationAlone) {
   const RemoteMemory second = publish(world, target);
   EXPECT_TRUE(world.machine(1).deregister_memory(first).ok());
   EXPECT_EQ(world.machine(1).deregister_memory(first).code(), StatusCode::kNotFound);
-  Operation put;
+  CheckedOperation put;
   put.start(world.machine(0).put(1, world.buffer(0, kind(), pattern(64, 1)), second, 0, &put));
   ASSERT_TRUE(world.finish(put));
   flush(world, 0);
   EXPECT_EQ(world.read(1, target), pattern(64, 1));
   if (kind() == Kind::kHost) {
-    Operation add;
+    CheckedOperation add;
     add.start(world.machine(0).atomic(1, AtomicOperation::kAdd, second, 8, 1, 0, nullptr, &add));
     ASSERT_TRUE(world.finish(add));
     EXPECT_TRUE(add.status().ok()) << add.status().to_string();
@@ -235,8 +235,8 @@ TEST_P(OneSidedTest, MessagesFromRegisteredMemory) {
     Buffer source = world.buffer(1, kind(), pattern(size, size));
     const RemoteMemory remote = publish(world, source);
     Buffer to = world.buffer(0, kind(), size);
-    Operation send;
-    Operation receive;
+    CheckedOperation send;
+    CheckedOperation receive;
     receive.start(world.machine(0).tag_receive(1, machine::kFullTagMask, to, &receive));
     send.start(world.machine(1).tag_send(0, 1, source, &send));
     ASSERT_TRUE(world.until([&] { return send.done() && receive.done(); })) << size;
@@ -267,12 +267,12 @@ TEST_P(AtomicTest, EveryOperationGivesTheOldValue) {
     for (bool wants_result : {true, false}) {
       word[1] = test.before;
       std::uint64_t old = 99;
-      Operation atomic;
+      CheckedOperation atomic;
       atomic.start(world.machine(0).atomic(1, test.operation, *remote, 8, test.operand, test.compare,
                                            wants_result ? &old : nullptr, &atomic));
       ASSERT_TRUE(world.finish(atomic));
       ASSERT_TRUE(atomic.status().ok()) << atomic.status().to_string();
-      Operation flush;
+      CheckedOperation flush;
       flush.start(world.machine(0).flush(&flush));
       ASSERT_TRUE(world.finish(flush));
       EXPECT_EQ(word[1], test.after) << static_cast<int>(test.operation);
@@ -288,13 +288,13 @@ TEST_P(AtomicTest, ManyAtOnceAddUp) {
   auto remote = world.machine(3).register_memory({&word, sizeof word, {}, nullptr});
   ASSERT_TRUE(remote.ok());
   constexpr std::size_t kEach = 300;
-  std::deque<Operation> operations(4 * kEach);
+  std::deque<CheckedOperation> operations(4 * kEach);
   std::vector<std::uint64_t> old(operations.size());
   for (std::size_t i = 0; i < operations.size(); ++i) {
     operations[i].start(world.machine(static_cast<int>(i % 4))
                             .atomic(3, AtomicOperation::kAdd, *remote, 0, 1, 0, &old[i], &operations[i]));
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
   EXPECT_EQ(word, operations.size());
   std::ranges::sort(old);
   for (std::size_t i = 0; i < old.size(); ++i) ASSERT_EQ(old[i], i) << "each old value is seen once";
@@ -306,10 +306,10 @@ TEST_P(AtomicTest, DeviceMemoryAndOddOffsetsAreRefused) {
   auto host = world.machine(1).register_memory({word, sizeof word, {}, nullptr});
   auto device = world.machine(1).register_memory(world.buffer(1, Kind::kEmulated, 64));
   ASSERT_TRUE(host.ok() && device.ok());
-  Operation odd;
+  CheckedOperation odd;
   odd.start(world.machine(0).atomic(1, AtomicOperation::kAdd, *host, 4, 1, 0, nullptr, &odd));
   EXPECT_EQ(odd.status().code(), StatusCode::kInvalidArgument);
-  Operation far;
+  CheckedOperation far;
   far.start(world.machine(0).atomic(1, AtomicOperation::kAdd, *device, 0, 1, 0, nullptr, &far));
   EXPECT_EQ(far.status().code(), StatusCode::kUnsupported);
 }

@@ -24,8 +24,8 @@ TEST_P(TagTest, ArrivesWhenTheReceiveIsPostedFirst) {
     const auto sent = pattern(size, size + 1);
     Buffer from = world.buffer(0, kind(), sent);
     Buffer to = world.buffer(1, kind(), size);
-    Operation receive;
-    Operation send;
+    CheckedOperation receive;
+    CheckedOperation send;
     receive.start(world.machine(1).tag_receive(7, kFullTagMask, to, &receive));
     send.start(world.machine(0).tag_send(1, 7, from, &send));
     ASSERT_TRUE(world.until([&] { return send.done() && receive.done(); })) << size;
@@ -44,8 +44,8 @@ TEST_P(TagTest, ArrivesWhenTheMessageIsThereFirst) {
     const auto sent = pattern(size, size + 2);
     Buffer from = world.buffer(0, kind(), sent);
     Buffer to = world.buffer(1, kind(), size);
-    Operation receive;
-    Operation send;
+    CheckedOperation receive;
+    CheckedOperation send;
     send.start(world.machine(0).tag_send(1, 7, from, &send));
     for (int round = 0; round < 1000; ++round) world.progress();
     receive.start(world.machine(1).tag_receive(7, kFullTagMask, to, &receive));
@@ -64,8 +64,8 @@ TEST_P(TagTest, ASourceThatMovesIsReadWhereItIsThen) {
     const auto sent = pattern(size, size + 5);
     auto first = sent;
     Buffer to = world.buffer(1, kind(), size);
-    Operation receive;
-    Operation send;
+    CheckedOperation receive;
+    CheckedOperation send;
     std::uint64_t read_bytes = 0;
     machine::MovableSource source{first.data(), size, &read_bytes};
     send.start(world.machine(0).tag_send_movable(1, 7, source, &send));
@@ -88,8 +88,8 @@ TEST_P(TagTest, ReachesTheSendingPeItself) {
     Buffer from = world.buffer(0, kind(), sent);
     Buffer to = world.buffer(0, kind(), size);
     for (bool receive_first : {true, false}) {
-      Operation receive;
-      Operation send;
+      CheckedOperation receive;
+      CheckedOperation send;
       if (receive_first) receive.start(world.machine(0).tag_receive(1, kFullTagMask, to, &receive));
       send.start(world.machine(0).tag_send(0, 1, from, &send));
       if (!receive_first) receive.start(world.machine(0).tag_receive(1, kFullTagMask, to, &receive));
@@ -104,7 +104,7 @@ TEST_P(TagTest, MatchesByTagWhateverTheOrder) {
   World world = make_world(2);
   constexpr int kCount = 8;
   for (std::size_t size : {kSmall, kLarge}) {
-    std::deque<Operation> operations(2 * kCount);
+    std::deque<CheckedOperation> operations(2 * kCount);
     std::vector<Buffer> to;
     for (int i = 0; i < kCount; ++i) {
       auto& send = operations[static_cast<std::size_t>(i)];
@@ -120,7 +120,7 @@ TEST_P(TagTest, MatchesByTagWhateverTheOrder) {
         for (int round = 0; round < 100; ++round) world.progress();
       }
     }
-    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
+    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
     for (int i = 0; i < kCount; ++i) {
       const auto seed = static_cast<std::uint64_t>((i * 3 + 5) % kCount);
       EXPECT_EQ(world.read(1, to[static_cast<std::size_t>(i)]), pattern(size, seed));
@@ -131,7 +131,7 @@ TEST_P(TagTest, MatchesByTagWhateverTheOrder) {
 TEST_P(TagTest, EqualTagsMatchInTheOrderOfSending) {
   World world = make_world(2);
   constexpr std::size_t kCount = 40;
-  std::deque<Operation> operations(2 * kCount);
+  std::deque<CheckedOperation> operations(2 * kCount);
   std::vector<Buffer> to;
   const auto size_of = [](std::size_t i) { return i % 3 == 0 ? kLarge : kSmall + i; };
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -147,7 +147,7 @@ TEST_P(TagTest, EqualTagsMatchInTheOrderOfSending) {
     send.start(world.machine(0).tag_send(1, 9, from, &send));
     if (i % 5 == 0) world.progress();
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
   for (std::size_t i = 0; i < kCount; ++i) {
     ASSERT_TRUE(operations[i].status().ok()) << operations[i].status().to_string();
     if (operations[i].was_pending()) {
@@ -161,9 +161,9 @@ TEST_P(TagTest, MaskLeavesBitsOpen) {
   World world = make_world(2);
   Buffer from = world.buffer(0, kind(), pattern(kSmall, 1));
   Buffer to = world.buffer(1, kind(), kSmall);
-  Operation miss;
-  Operation hit;
-  Operation send;
+  CheckedOperation miss;
+  CheckedOperation hit;
+  CheckedOperation send;
   miss.start(world.machine(1).tag_receive(0x2200, 0xff00, to, &miss));
   hit.start(world.machine(1).tag_receive(0x1100, 0xff00, to, &hit));
   send.start(world.machine(0).tag_send(1, 0x11aa, from, &send));
@@ -181,8 +181,8 @@ TEST_P(TagTest, ShorterMessageTellsItsSize) {
     for (bool receive_first : {true, false}) {
       Buffer from = world.buffer(0, kind(), pattern(size, 5));
       Buffer to = world.buffer(1, kind(), 2 * kLarge);
-      Operation receive;
-      Operation send;
+      CheckedOperation receive;
+      CheckedOperation send;
       if (receive_first) receive.start(world.machine(1).tag_receive(1, kFullTagMask, to, &receive));
       send.start(world.machine(0).tag_send(1, 1, from, &send));
       for (int round = 0; round < 200; ++round) world.progress();
@@ -201,8 +201,8 @@ TEST_P(TagTest, LongerMessageIsAnErrorNamingBothSizes) {
     for (bool receive_first : {true, false}) {
       Buffer from = world.buffer(0, kind(), pattern(size, 5));
       Buffer to = world.buffer(1, kind(), size - 1);
-      Operation receive;
-      Operation send;
+      CheckedOperation receive;
+      CheckedOperation send;
       if (receive_first) receive.start(world.machine(1).tag_receive(1, kFullTagMask, to, &receive));
       send.start(world.machine(0).tag_send(1, 1, from, &send));
       for (int round = 0; round < 200; ++round) world.progress();
@@ -221,7 +221,7 @@ TEST_P(TagTest, ThousandsInFlight) {
   World world = make_world(2);
   constexpr std::size_t kCount = 3000;
   constexpr std::size_t kSize = 96;
-  std::deque<Operation> operations(2 * kCount);
+  std::deque<CheckedOperation> operations(2 * kCount);
   const auto sent = pattern(kCount * kSize, 11);
   Buffer from = world.buffer(0, kind(), sent);
   Buffer to = world.buffer(1, kind(), kCount * kSize);
@@ -237,7 +237,7 @@ TEST_P(TagTest, ThousandsInFlight) {
     auto& receive = operations[kCount + k];
     receive.start(world.machine(1).tag_receive(k, kFullTagMask, part(to, k), &receive));
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
   EXPECT_EQ(world.read(1, to), sent);
 }
 
@@ -245,7 +245,7 @@ TEST_P(TagTest, CountersWrap) {
   World world = make_world(2);
   const auto run = [&](auto tag_of) {
     constexpr std::uint32_t kCount = 8;
-    std::deque<Operation> operations(2 * kCount);
+    std::deque<CheckedOperation> operations(2 * kCount);
     std::vector<Buffer> to;
     for (std::uint32_t i = 0; i < kCount; ++i) {
       Buffer from = world.buffer(0, kind(), pattern(kSmall, i));
@@ -256,7 +256,7 @@ TEST_P(TagTest, CountersWrap) {
       auto& receive = operations[kCount + i];
       receive.start(world.machine(1).tag_receive(tag_of(i), kFullTagMask, to.back(), &receive));
     }
-    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
+    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
     for (std::uint32_t i = 0; i < kCount; ++i) EXPECT_EQ(world.read(1, to[i]), pattern(kSmall, i));
   };
   run([](std::uint32_t i) { return make_tag(2, std::uint64_t{0xffff'fffcu + i}); });
@@ -265,7 +265,7 @@ TEST_P(TagTest, CountersWrap) {
 
 TEST_P(TagTest, EveryPairOfFour) {
   World world = make_world(4);
-  std::deque<Operation> operations;
+  std::deque<CheckedOperation> operations;
   std::vector<std::tuple<int, Buffer, std::uint64_t>> expected;
   for (int from = 0; from < 4; ++from) {
     for (int to = 0; to < 4; ++to) {
@@ -279,14 +279,14 @@ TEST_P(TagTest, EveryPairOfFour) {
       expected.emplace_back(to, target, tag);
     }
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
   for (auto& [pe, target, seed] : expected) EXPECT_EQ(world.read(pe, target), pattern(kSmall, seed));
 }
 
 TEST_P(TagTest, CancelEndsAReceiveOnce) {
   World world = make_world(2);
   Buffer to = world.buffer(1, kind(), kSmall);
-  Operation receive;
+  CheckedOperation receive;
   receive.start(world.machine(1).tag_receive(1, kFullTagMask, to, &receive));
   ASSERT_TRUE(receive.was_pending());
   for (int round = 0; round < 20; ++round) world.progress();
@@ -298,8 +298,8 @@ TEST_P(TagTest, CancelEndsAReceiveOnce) {
 
   // A message sent afterwards goes to the next receive.
   Buffer from = world.buffer(0, kind(), pattern(kSmall, 4));
-  Operation send;
-  Operation next;
+  CheckedOperation send;
+  CheckedOperation next;
   send.start(world.machine(0).tag_send(1, 1, from, &send));
   next.start(world.machine(1).tag_receive(1, kFullTagMask, to, &next));
   ASSERT_TRUE(world.until([&] { return send.done() && next.done(); }));
@@ -311,7 +311,7 @@ TEST_P(TagTest, CompletionsMayStartOperations) {
   constexpr int kHops = 200;
   Buffer at[2] = {world.buffer(0, kind(), pattern(kSmall, 8)), world.buffer(1, kind(), kSmall)};
   int hops = 0;
-  std::deque<Operation> operations;
+  std::deque<CheckedOperation> operations;
   std::function<void(int)> wait_at = [&](int pe) {
     auto& receive = operations.emplace_back();
     receive.then = [&, pe] {
@@ -336,7 +336,7 @@ TEST_P(TagTest, NoSuchPe) {
   World world = make_world(2);
   Buffer from = world.buffer(0, kind(), kSmall);
   for (int pe : {-1, 2}) {
-    Operation send;
+    CheckedOperation send;
     send.start(world.machine(0).tag_send(pe, 1, from, &send));
     EXPECT_EQ(send.status().code(), StatusCode::kOutOfRange);
   }
@@ -355,8 +355,8 @@ TEST_P(HugeTest, OneGibibyteArrives) {
   std::iota(words.begin(), words.end(), std::uint64_t{1});
   const std::span contents = std::as_bytes(std::span(words));
   world.write(0, from, contents);
-  Operation receive;
-  Operation send;
+  CheckedOperation receive;
+  CheckedOperation send;
   receive.start(world.machine(1).tag_receive(1, kFullTagMask, to, &receive));
   send.start(world.machine(0).tag_send(1, 1, from, &send));
   ASSERT_TRUE(world.until([&] { return send.done() && receive.done(); }, 100'000'000));

@@ -47,7 +47,7 @@ TEST_P(WaitTest, ReturnsAtOnceWhenThereIsWork) {
   for (std::size_t size : {std::size_t{8}, std::size_t{100'000}}) {
     bool arrived = false;
     world.on_message(1, 1, [&](machine::AmArrival&) { arrived = true; });
-    Operation send;
+    CheckedOperation send;
     send.start(world.machine(0).am_send(1, 1, {}, world.buffer(0, kind(), size), &send));
     for (int round = 0; round < 1'000'000 && !(arrived && send.done()); ++round) {
       // Both machines are on this thread, so neither may sleep while the other needs progress. Therefore only
@@ -68,8 +68,8 @@ class PollingTest : public ConformanceTest {};
 TEST_P(PollingTest, StagedCopiesAskForIt) {
   World world = make_world(1);
   EXPECT_FALSE(world.machine(0).needs_polling());
-  Operation receive;
-  Operation send;
+  CheckedOperation receive;
+  CheckedOperation send;
   std::byte into[64];
   receive.start(
       world.machine(0).tag_receive(1, machine::kFullTagMask, {into, sizeof into, {}, nullptr}, &receive));

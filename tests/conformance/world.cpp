@@ -72,13 +72,13 @@ std::string param_name(const ::testing::TestParamInfo<Param>& info) {
   return base::format("{}_{}", machine, memory::kind_name(std::get<1>(info.param)));
 }
 
-Operation::Operation() : base::Completion(&Operation::on_complete) {}
+CheckedOperation::CheckedOperation() : base::Completion(&CheckedOperation::on_complete) {}
 
-Operation::~Operation() {
+CheckedOperation::~CheckedOperation() {
   if (state_ == State::kPending) ADD_FAILURE() << "an operation never completed";
 }
 
-Operation& Operation::start(Status status) {
+CheckedOperation& CheckedOperation::start(Status status) {
   if (calls_ != 0) ADD_FAILURE() << "an operation completed inside its start call";
   was_pending_ = status.is_pending();
   state_ = was_pending_ ? State::kPending : State::kDone;
@@ -86,8 +86,8 @@ Operation& Operation::start(Status status) {
   return *this;
 }
 
-void Operation::on_complete(base::Completion* self, Status status, std::size_t size_bytes) {
-  auto& operation = *static_cast<Operation*>(self);
+void CheckedOperation::on_complete(base::Completion* self, Status status, std::size_t size_bytes) {
+  auto& operation = *static_cast<CheckedOperation*>(self);
   ++operation.calls_;
   if (operation.calls_ != 1 || operation.state_ != State::kPending) {
     ADD_FAILURE() << "an operation completed " << operation.calls_ << " times or without being pending";
@@ -154,7 +154,7 @@ Buffer World::buffer(int pe, Kind kind, std::span<const std::byte> contents) {
 }
 
 void World::copy(int pe, const Buffer& to, const ConstBuffer& from) {
-  Operation operation;
+  CheckedOperation operation;
   operation.start(memory(pe).copy(to, from, &operation));
   for (int round = 0; !operation.done() && round < 100'000'000; ++round) memory(pe).progress();
   if (!operation.status().ok()) throw std::runtime_error(operation.status().to_string());

@@ -1,4 +1,4 @@
-// What the conformance suite is written with: a World of PEs in one process, operations that insist on
+// The tools of the conformance suite: a World of PEs in one process, operations that insist on
 // completing exactly once, and buffers of any memory kind whose bytes a test can set and look at.
 //
 // Nothing here sleeps: until() calls progress() on every machine in turn, a bounded number of times.
@@ -60,22 +60,22 @@ using Param = std::tuple<std::string, memory::Kind>;
 std::string param_name(const ::testing::TestParamInfo<Param>& info);
 
 // A started operation. Fails the test when it completes twice, from inside its start call, or never.
-class Operation : public base::Completion {
+class CheckedOperation : public base::Completion {
  public:
-  Operation();
-  ~Operation();
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
+  CheckedOperation();
+  ~CheckedOperation();
+  CheckedOperation(const CheckedOperation&) = delete;
+  CheckedOperation& operator=(const CheckedOperation&) = delete;
 
   // Give it what the start function returned: op.start(machine.tag_send(..., &op)).
-  Operation& start(base::Status status);
+  CheckedOperation& start(base::Status status);
   bool done() const { return state_ == State::kDone; }
   bool was_pending() const { return was_pending_; }
   const base::Status& status() const { return status_; }
   // Known for operations that were pending.
   std::size_t size_bytes() const { return size_bytes_; }
 
-  // Called on completion, after which the Operation may be reused by another start().
+  // Called on completion, after which the CheckedOperation may be reused by another start().
   std::function<void()> then;
 
  private:
@@ -111,7 +111,7 @@ class World {
   void progress();
   // Whether `condition` came true within that many rounds.
   bool until(const std::function<bool()>& condition, std::int64_t rounds = 4'000'000);
-  bool finish(Operation& operation) {
+  bool finish(CheckedOperation& operation) {
     return until([&] { return operation.done(); });
   }
 

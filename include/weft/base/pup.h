@@ -28,8 +28,8 @@
 #include <variant>
 #include <vector>
 
-#include "weft/base/beside.h"
 #include "weft/base/holds_pointer.h"
+#include "weft/base/out_of_band.h"
 
 namespace weft::base {
 
@@ -59,13 +59,13 @@ class Pup {
   bool is_packing() const { return mode_ == Mode::kPacking; }
   bool is_unpacking() const { return mode_ == Mode::kUnpacking; }
   void* context() const { return context_; }
-  // The runtime::Message that holds the bytes, for types whose data is sent beside the message; or null.
+  // The runtime::Message that holds the bytes, for types whose data is sent out of band; or null.
   void* carrier() const { return carrier_; }
   void set_carrier(void* carrier) { carrier_ = carrier; }
 
   // Takes large vectors out of the bytes; null as a rule. Set in the same way when sizing, packing and unpacking.
-  Beside* beside() const { return beside_; }
-  void set_beside(Beside* beside) { beside_ = beside; }
+  OutOfBand* out_of_band() const { return out_of_band_; }
+  void set_out_of_band(OutOfBand* out_of_band) { out_of_band_ = out_of_band; }
   // Whether the storage of what is visited may be given away. REQUIRES: sizing or packing.
   bool gives() const { return gives_; }
 
@@ -149,7 +149,7 @@ class Pup {
   std::size_t sized_ = 0;
   void* context_;
   void* carrier_ = nullptr;
-  Beside* beside_ = nullptr;
+  OutOfBand* out_of_band_ = nullptr;
   bool gives_ = true;
 };
 
@@ -172,21 +172,22 @@ constexpr void expect_no_pointer() {
       "that names what to send");
 }
 
-// The number of elements, then the elements beside the bytes, or among them. A large vector has a flag that says which.
+// The number of elements, then the elements, out of band or among the bytes. A large vector has a flag that says which.
 template <class T>
-void visit_beside(Pup& p, std::vector<T>& values) {
+void visit_out_of_band(Pup& p, std::vector<T>& values) {
   expect_no_pointer<T>();
   const std::size_t size = p.count(values.size(), 0);
   if (size > std::vector<T>().max_size()) p.refuse("more elements than a vector can have");
-  if (p.beside()->can_take(size, sizeof(T))) {
-    bool is_beside = p.gives();
-    p | is_beside;
-    if (is_beside) {
-      p.beside()->count(ElementType::of<T>());
+  if (p.out_of_band()->can_take(size, sizeof(T))) {
+    bool is_out_of_band = p.gives();
+    p | is_out_of_band;
+    if (is_out_of_band) {
+      p.out_of_band()->count(ElementType::of<T>());
       if (p.is_packing()) {
-        p.beside()->give(ElementType::of<T>(), size, std::make_unique<AnyVectorOf<T>>(std::move(values)));
+        p.out_of_band()->give(ElementType::of<T>(), size,
+                              std::make_unique<AnyVectorOf<T>>(std::move(values)));
       }
-      if (p.is_unpacking()) values = p.beside()->template take<T>(size);
+      if (p.is_unpacking()) values = p.out_of_band()->template take<T>(size);
       return;
     }
   }
@@ -249,7 +250,7 @@ inline void visit_type(Pup& p, std::string& value) { visit_sequence(p, value); }
 template <class T, class A>
 void visit_type(Pup& p, std::vector<T, A>& values) {
   if constexpr (kIsBulk<T> && !std::is_same_v<T, bool> && std::is_same_v<A, std::allocator<T>>) {
-    if (p.beside() != nullptr) return visit_beside(p, values);
+    if (p.out_of_band() != nullptr) return visit_out_of_band(p, values);
   }
   if constexpr (kIsBulk<T> || std::is_same_v<T, bool>) {
     visit_sequence(p, values);

@@ -48,14 +48,14 @@ class VectorPool {
     std::unique_ptr<AnyVector> values;
   };
   // The storage of one element type, by capacity; of one capacity the last that was kept is behind the others.
-  struct Shelf {
+  struct FreeList {
     const ElementType* type;
     std::vector<Kept> kept;
   };
 
-  Shelf& shelf(const ElementType& type);
+  FreeList& free_list(const ElementType& type);
 
-  std::vector<Shelf> shelves_;
+  std::vector<FreeList> free_lists_;
   std::size_t kept_bytes_ = 0;
 };
 

@@ -5,7 +5,7 @@
 // std::span<const T> or std::string_view views that copy, which lasts as long as the call, a coroutine's included.
 // The elements of a span stay where they arrived (view.h).
 //
-// Many elements of a plain type, for a std::vector or a std::span, travel beside the message. The sender copies them at
+// Many elements of a plain type, for a std::vector or a std::span, travel out of band. The sender copies them at
 // most once, out of the caller's container into a block of the PE's pool, or hands over the storage of a vector that
 // was moved into the call. They land in the storage of the vector that the method gets, or in a block that it views.
 #pragma once
@@ -120,14 +120,14 @@ struct ElementOf<View<T>> {
 template <class Block>
 using Element = typename ElementOf<Block>::Type;
 
-// From this size on elements travel beside the message: a message of its own costs less than the copy from the
+// From this size on elements travel out of band: a message of its own costs less than the copy from the
 // received message into a vector. The same size as in Python.
-inline constexpr std::size_t kBesideBytes = std::size_t{32} << 10;
-inline constexpr std::size_t kBesideHeaderBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
+inline constexpr std::size_t kOutOfBandBytes = std::size_t{32} << 10;
+inline constexpr std::size_t kOutOfBandHeaderBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
 
 template <class T>
 bool is_large(std::span<const T> values) {
-  return values.size_bytes() >= kBesideBytes;
+  return values.size_bytes() >= kOutOfBandBytes;
 }
 
 // Writes the count and the number, and attaches a copy, or memory that `release` frees, to the message of `p`.
@@ -139,18 +139,20 @@ void pack_padded(Pup& p, std::uint64_t count, const void* data, std::size_t size
 
 // Whether such a count is next. read_block() reads it. Throws Error for a buffer that does not come, has another size
 // or is not in host memory.
-bool is_beside(const Pup& p);
-struct BesideBlock {
+bool is_out_of_band(const Pup& p);
+struct OutOfBandBlock {
   std::uint64_t count = 0;
   std::uint32_t which = 0;
-  runtime::Landing* landing = nullptr;
+  runtime::ReceiveBuffer* receive_buffer = nullptr;
 };
-BesideBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t element_bytes);
+OutOfBandBlock read_block(Pup& p, std::span<runtime::ReceiveBuffer> receive_buffers,
+                          std::size_t element_bytes);
 
 // The number of the buffer of an argument that has none.
 inline constexpr std::uint32_t kNoBuffer = ~std::uint32_t{0};
 // Throws Error if two arguments name the same buffer. `which`: of the arguments that have not chosen where theirs lands.
-void expect_distinct(std::span<const std::uint32_t> which, std::span<const runtime::Landing> landings);
+void expect_distinct(std::span<const std::uint32_t> which,
+                     std::span<const runtime::ReceiveBuffer> receive_buffers);
 // Takes a buffer that has landed. Throws Error if it is gone.
 runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which);
 
@@ -200,11 +202,11 @@ Sendable<Value, Argument> sendable(Argument&& argument) {
 }
 
 // `Value` is what the receiver stores, `argument` is sendable.
-template <bool kMayTravelBeside, class Value, class Argument>
+template <bool kMayTravelOutOfBand, class Value, class Argument>
 std::size_t packed_size(const Argument& argument, void* context) {
   if constexpr (kIsBlock<Value>) {
     const std::span<const Element<Value>> values(argument);
-    if (kMayTravelBeside && is_large(values)) return kBesideHeaderBytes;
+    if (kMayTravelOutOfBand && is_large(values)) return kOutOfBandHeaderBytes;
     const std::size_t padding_bytes = kIsElementView<Value> ? kPaddingBytes<Element<Value>> : 0;
     return sizeof(std::uint64_t) + padding_bytes + values.size_bytes();
   } else {
@@ -222,12 +224,12 @@ std::size_t stored_size(const Value& value, void* context) {
   }
 }
 
-template <bool kMayTravelBeside, class Value, class Argument>
+template <bool kMayTravelOutOfBand, class Value, class Argument>
 void pack_block(Pup& p, Argument&& argument) {
   using T = Element<Value>;
   base::pup_detail::expect_no_pointer<T>();
   const std::span<const T> values(argument);
-  if (kMayTravelBeside && is_large(values)) {
+  if (kMayTravelOutOfBand && is_large(values)) {
     if constexpr (std::is_same_v<Argument, std::vector<T>>) {  // moved into the call
       auto& pool = vector_pool(*static_cast<runtime::Runtime*>(p.context()));
       auto given = std::make_unique<base::AnyVectorOf<T>>(std::forward<Argument>(argument));
@@ -242,10 +244,10 @@ void pack_block(Pup& p, Argument&& argument) {
   }
 }
 
-template <bool kMayTravelBeside, class Value, class Argument>
+template <bool kMayTravelOutOfBand, class Value, class Argument>
 void pack(Pup& p, Argument&& argument) {
   if constexpr (kIsBlock<Value>) {
-    pack_block<kMayTravelBeside, Value>(p, std::forward<Argument>(argument));
+    pack_block<kMayTravelOutOfBand, Value>(p, std::forward<Argument>(argument));
   } else if constexpr (payload_detail::kIsPayload<Value>) {
     p | argument;
   } else {  // payloads inside it are refused, as where no argument is a payload
@@ -283,20 +285,20 @@ Value make_own(runtime::Runtime& runtime, Argument&& argument) {
 // they will land. Of a view or a payload the number of its buffer is read, into `which`.
 template <class Value>
 void unpack_before_landing(Pup& p, Value& value, std::uint32_t& which, runtime::Runtime& runtime,
-                           std::span<runtime::Landing> landings) {
+                           std::span<runtime::ReceiveBuffer> receive_buffers) {
   if constexpr (payload_detail::kIsPayload<Value>) {
     p | which;
-    static_cast<void>(payload_detail::find(landings, which, sizeof(typename Value::Element)));
+    static_cast<void>(payload_detail::find(receive_buffers, which, sizeof(typename Value::Element)));
   } else if constexpr (kIsBlock<Value>) {
-    if (!is_beside(p)) return static_cast<void>(p | value);
+    if (!is_out_of_band(p)) return static_cast<void>(p | value);
     using T = Element<Value>;
-    const BesideBlock block = read_block(p, landings, sizeof(T));
+    const OutOfBandBlock block = read_block(p, receive_buffers, sizeof(T));
     if constexpr (kIsElementView<Value>) {
       which = block.which;
       value.expect(block.count);
     } else {
       value = vector_pool(runtime).template take<T>(block.count);
-      block.landing->into =
+      block.receive_buffer->into =
           runtime::Attachment(memory::Buffer{value.data(), block.count * sizeof(T), {}, nullptr});
     }
   } else {
@@ -329,7 +331,7 @@ void hold(Arguments& arguments, runtime::Message& message) {
 template <class Arguments>
 void recycle([[maybe_unused]] runtime::Runtime& runtime, Arguments& arguments) {
   const auto keep = [&runtime]<class T>(std::vector<T>& values) {
-    if (values.capacity() * sizeof(T) >= kBesideBytes) vector_pool(runtime).keep(std::move(values));
+    if (values.capacity() * sizeof(T) >= kOutOfBandBytes) vector_pool(runtime).keep(std::move(values));
   };
   const auto one = [&keep]<class Value>(Value& value) {
     if constexpr (kIsElementView<Value>) {

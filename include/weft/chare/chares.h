@@ -121,8 +121,8 @@ struct EntryInfo {
   //   - it chooses where the buffers land, or leaves that to the runtime;
   //   - it stores the state for invoke_placed() in `kept`.
   // Returns false after an exception, which went to `reply`: the method must then not run.
-  bool (*place)(ChareBase& chare, Pup& arguments, const ReplyTo& reply, std::span<runtime::Landing> landings,
-                std::shared_ptr<void>& kept) = nullptr;
+  bool (*place)(ChareBase& chare, Pup& arguments, const ReplyTo& reply,
+                std::span<runtime::ReceiveBuffer> receive_buffers, std::shared_ptr<void>& kept) = nullptr;
   // Called after the buffers have landed, instead of invoke().
   void (*invoke_placed)(ChareBase& chare, runtime::Message& message, const ReplyTo& reply,
                         void* kept) = nullptr;
@@ -402,7 +402,7 @@ class Chares final : public runtime::Model {
 
 // A copy of host memory, in a block of the PE's pool, for a message that carries it as an attachment. The copy is made
 // late, see Attachment::copy_later(). REQUIRES: the message is sent or dropped before the bytes at `data` change.
-runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std::size_t size_bytes);
+runtime::Attachment copy_out_of_band(runtime::Runtime& runtime, const void* data, std::size_t size_bytes);
 
 // Packs a collection as its id, kind and shape, the wire format of a proxy. Throws Error for damaged bytes.
 void pup_collection(Pup& p, Collection*& collection);

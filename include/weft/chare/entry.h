@@ -123,9 +123,9 @@ class EntryMethod {
   // A post entry method reads the arguments before any buffer has landed, so vectors stay in the message.
   static constexpr bool kHasPost = !std::is_void_v<typename payload_detail::PostOf<T, Method>::Found>;
   using Packing = entry_detail::Packing<Arguments, kHasPost>;
-  static constexpr bool kBlocksTravelBeside = Packing::kBlocksTravelBeside;
+  static constexpr bool kBlocksTravelOutOfBand = Packing::kBlocksTravelOutOfBand;
   // Whether its calls carry buffers that land before the method is called.
-  static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelBeside;
+  static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelOutOfBand;
   // Whether its calls wait until a condition holds, see when.h.
   using ConditionOf = when_detail::ConditionOf<T, Method>;
   static constexpr bool kIsConditional = !std::is_void_v<typename ConditionOf::Found>;
@@ -223,18 +223,18 @@ class EntryMethod {
     run(*static_cast<runtime::Runtime*>(p.context()), base, std::move(arguments), reply);
   }
 
-  // --- Calls with buffers beside the message: unpacked before the buffers land, run afterwards
+  // --- Calls with out-of-band buffers: unpacked before the buffers land, run afterwards
 
   using Placed = entry_detail::Placed<Arguments>;
 
-  static bool place(ChareBase& base, Pup& p, const ReplyTo& reply, std::span<runtime::Landing> landings,
-                    std::shared_ptr<void>& kept) {
-    std::shared_ptr<Placed> placed = Placed::unpack(p, base.runtime(), landings);
-    const bool wanted = post(base, *placed, reply, landings);
+  static bool place(ChareBase& base, Pup& p, const ReplyTo& reply,
+                    std::span<runtime::ReceiveBuffer> receive_buffers, std::shared_ptr<void>& kept) {
+    std::shared_ptr<Placed> placed = Placed::unpack(p, base.runtime(), receive_buffers);
+    const bool wanted = post(base, *placed, reply, receive_buffers);
     kept = std::move(placed);
     return wanted;
   }
-  // Null if no buffers come beside its calls.
+  // Null if its calls have no out-of-band buffers.
   static constexpr auto place_function() {
     if constexpr (kHasPost) {
       return &EntryMethod::place;
@@ -254,15 +254,15 @@ class EntryMethod {
 
   // Runs the post entry method. Returns whether the entry method is to run.
   static bool post(ChareBase& base, Placed& placed, const ReplyTo& reply,
-                   std::span<runtime::Landing> landings) {
+                   std::span<runtime::ReceiveBuffer> receive_buffers) {
     return [&]<auto PostMethod>(payload_detail::Constant<PostMethod>) {
-      return post_with<PostMethod>(base, placed, reply, landings);
+      return post_with<PostMethod>(base, placed, reply, receive_buffers);
     }(typename payload_detail::PostOf<T, Method>::Found());
   }
 
   template <auto PostMethod>
   static bool post_with(ChareBase& base, Placed& placed, const ReplyTo& reply,
-                        std::span<runtime::Landing> landings) {
+                        std::span<runtime::ReceiveBuffer> receive_buffers) {
     using Wanted = typename payload_detail::PostArguments<Arguments>::Type;
     using PostTraits = entry_detail::MethodTraits<decltype(PostMethod)>;
     static_assert(kHasPayload, "only an entry method with payloads has a post entry method");
@@ -274,8 +274,8 @@ class EntryMethod {
                   "a post entry method returns nothing and cannot wait");
     static const EntryInfo post_info{runtime::kValueName<PostMethod>, &ChareTypeOf<T>::info};
     try {
-      call_post<PostMethod>(base, placed, landings, std::type_identity<typename PostTraits::Parameters>(),
-                            kIndices);
+      call_post<PostMethod>(base, placed, receive_buffers,
+                            std::type_identity<typename PostTraits::Parameters>(), kIndices);
       return true;
     } catch (...) {
       send_error(base, reply, post_info, std::current_exception());
@@ -284,7 +284,7 @@ class EntryMethod {
   }
 
   template <auto PostMethod, class... Parameters, std::size_t... I>
-  static void call_post(ChareBase& base, Placed& placed, std::span<runtime::Landing> landings,
+  static void call_post(ChareBase& base, Placed& placed, std::span<runtime::ReceiveBuffer> receive_buffers,
                         std::type_identity<std::tuple<std::type_identity<Parameters>...>>,
                         std::index_sequence<I...>) {
     std::tuple<std::conditional_t<payload_detail::kIsPayload<std::tuple_element_t<I, Arguments>>,
@@ -294,7 +294,7 @@ class EntryMethod {
       using Value = std::tuple_element_t<Which, Arguments>;
       if constexpr (payload_detail::kIsPayload<Value>) {
         auto& landing = std::get<Which>(chosen);
-        landing.bind(base.runtime(), landings[placed.which[Which]]);
+        landing.bind(base.runtime(), receive_buffers[placed.which[Which]]);
         return (landing);
       } else if constexpr (argument_detail::kIsView<Parameter>) {
         return argument_detail::view_of<Parameter>(std::get<Which>(placed.arguments));

@@ -27,8 +27,8 @@ template <class ArgumentTypes, bool kHasPost>
 struct Packing {
   using Arguments = ArgumentTypes;
   static constexpr bool kHasPayload = payload_detail::kHasPayload<Arguments>;
-  static constexpr bool kBlocksTravelBeside = !kHasPost && argument_detail::kHasBlock<Arguments>;
-  static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelBeside;
+  static constexpr bool kBlocksTravelOutOfBand = !kHasPost && argument_detail::kHasBlock<Arguments>;
+  static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelOutOfBand;
 };
 
 // Runs a method. `arguments` are those that its entry unpacks.
@@ -117,7 +117,7 @@ class Running final : public RunningCoroutine {
   Handle coroutine_;
 };
 
-// The arguments of a call with buffers beside the message: unpacked before the buffers land.
+// The arguments of a call with out-of-band buffers: unpacked before the buffers land.
 template <class Arguments>
 struct Placed {
   static constexpr std::size_t kCount = std::tuple_size_v<Arguments>;
@@ -127,21 +127,21 @@ struct Placed {
   std::array<std::uint32_t, kCount> which{};
 
   static std::shared_ptr<Placed> unpack(Pup& p, runtime::Runtime& runtime,
-                                        std::span<runtime::Landing> landings) {
+                                        std::span<runtime::ReceiveBuffer> receive_buffers) {
     auto placed = std::make_shared<Placed>();
     placed->which.fill(argument_detail::kNoBuffer);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (argument_detail::unpack_before_landing(p, std::get<I>(placed->arguments), placed->which[I], runtime,
-                                              landings),
+                                              receive_buffers),
        ...);
     }(std::make_index_sequence<kCount>());
-    argument_detail::expect_distinct(placed->which, landings);
+    argument_detail::expect_distinct(placed->which, receive_buffers);
     return placed;
   }
   // EntryInfo::place of a method without a post entry method.
-  static bool place(ChareBase& chare, Pup& p, const ReplyTo&, std::span<runtime::Landing> landings,
-                    std::shared_ptr<void>& kept) {
-    kept = unpack(p, chare.runtime(), landings);
+  static bool place(ChareBase& chare, Pup& p, const ReplyTo&,
+                    std::span<runtime::ReceiveBuffer> receive_buffers, std::shared_ptr<void>& kept) {
+    kept = unpack(p, chare.runtime(), receive_buffers);
     return true;
   }
   void take_landed(runtime::Message& message) {

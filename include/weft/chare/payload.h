@@ -1,4 +1,4 @@
-// weft::Payload<T>: an argument of an entry method whose elements travel beside the message, from memory of
+// weft::Payload<T>: an argument of an entry method whose elements travel out of band, from memory of
 // any kind. They are sent in place, without a copy at the sender, and land once.
 //
 //   struct Block : weft::Chare<Block> {
@@ -56,8 +56,9 @@ auto nocopy(Range&& values, memory::StreamHandle stream = nullptr) {
 namespace payload_detail {
 
 void pup(Pup& p, runtime::Attachment& attachment, std::size_t element_bytes);
-void choose(runtime::Runtime& runtime, runtime::Landing& landing, const memory::Buffer& into);
-runtime::Landing& find(std::span<runtime::Landing> landings, std::uint32_t which, std::size_t element_bytes);
+void choose(runtime::Runtime& runtime, runtime::ReceiveBuffer& receive_buffer, const memory::Buffer& into);
+runtime::ReceiveBuffer& find(std::span<runtime::ReceiveBuffer> receive_buffers, std::uint32_t which,
+                             std::size_t element_bytes);
 
 }  // namespace payload_detail
 
@@ -110,9 +111,9 @@ class Landing {
   Landing& operator=(const Landing&) = delete;
 
   // The number of elements.
-  std::size_t size() const { return landing_->size_bytes / sizeof(T); }
+  std::size_t size() const { return receive_buffer_->size_bytes / sizeof(T); }
   // The memory kind at the sender, on this PE's own device.
-  memory::Place place() const { return landing_->place; }
+  memory::Place place() const { return receive_buffer_->place; }
 
   // The elements land at the beginning of `room`, contiguous memory of any kind, after the work queued on `stream`
   // now, and the entry method gets that part. Throws base::Error if `room` has fewer than size() elements. The room
@@ -122,18 +123,18 @@ class Landing {
     requires std::ranges::borrowed_range<Range> && std::is_same_v<std::ranges::range_value_t<Range>, T>
   void into(Range&& room, memory::StreamHandle stream = nullptr) {
     std::span<T> values(std::ranges::data(room), std::ranges::size(room));
-    payload_detail::choose(*runtime_, *landing_, {values.data(), values.size_bytes(), {}, stream});
+    payload_detail::choose(*runtime_, *receive_buffer_, {values.data(), values.size_bytes(), {}, stream});
   }
 
   // For the runtime.
-  void bind(runtime::Runtime& runtime, runtime::Landing& landing) {
+  void bind(runtime::Runtime& runtime, runtime::ReceiveBuffer& receive_buffer) {
     runtime_ = &runtime;
-    landing_ = &landing;
+    receive_buffer_ = &receive_buffer;
   }
 
  private:
   runtime::Runtime* runtime_ = nullptr;
-  runtime::Landing* landing_ = nullptr;
+  runtime::ReceiveBuffer* receive_buffer_ = nullptr;
 };
 
 // Names the post entry method of an entry method. It takes the same arguments, with a Landing<T>& in the

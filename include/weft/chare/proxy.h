@@ -94,12 +94,12 @@ runtime::MessagePtr pack_values(Chares& chares, const EntryHeader& header, CallT
   runtime::Runtime& runtime = chares.runtime();
   const std::size_t size_bytes =
       (std::size_t{0} + ... +
-       argument_detail::packed_size<Packing::kBlocksTravelBeside, std::tuple_element_t<I, Arguments>>(
+       argument_detail::packed_size<Packing::kBlocksTravelOutOfBand, std::tuple_element_t<I, Arguments>>(
            values, &runtime));
   runtime::MessagePtr message = chares.make_call_message(header, to, size_bytes);
   Pup p = Pup::packer(message->payload() + sizeof(EntryHeader), size_bytes, &runtime);
   if constexpr (Packing::kIsPlaced) p.set_carrier(message.get());
-  (argument_detail::pack<Packing::kBlocksTravelBeside, std::tuple_element_t<I, Arguments>>(
+  (argument_detail::pack<Packing::kBlocksTravelOutOfBand, std::tuple_element_t<I, Arguments>>(
        p, std::forward<Values>(values)),
    ...);
   return message;

@@ -109,7 +109,7 @@ class Sections {
   bool has_incomplete(const Collection& collection) const;
 
  private:
-  struct State;
+  struct SectionState;
   struct Member;
   struct Outgoing;
   // Whether flow control may hold the messages back.
@@ -143,7 +143,7 @@ class Sections {
                   const runtime::Target& target);
 
   Chares& chares_;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<SectionState> state_;
 };
 
 // Packs a section as its collection and members.

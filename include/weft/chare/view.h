@@ -21,7 +21,7 @@
 namespace weft::chare::argument_detail {
 
 // In the count in front of the elements: a number of 4 bytes follows, of the buffer that has them.
-inline constexpr std::uint64_t kBesideFlag = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t kOutOfBandFlag = std::uint64_t{1} << 63;
 // In the count: 1 + the number of bytes between the count and the elements. 0: there is no padding.
 inline constexpr int kPaddingShift = 56;
 inline constexpr std::uint64_t kMaxCount = (std::uint64_t{1} << kPaddingShift) - 1;
@@ -57,7 +57,7 @@ class View {
   // The elements' storage if they are the call's own; else empty.
   std::vector<T>& own() { return own_; }
 
-  // Elements that land beside the message: their number is known, and land() gives the memory.
+  // Elements that land out of band: their number is known, and land() gives the memory.
   void expect(std::size_t count) { expected_ = count; }
   bool is_expected() const { return expected_ != 0; }
   // REQUIRES: host memory with the bytes of the expected elements.

@@ -11,7 +11,7 @@
 // returns has ended.
 //
 // Calls to one rank may overtake one another. A call that is sent to a PE where too much waits moves communication forward
-// until there is room, see runtime/flow_marks.h. Threads: the PE's.
+// until there is room, see runtime/watermarks.h. Threads: the PE's.
 #pragma once
 
 #include <cstddef>

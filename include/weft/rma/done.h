@@ -41,11 +41,11 @@ class Progressing {
 
  protected:
   // Most operations on mapped memory are over, so the work that resumes the coroutine is made when it suspends.
-  struct Awaiter {
-    explicit Awaiter(const Progressing& operation)
+  struct ProgressingAwaiter {
+    explicit ProgressingAwaiter(const Progressing& operation)
         : messenger(operation.messenger_), state(operation.state_) {}
-    Awaiter(const Awaiter&) = delete;
-    Awaiter& operator=(const Awaiter&) = delete;
+    ProgressingAwaiter(const ProgressingAwaiter&) = delete;
+    ProgressingAwaiter& operator=(const ProgressingAwaiter&) = delete;
     bool await_ready() const {
       return state == nullptr ? !messenger->spend_ready_await() : state->can_resume_at_once();
     }
@@ -60,7 +60,7 @@ class Progressing {
       }
     }
     // A frame that is destroyed while it waits must not be resumed.
-    [[gnu::always_inline]] ~Awaiter() {
+    [[gnu::always_inline]] ~ProgressingAwaiter() {
       if (state != nullptr && !state->is_done()) state->forget_waiter();
     }
     void expect_success() const {
@@ -89,8 +89,8 @@ class [[nodiscard]] Done : public Progressing {
       : Progressing(messenger, state) {}
 
   auto operator co_await() const {
-    struct DoneAwaiter : Awaiter {
-      using Awaiter::Awaiter;
+    struct DoneAwaiter : ProgressingAwaiter {
+      using ProgressingAwaiter::ProgressingAwaiter;
       void await_resume() const { expect_success(); }
     };
     return DoneAwaiter(*this);
@@ -138,8 +138,8 @@ class [[nodiscard]] Value : public Progressing {
       : Progressing(messenger, state), value_() {}
 
   auto operator co_await() const {
-    struct ValueAwaiter : Awaiter {
-      explicit ValueAwaiter(const Value& value) : Awaiter(value), ready(value.value_) {}
+    struct ValueAwaiter : ProgressingAwaiter {
+      explicit ValueAwaiter(const Value& value) : ProgressingAwaiter(value), ready(value.value_) {}
       T await_resume() const {
         if (this->state == nullptr) return ready;
         this->expect_success();

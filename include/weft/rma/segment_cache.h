@@ -26,7 +26,7 @@ inline SegmentState load_state(const std::uint8_t* state) {
 
 class SegmentCache {
  public:
-  struct Entry {
+  struct CachedSegment {
     std::uint64_t segment_word = kNoSegment;
     std::uint64_t size_bytes = 0;
     std::byte* data = nullptr;
@@ -36,7 +36,7 @@ class SegmentCache {
   // The address of `size_bytes` at `address`; null if the segment is not in the table, does not contain them, or has been
   // freed.
   [[gnu::always_inline]] std::byte* find(const GlobalAddress& address, std::size_t size_bytes) const {
-    const Entry& entry = entries_[slot(address.segment_word())];
+    const CachedSegment& entry = entries_[slot(address.segment_word())];
     if (entry.segment_word != address.segment_word() || size_bytes > entry.size_bytes ||
         address.offset_bytes() > entry.size_bytes - size_bytes ||
         load_state(entry.state) != SegmentState::kLive) [[unlikely]]
@@ -44,16 +44,16 @@ class SegmentCache {
     return entry.data + address.offset_bytes();
   }
 
-  // The same for a value that must be aligned to its size; null also if it is not.
+  // As find(), for one value of T. Null also if the address is not aligned to the size of T.
   template <class T>
   [[gnu::always_inline]] std::byte* find_aligned(const GlobalAddress& address) const {
     std::byte* const word = find(address, sizeof(T));
     return reinterpret_cast<std::uintptr_t>(word) % sizeof(T) == 0 ? word : nullptr;
   }
 
-  void insert(const Entry& entry) { entries_[slot(entry.segment_word)] = entry; }
+  void insert(const CachedSegment& entry) { entries_[slot(entry.segment_word)] = entry; }
   void erase(std::uint64_t segment_word) {
-    Entry& entry = entries_[slot(segment_word)];
+    CachedSegment& entry = entries_[slot(segment_word)];
     if (entry.segment_word == segment_word) entry = {};
   }
   void clear() { entries_.fill({}); }
@@ -66,7 +66,7 @@ class SegmentCache {
     return static_cast<std::size_t>(segment_word ^ segment_word >> 28) % kEntries;
   }
 
-  std::array<Entry, kEntries> entries_;
+  std::array<CachedSegment, kEntries> entries_;
 };
 
 }  // namespace weft::rma

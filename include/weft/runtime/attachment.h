@@ -1,4 +1,4 @@
-// A buffer that travels beside a message. It is sent in place, without a copy, and lands in memory of its own
+// A buffer that travels out of band, not in the block of its message. It is sent in place, without a copy, and lands in memory of its own
 // before the message is handled. Memory of any kind. Sending and landing wait for the work queued on the
 // buffer's stream.
 //
@@ -87,18 +87,18 @@ class Attachment {
 };
 
 // One announced buffer of a message, whose bytes have not landed yet. A poster chooses where it lands.
-struct Landing {
+struct ReceiveBuffer {
   // The size of the sender's buffer, and its memory kind on this PE's own device.
   std::size_t size_bytes = 0;
   memory::Place place;
   // Where the bytes land. If it is empty, the runtime allocates memory at `place`, or host memory if this PE
   // lacks that kind. A larger buffer is filled at its beginning. A smaller one gets the leading part; of more than 1 MiB of
-  // the sender's host memory it gets nothing, and the message has an empty attachment. Landing waits for the work queued on its
-  // stream.
+  // the sender's host memory it gets nothing, and the message has an empty attachment. The bytes land after the work
+  // queued on its stream.
   Attachment into;
 };
 
-// What a poster decides about a message.
+// A poster's decision about a message.
 enum class Posting : std::uint8_t {
   kHandle,  // the buffers land, then the message is handled
   kDrop,    // the buffers land in the runtime's memory, then the message is released
@@ -108,7 +108,8 @@ enum class Posting : std::uint8_t {
 // Called from the scheduler for a message with attachments, before they land. It is called once on the PE
 // that handles the message, also if the attachments have landed on another PE before, and once after each
 // Messenger::post_again(). It must not block. It may take the message away only to defer it.
-using MessagePoster = Posting (*)(void* context, MessagePtr& message, std::span<Landing> landings);
+using MessagePoster = Posting (*)(void* context, MessagePtr& message,
+                                  std::span<ReceiveBuffer> receive_buffers);
 // Called for a message that its poster accepted and that is dropped, because a buffer did not arrive.
 using MessageDropped = void (*)(void* context, Message& message);
 

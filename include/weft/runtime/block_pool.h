@@ -3,7 +3,7 @@
 // because each message needs a block, which must not cost a call of malloc.
 //
 // No other pool of the tree serves. machine::BouncePool and memory::StagingPool hold page-locked memory, which is
-// scarce and slow to allocate; LandingPool holds device memory; base::VectorPool holds storage that belongs to
+// scarce and slow to allocate; ReceiveBufferPool holds device memory; base::VectorPool holds storage that belongs to
 // std::vector.
 //
 // Threads: the PE's thread. Invariants: blocks are aligned to 64 bytes. Each size class keeps at most
@@ -44,7 +44,7 @@ class BlockPool {
     return classes_[size_class(size_bytes)].first == nullptr;
   }
 
-  // The same for blocks of which most are at most kSmallBytes large. These all have one size class, which the
+  // As allocate(), for callers whose blocks mostly have at most kSmallBytes. These share one size class, which the
   // compiler knows.
   template <std::size_t kSmallBytes>
   void* allocate_mostly(std::size_t size_bytes) {

@@ -33,7 +33,7 @@ struct FutureAddress {
   bool operator==(const FutureAddress&) const = default;
 };
 
-// What a copy of a future carries to another PE.
+// The bytes that a copy of a future carries to another PE.
 struct FutureHandle {
   enum class Kind : std::uint8_t {
     kSetter,   // it can be set where it arrives
@@ -102,9 +102,9 @@ class FutureState {
   FutureAddress address();
   // Whether address() was called: other PEs may set it.
   bool is_exported() const { return address_.id != 0; }
-  // What has set it last, for the error of a set too many; empty if that is not known.
+  // Names the code that set the future last, for the error of a second set(). Empty if it is not known.
   virtual std::string setter() const { return {}; }
-  // What a copy that is packed now carries. While an element is packed for a move, the copy can be awaited where it arrives.
+  // The handle for a copy that is packed now. While an element is packed for a move, the copy can be awaited where it arrives.
   FutureHandle handle();
   // Whether it is the copy of a future of another PE, and gets its value.
   bool is_mirror() const { return is_mirror_; }
@@ -248,7 +248,7 @@ template <class T = void>
 class [[nodiscard]] Future {
   using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-  struct State final : FutureState {
+  struct ValueState final : FutureState {
     using FutureState::FutureState;
     void set(Stored value) {
       expect_unset();
@@ -270,12 +270,12 @@ class [[nodiscard]] Future {
 
  public:
   using Value = T;
-  // What set(), and a reduction whose target it is, gives it.
+  // The type that set() takes, and that a reduction delivers whose target is this future.
   using Taken = T;
 
   // Holds no future. Only assignment and pup() may be used.
   Future() = default;
-  explicit Future(Messenger& messenger) : state_(new State(messenger)) {}
+  explicit Future(Messenger& messenger) : state_(new ValueState(messenger)) {}
 
   bool is_ready() const { return state_->is_ready(); }
   FutureState* state() const { return state_.get(); }
@@ -362,10 +362,10 @@ class [[nodiscard]] Future {
   void pup(Pup& p);
 
  private:
-  explicit Future(State* state) : state_(state) {}
+  explicit Future(ValueState* state) : state_(state) {}
   void send_value(const Stored* value) const;
 
-  FutureShare<State> state_;
+  FutureShare<ValueState> state_;
 };
 
 // In front of the value, or of the packed error, in the message that sets a future of another PE.
@@ -410,7 +410,7 @@ Future<T> Future<T>::at(Messenger& messenger, FutureAddress address) {
   if (address.id == 0) return future;
   const FutureHandle handle{address, FutureHandle::Kind::kSetter, {}};
   FutureState* const known = find_future(messenger, handle);
-  future = Future(dynamic_cast<State*>(known));
+  future = Future(dynamic_cast<ValueState*>(known));
   if (future.state_.get() != nullptr) return future;
   future = Future(messenger);
   bind_future(*future.state_.get(), handle, known != nullptr);
@@ -420,7 +420,7 @@ Future<T> Future<T>::at(Messenger& messenger, FutureAddress address) {
 template <class T>
 void Future<T>::pup(Pup& p) {
   if (p.is_unpacking()) {
-    state_ = unpack_future<State>(messenger_of<T>(p), p);
+    state_ = unpack_future<ValueState>(messenger_of<T>(p), p);
   } else {
     pack_future(p, state_.get());
   }

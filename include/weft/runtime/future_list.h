@@ -23,7 +23,7 @@ template <class T>
 class [[nodiscard]] FutureList {
   static_assert(std::is_copy_constructible_v<T>, "each await of a FutureList copies its values");
 
-  struct State final : FutureState {
+  struct ListState final : FutureState {
     using FutureState::FutureState;
     void expect(std::uint64_t count) {
       expect_values(count);
@@ -53,14 +53,14 @@ class [[nodiscard]] FutureList {
 
  public:
   using Value = std::vector<T>;
-  // What set(), and each reduction whose target it is, gives it.
+  // The type that set() takes, and that each reduction delivers whose target is this list.
   using Taken = T;
 
   // Holds no future. Only assignment and pup() may be used.
   FutureList() = default;
   // Ready when `count` values have been set, at once if `count` is 0; or with the first error. What is set after an error is
   // dropped.
-  FutureList(Messenger& messenger, std::uint64_t count) : FutureList(new State(messenger)) {
+  FutureList(Messenger& messenger, std::uint64_t count) : FutureList(new ListState(messenger)) {
     state_->expect(count);
   }
 
@@ -87,16 +87,16 @@ class [[nodiscard]] FutureList {
 
   void pup(Pup& p) {
     if (p.is_unpacking()) {
-      state_ = unpack_future<State>(messenger_of<T>(p), p);
+      state_ = unpack_future<ListState>(messenger_of<T>(p), p);
     } else {
       pack_future(p, state_.get());
     }
   }
 
  private:
-  explicit FutureList(State* state) : state_(state) {}
+  explicit FutureList(ListState* state) : state_(state) {}
 
-  FutureShare<State> state_;
+  FutureShare<ListState> state_;
 };
 
 }  // namespace weft::runtime

@@ -23,7 +23,7 @@ enum EnvelopeFlag : std::uint8_t {
   kUrgentFlag = 8,     // handled on arrival, inside progress(), see Messenger::set_urgent_handler()
 };
 
-// How a message with one buffer beside it travels. kTagged: an active message announces the buffer, which
+// How a message with one out-of-band buffer travels. kTagged: an active message announces the buffer, which
 // follows as a tagged message. kActive: one active message. kAuto: the faster path for the size. The other
 // two values are for measuring.
 enum class MessagingPath : std::uint8_t { kAuto, kTagged, kActive };
@@ -100,7 +100,7 @@ class Message final : public Work, public base::Completion {
 
   bool is_shared() const { return references_ > 1; }
 
-  // Adds a buffer that travels beside the payload. Throws Error if there are kMaxAttachments already. The
+  // Adds a buffer that travels out of band. Throws Error if there are kMaxAttachments already. The
   // handler may move the attachments away. Those of a broadcast are read-only: on the sender's PE they are
   // the sender's memory; elsewhere they may still be in flight to other PEs.
   static constexpr std::size_t kMaxAttachments = 128;

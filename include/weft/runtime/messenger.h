@@ -1,6 +1,6 @@
 // Messages between PEs: sending, broadcasting, and handing each arrival to its handler.
 //
-// src/runtime/message/ has the wire format and the landing of buffers beside a message. Threads: the PE's.
+// src/runtime/message/ has the wire format and the landing of out-of-band buffers. Threads: the PE's.
 #pragma once
 
 #include <coroutine>
@@ -22,10 +22,10 @@
 namespace weft::runtime {
 
 class FlowControl;
-struct FlowMarks;
+struct Watermarks;
 struct FlowPeer;
 class Outgoing;
-class LandingPool;
+class ReceiveBufferPool;
 class Receiving;
 
 class Messenger : public Scheduler {
@@ -38,12 +38,12 @@ class Messenger : public Scheduler {
   // As set_handler(). Messages to this handler have kUrgentFlag, and are handled inside progress(), also while a call
   // waits. The handler runs no code of the program, and calls no progress().
   void set_urgent_handler(HandlerId id, MessageHandler handler, void* context);
-  // What send_direct() sends to handler `id`; it gets the handler's context. REQUIRES: the handler is set.
+  // Sets the function for send_direct() messages to handler `id`. It gets the handler's context. REQUIRES: the handler is set.
   void set_direct_handler(HandlerId id, DirectHandler handler);
   // The context of set_handler(); null for a handler that is not set.
   void* handler_context(HandlerId id) const;
   // Where buffers land whose handler has no memory for them. It outlives the models: programs may keep such memory.
-  LandingPool& landing_pool();
+  ReceiveBufferPool& receive_buffer_pool();
 
   // Never blocks. A message to this PE goes through the queue too. Attached buffers are sent in place: they
   // must not change until they are released, or until the completion of report_sending() is called. Throws
@@ -57,14 +57,14 @@ class Messenger : public Scheduler {
   // memory on each other PE and are forwarded from there, see Message::attach(). Throws Error if there are
   // attachments and the handler has a poster.
   void broadcast(MessagePtr message);
-  // The same for calls of user code, which flow control holds back, see FlowMarks: if too much is on its way to the PE,
+  // As send(), for calls of user code, which flow control holds back, see Watermarks. If too much is on its way to the PE,
   // or waits there, send_call() moves communication forward until there is room. Throws Error if waiting cannot help.
   // In a completion or a handler of the machine it never waits.
   void send_call(int pe, MessagePtr message);
   void broadcast_call(MessagePtr message);
-  // Whether the PE is not past its first mark; for `pe` < 0, whether no PE is.
+  // Whether the PE is not past its first watermark; for `pe` < 0, whether no PE is.
   bool has_room(int pe) const;
-  // How far the PE is from its first mark; negative if it is past it.
+  // How far the PE is from its first watermark; negative if it is past it.
   std::int64_t room_bytes(int pe) const;
   // Posts `work` when has_room(pe).
   void when_room(int pe, Work* work);
@@ -83,11 +83,11 @@ class Messenger : public Scheduler {
   // that it came with the message waits in this PE's memory. Releasing the message refuses it: the sender's
   // memory becomes free, and the message is not handled. The end of the job refuses all deferred messages.
   //
-  // One landing for each buffer of the message, for place().
-  std::vector<Landing> landings_of(Message& message) const;
-  // Fetches the buffers into the places in `landings`; then the message is handled. REQUIRES: the poster
+  // One receive buffer for each buffer of the message, for place().
+  std::vector<ReceiveBuffer> receive_buffers_of(Message& message) const;
+  // Fetches the buffers into the places in `receive_buffers`; then the message is handled. REQUIRES: the poster
   // deferred the message and has returned, and the message has no other holder.
-  void place(MessagePtr message, std::span<Landing> landings);
+  void place(MessagePtr message, std::span<ReceiveBuffer> receive_buffers);
   // Calls the poster again, in a later turn. REQUIRES: as place().
   void post_again(MessagePtr message);
 
@@ -99,7 +99,7 @@ class Messenger : public Scheduler {
 
  protected:
   Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
-            const ProcessorShare& share, MessagingPath path, const FlowMarks& marks);
+            const ProcessorShare& share, MessagingPath path, const Watermarks& watermarks);
   ~Messenger();
   // Ends the waits for room.
   void close_flow();
@@ -115,7 +115,7 @@ class Messenger : public Scheduler {
   void broadcast_as(MessagePtr message);
   void send_down(MessagePtr message);
   void forward(Message& message);
-  // Of messages with attachments.
+  // send() for messages with attachments.
   [[gnu::noinline]] void send_attached(int pe, MessagePtr message);
   [[gnu::noinline]] void charge_buffers(int pe, Message& message);
 
@@ -137,10 +137,10 @@ bool Messenger::send_direct(int pe, HandlerId id, const Header& header, std::spa
   return send_direct_bytes(pe, std::as_bytes(std::span(&wire, 1)), payload);
 }
 
-// Awaitable, for a loop of calls without results: the coroutine continues when no PE is past its first mark.
+// Awaitable, for a loop of calls without results: the coroutine continues when no PE is past its first watermark.
 inline auto room(Messenger& messenger) {
-  struct Awaiter : ResumeWork {
-    explicit Awaiter(Messenger& messenger_in) : messenger(messenger_in) {}
+  struct RoomAwaiter : ResumeWork {
+    explicit RoomAwaiter(Messenger& messenger_in) : messenger(messenger_in) {}
     bool await_ready() const { return messenger.has_room(-1) && !messenger.spend_ready_await(); }
     void await_suspend(std::coroutine_handle<> waiting) {
       suspend(waiting, messenger.meter());
@@ -152,12 +152,12 @@ inline auto room(Messenger& messenger) {
     }
     void await_resume() { handle = nullptr; }
     // A frame that is destroyed while it waits must not be resumed.
-    ~Awaiter() {
+    ~RoomAwaiter() {
       if (handle) messenger.forget_room(this);
     }
     Messenger& messenger;
   };
-  return Awaiter(messenger);
+  return RoomAwaiter(messenger);
 }
 
 }  // namespace weft::runtime

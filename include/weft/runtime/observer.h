@@ -35,11 +35,11 @@ struct EntryEvent {
   ElementId element;
   // "&Ring::token", as the compiler writes it; "Ring.token" for a Python chare. Never destroyed.
   std::string_view method;
-  // The same at begin and end; unique among the runs that have begun and not ended.
+  // Identifies the run: equal in its begin and its end, and unique among the runs that have begun and not ended.
   const void* run = nullptr;
 };
 
-// A buffer that this PE's machine moves: an argument that travels beside its message, a message of a channel,
+// A buffer that this PE's machine moves: an argument that travels out of band, a message of a channel,
 // a one-sided transfer, and the runtime's own messages.
 struct TransferEvent {
   std::uint64_t number = 0;  // of this PE's transfers; the same at begin and end

@@ -108,15 +108,15 @@ class [[nodiscard]] Operation {
 
   // Returns the number of bytes moved; throws Error on failure.
   auto operator co_await() {
-    struct Awaiter : ResumeWork {
-      explicit Awaiter(OperationState* state_in) : state(state_in) {}
+    struct OperationAwaiter : ResumeWork {
+      explicit OperationAwaiter(OperationState* state_in) : state(state_in) {}
       bool await_ready() const { return state->can_resume_at_once(); }
       void await_suspend(std::coroutine_handle<> waiting) {
         suspend(waiting, state->messenger().meter());
         state->set_waiter(this);
       }
       // A frame that is destroyed while it waits must not be resumed.
-      ~Awaiter() {
+      ~OperationAwaiter() {
         if (!state->is_done()) state->forget_waiter();
       }
       std::size_t await_resume() const {
@@ -126,7 +126,7 @@ class [[nodiscard]] Operation {
       }
       OperationState* state;
     };
-    return Awaiter(state_);
+    return OperationAwaiter(state_);
   }
 
   // A future of the number of bytes.

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/runtime/flow_marks.h"
 #include "weft/runtime/future.h"
 #include "weft/runtime/messenger.h"
 #include "weft/runtime/metering/processor_share.h"
@@ -21,6 +20,7 @@
 #include "weft/runtime/program_activity.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/scheduler.h"
+#include "weft/runtime/watermarks.h"
 
 namespace weft::runtime {
 
@@ -35,8 +35,8 @@ struct RuntimeOptions {
   // If PEs share processors, an idle one gives way sooner.
   ProcessorShare processor_share;
   MessagingPath messaging_path = MessagingPath::kAuto;
-  // All 0: FlowMarks::for_job().
-  FlowMarks flow_marks;
+  // All 0: Watermarks::for_job().
+  Watermarks watermarks;
   // A number for the host of each PE, the same on all PEs. Empty: all are on one host.
   std::vector<int> host_of_pe;
 };
@@ -67,12 +67,12 @@ class Runtime final : public Messenger {
   Future<> quiescence();
   // Ready when the program cannot go on any more, on any PE: the job is quiescent, and nothing else can happen that a PE knows to wait
   // for: no quiescence or other operation of note_uncounted(), no copy, no call that waits for room, and nothing that a
-  // ProgramActivity knows. Looks once in a second or so. Throws Error(kInvalidArgument) on another PE than 0.
+  // ProgramActivity knows. Polls once in a second or so. Throws Error(kInvalidArgument) on another PE than 0.
   Future<> standstill();
   // An operation for which the program may wait, and whose messages are not counted, is over when `end` is ready. REQUIRES: `end` belongs
   // to this PE.
   void note_uncounted(const Future<>& end);
-  // What the program does besides messages; null for nothing. Kept until another call or the end of the runtime.
+  // Sets the object that reports what the program does besides messages; null for none. It must live until another call or the end.
   void set_program_activity(ProgramActivity* activity);
   Reductions& reductions() { return *reductions_; }
 
@@ -102,9 +102,9 @@ class Runtime final : public Messenger {
   std::span<const InstalledModel> models() const { return models_; }
   // Why that element cannot move to another PE now: a sentence of each model that it is busy in.
   std::vector<std::string> obstacles_to_moving(ElementId element) const;
-  // The same for saving it in a checkpoint.
+  // Why that element cannot be saved in a checkpoint now, in sentences of the models.
   std::vector<std::string> obstacles_to_saving(ElementId element) const;
-  // The same for removing it while its collection lives.
+  // Why that element cannot be removed now while its collection lives, in sentences of the models.
   std::vector<std::string> obstacles_to_removing(ElementId element) const;
   // Model::prepare_to_move() of all models: kBusy if one is busy, and then all stay; else kWaits if one waits.
   MoveState prepare_to_move(ElementId element, bool may_wait) const;

@@ -97,7 +97,7 @@ class Scheduler {
   void post(Work* work, std::int32_t priority) { queue_.push(work, priority); }
   // Any thread. `function` runs on the PE's thread; a sleeping PE wakes up.
   void post_from_any_thread(std::function<void()> function);
-  // Posts `work` behind all queued work and ends the current batch. The PE therefore looks at the network,
+  // Posts `work` behind all queued work and ends the current batch. The PE therefore polls the network,
   // and queues the messages that have arrived, before `work` runs.
   void post_for_next_turn(Work* work) {
     queue_.push(work);
@@ -130,7 +130,7 @@ class Scheduler {
 
   // Runs until exit or fail() has taken effect on this PE. Returns the job's exit code.
   int run();
-  // The same, and returns also when `done` returns true. For models whose programs wait outside of the scheduler: MPI's
+  // As run(), but returns also when `done` returns true. For models whose programs wait outside of the scheduler: MPI's
   // blocking calls. Returns whether `done` did. REQUIRES: the scheduler does not run the caller.
   bool run_until(bool (*done)(void* context), void* context);
   // One turn: progress, some queued work, timers. Returns whether anything was done. For tests and embedders.
@@ -163,7 +163,7 @@ class Scheduler {
   // This PE cannot continue: run() returns 1, failure() says why, and Job ends the other PEs. Any thread: a
   // call on another thread than the PE's takes effect in the PE's next turn; a sleeping PE wakes up.
   void fail(std::string message);
-  // The same for an exception without an awaiting caller. Any thread. `where` names chare and entry method.
+  // As fail(), for an exception that no caller awaits. Any thread. `where` names chare and entry method.
   void fail_unawaited(const std::exception_ptr& error, const std::string& where);
   const std::string& failure() const { return failure_; }
   bool exiting() const { return exiting_; }
@@ -249,7 +249,7 @@ class Scheduler {
   DeviceMeter device_meter_;
   std::uint64_t last_trace_ = 0;
   int idle_rounds_ = 0;
-  // How much queued work may still run before the next look at the network; 0 if no queued work is running.
+  // How much queued work may still run before the next poll of the network; 0 if no queued work is running.
   int batch_left_ = 0;
   int ready_awaits_left_ = kReadyAwaitsPerTurn;
   bool shares_processor_ = false;
@@ -273,10 +273,10 @@ class Scheduler {
   std::atomic<bool> mail_arrived_{false};
 };
 
-// Awaitable: runs all other queued work of this PE, and looks at the network, before the coroutine continues.
+// Awaitable: runs all other queued work of this PE, and polls the network, before the coroutine continues.
 inline auto yield_now(Scheduler& scheduler) {
-  struct Awaiter : ResumeWork {
-    explicit Awaiter(Scheduler& scheduler_in) : scheduler(scheduler_in) {}
+  struct YieldAwaiter : ResumeWork {
+    explicit YieldAwaiter(Scheduler& scheduler_in) : scheduler(scheduler_in) {}
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> waiting) {
       suspend(waiting, scheduler.meter());
@@ -285,7 +285,7 @@ inline auto yield_now(Scheduler& scheduler) {
     void await_resume() const {}
     Scheduler& scheduler;
   };
-  return Awaiter(scheduler);
+  return YieldAwaiter(scheduler);
 }
 
 }  // namespace weft::runtime

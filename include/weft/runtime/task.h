@@ -117,7 +117,7 @@ class [[nodiscard]] Task {
   }
 
   auto operator co_await() && noexcept {
-    struct Awaiter {
+    struct TaskAwaiter {
       Handle handle;
       bool await_ready() noexcept { return false; }
       std::coroutine_handle<> await_suspend(std::coroutine_handle<> continuation) noexcept {
@@ -126,7 +126,7 @@ class [[nodiscard]] Task {
       }
       T await_resume() { return handle.promise().take(); }
     };
-    return Awaiter{handle_};
+    return TaskAwaiter{handle_};
   }
   auto operator co_await() & noexcept { return std::move(*this).operator co_await(); }
 
@@ -139,7 +139,7 @@ class [[nodiscard]] Task {
   Handle handle_;
 };
 
-// What a function that returns T gives its caller in the end: Value; T itself unless it is a Task.
+// `Value` is the type that a caller gets in the end from a function that returns T: the value of a Task, else T itself.
 template <class T>
 struct TaskValue {
   static constexpr bool kIsTask = false;

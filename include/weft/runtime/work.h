@@ -96,11 +96,11 @@ class WorkQueue {
   }
 
  private:
-  struct Entry {
+  struct PrioritisedWork {
     std::int32_t priority;
     std::uint64_t sequence;
     Work* work;
-    bool operator<(const Entry& other) const {
+    bool operator<(const PrioritisedWork& other) const {
       return priority != other.priority ? priority > other.priority : sequence > other.sequence;
     }
   };
@@ -117,7 +117,7 @@ class WorkQueue {
 
   Work* head_ = nullptr;
   Work* tail_ = nullptr;
-  std::priority_queue<Entry> prioritised_;
+  std::priority_queue<PrioritisedWork> prioritised_;
   std::uint64_t next_sequence_ = 0;
 };
 

@@ -22,12 +22,12 @@ Error call_alltoall(const PartsArgument& sent, const PartsArgument& received, co
     if (Error error = sent.views(communicator->num_peers(), &out); !error.ok()) return error;
     if (Error error = check_apart(out, in); !error.ok()) return error;
   }
-  const Circle circle = next_circles(*communicator, way).remote;  // of one group: the only circle
+  const CollectiveContext context =
+      next_collective_contexts(*communicator, way).remote;  // an intracommunicator has one context
   const bool is_equal = received.is_equal() && !communicator->is_inter();
   return run_collective(way, *communicator, [=] {
-    if (is_equal)
-      return in_place ? exchange_all_equal_in_place(circle, in) : exchange_all_equal(circle, out, in);
-    return in_place ? exchange_all_in_place(circle, in) : exchange_all(circle, out, in);
+    if (is_equal) return in_place ? alltoall_equal_in_place(context, in) : alltoall_equal(context, out, in);
+    return in_place ? alltoall_in_place(context, in) : alltoall(context, out, in);
   });
 }
 

@@ -27,8 +27,8 @@ void wait_in_team(Communicator& communicator, LocalTeam& team) {
   // Also if the exchange between PEs throws.
   const std::shared_ptr<void> release(nullptr, [&](void*) { round->release(); });
   if (team.leaders()->size() > 1) {
-    const std::uint64_t context = context_of(communicator.context(), ContextUse::kCollectives);
-    this_process().run(wait_for_all(leaders_of(team, context, tag)));
+    const std::uint64_t context_id = context_of(communicator.context(), ContextUse::kCollectives);
+    this_process().run(barrier(leaders_of(team, context_id, tag)));
   }
 }
 
@@ -41,10 +41,10 @@ Error call_barrier(const Way& way) {
       return {};
     }
   }
-  const CirclePair circles = next_circles(*communicator, way);
+  const ContextPair contexts = next_collective_contexts(*communicator, way);
   const bool inter = communicator->is_inter();
   return run_collective(way, *communicator,
-                        [=] { return inter ? barrier_of_two(circles) : barrier_in_teams(circles.local); });
+                        [=] { return inter ? barrier_of_two(contexts) : barrier_in_teams(contexts.local); });
 }
 
 Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
@@ -54,10 +54,10 @@ Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
   if (Error error = check_root(*communicator, root); !error.ok()) return error;
   if (root != MPI_PROC_NULL)
     if (Error error = data.view(&view); !error.ok()) return error;
-  const CirclePair circles = next_circles(*communicator, way);
+  const ContextPair contexts = next_collective_contexts(*communicator, way);
   const bool inter = communicator->is_inter();
   return run_collective(way, *communicator, [=] {
-    return inter ? broadcast_to_other(circles, root, view) : broadcast_in_teams(circles.local, root, view);
+    return inter ? broadcast_to_other(contexts, root, view) : broadcast_in_teams(contexts.local, root, view);
   });
 }
 

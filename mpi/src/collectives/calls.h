@@ -1,4 +1,4 @@
-// What the entry points of collectives have in common: the three ways of a call, and the arguments that describe parts of a buffer.
+// Common code of the entry points of collectives: the three ways of a call, and the arguments that describe parts of a buffer.
 #pragma once
 
 #include <functional>
@@ -86,10 +86,11 @@ using MakeTask = std::function<runtime::Task<>()>;
 // Runs the collective to its end, or gives the program a request for it.
 Error run_collective(const Way& way, Communicator& communicator, MakeTask make);
 
-// The circles of the call.
-inline Communicator::Circles next_circles(Communicator& communicator, const Way& way) {
+// The collective contexts of the call.
+inline Communicator::ContextPair next_collective_contexts(Communicator& communicator, const Way& way) {
   using Kind = Communicator::CallKind;
-  return communicator.next_circles(way.kind == Way::Kind::kWaiting ? Kind::kWaits : Kind::kGivesRequest);
+  return communicator.next_collective_contexts(way.kind == Way::Kind::kWaiting ? Kind::kWaits
+                                                                               : Kind::kGivesRequest);
 }
 
 // Errors: MPI_ERR_BUFFER if the send buffer and the receive buffer share memory. Elements with gaps are not compared. Of two lists of

@@ -28,9 +28,9 @@ bool is_on_device(const Datatype& type, const void* buffer, MPI_Count count) {
 
 Error copy_now(const DataView& from, const DataView& to) {
   Communicator& self = *this_process().self();
-  const Circle circle = self.next_circles().local;
+  const CollectiveContext context = self.next_collective_contexts().local;
   return run_collective(Way::waiting(MPI_COMM_SELF), self,
-                        [&circle, &from, &to] { return copy_data(circle, from, to); });
+                        [&context, &from, &to] { return copy_data(context, from, to); });
 }
 
 HostElements::HostElements(Datatype& type, void* buffer, MPI_Count count)

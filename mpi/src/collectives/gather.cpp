@@ -31,10 +31,10 @@ Error call_with_other(const ElementsArgument& own, const PartsArgument& parts, i
     if (Error error = check_not_in_place(own); !error.ok()) return error;
     if (Error error = own.view(&mine); !error.ok()) return error;
   }
-  const CirclePair circles = next_circles(communicator, way);
+  const ContextPair contexts = next_collective_contexts(communicator, way);
   return run_collective(way, communicator, [=] {
-    return to_root ? gather_from_other(circles, root, mine, views)
-                   : scatter_to_other(circles, root, views, mine);
+    return to_root ? gather_from_other(contexts, root, mine, views)
+                   : scatter_to_other(contexts, root, views, mine);
   });
 }
 
@@ -55,12 +55,12 @@ Error call_with_root(const ElementsArgument& own, const PartsArgument& parts, in
   if (Error error = make_own_view(own, &mine); !error.ok()) return error;
   if (!mine.in_place)
     if (Error error = check_apart(mine.view, views); !error.ok()) return error;
-  const Circle circle = next_circles(*communicator, way).local;
+  const CollectiveContext context = next_collective_contexts(*communicator, way).local;
   const bool is_equal = parts.is_equal();
   return run_collective(way, *communicator, [=] {
     if (is_equal)
-      return to_root ? gather_equal(circle, root, mine, views) : scatter_equal(circle, root, views, mine);
-    return to_root ? gather(circle, root, mine, views) : scatter(circle, root, views, mine);
+      return to_root ? gather_equal(context, root, mine, views) : scatter_equal(context, root, views, mine);
+    return to_root ? gather(context, root, mine, views) : scatter(context, root, views, mine);
   });
 }
 
@@ -84,10 +84,10 @@ Error call_allgather(const ElementsArgument& sent, const PartsArgument& received
   if (Error error = make_own_view(sent, &mine); !error.ok()) return error;
   if (!mine.in_place)
     if (Error error = check_apart(mine.view, views); !error.ok()) return error;
-  const CirclePair circles = next_circles(*communicator, way);
+  const ContextPair contexts = next_collective_contexts(*communicator, way);
   return run_collective(way, *communicator, [=] {
-    return inter ? exchange_all(circles.remote, Views(views.size(), mine.view), views)
-                 : gather_all(circles.local, mine, views);
+    return inter ? alltoall(contexts.remote, Views(views.size(), mine.view), views)
+                 : allgather(contexts.local, mine, views);
   });
 }
 

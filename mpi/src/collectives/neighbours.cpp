@@ -40,9 +40,9 @@ Error exchange(const Neighbours& neighbours, const Views& out, const Views& in, 
     const auto i = static_cast<std::size_t>(at);
     transfers.out.emplace_back(neighbours.destinations[i], out[i]);
   }
-  const Circle circle = next_circles(*neighbours.communicator, way).local;
+  const CollectiveContext context = next_collective_contexts(*neighbours.communicator, way).local;
   return run_collective(way, *neighbours.communicator,
-                        [=] { return exchange_with_neighbours(circle, transfers); });
+                        [=] { return exchange_with_neighbours(context, transfers); });
 }
 
 Error not_in_place() {

@@ -6,7 +6,7 @@
 #include "entry/entry.h"
 #include "entry/type_handles.h"
 #include "models/mpi/objects/addresses.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/operation/reduction_operator.h"
 
 using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
 
@@ -18,7 +18,7 @@ int create_operation(const char* caller, Function* function, int commute, MPI_Op
     if (Error error = check_result(op); !error.ok()) return error;
     if (Error error = require({{reinterpret_cast<const void*>(function), "user_fn"}}); !error.ok())
       return error;
-    *op = Ref<Operation>::adopt(new Operation(function, commute != 0)).leave()->handle();
+    *op = Ref<ReductionOperator>::adopt(new ReductionOperator(function, commute != 0)).leave()->handle();
     return {};
   });
 }
@@ -46,7 +46,7 @@ int MPI_Op_create_c(MPI_User_function_c* user_fn, int commute, MPI_Op* op) {
 
 int MPI_Op_free(MPI_Op* op) {
   return guarded(__func__, kNoObject, [&]() -> Error {
-    Operation* operation = nullptr;
+    ReductionOperator* operation = nullptr;
     if (Error error = check_result(op); !error.ok()) return error;
     if (Error error = find_operation(*op, &operation); !error.ok()) return error;
     if (operation->is_predefined())
@@ -59,7 +59,7 @@ int MPI_Op_free(MPI_Op* op) {
 
 int MPI_Op_commutative(MPI_Op op, int* commute) {
   return guarded(__func__, kNoObject, [&]() -> Error {
-    Operation* operation = nullptr;
+    ReductionOperator* operation = nullptr;
     if (Error error = check_result(commute); !error.ok()) return error;
     if (Error error = find_operation(op, &operation); !error.ok()) return error;
     *commute = operation->is_commutative() ? 1 : 0;
@@ -70,7 +70,7 @@ int MPI_Op_commutative(MPI_Op op, int* commute) {
 int MPI_Reduce_local_c(const void* inbuf, void* inoutbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op) {
   return guarded(__func__, kNoObject, [&]() -> Error {
     Datatype* type = nullptr;
-    Operation* operation = nullptr;
+    ReductionOperator* operation = nullptr;
     if (Error error = check_count(count); !error.ok()) return error;
     if (Error error = find_committed_type(datatype, &type); !error.ok()) return error;
     if (Error error = find_operation(op, &operation); !error.ok()) return error;

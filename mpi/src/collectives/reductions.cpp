@@ -31,12 +31,12 @@ struct ReductionArguments {
 
 Error make_reduction(const ReductionArguments& arguments, MPI_Count count, Reduction* made) {
   Datatype* type = nullptr;
-  Operation* operation = nullptr;
+  ReductionOperator* operation = nullptr;
   if (Error error = check_count(count); !error.ok()) return error;
   if (Error error = find_committed_type(arguments.type, &type); !error.ok()) return error;
   if (Error error = find_operation(arguments.operation, &operation); !error.ok()) return error;
   if (Error error = operation->check(*type); !error.ok()) return error;
-  *made = {Ref<Datatype>(*type), Ref<Operation>(*operation), count};
+  *made = {Ref<Datatype>(*type), Ref<ReductionOperator>(*operation), count};
   return {};
 }
 
@@ -70,9 +70,9 @@ MakeTask compared_first(const Way& way, const PreparedReduction& made, Reduction
                         MakeTask make) {
   if (!this_process().checks_calls() || made.communicator->is_inter()) [[likely]]
     return make;
-  const Circle circle = next_circles(*made.communicator, way).local;
+  const CollectiveContext context = next_collective_contexts(*made.communicator, way).local;
   const ReductionCall mine(kind, *made.what.operation, root);
-  return [circle, mine, kept = std::move(make)] { return reduce_checked(circle, mine, kept()); };
+  return [context, mine, kept = std::move(make)] { return reduce_checked(context, mine, kept()); };
 }
 
 Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int root, const Way& way) {
@@ -97,10 +97,10 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
       return error;
   if (gives && gets && arguments.sendbuf != MPI_IN_PLACE)
     if (Error error = check_apart(made.in, made.out); !error.ok()) return error;
-  const CirclePair circles = next_circles(*made.communicator, way);
+  const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kReduce, root, [=] {
-                          return inter ? reduce_to_other(circles, root, made.what, made.in, made.out)
-                                       : reduce_in_teams(circles.local, root, made.what, made.in, made.out);
+                          return inter ? reduce_to_other(contexts, root, made.what, made.in, made.out)
+                                       : reduce_in_teams(contexts.local, root, made.what, made.in, made.out);
                         }));
 }
 
@@ -108,11 +108,11 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
   PreparedReduction made;
   if (Error error = prepare_reduction(arguments, count, way.comm, &made); !error.ok()) return error;
   if (Error error = view_both(arguments, count, count, &made); !error.ok()) return error;
-  const CirclePair circles = next_circles(*made.communicator, way);
+  const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kAllreduce, 0, [=] {
-                          return inter ? reduce_all_of_other(circles, made.what, made.in, made.out)
-                                       : reduce_all_in_teams(circles.local, made.what, made.in, made.out);
+                          return inter ? allreduce_of_other(contexts, made.what, made.in, made.out)
+                                       : allreduce_in_teams(contexts.local, made.what, made.in, made.out);
                         }));
 }
 
@@ -131,12 +131,12 @@ Error reduce_scatter_counts(const ReductionArguments& arguments, std::vector<MPI
   if (Error error = prepare_reduction(arguments, all, way.comm, &made); !error.ok()) return error;
   const MPI_Count own = counts[static_cast<std::size_t>(made.communicator->rank())];
   if (Error error = view_both(arguments, all, own, &made); !error.ok()) return error;
-  const CirclePair circles = next_circles(*made.communicator, way);
+  const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(
       way, *made.communicator, compared_first(way, made, ReductionKind::kReduceScatter, 0, [=] {
-        return inter ? reduce_and_scatter_of_other(circles, made.what, counts, made.in, made.out)
-                     : reduce_and_scatter(circles.local, made.what, counts, made.in, made.out);
+        return inter ? reduce_and_scatter_of_other(contexts, made.what, counts, made.in, made.out)
+                     : reduce_and_scatter(contexts.local, made.what, counts, made.in, made.out);
       }));
 }
 
@@ -168,10 +168,10 @@ Error call_scan(const ReductionArguments& arguments, MPI_Count count, bool exclu
       return error;
   if (gets && arguments.sendbuf != MPI_IN_PLACE)
     if (Error error = check_apart(made.in, made.out); !error.ok()) return error;
-  const Circle circle = next_circles(*communicator, way).local;
+  const CollectiveContext context = next_collective_contexts(*communicator, way).local;
   const ReductionKind kind = exclusive ? ReductionKind::kExscan : ReductionKind::kScan;
   return run_collective(way, *communicator, compared_first(way, made, kind, 0, [=] {
-                          return scan(circle, made.what, exclusive, made.in, made.out);
+                          return scan(context, made.what, exclusive, made.in, made.out);
                         }));
 }
 

@@ -319,7 +319,7 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
   if (const Error error = require({{comm, "comm"}}); !error.ok()) return raise(__func__, kNoObject, error);
   return with_communicator(__func__, *comm, {}, [&](Communicator& communicator) -> Error {
     if (is_predefined(*comm)) return {MPI_ERR_COMM, "predefined communicators cannot be disconnected"};
-    this_process().run(barrier_in_teams(communicator.next_circles().local));
+    this_process().run(barrier_in_teams(communicator.next_collective_contexts().local));
     return free_communicator(communicator, comm);
   });
 }

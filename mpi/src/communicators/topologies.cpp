@@ -194,10 +194,11 @@ Error named_edges(const Communicator& communicator, IntSpan sources, IntSpan deg
 }
 
 // The edges that all processes name, in the order of ranks. `mine` lives until the end.
-runtime::Task<std::vector<NamedEdge>> all_edges(Circle circle, const std::vector<NamedEdge>& mine) {
+runtime::Task<std::vector<NamedEdge>> all_edges(CollectiveContext context,
+                                                const std::vector<NamedEdge>& mine) {
   std::size_t count = mine.size();
-  const std::vector<std::byte> packed_counts = co_await collect(circle, bytes_of_value(count));
-  std::vector<std::size_t> counts(static_cast<std::size_t>(circle.size()));
+  const std::vector<std::byte> packed_counts = co_await allgather_bytes(context, bytes_of_value(count));
+  std::vector<std::size_t> counts(static_cast<std::size_t>(context.size()));
   std::copy(packed_counts.begin(), packed_counts.end(), std::as_writable_bytes(std::span(counts)).begin());
   std::size_t total = 0;
   for (const std::size_t part : counts) total += part;
@@ -209,7 +210,7 @@ runtime::Task<std::vector<NamedEdge>> all_edges(Circle circle, const std::vector
     first += part;
   }
   const OwnView own{DataView::of_bytes(mine.data(), mine.size() * sizeof(NamedEdge)), false};
-  co_await gather_all(circle, own, parts);
+  co_await allgather(context, own, parts);
   co_return all;
 }
 
@@ -425,7 +426,8 @@ int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const i
     if (Error error = named_edges(*parent, all_sources, all_degrees, destinations, weights, &mine);
         !error.ok())
       return error;
-    const std::vector<NamedEdge> edges = this_process().run(all_edges(parent->next_circles().local, mine));
+    const std::vector<NamedEdge> edges =
+        this_process().run(all_edges(parent->next_collective_contexts().local, mine));
     DistributedGraph graph;
     graph.weighted = weights != MPI_UNWEIGHTED;
     add_named_edges(edges, parent->rank(), &graph);

@@ -20,7 +20,7 @@ Error find_committed_type(MPI_Datatype handle, Datatype** found) {
           "the datatype is not committed; call MPI_Type_commit before you transfer data with it"};
 }
 
-Error find_operation(MPI_Op handle, Operation** found) {
+Error find_operation(MPI_Op handle, ReductionOperator** found) {
   *found = operation_of(handle);
   if (*found != nullptr) return {};
   if (handle == MPI_OP_NULL) return {MPI_ERR_OP, "the operator is MPI_OP_NULL; give an operator"};

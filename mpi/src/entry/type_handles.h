@@ -3,7 +3,7 @@
 
 #include "entry/handles.h"
 #include "models/mpi/datatype/datatype.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/operation/reduction_operator.h"
 #include "models/mpi/rank.h"
 
 namespace weft::mpi {
@@ -15,9 +15,9 @@ inline Datatype* datatype_of(MPI_Datatype handle) {
 }
 
 // Null if the handle refers to no operator.
-inline Operation* operation_of(MPI_Op handle) {
+inline ReductionOperator* operation_of(MPI_Op handle) {
   if (is_predefined(handle)) return this_rank().operations.find(handle);
-  return object_of<Operation>(handle, ObjectKind::kOperation);
+  return object_of<ReductionOperator>(handle, ObjectKind::kOperation);
 }
 
 // Errors: MPI_ERR_TYPE.
@@ -25,7 +25,7 @@ Error find_type(MPI_Datatype handle, Datatype** found);
 // For transfers: the datatype must be committed.
 Error find_committed_type(MPI_Datatype handle, Datatype** found);
 // Errors: MPI_ERR_OP.
-Error find_operation(MPI_Op handle, Operation** found);
+Error find_operation(MPI_Op handle, ReductionOperator** found);
 
 // Errors: MPI_ERR_COUNT for a negative count.
 Error check_count(MPI_Count count);

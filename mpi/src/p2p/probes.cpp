@@ -50,18 +50,18 @@ Error prepare_probe(std::initializer_list<PointerArgument> results, int source, 
   return {};
 }
 
-const ArrivedMessage* look(const Probe& probe) { return probe.communicator->engine().probe(probe.key); }
+const ArrivedMessage* poll(const Probe& probe) { return probe.communicator->engine().probe(probe.key); }
 
-// Looks once more after some progress.
-const ArrivedMessage* look_soon(const Probe& probe) {
-  if (const ArrivedMessage* const found = look(probe)) return found;
+// Polls once more after some progress.
+const ArrivedMessage* poll_after_progress(const Probe& probe) {
+  if (const ArrivedMessage* const found = poll(probe)) return found;
   this_process().progress();
-  return look(probe);
+  return poll(probe);
 }
 
 const ArrivedMessage* wait_for_message(const Probe& probe) {
   const ArrivedMessage* found = nullptr;
-  this_process().wait_until([&] { return (found = look(probe)) != nullptr; });
+  this_process().wait_until([&] { return (found = poll(probe)) != nullptr; });
   return found;
 }
 
@@ -134,7 +134,7 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status
   return guarded(__func__, comm, [&]() -> Error {
     Probe probe;
     if (Error error = prepare_probe({{flag, "flag"}}, source, tag, comm, &probe); !error.ok()) return error;
-    const ArrivedMessage* const found = probe.no_process ? nullptr : look_soon(probe);
+    const ArrivedMessage* const found = probe.no_process ? nullptr : poll_after_progress(probe);
     *flag = probe.no_process || found != nullptr ? 1 : 0;
     if (*flag != 0) write_status(found == nullptr ? Outcome::of_no_process() : found->outcome(), status);
     return {};
@@ -155,7 +155,7 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* mess
     if (Error error = prepare_probe({{flag, "flag"}, {message, "message"}}, source, tag, comm, &probe);
         !error.ok())
       return error;
-    const ArrivedMessage* const found = probe.no_process ? nullptr : look_soon(probe);
+    const ArrivedMessage* const found = probe.no_process ? nullptr : poll_after_progress(probe);
     *flag = probe.no_process || found != nullptr ? 1 : 0;
     if (*flag != 0) {
       give_message(probe, found, message, status);

@@ -51,7 +51,7 @@ void write_empty(MPI_Status* status) {
 }
 
 // The outcome of a request that is done, for a call that leaves it as it is. Returns its error.
-int look_at(MPI_Request handle, MPI_Status* status) {
+int read_outcome(MPI_Request handle, MPI_Status* status) {
   Request* const request = request_of(handle);
   if (request == nullptr || !request->is_active()) {
     write_empty(status);
@@ -64,7 +64,7 @@ int look_at(MPI_Request handle, MPI_Status* status) {
 
 // The same, and the program is done with it: a request that is not persistent is freed.
 int finish(MPI_Request* handle, MPI_Status* status) {
-  int error = look_at(*handle, status);
+  int error = read_outcome(*handle, status);
   Request* const request = request_of(*handle);
   if (request == nullptr || !request->is_active()) return error;
   request->deactivate();
@@ -138,15 +138,15 @@ Error finish_several(int count, const PlaceOf& place_of, MPI_Request* requests, 
 
 // --- Waiting and testing
 
-enum class Patience { kWait, kTest };
+enum class CompletionMode { kWait, kTest };
 
 // Whether the condition is true: after a wait in any case, and after a test if it is true by now, or after some progress.
 template <class Condition>
-Error reach(Patience patience, const Condition& condition, bool* reached) {
+Error reach(CompletionMode mode, const Condition& condition, bool* reached) {
   *reached = condition();
   if (*reached) return {};
-  if (Error error = check_running(); !error.ok()) return patience == Patience::kWait ? error : Error();
-  if (patience == Patience::kWait) {
+  if (Error error = check_running(); !error.ok()) return mode == CompletionMode::kWait ? error : Error();
+  if (mode == CompletionMode::kWait) {
     this_process().wait_until(condition);
     *reached = true;
   } else {
@@ -156,14 +156,14 @@ Error reach(Patience patience, const Condition& condition, bool* reached) {
   return {};
 }
 
-Error reach_one(Patience patience, MPI_Request handle, bool* done) {
-  return reach(patience, [handle] { return is_done(handle); }, done);
+Error reach_one(CompletionMode mode, MPI_Request handle, bool* done) {
+  return reach(mode, [handle] { return is_done(handle); }, done);
 }
 
-Error reach_all(Patience patience, int count, const MPI_Request* requests, bool* done) {
+Error reach_all(CompletionMode mode, int count, const MPI_Request* requests, bool* done) {
   int first = 0;
   return reach(
-      patience,
+      mode,
       [&] {
         while (first < count && is_done(requests[first])) ++first;
         return first == count;
@@ -172,12 +172,12 @@ Error reach_all(Patience patience, int count, const MPI_Request* requests, bool*
 }
 
 // `place`: of one that is done, or MPI_UNDEFINED. `done`: also if none is active.
-Error reach_any(Patience patience, int count, const MPI_Request* requests, int* place, bool* done) {
+Error reach_any(CompletionMode mode, int count, const MPI_Request* requests, int* place, bool* done) {
   *place = MPI_UNDEFINED;
   *done = !std::any_of(requests, requests + count, is_active);
   if (*done) return {};
   return reach(
-      patience,
+      mode,
       [&] {
         const MPI_Request* const found = std::find_if(requests, requests + count, is_active_and_done);
         if (found != requests + count) *place = static_cast<int>(found - requests);
@@ -187,12 +187,12 @@ Error reach_any(Patience patience, int count, const MPI_Request* requests, int* 
 }
 
 // Writes the places of all that are done. `num_done`: MPI_UNDEFINED if none is active.
-Error reach_some(Patience patience, int count, const MPI_Request* requests, int* num_done, int* places) {
+Error reach_some(CompletionMode mode, int count, const MPI_Request* requests, int* num_done, int* places) {
   int first = MPI_UNDEFINED;
   bool done = false;
   *num_done = MPI_UNDEFINED;
   if (!std::any_of(requests, requests + count, is_active)) return {};
-  if (Error error = reach_any(patience, count, requests, &first, &done); !error.ok()) return error;
+  if (Error error = reach_any(mode, count, requests, &first, &done); !error.ok()) return error;
   *num_done = 0;
   for (int i = done ? first : count; i < count; ++i) {
     if (is_active_and_done(requests[i])) places[(*num_done)++] = i;
@@ -202,24 +202,24 @@ Error reach_some(Patience patience, int count, const MPI_Request* requests, int*
 
 // --- The families. `flag` is null in a call that waits.
 
-int complete_one(const char* function, Patience patience, MPI_Request* request, int* flag,
+int complete_one(const char* function, CompletionMode mode, MPI_Request* request, int* flag,
                  MPI_Status* status) {
   return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
     bool done = false;
     if (Error error = check_request(*request); !error.ok()) return error;
-    if (Error error = reach_one(patience, *request, &done); !error.ok()) return error;
+    if (Error error = reach_one(mode, *request, &done); !error.ok()) return error;
     if (flag != nullptr) *flag = done ? 1 : 0;
     return done ? finish_one(request, status, scope) : Error();
   });
 }
 
-int complete_any(const char* function, Patience patience, int count, MPI_Request* requests, int* place,
+int complete_any(const char* function, CompletionMode mode, int count, MPI_Request* requests, int* place,
                  int* flag, MPI_Status* status) {
   return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
     bool done = false;
     if (Error error = require({{place, "indx"}}); !error.ok()) return error;
     if (Error error = check_requests(count, requests); !error.ok()) return error;
-    if (Error error = reach_any(patience, count, requests, place, &done); !error.ok()) return error;
+    if (Error error = reach_any(mode, count, requests, place, &done); !error.ok()) return error;
     if (flag != nullptr) *flag = done ? 1 : 0;
     if (*place != MPI_UNDEFINED) return finish_one(&requests[*place], status, scope);
     if (done) write_empty(status);
@@ -227,26 +227,26 @@ int complete_any(const char* function, Patience patience, int count, MPI_Request
   });
 }
 
-int complete_all(const char* function, Patience patience, int count, MPI_Request* requests, int* flag,
+int complete_all(const char* function, CompletionMode mode, int count, MPI_Request* requests, int* flag,
                  MPI_Status* statuses) {
   return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
     bool done = false;
     if (Error error = check_requests(count, requests); !error.ok()) return error;
-    if (Error error = reach_all(patience, count, requests, &done); !error.ok()) return error;
+    if (Error error = reach_all(mode, count, requests, &done); !error.ok()) return error;
     if (flag != nullptr) *flag = done ? 1 : 0;
     if (!done) return {};
     return finish_several(count, [](int i) { return i; }, requests, statuses, scope);
   });
 }
 
-int complete_some(const char* function, Patience patience, int count, MPI_Request* requests, int* num_done,
+int complete_some(const char* function, CompletionMode mode, int count, MPI_Request* requests, int* num_done,
                   int* places, MPI_Status* statuses) {
   return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
     if (Error error = require({{num_done, "outcount"}}); !error.ok()) return error;
     if (Error error = check_requests(count, requests); !error.ok()) return error;
     if (count > 0)
       if (Error error = require({{places, "array_of_indices"}}); !error.ok()) return error;
-    if (Error error = reach_some(patience, count, requests, num_done, places); !error.ok()) return error;
+    if (Error error = reach_some(mode, count, requests, num_done, places); !error.ok()) return error;
     return finish_several(
         std::max(*num_done, 0), [places](int i) { return places[i]; }, requests, statuses, scope);
   });
@@ -288,37 +288,37 @@ extern "C" {
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   if (!is_address(static_cast<const void*>(request)))
     return raise(__func__, kNoObject, require({{request, "request"}}));
-  return complete_one(__func__, Patience::kWait, request, nullptr, status);
+  return complete_one(__func__, CompletionMode::kWait, request, nullptr, status);
 }
 int MPI_Waitany(int count, MPI_Request array_of_requests[], int* indx, MPI_Status* status) {
-  return complete_any(__func__, Patience::kWait, count, array_of_requests, indx, nullptr, status);
+  return complete_any(__func__, CompletionMode::kWait, count, array_of_requests, indx, nullptr, status);
 }
 int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
-  return complete_all(__func__, Patience::kWait, count, array_of_requests, nullptr, array_of_statuses);
+  return complete_all(__func__, CompletionMode::kWait, count, array_of_requests, nullptr, array_of_statuses);
 }
 int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
                  MPI_Status* array_of_statuses) {
-  return complete_some(__func__, Patience::kWait, incount, array_of_requests, outcount, array_of_indices,
-                       array_of_statuses);
+  return complete_some(__func__, CompletionMode::kWait, incount, array_of_requests, outcount,
+                       array_of_indices, array_of_statuses);
 }
 
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (Error error = require({{request, "request"}, {flag, "flag"}}); !error.ok())
     return raise(__func__, kNoObject, error);
-  return complete_one(__func__, Patience::kTest, request, flag, status);
+  return complete_one(__func__, CompletionMode::kTest, request, flag, status);
 }
 int MPI_Testany(int count, MPI_Request array_of_requests[], int* indx, int* flag, MPI_Status* status) {
   if (!is_address(flag)) return raise(__func__, kNoObject, require({{flag, "flag"}}));
-  return complete_any(__func__, Patience::kTest, count, array_of_requests, indx, flag, status);
+  return complete_any(__func__, CompletionMode::kTest, count, array_of_requests, indx, flag, status);
 }
 int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status* array_of_statuses) {
   if (!is_address(flag)) return raise(__func__, kNoObject, require({{flag, "flag"}}));
-  return complete_all(__func__, Patience::kTest, count, array_of_requests, flag, array_of_statuses);
+  return complete_all(__func__, CompletionMode::kTest, count, array_of_requests, flag, array_of_statuses);
 }
 int MPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
                  MPI_Status* array_of_statuses) {
-  return complete_some(__func__, Patience::kTest, incount, array_of_requests, outcount, array_of_indices,
-                       array_of_statuses);
+  return complete_some(__func__, CompletionMode::kTest, incount, array_of_requests, outcount,
+                       array_of_indices, array_of_statuses);
 }
 
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
@@ -327,9 +327,9 @@ int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     if (Error error = require({{flag, "flag"}}); !error.ok()) return error;
     if (Error error = check_request(request); !error.ok()) return error;
     *scope = scope_of(request);
-    if (Error error = reach_one(Patience::kTest, request, &done); !error.ok()) return error;
+    if (Error error = reach_one(CompletionMode::kTest, request, &done); !error.ok()) return error;
     *flag = done ? 1 : 0;
-    if (done) look_at(request, status);
+    if (done) read_outcome(request, status);
     return {};
   });
 }
@@ -339,11 +339,11 @@ int MPI_Request_get_status_any(int count, const MPI_Request array_of_requests[],
     bool done = false;
     if (Error error = require({{indx, "indx"}, {flag, "flag"}}); !error.ok()) return error;
     if (Error error = check_requests(count, array_of_requests); !error.ok()) return error;
-    if (Error error = reach_any(Patience::kTest, count, array_of_requests, indx, &done); !error.ok())
+    if (Error error = reach_any(CompletionMode::kTest, count, array_of_requests, indx, &done); !error.ok())
       return error;
     *flag = done ? 1 : 0;
     if (*indx != MPI_UNDEFINED) {
-      look_at(array_of_requests[*indx], status);
+      read_outcome(array_of_requests[*indx], status);
     } else if (done) {
       write_empty(status);
     }
@@ -356,9 +356,11 @@ int MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[],
     bool done = false;
     if (Error error = require({{flag, "flag"}}); !error.ok()) return error;
     if (Error error = check_requests(count, array_of_requests); !error.ok()) return error;
-    if (Error error = reach_all(Patience::kTest, count, array_of_requests, &done); !error.ok()) return error;
+    if (Error error = reach_all(CompletionMode::kTest, count, array_of_requests, &done); !error.ok())
+      return error;
     *flag = done ? 1 : 0;
-    for (int i = 0; i < count && done; ++i) look_at(array_of_requests[i], status_at(array_of_statuses, i));
+    for (int i = 0; i < count && done; ++i)
+      read_outcome(array_of_requests[i], status_at(array_of_statuses, i));
     return {};
   });
 }
@@ -369,11 +371,12 @@ int MPI_Request_get_status_some(int incount, const MPI_Request array_of_requests
     if (Error error = check_requests(incount, array_of_requests); !error.ok()) return error;
     if (incount > 0)
       if (Error error = require({{array_of_indices, "array_of_indices"}}); !error.ok()) return error;
-    if (Error error = reach_some(Patience::kTest, incount, array_of_requests, outcount, array_of_indices);
+    if (Error error =
+            reach_some(CompletionMode::kTest, incount, array_of_requests, outcount, array_of_indices);
         !error.ok())
       return error;
     for (int i = 0; i < *outcount; ++i)
-      look_at(array_of_requests[array_of_indices[i]], status_at(array_of_statuses, i));
+      read_outcome(array_of_requests[array_of_indices[i]], status_at(array_of_statuses, i));
     return {};
   });
 }

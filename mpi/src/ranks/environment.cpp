@@ -176,12 +176,12 @@ void join_job(Rank& rank) {
 
 // Returns at rank 0 when all others have sent their last message, and no longer wait for one.
 void wait_for_last_messages(Process& process) {
-  process.run(barrier_in_teams(process.world()->next_circles().local));
-  const Circle circle = process.world()->next_circles().local;
-  if (circle.rank() == 0) {
-    process.run(gather(circle, 0, OwnView{{}, true}, Views(static_cast<std::size_t>(circle.size()))));
+  process.run(barrier_in_teams(process.world()->next_collective_contexts().local));
+  const CollectiveContext context = process.world()->next_collective_contexts().local;
+  if (context.rank() == 0) {
+    process.run(gather(context, 0, OwnView{{}, true}, Views(static_cast<std::size_t>(context.size()))));
   } else {
-    (void)circle.send(0, {});  // is sent while the job ends
+    (void)context.send(0, {});  // is sent while the job ends
   }
 }
 

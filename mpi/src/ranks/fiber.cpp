@@ -104,11 +104,11 @@ std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)
 
 }  // namespace
 
-struct Fiber::State {
+struct Fiber::FiberState {
   // What it takes at the top of a stack that is not its own.
   static constexpr std::size_t kStateBytes = 512;
 
-  State(const Stack& wanted, Body body_in, void* context_in) : body(body_in), context(context_in) {
+  FiberState(const Stack& wanted, Body body_in, void* context_in) : body(body_in), context(context_in) {
     if (wanted.lowest != nullptr) {
       own = {wanted.lowest, wanted.size_bytes - kStateBytes};
     } else {
@@ -126,11 +126,11 @@ struct Fiber::State {
                                 return std::move(scheduler_side.fiber);  // not reached
                               });
   }
-  ~State() {
+  ~FiberState() {
     if (mapped != nullptr) munmap(mapped, mapped_bytes);
   }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  FiberState(const FiberState&) = delete;
+  FiberState& operator=(const FiberState&) = delete;
 
   void allocate(std::size_t size_bytes) {
     const std::size_t page = page_bytes();
@@ -166,11 +166,12 @@ bool Fiber::are_available() { return true; }
 Fiber::Fiber(const Stack& stack, Body body, void* context) {
   void* place = nullptr;
   if (stack.lowest != nullptr)
-    place = static_cast<std::byte*>(stack.lowest) + stack.size_bytes - State::kStateBytes;
-  state_.reset(place == nullptr ? new State(stack, body, context) : new (place) State(stack, body, context));
+    place = static_cast<std::byte*>(stack.lowest) + stack.size_bytes - FiberState::kStateBytes;
+  state_.reset(place == nullptr ? new FiberState(stack, body, context)
+                                : new (place) FiberState(stack, body, context));
 }
 
-void Fiber::Delete::operator()(State* state) const {
+void Fiber::Delete::operator()(FiberState* state) const {
   if (state->mapped == nullptr) {
     std::destroy_at(state);
   } else {
@@ -189,7 +190,7 @@ const void* Fiber::lowest_in_use() const {
 Fiber::~Fiber() = default;
 
 void Fiber::resume() {
-  State& state = *state_;
+  FiberState& state = *state_;
   ExceptionGlobals& globals = exception_globals();
   const ExceptionGlobals of_scheduler = std::exchange(globals, state.exceptions);
   const std::uintptr_t guard_of_scheduler = exchange_stack_guard(state.guard);
@@ -202,7 +203,7 @@ void Fiber::resume() {
 }
 
 void Fiber::suspend() {
-  State& state = *state_;
+  FiberState& state = *state_;
   const int error = errno;
   state.suspended_at = &error;
   begin_switch(&state.kept, state.scheduler_stack);
@@ -212,7 +213,7 @@ void Fiber::suspend() {
 }
 
 void Fiber::abandon() {
-  State& state = *state_;
+  FiberState& state = *state_;
   begin_switch(nullptr, state.scheduler_stack);
   state.scheduler_side.fiber = std::move(state.scheduler_side.fiber).resume();
   std::abort();  // nothing resumes it
@@ -226,9 +227,9 @@ void Fiber::abandon() {
 
 namespace weft::mpi {
 
-struct Fiber::State {};
+struct Fiber::FiberState {};
 
-void Fiber::Delete::operator()(State* state) const { delete state; }
+void Fiber::Delete::operator()(FiberState* state) const { delete state; }
 const void* Fiber::lowest_in_use() const { return nullptr; }
 
 bool Fiber::are_available() { return false; }

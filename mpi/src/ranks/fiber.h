@@ -36,18 +36,18 @@ class Fiber {
   void resume();
   // On the fiber's stack: returns from resume().
   void suspend();
-  // The same for the last time.
+  // Suspends the fiber for the last time: it is never resumed.
   [[noreturn]] void abandon();
 
   // An address below all of the stack that is in use. REQUIRES: the fiber is suspended.
   const void* lowest_in_use() const;
 
  private:
-  struct State;
+  struct FiberState;
   struct Delete {
-    void operator()(State* state) const;
+    void operator()(FiberState* state) const;
   };
-  std::unique_ptr<State, Delete> state_;
+  std::unique_ptr<FiberState, Delete> state_;
 };
 
 }  // namespace weft::mpi

@@ -12,7 +12,7 @@
 #include "base/format.h"
 #include "communication/communication.h"
 #include "entry/entry.h"
-#include "models/mpi/communicators/circle.h"
+#include "models/mpi/communicators/collective_context.h"
 #include "models/mpi/process.h"
 #include "ranks/environment.h"
 #include "ranks/moves_agreement.h"
@@ -50,8 +50,8 @@ Error agree_on_balance() {
       failure = decided.status().message();
     }
   }
-  const Circle circle = process.world()->next_circles().local;
-  process.run(spread(circle, 0, std::as_writable_bytes(std::span(places))));
+  const CollectiveContext context = process.world()->next_collective_contexts().local;
+  process.run(broadcast_bytes(context, 0, std::as_writable_bytes(std::span(places))));
   if (places.front() == kNoPlace) return {MPI_ERR_OTHER, failure};
   if (Error error = obstacle_to_moves(wishes, places); !error.ok()) return error;
   plan_moves(std::move(places));

@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "communication/communication.h"
 #include "entry/entry.h"
-#include "models/mpi/communicators/circle.h"
+#include "models/mpi/communicators/collective_context.h"
 #include "models/mpi/moving/moving_objects.h"
 #include "models/mpi/process.h"
 #include "ranks/environment.h"
@@ -80,8 +80,9 @@ MoveWish wish_of_this_rank(int pe) {
 
 std::vector<MoveWish> wishes_of_all(const MoveWish& mine) {
   Process& process = this_process();
-  const Circle circle = process.world()->next_circles().local;
-  const std::vector<std::byte> bytes = process.run(collect(circle, std::as_bytes(std::span(&mine, 1))));
+  const CollectiveContext context = process.world()->next_collective_contexts().local;
+  const std::vector<std::byte> bytes =
+      process.run(allgather_bytes(context, std::as_bytes(std::span(&mine, 1))));
   std::vector<MoveWish> wishes(bytes.size() / sizeof(MoveWish));
   std::memcpy(wishes.data(), bytes.data(), bytes.size());
   for (MoveWish& wish : wishes) wish.obstacle[sizeof wish.obstacle - 1] = '\0';

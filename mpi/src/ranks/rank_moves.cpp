@@ -135,10 +135,10 @@ runtime::Task<> RankMoves::move() {
   do co_await runtime::yield_now(runtime_);
   while (has_queued_ranks());
   co_await wait_for_messages();
-  const Circle circle = circle_of_leaders();
-  co_await check_messages(circle);
+  const CollectiveContext context = leaders_context();
+  co_await check_messages(context);
   if (failure_.empty()) {
-    co_await exchange(circle);
+    co_await exchange(context);
     engines_.replace(*next_);
     ranks_.replace_map(*next_);
   }
@@ -146,14 +146,14 @@ runtime::Task<> RankMoves::move() {
   finish();
 }
 
-Circle RankMoves::circle_of_leaders() const {
+CollectiveContext RankMoves::leaders_context() const {
   const RankMap& map = engines_.map();
   auto leaders = std::make_shared<Members>();
   for (int pe = 0; pe < map.num_pes(); ++pe) leaders->push_back(map.ranks_on(pe).front());
   return {*engines_.engines().front(), kMoveContext, 0, leaders, ranks_.pe()};
 }
 
-runtime::Task<> RankMoves::check_messages(Circle circle) {
+runtime::Task<> RankMoves::check_messages(CollectiveContext context) {
   struct Left {
     std::int32_t rank = -1;
     std::uint32_t count = 0;
@@ -162,12 +162,12 @@ runtime::Task<> RankMoves::check_messages(Circle circle) {
   for (const auto& engine : engines_.engines()) {
     std::size_t count = engine->num_unexpected();
     // Other leaders may have come here before.
-    for (int peer = 0; peer < circle.size(); ++peer) {
-      if (engine->probe({kMoveContext, peer, circle.tag()}) != nullptr) --count;
+    for (int peer = 0; peer < context.size(); ++peer) {
+      if (engine->probe({kMoveContext, peer, context.tag()}) != nullptr) --count;
     }
     if (count != 0) mine = {.rank = engine->rank(), .count = static_cast<std::uint32_t>(count)};
   }
-  const std::vector<std::byte> all = co_await collect(circle, std::as_bytes(std::span(&mine, 1)));
+  const std::vector<std::byte> all = co_await allgather_bytes(context, std::as_bytes(std::span(&mine, 1)));
   for (std::size_t offset = 0; offset + sizeof(Left) <= all.size(); offset += sizeof(Left)) {
     Left left;
     std::memcpy(&left, all.data() + offset, sizeof left);
@@ -177,7 +177,7 @@ runtime::Task<> RankMoves::check_messages(Circle circle) {
   }
 }
 
-runtime::Task<> RankMoves::exchange(Circle circle) {
+runtime::Task<> RankMoves::exchange(CollectiveContext context) {
   const RankMap& map = engines_.map();
   const int pe = ranks_.pe();
   std::vector<std::unique_ptr<Announcement>> announcements;
@@ -187,17 +187,18 @@ runtime::Task<> RankMoves::exchange(Circle circle) {
     if (map.pe_of(rank) != pe || next_->pe_of(rank) == pe) continue;
     announcements.push_back(std::make_unique<Announcement>());
     left.push_back(rank);
-    send_rank(circle, rank, *announcements.back(), sends);
+    send_rank(context, rank, *announcements.back(), sends);
   }
   for (int rank = 0; rank < map.num_ranks(); ++rank) {
-    if (map.pe_of(rank) != pe && next_->pe_of(rank) == pe) co_await receive_rank(circle, rank);
+    if (map.pe_of(rank) != pe && next_->pe_of(rank) == pe) co_await receive_rank(context, rank);
   }
-  for (const Ref<SendRequest>& send : sends) expect_success(co_await circle.completed(*send));
+  for (const Ref<SendRequest>& send : sends) expect_success(co_await context.completed(*send));
   for (const int rank : left) ranks_.program().moves->rank_left(ranks_.program().context, rank);
-  co_await wait_for_all(circle);
+  co_await barrier(context);
 }
 
-void RankMoves::send_rank(const Circle& circle, int rank, Announcement& announcement, Sends& sends) {
+void RankMoves::send_rank(const CollectiveContext& context, int rank, Announcement& announcement,
+                          Sends& sends) {
   const weft_mpi_host_program& program = ranks_.program();
   HostedRank* const leaving = ranks_.place_of(rank);
   leaving->depart();
@@ -206,17 +207,17 @@ void RankMoves::send_rank(const Circle& circle, int rank, Announcement& announce
       program.moves->ranges_of_rank(program.context, rank, leaving->lowest_in_use(),
                                     static_cast<weft_mpi_host_range*>(announcement.ranges));
   const int to = next_->pe_of(rank);
-  sends.push_back(circle.send(to, view_of_value(announcement)));
+  sends.push_back(context.send(to, view_of_value(announcement)));
   for (int i = 0; i < announcement.num_ranges; ++i)
-    sends.push_back(circle.send(to, view_of_range(announcement.ranges[i])));
+    sends.push_back(context.send(to, view_of_range(announcement.ranges[i])));
 }
 
-runtime::Task<> RankMoves::receive_rank(Circle circle, int rank) {
+runtime::Task<> RankMoves::receive_rank(CollectiveContext context, int rank) {
   const weft_mpi_host_program& program = ranks_.program();
   const int from = engines_.map().pe_of(rank);
   Announcement announcement;
-  const auto announced = circle.receive(from, view_of_value(announcement));
-  expect_success(co_await circle.completed(*announced));
+  const auto announced = context.receive(from, view_of_value(announcement));
+  expect_success(co_await context.completed(*announced));
   const bool is_expected = announcement.rank == rank && announcement.num_ranges >= 0 &&
                            announcement.num_ranges <= WEFT_MPI_HOST_MOST_RANGES;
   const char* const wrong =
@@ -229,8 +230,8 @@ runtime::Task<> RankMoves::receive_rank(Circle circle, int rank) {
                       base::format("MPI rank {} of PE {} cannot come to this PE: {}", rank, from, wrong));
   }
   for (int i = 0; i < announcement.num_ranges; ++i) {
-    const auto range = circle.receive(from, view_of_range(announcement.ranges[i]));
-    expect_success(co_await circle.completed(*range));
+    const auto range = context.receive(from, view_of_range(announcement.ranges[i]));
+    expect_success(co_await context.completed(*range));
   }
   program.moves->rank_arrived(program.context, rank);
   ranks_.place_of(rank)->arrive(runtime_);

@@ -21,7 +21,7 @@
 #include "weft/runtime/future.h"
 #include "weft/runtime/task.h"
 
-#include "models/mpi/communicators/circle.h"
+#include "models/mpi/communicators/collective_context.h"
 #include "models/mpi/p2p/rank_engines.h"
 #include "ranks/hosted_ranks.h"
 
@@ -67,12 +67,12 @@ class RankMoves {
   void on_numbers_for_sum(int from_pe, std::span<const std::uint64_t> numbers);
   runtime::Task<> wait_for_messages();
   runtime::Task<> wait_for_pes();
-  Circle circle_of_leaders() const;
+  CollectiveContext leaders_context() const;
   // Sets the failure if a rank of any PE has messages left.
-  runtime::Task<> check_messages(Circle circle);
-  runtime::Task<> exchange(Circle circle);
-  void send_rank(const Circle& circle, int rank, Announcement& announcement, Sends& sends);
-  runtime::Task<> receive_rank(Circle circle, int rank);
+  runtime::Task<> check_messages(CollectiveContext context);
+  runtime::Task<> exchange(CollectiveContext context);
+  void send_rank(const CollectiveContext& context, int rank, Announcement& announcement, Sends& sends);
+  runtime::Task<> receive_rank(CollectiveContext context, int rank);
   bool has_queued_ranks() const;
   void finish();
 

@@ -40,7 +40,7 @@ void PyFutureState::set_to_copy(PyObject* value) {
   expect_room();
   try {
     if (remote_.id != 0) {
-      Encoder encoder(Beside::kLarge);
+      Encoder encoder(OutOfBand::kLarge);
       encoder.value(value);
       return set_remote_future(runtime(), remote_, encoder, packed_setter());
     }
@@ -165,7 +165,7 @@ void PyFutureState::send_outcome(std::uint32_t to_pe, runtime::FutureAddress fut
   observed_ = true;  // the duty is the copy's now
   if (error()) return FutureState::send_outcome(to_pe, future);
   try {
-    Encoder encoder(Beside::kLarge);
+    Encoder encoder(OutOfBand::kLarge);
     encoder.value(value_.get());
     const bool failed = false;
     send_encoded(runtime(), to_pe, runtime::kFutureCopyHandler, encoder, {}, future.pe, future.id, failed);

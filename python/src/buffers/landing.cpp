@@ -134,7 +134,7 @@ Posting::~Posting() {
 }
 
 Ref Posting::in_place_of(std::size_t which, const ArrayForm& form) {
-  if (which >= landings_.size() || landings_[which].size_bytes != form.size_bytes) {
+  if (which >= receive_buffers_.size() || receive_buffers_[which].size_bytes != form.size_bytes) {
     throw base::Error(base::StatusCode::kCorrupt,
                       "a call arrived damaged: a buffer that did not come with it");
   }
@@ -143,7 +143,7 @@ Ref Posting::in_place_of(std::size_t which, const ArrayForm& form) {
   landing->posting = this;
   landing->which = which;
   new (&landing->form) ArrayForm(form);
-  new (&landing->place) memory::Place(landings_[which].place);
+  new (&landing->place) memory::Place(receive_buffers_[which].place);
   objects_.push_back(object);
   return object;
 }
@@ -155,7 +155,7 @@ void Posting::into(std::size_t which, const ArrayForm& arriving, PyObject* array
   NamedStream named = stream_from(stream, room.memory.place, "Landing.into");
   if (named.handle != nullptr) room.memory.stream = named.handle;
   Ref keepers = checked(PyTuple_Pack(2, room.keeper.get(), named.keeper ? named.keeper.get() : Py_None));
-  landings_[which].into = attach(std::move(keepers), room.memory);
+  receive_buffers_[which].into = attach(std::move(keepers), room.memory);
   chosen_[which] = Ref::borrow(array);
 }
 

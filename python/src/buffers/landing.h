@@ -22,7 +22,8 @@ void init_landing(PyObject* module);
 // One run of a post entry method. Its Landings are valid until this object is destroyed.
 class Posting final : public ArraySubstitute {
  public:
-  explicit Posting(std::span<runtime::Landing> landings) : landings_(landings), chosen_(landings.size()) {}
+  explicit Posting(std::span<runtime::ReceiveBuffer> receive_buffers)
+      : receive_buffers_(receive_buffers), chosen_(receive_buffers.size()) {}
   ~Posting();
   Posting(const Posting&) = delete;
   Posting& operator=(const Posting&) = delete;
@@ -36,7 +37,7 @@ class Posting final : public ArraySubstitute {
   std::vector<Ref> take_chosen() { return std::move(chosen_); }
 
  private:
-  std::span<runtime::Landing> landings_;
+  std::span<runtime::ReceiveBuffer> receive_buffers_;
   std::vector<Ref> chosen_;
   std::vector<Ref> objects_;
 };

@@ -14,7 +14,8 @@ runtime::Attachment attach(Ref keeper, const memory::Buffer& memory) {
 void attach_all(Encoder& encoder, runtime::Message& message) {
   for (Encoder::Attached& buffer : encoder.attached()) {
     if (buffer.how == Attach::kCopy) {
-      message.attach(chare::copy_beside(message.runtime(), buffer.memory.data, buffer.memory.size_bytes));
+      message.attach(
+          chare::copy_out_of_band(message.runtime(), buffer.memory.data, buffer.memory.size_bytes));
       continue;
     }
     runtime::Attachment attachment = attach(std::move(buffer.keeper), buffer.memory);

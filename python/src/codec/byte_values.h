@@ -1,6 +1,6 @@
 // Large `bytes`, and memoryviews, on the wire.
 //
-// `bytes` of kBesideBytes or more are sent in place if the message can carry attachments, because they cannot
+// `bytes` of kOutOfBandBytes or more are sent in place if the message can carry attachments, because they cannot
 // change. A memoryview is copied, like an array. It arrives as a writable memoryview of the same format and
 // shape, over memory of its own.
 #pragma once

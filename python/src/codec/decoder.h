@@ -20,7 +20,7 @@ namespace weft::python {
 
 struct ArrayForm;
 
-// Replaces arrays beside the message by other objects. For a post entry method they are Landings; for the
+// Replaces out-of-band arrays by other objects. For a post entry method they are Landings; for the
 // entry method they are the objects that the post entry method chose.
 class ArraySubstitute {
  public:
@@ -67,7 +67,7 @@ class Decoder {
     return at;
   }
   std::string_view name();
-  // What Encoder::pickled() has written: a memoryview of the pickle, which is valid as long as the message, and a list of
+  // The output of Encoder::pickled(): a memoryview of the pickle, which is valid as long as the message, and a list of
   // writable memory.
   struct Pickled {
     Ref bytes;

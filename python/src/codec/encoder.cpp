@@ -35,7 +35,8 @@ bool is_container(PyObject* object) {
 
 }  // namespace
 
-Encoder::Encoder(Beside beside) : data_(spare.data), capacity_(spare.capacity), beside_(beside) {
+Encoder::Encoder(OutOfBand out_of_band)
+    : data_(spare.data), capacity_(spare.capacity), out_of_band_(out_of_band) {
   spare = {};
   if (data_ == nullptr) grow(kFirstCapacityBytes);
 }
@@ -92,13 +93,13 @@ void Encoder::block(Ref keeper, const void* data, std::size_t size_bytes) {
 
 bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
   // All other arguments of a post entry method are decoded before any buffer has landed.
-  if (beside_ == Beside::kArrays) return is_array && size_bytes > 0;
-  return beside_ == Beside::kLarge && size_bytes >= kBesideBytes &&
+  if (out_of_band_ == OutOfBand::kArrays) return is_array && size_bytes > 0;
+  return out_of_band_ == OutOfBand::kLarge && size_bytes >= kOutOfBandBytes &&
          attached_.size() < runtime::Message::kMaxAttachments;
 }
 
 void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach how) {
-  if (beside_ == Beside::kNothing || beside_ == Beside::kHere) {
+  if (out_of_band_ == OutOfBand::kNothing || out_of_band_ == OutOfBand::kHere) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("an array in {} memory is sent in place, which works in calls of entry methods, and in "
@@ -109,7 +110,7 @@ void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach ho
   if (attached_.size() == runtime::Message::kMaxAttachments) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        base::format("a call has more than {} arrays that travel beside its message; call several times",
+        base::format("a call has more than {} arrays that travel out of band; call several times",
                      runtime::Message::kMaxAttachments));
   }
   number(static_cast<std::uint32_t>(attached_.size()));
@@ -216,7 +217,7 @@ void Encoder::arguments(std::span<PyObject* const> values) {
   std::size_t num_objects = 0;
   for (PyObject* const one : values) num_objects += is_small_leaf(one) ? 0 : 1;
   // A post entry method chooses a place for each array, which one that arrives once for several arguments would not have.
-  if (num_objects > 1 && beside_ != Beside::kArrays) return several_arguments(values);
+  if (num_objects > 1 && out_of_band_ != OutOfBand::kArrays) return several_arguments(values);
   for (argument_ = 0; argument_ < values.size(); ++argument_) value(values[argument_]);
 }
 
@@ -245,7 +246,7 @@ void Encoder::linked_arguments(std::span<PyObject* const> values) {
   } catch (const PythonError&) {
     const Ref error = PythonError::take();
     // Finds the one that cannot travel, which throws.
-    Encoder each(beside_);
+    Encoder each(out_of_band_);
     for (argument_ = 0; argument_ < values.size(); ++argument_) each.value(values[argument_]);
     argument_ = 0;
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
@@ -259,7 +260,7 @@ void Encoder::linked_arguments(std::span<PyObject* const> values) {
 
 bool Encoder::is_first_meeting(PyObject* object) {
   // A post entry method chooses a place for each array, also for one that occurs twice.
-  if (beside_ == Beside::kArrays && !is_container(object)) return true;
+  if (out_of_band_ == OutOfBand::kArrays && !is_container(object)) return true;
   if (walk_->met.add(object)) return true;
   // There is one empty tuple, and there is nothing in it.
   if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 0) return true;
@@ -389,7 +390,7 @@ namespace {
 void collect(PyObject* object, MetObjects& found) {
   MetObjects containers;
   std::vector<PyObject*> pending{object};
-  const auto look_at = [&](PyObject* one) {
+  const auto visit = [&](PyObject* one) {
     if (is_plain_constant(one)) return;
     if (!is_container(one)) {
       found.add(one);
@@ -405,12 +406,12 @@ void collect(PyObject* object, MetObjects& found) {
       PyObject* key = nullptr;
       PyObject* item = nullptr;
       while (PyDict_Next(container, &position, &key, &item) != 0) {
-        look_at(key);
-        look_at(item);
+        visit(key);
+        visit(item);
       }
     } else {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i)
-        look_at(PySequence_Fast_GET_ITEM(container, i));
+        visit(PySequence_Fast_GET_ITEM(container, i));
     }
   }
 }

@@ -19,13 +19,13 @@
 
 namespace weft::python {
 
-// A host buffer of this size or more travels beside the message. A smaller one is copied, which is cheaper
+// A host buffer of this size or more travels out of band. A smaller one is copied, which is cheaper
 // than a message of its own. The same size as for vectors in C++.
-inline constexpr std::size_t kBesideBytes = chare::argument_detail::kBesideBytes;
+inline constexpr std::size_t kOutOfBandBytes = chare::argument_detail::kOutOfBandBytes;
 
-// Which buffers travel beside the message, see Encoder::attached(). Device memory and weft.nocopy arrays
+// Which buffers travel out of band, see Encoder::attached(). Device memory and weft.nocopy arrays
 // always do, in place. Other host buffers travel as copies.
-enum class Beside : std::uint8_t {
+enum class OutOfBand : std::uint8_t {
   kNothing,  // none: device memory is refused, everything else is in the message
   kLarge,    // large host buffers
   kArrays,   // every array, and nothing else: a post entry method chooses where they land
@@ -41,14 +41,14 @@ enum class Attach : std::uint8_t {
 
 class Encoder {
  public:
-  explicit Encoder(Beside beside = Beside::kNothing);
+  explicit Encoder(OutOfBand out_of_band = OutOfBand::kNothing);
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
   // Encodes `object`. Throws PythonError or base::Error if it cannot travel.
   void value(PyObject* object) { nested(object, 0, 0); }
-  // The same for one of several values that are independent, but inside one value: they share no object when they arrive.
+  // As value(), for one of several independent values inside one value: they share no object when they arrive.
   void separate_value(PyObject* object);
   // Encodes the arguments of one call, each as a value. An object that is, or is in, several of them arrives as one.
   void arguments(std::span<PyObject* const> values);
@@ -72,14 +72,14 @@ class Encoder {
   // States that the value is `object` and that it has no other holder, so that its memory need not be copied.
   void own(PyObject* object) { owned_ = object; }
   bool owns(PyObject* object) const { return object == owned_; }
-  // Whether the value is copied within its PE (Beside::kHere).
-  bool is_copy_here() const { return beside_ == Beside::kHere; }
+  // Whether the value is copied within its PE (OutOfBand::kHere).
+  bool is_copy_here() const { return out_of_band_ == OutOfBand::kHere; }
   // Hands the object itself over. REQUIRES: is_copy_here().
   void keep(Ref object);
-  // What a decoder needs for a copy within the PE, see Decoder::set_kept().
+  // The objects that a decoder needs for a copy within the PE, see Decoder::set_kept().
   std::span<const Ref> kept() const { return kept_; }
   // Adds a buffer to attached() and writes its number. `keeper` owns it. attach_all() has the copy made, if
-  // `how` is kCopy. Throws base::Error if nothing can travel beside the value.
+  // `how` is kCopy. Throws base::Error if nothing can travel out of band.
   void write_attached(Ref keeper, const memory::Buffer& memory, Attach how);
   void tag(ValueTag tag) { *room(1) = static_cast<std::byte>(tag); }
   // Writes the bytes that a pup function packs.
@@ -161,7 +161,7 @@ class Encoder {
   std::size_t capacity_;
   std::vector<Block> blocks_;
   std::size_t blocks_bytes_ = 0;
-  Beside beside_;
+  OutOfBand out_of_band_;
   PyObject* owned_ = nullptr;
   std::vector<Attached> attached_;
   std::vector<Ref> kept_;

@@ -59,7 +59,7 @@ enum class ValueTag : std::uint8_t {
   kLinkedPickle,
   kLinkedArguments,  // a tuple: the arguments of a call. The first one is the value; the next ones are kLinkedArgument
   kLinkedArgument,  // 2 bytes number of an argument of the last kLinkedArguments
-  kKept,  // 4 bytes number of an object that the encoder keeps, see Beside::kHere; never in a message
+  kKept,  // 4 bytes number of an object that the encoder keeps, see OutOfBand::kHere; never in a message
 };
 
 // Whether nothing can change the value of such a form, which is not one of Python's own, once it is decoded.

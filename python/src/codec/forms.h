@@ -26,7 +26,7 @@ using EncodeFunction = bool (*)(Encoder& encoder, PyObject* object);
 // Reads the bytes behind the tag. Throws PythonError or base::Error if they are damaged.
 using DecodeFunction = Ref (*)(Decoder& decoder);
 
-// How objects of a type are copied within their PE (Beside::kHere), and inside a pickle (kLinkedPickle).
+// How objects of a type are copied within their PE (OutOfBand::kHere), and inside a pickle (kLinkedPickle).
 enum class Nature : std::uint8_t {
   kData,  // by their form; it has all that they consist of
   kName,  // within their PE they are handed over themselves: they cannot change, or they name something that is elsewhere

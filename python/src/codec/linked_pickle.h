@@ -1,7 +1,7 @@
 // Pickles of whole values whose objects refer to one another (ValueTag::kLinkedPickle): python/weft/_linked_pickle.py makes them.
 //
 // Pickle keeps identity and cycles. Objects in the value's containers that have forms of their own are parts beside the pickle,
-// because some of them cannot be pickled (weft.nocopy, device arrays, memoryviews), and because arrays may travel beside the message.
+// because some of them cannot be pickled (weft.nocopy, device arrays, memoryviews), and because arrays may travel out of band.
 #pragma once
 
 #include <functional>

@@ -12,7 +12,7 @@ namespace weft::python {
 
 Ref copy_of_value(PyObject* value) {
   if (is_plain_constant(value)) return Ref::borrow(value);
-  Encoder encoder(Beside::kHere);
+  Encoder encoder(OutOfBand::kHere);
   encoder.value(value);
   const std::vector<std::byte> bytes = encoder.copy();
   Decoder decoder{std::span<const std::byte>(bytes)};

@@ -93,7 +93,7 @@ class PythonActivity final : public runtime::ProgramActivity {
   PythonActivity(const PythonActivity&) = delete;
   PythonActivity& operator=(const PythonActivity&) = delete;
 
-  std::optional<std::uint64_t> look() override {
+  std::optional<std::uint64_t> poll() override {
     if (engine_.sleeps_pending() > 0) return std::nullopt;
     int may_act = -1;
     try {

@@ -30,7 +30,10 @@ struct Offer {
 class Choice {
  public:
   Choice(const PeState& own, const std::vector<OwnObject>& objects, const PeState& neighbour, double load_s)
-      : objects_(objects), left_s_(load_s), saved_(objects.size()), state_(objects.size(), State::kOwn) {
+      : objects_(objects),
+        left_s_(load_s),
+        saved_(objects.size()),
+        state_(objects.size(), ObjectState::kOwn) {
     for (std::size_t i = 0; i < objects.size(); ++i) positions_.emplace(objects[i].object, i);
     for (std::size_t i = 0; i < objects.size(); ++i) {
       for (const OwnEdge& edge : objects[i].edges) {
@@ -48,11 +51,11 @@ class Choice {
       const Offer best = offers_.top();
       offers_.pop();
       // An offer is out of date if the object is gone, or has since been offered with more bytes saved.
-      if (state_[best.position] != State::kOwn || saved_[best.position] != best.saved_bytes) continue;
+      if (state_[best.position] != ObjectState::kOwn || saved_[best.position] != best.saved_bytes) continue;
       if (best.load_s <= left_s_) {
         give(best.position);
       } else {
-        state_[best.position] = State::kTooLarge;
+        state_[best.position] = ObjectState::kTooLarge;
       }
     }
     give_last();
@@ -60,7 +63,7 @@ class Choice {
   }
 
  private:
-  enum class State : std::uint8_t { kOwn, kTooLarge, kGiven };
+  enum class ObjectState : std::uint8_t { kOwn, kTooLarge, kGiven };
 
   void offer(std::size_t position) {
     offers_.push({saved_[position], objects_[position].load_s, objects_[position].object, position});
@@ -68,16 +71,17 @@ class Choice {
 
   void give(std::size_t position) {
     const OwnObject& object = objects_[position];
-    state_[position] = State::kGiven;
+    state_[position] = ObjectState::kGiven;
     left_s_ -= object.load_s;
     given_.push_back(object.object);
     for (const OwnEdge& edge : object.edges) {
       const auto other = positions_.find(edge.other);
-      if (other == positions_.end() || state_[other->second] == State::kGiven) continue;
+      if (other == positions_.end() || state_[other->second] == ObjectState::kGiven) continue;
       // The edge was inside this PE, and now crosses: the other end saves it by following.
       saved_[other->second] += 2 * static_cast<std::int64_t>(edge.bytes);
       const OwnObject& following = objects_[other->second];
-      const bool offered = state_[other->second] == State::kOwn && following.can_move && following.load_s > 0;
+      const bool offered =
+          state_[other->second] == ObjectState::kOwn && following.can_move && following.load_s > 0;
       if (offered && edge.bytes > 0) offer(other->second);
     }
   }
@@ -86,7 +90,7 @@ class Choice {
   void give_last() {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < objects_.size(); ++i) {
-      if (state_[i] != State::kTooLarge || objects_[i].load_s >= 2 * left_s_) continue;
+      if (state_[i] != ObjectState::kTooLarge || objects_[i].load_s >= 2 * left_s_) continue;
       if (!best || objects_[i].load_s < objects_[*best].load_s) best = i;
     }
     if (best) give(*best);
@@ -95,7 +99,7 @@ class Choice {
   const std::vector<OwnObject>& objects_;
   double left_s_;
   std::vector<std::int64_t> saved_;
-  std::vector<State> state_;
+  std::vector<ObjectState> state_;
   std::unordered_map<std::uint64_t, std::size_t> positions_;
   std::priority_queue<Offer> offers_;
   std::vector<std::uint64_t> given_;

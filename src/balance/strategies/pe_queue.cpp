@@ -59,7 +59,7 @@ int PeQueue::earliest(double load_s) {
 
 void PeQueue::bring_up_to_date(Heap& heap) {
   while (true) {
-    Entry entry = heap.front();
+    QueuedPe entry = heap.front();
     const double time_s = times_s_[static_cast<std::size_t>(entry.pe)];
     if (entry.time_s == time_s) return;
     entry.time_s = time_s;

@@ -43,14 +43,14 @@ class PeQueue {
   const std::vector<double>& times_s() const { return times_s_; }
 
  private:
-  struct Entry {
+  struct QueuedPe {
     double time_s;
     int pe;
-    bool operator<(const Entry& other) const {
+    bool operator<(const QueuedPe& other) const {
       return time_s != other.time_s ? time_s < other.time_s : pe < other.pe;
     }
   };
-  using Heap = std::vector<Entry>;
+  using Heap = std::vector<QueuedPe>;
   void bring_up_to_date(Heap& heap);
 
   std::vector<double> times_s_;

@@ -51,7 +51,7 @@ static_assert(sizeof(HostQueueEntry) == 256);
 
 struct HostQueue {
   // kNotOpen: messages must go another way. kEnded: the receiver has closed, and messages to it are dropped.
-  enum State : std::uint32_t { kNotOpen, kAwake, kAsleep, kEnded };
+  enum HostQueueState : std::uint32_t { kNotOpen, kAwake, kAsleep, kEnded };
 
   HostQueueEntry& entry(std::uint64_t number) { return entries[number % kHostQueueEntries]; }
 
@@ -60,7 +60,7 @@ struct HostQueue {
   std::atomic<std::uint32_t> state;
   // The name of the receiver's socket in the abstract namespace, as bind() chose it.
   std::array<char, 6> socket_name;
-  // What a datagram must say to wake the receiver: a random number.
+  // The bytes of a datagram that wakes the receiver: a random number.
   std::array<std::byte, 8> wake_word;
   std::array<HostQueueEntry, kHostQueueEntries> entries;
 };
@@ -140,7 +140,7 @@ class HostQueueReceiver {
  private:
   static constexpr std::uint64_t kReportedEntries = kHostQueueEntries / 4;
 
-  // Of no queue: its turn never comes.
+  // An entry that is in no queue: its turn never comes.
   inline static const HostQueueEntry kNoEntry{};
 
   HostQueue* queue_ = nullptr;

@@ -16,7 +16,7 @@ using base::StatusCode;
 
 // A copy under way into a peer's buffer. Deletes itself.
 struct PeerCopies::Copy final : Completion, PeerOperation {
-  Copy(PeerCopies& copies_in, const OutgoingStream& stream, StreamMessage message_in, Slot& slot_in,
+  Copy(PeerCopies& copies_in, const OutgoingStream& stream, StreamMessage message_in, MailboxSlot& slot_in,
        Imports::Import& import_in, std::size_t size_bytes_in, Completion* user)
       : Completion([](Completion* self, Status status, std::size_t) {
           const std::unique_ptr<Copy> copy(static_cast<Copy*>(self));
@@ -36,7 +36,7 @@ struct PeerCopies::Copy final : Completion, PeerOperation {
   int peer;
   const MailboxOwner& owner;
   StreamMessage message;
-  Slot& slot;
+  MailboxSlot& slot;
   Imports::Import& import;
   std::size_t size_bytes;
 };
@@ -143,9 +143,9 @@ bool PeerCopies::is_slow(const OutgoingStream& stream, const memory::ConstBuffer
 // The compare-and-swap comes first: it brings the cache line here once, in the state in which it stays.
 Status PeerCopies::copy(Found& found, const OutgoingStream& stream, StreamMessage message,
                         const memory::ConstBuffer& source, Completion* user) {
-  Slot& slot = stream.outbox->mailbox->slot(message.number);
-  std::uint64_t posted = Slot::posted(message.number);
-  if (!slot.word.compare_exchange_strong(posted, Slot::taken(message.number))) return {};
+  MailboxSlot& slot = stream.outbox->mailbox->slot(message.number);
+  std::uint64_t posted = MailboxSlot::posted(message.number);
+  if (!slot.word.compare_exchange_strong(posted, MailboxSlot::taken(message.number))) return {};
   found = Found::kPosted;
   Status status = start_copy(stream, message, slot, source, user);
   // If nothing was copied, the receiver must not wait for a copy.
@@ -153,7 +153,7 @@ Status PeerCopies::copy(Found& found, const OutgoingStream& stream, StreamMessag
   return status;
 }
 
-Status PeerCopies::start_copy(const OutgoingStream& stream, StreamMessage message, Slot& slot,
+Status PeerCopies::start_copy(const OutgoingStream& stream, StreamMessage message, MailboxSlot& slot,
                               const memory::ConstBuffer& source, Completion* user) {
   const PeerBuffer buffer = slot.buffer;
   // If the sizes disagree, the receiver finds out by the tagged message.
@@ -265,7 +265,7 @@ void PeerCopies::begun(int pe, Tag stream, std::uint32_t message) {
   Mailbox* const mailbox = send->stream.outbox->mailbox;
   if (mailbox == nullptr || send->named == nullptr || !send->source.place.is_host())
     return refuse(*send, "begun");
-  Slot& slot = mailbox->slot(message);
+  MailboxSlot& slot = mailbox->slot(message);
   if (slot.shared.is_of(message) && slot.buffer.size_bytes != send->source.size_bytes)
     return refuse(*send, "begun with another size");
   shared_.join(send->stream, send->message, slot, files_.at(pe)->name().file.pid, send->source, send->user);
@@ -295,7 +295,7 @@ void PeerCopies::copied(Copy& copy, Status status) {
   std::erase(copies_, &copy);
   imports_.copy_done(copy.import);
   if (status.ok()) {
-    copy.slot.outcome.store(Slot::done(copy.message.number), std::memory_order_release);
+    copy.slot.outcome.store(MailboxSlot::done(copy.message.number), std::memory_order_release);
     wake(copy.peer, copy.owner);
   }
   const std::size_t size_bytes = status.ok() ? copy.size_bytes : 0;

@@ -93,7 +93,7 @@ class PeerCopies {
   // posted.
   base::Status copy(Found& found, const OutgoingStream& stream, StreamMessage message,
                     const memory::ConstBuffer& source, base::Completion* user);
-  base::Status start_copy(const OutgoingStream& stream, StreamMessage message, Slot& slot,
+  base::Status start_copy(const OutgoingStream& stream, StreamMessage message, MailboxSlot& slot,
                           const memory::ConstBuffer& source, base::Completion* user);
   void copied(Copy& copy, base::Status status);
   void stream_is_done(LateSend& late, base::Status status);

@@ -42,7 +42,7 @@ void PostedReceive::tagged_ended(Status status, std::size_t size_bytes) {
   if (is_over()) return;
   // A message comes with its tag only if its sender does not copy it.
   const bool has_come = status.ok() || status.code() == StatusCode::kTruncated;
-  if (has_come && landing && landing->copies_under_way > 0) {
+  if (has_come && bounced && bounced->copies_under_way > 0) {
     // An empty message: the send has failed.
     tagged_outcome.emplace(std::move(status), size_bytes);
   } else if (has_come || withdraw()) {

@@ -55,36 +55,38 @@ struct PostedReceive final : PeerOperation {
   bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
   bool lacks_tagged_half() const { return is_tagged_half_late && !is_over(); }
   bool is_copied() const {
-    if (landing) return landing->is_over();
+    if (bounced) return bounced->is_over();
     if (slot == nullptr) return false;
     const std::uint64_t outcome = slot->outcome.load(std::memory_order_acquire);
-    return outcome == Slot::done(message.number) || (outcome == Slot::shared_by(message.number) &&
-                                                     slot->shared.is_done(message.number, buffer.size_bytes));
+    return outcome == MailboxSlot::done(message.number) ||
+           (outcome == MailboxSlot::shared_by(message.number) &&
+            slot->shared.is_done(message.number, buffer.size_bytes));
   }
   bool may_be_pulled() const {
     return source && slot != nullptr &&
-           slot->word.load(std::memory_order_relaxed) == Slot::posted(message.number);
+           slot->word.load(std::memory_order_relaxed) == MailboxSlot::posted(message.number);
   }
   bool is_shared() const {
     return slot != nullptr &&
-           slot->outcome.load(std::memory_order_acquire) == Slot::shared_by(message.number);
+           slot->outcome.load(std::memory_order_acquire) == MailboxSlot::shared_by(message.number);
   }
   void end_with(base::Status status, std::size_t size_bytes) {
-    if (slot != nullptr) std::exchange(slot, nullptr)->word.store(Slot::kFree, std::memory_order_release);
+    if (slot != nullptr)
+      std::exchange(slot, nullptr)->word.store(MailboxSlot::kFree, std::memory_order_release);
     exported.reset();
     complete(std::move(status), size_bytes);
   }
   // The bytes are there, or cannot come.
   void end_copied() {
-    base::Status status = landing ? landing->failure : base::Status();
+    base::Status status = bounced ? bounced->failure : base::Status();
     const std::size_t size_bytes = status.ok() ? buffer.size_bytes : 0;
     end_with(std::move(status), size_bytes);
   }
   // Whether no sender has taken the posting, nor will.
   bool withdraw() {
-    if (landing && landing->copies_under_way > 0) return false;
-    std::uint64_t posted = Slot::posted(message.number);
-    if (slot != nullptr && !slot->word.compare_exchange_strong(posted, Slot::kFree)) return false;
+    if (bounced && bounced->copies_under_way > 0) return false;
+    std::uint64_t posted = MailboxSlot::posted(message.number);
+    if (slot != nullptr && !slot->word.compare_exchange_strong(posted, MailboxSlot::kFree)) return false;
     slot = nullptr;
     return true;
   }
@@ -100,15 +102,15 @@ struct PostedReceive final : PeerOperation {
   IncomingStream& stream;
   StreamMessage message;
   memory::Buffer buffer;
-  Slot* slot = nullptr;          // null when not posted
+  MailboxSlot* slot = nullptr;   // null when not posted
   bool is_to_be_posted = false;  // also if its send does not wait for that
   // The transport learns of the receive in a later poll(). It takes 20 us to look up memory that consists of several
   // allocations (UCX 1.22, which asks the driver each time), and copies are not moved on meanwhile.
   bool is_tagged_half_late = false;
-  bool is_offered = false;         // it has no tag: see PeerMemory::receive_offered()
-  bool send_waits = false;         // and is answered when the stream is done
-  std::optional<Landing> landing;  // posted with a bounce buffer
-  // Of start_pushed(): what this PE's device copies if the sender's does not.
+  bool is_offered = false;                // it has no tag: see PeerMemory::receive_offered()
+  bool send_waits = false;                // and is answered when the stream is done
+  std::optional<BouncedReceive> bounced;  // posted with a bounce buffer
+  // For start_pushed(): the memory that this PE's device copies from if the sender's device does not copy.
   std::optional<SourceName> source;
   std::chrono::steady_clock::time_point posted_at;
   // The message came with its tag while copies are under way.

@@ -21,7 +21,7 @@ namespace {
 constexpr auto kArrivalLimit = std::chrono::milliseconds(200);
 constexpr std::uint32_t kPollsPerLateHalf = 64;
 // A sender that waits for the posting finds it within a microsecond.
-constexpr auto kPushPatience = std::chrono::microseconds(20);
+constexpr auto kPushTimeout = std::chrono::microseconds(20);
 
 Status closed_before_arrival() {
   return {StatusCode::kClosed, "the machine was closed before the message arrived"};
@@ -83,8 +83,8 @@ void PostedReceives::forget(IncomingStream& stream) {
   const auto number = static_cast<std::size_t>(known - streams_.begin());
   Mailbox& mailbox = mailboxes_->mailbox(number);
   mailbox.receives_by_ring.store(0, std::memory_order_relaxed);
-  const bool is_free = std::ranges::all_of(mailbox.slots, [](const Slot& slot) {
-    return slot.word.load(std::memory_order_relaxed) == Slot::kFree;
+  const bool is_free = std::ranges::all_of(mailbox.slots, [](const MailboxSlot& slot) {
+    return slot.word.load(std::memory_order_relaxed) == MailboxSlot::kFree;
   });
   if (is_free) free_mailboxes_[stream.peer].push_back(number);
   stream.mailbox = nullptr;
@@ -93,7 +93,7 @@ void PostedReceives::forget(IncomingStream& stream) {
 void PostedReceives::withdraw(IncomingStream& stream) {
   for (const auto& receive : receives_) {
     if (&receive->stream != &stream || receive->is_over() || !receive->withdraw()) continue;
-    receive->landing.reset();
+    receive->bounced.reset();
     receive->exported.reset();
   }
   forget(stream);
@@ -125,14 +125,14 @@ std::optional<Status> PostedReceives::start_named(IncomingStream& stream, Stream
                                                   const SourceName& source, const memory::Buffer& buffer,
                                                   Completion* user) {
   if (!can_post(stream)) return {};
-  Slot& slot = stream.mailbox->slot(message.number);
-  if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return {};
+  MailboxSlot& slot = stream.mailbox->slot(message.number);
+  if (slot.word.load(std::memory_order_relaxed) != MailboxSlot::kFree) return {};
   Status status = start(stream, message, buffer, nullptr, false, user);
   if (!status.is_pending()) return status;
   PostedReceive& receive = *receives_.back();
   slot.shared.begin(message.number, source.buffer.allocation_base, source.pid, 0);
-  post_host(receive, slot, Slot::taken(message.number));
-  slot.outcome.store(Slot::shared_by(message.number), std::memory_order_release);
+  post_host(receive, slot, MailboxSlot::taken(message.number));
+  slot.outcome.store(MailboxSlot::shared_by(message.number), std::memory_order_release);
   receive.slot = &slot;
   context.control.send(
       stream.peer,
@@ -220,15 +220,16 @@ bool PostedReceives::can_bounce(const IncomingStream& stream, const memory::Buff
 }
 
 void PostedReceives::post(PostedReceive& receive, std::shared_ptr<Exports::Export> exported) {
-  Slot& slot = receive.stream.mailbox->slot(receive.message.number);
-  if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return;  // of message number - kSlots
+  MailboxSlot& slot = receive.stream.mailbox->slot(receive.message.number);
+  if (slot.word.load(std::memory_order_relaxed) != MailboxSlot::kFree) return;  // of message number - kSlots
   // Clear a stale outcome: numbers wrap, so it may be that of an earlier message with this number.
   const std::uint64_t outcome = slot.outcome.load(std::memory_order_relaxed);
-  if (outcome == Slot::done(receive.message.number) || outcome == Slot::shared_by(receive.message.number)) {
+  if (outcome == MailboxSlot::done(receive.message.number) ||
+      outcome == MailboxSlot::shared_by(receive.message.number)) {
     slot.outcome.store(0);
   }
   if (receive.buffer.place.is_host()) {
-    post_host(receive, slot, Slot::posted(receive.message.number));
+    post_host(receive, slot, MailboxSlot::posted(receive.message.number));
     receive.slot = &slot;
     return;
   }
@@ -236,12 +237,12 @@ void PostedReceives::post(PostedReceive& receive, std::shared_ptr<Exports::Expor
   exported->tell(receive.stream.peer);
   slot.buffer = Exports::name(*exported, receive.buffer);
   std::ranges::copy(exported->bytes, slot.exported.begin());
-  slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
+  slot.word.store(MailboxSlot::posted(receive.message.number), std::memory_order_release);
   receive.slot = &slot;
   receive.exported = std::move(exported);
 }
 
-void PostedReceives::post_host(const PostedReceive& receive, Slot& slot, std::uint64_t word) {
+void PostedReceives::post_host(const PostedReceive& receive, MailboxSlot& slot, std::uint64_t word) {
   const memory::Buffer& buffer = receive.buffer;
   slot.buffer = {.offset_bytes = reinterpret_cast<std::uintptr_t>(buffer.data),
                  .size_bytes = buffer.size_bytes,
@@ -249,14 +250,14 @@ void PostedReceives::post_host(const PostedReceive& receive, Slot& slot, std::ui
   slot.word.store(word, std::memory_order_release);
 }
 
-void PostedReceives::post_bounce(PostedReceive& receive, Slot& slot) {
+void PostedReceives::post_bounce(PostedReceive& receive, MailboxSlot& slot) {
   const auto ring = arrivals_.ring_for(receive.stream.peer, receive.buffer.place, *mailboxes_);
   slot.buffer = {
       .offset_bytes = *ring, .size_bytes = receive.buffer.size_bytes, .place = receive.buffer.place};
   memory::Buffer into = receive.buffer;
   into.stream = nullptr;  // its work is done
-  receive.landing.emplace(Landing{into, 0, 0, {}});
-  slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
+  receive.bounced.emplace(BouncedReceive{into, 0, 0, {}});
+  slot.word.store(MailboxSlot::posted(receive.message.number), std::memory_order_release);
   receive.slot = &slot;
 }
 
@@ -269,13 +270,13 @@ PostedReceive* PostedReceives::find(int pe, Tag stream, std::uint32_t message) {
   return nullptr;
 }
 
-Landing* PostedReceives::find_landing(int peer, Tag stream, std::uint32_t message) {
+BouncedReceive* PostedReceives::find_bounced(int peer, Tag stream, std::uint32_t message) {
   PostedReceive* const receive = find(peer, stream, message);
-  if (receive == nullptr || receive->slot == nullptr || !receive->landing || receive->tagged_outcome) {
+  if (receive == nullptr || receive->slot == nullptr || !receive->bounced || receive->tagged_outcome) {
     return nullptr;
   }
-  const bool is_taken = receive->slot->word.load(std::memory_order_relaxed) == Slot::taken(message);
-  return is_taken ? &*receive->landing : nullptr;
+  const bool is_taken = receive->slot->word.load(std::memory_order_relaxed) == MailboxSlot::taken(message);
+  return is_taken ? &*receive->bounced : nullptr;
 }
 
 // --- Sends that wait
@@ -322,13 +323,13 @@ void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, PostedRec
 
 // --- Polling
 
-bool PostedReceives::look(PostedReceive& receive) {
+bool PostedReceives::poll(PostedReceive& receive) {
   if (receive.is_over()) {
     if (receive.tagged.is_pending) context.machine.cancel(&receive.tagged);
     return false;
   }
   if (receive.source && pull_late(receive)) return true;
-  if (receive.tagged_outcome && receive.landing->copies_under_way == 0) {
+  if (receive.tagged_outcome && receive.bounced->copies_under_way == 0) {
     receive.end_with(std::move(receive.tagged_outcome->first), receive.tagged_outcome->second);
     return true;
   }
@@ -341,8 +342,9 @@ bool PostedReceives::look(PostedReceive& receive) {
 // Of start_pushed(): whether its sender has not begun in time, so that this PE's device copies.
 bool PostedReceives::pull_late(PostedReceive& receive) {
   const std::uint32_t number = receive.message.number;
-  if (receive.slot->word.load(std::memory_order_relaxed) != Slot::posted(number) || !pulls_.has_room() ||
-      std::chrono::steady_clock::now() - receive.posted_at < kPushPatience || !receive.withdraw())
+  if (receive.slot->word.load(std::memory_order_relaxed) != MailboxSlot::posted(number) ||
+      !pulls_.has_room() || std::chrono::steady_clock::now() - receive.posted_at < kPushTimeout ||
+      !receive.withdraw())
     return false;
   Completion* const user = receive.take_user();
   const auto started = pulls_.start(receive.stream, receive.message, *receive.source, receive.buffer, user);
@@ -358,7 +360,7 @@ bool PostedReceives::pull_late(PostedReceive& receive) {
 
 bool PostedReceives::poll_arrivals() {
   return arrivals_.poll(
-      [this](int peer, Tag stream, std::uint32_t message) { return find_landing(peer, stream, message); });
+      [this](int peer, Tag stream, std::uint32_t message) { return find_bounced(peer, stream, message); });
 }
 
 bool PostedReceives::poll() {
@@ -366,7 +368,7 @@ bool PostedReceives::poll() {
   bool any = poll_arrivals();
   // A completion may start other receives, which grows the list.
   std::size_t next = 0;
-  while (next < receives_.size()) any |= look(*receives_[next++]);
+  while (next < receives_.size()) any |= poll(*receives_[next++]);
   std::erase_if(receives_, [](const auto& receive) { return receive->can_go(); });
   // Every kPollsPerLateHalf-th poll starts one even if all polls find something to do.
   if (has_late_halves_ && (!any || ++num_polls_ % kPollsPerLateHalf == 0)) any |= start_late_tagged_half();

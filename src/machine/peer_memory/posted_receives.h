@@ -45,17 +45,17 @@ class PostedReceives final : private PostedReceive::Owner {
   // Nothing is returned and nothing was done if the receive cannot be posted.
   std::optional<base::Status> start(IncomingStream& stream, StreamMessage message,
                                     const memory::Buffer& buffer, base::Completion* user);
-  // The same for a receive whose send waits: answer() must be called after it. The buffer is posted also at its first
+  // As start(), for a receive whose send waits: answer() must be called after it. The buffer is posted also at its first
   // use.
   std::optional<base::Status> start_awaited(IncomingStream& stream, StreamMessage message,
                                             const memory::Buffer& buffer, base::Completion* user);
-  // The same for host memory whose sender has named its own: begins to copy it, and tells the sender. answer() must not
+  // As start(), for host memory whose sender has named its own: begins to copy it, and tells the sender. answer() must not
   // be called. Nothing is returned and nothing was done if the receive cannot be posted.
   std::optional<base::Status> start_named(IncomingStream& stream, StreamMessage message,
                                           const SourceName& source, const memory::Buffer& buffer,
                                           base::Completion* user);
-  // The same for device memory whose sender has named its own. It is posted for the sender's device, whose writes take less time
-  // than reads of this PE's (two H200, 8 bytes: 6.7 us and 9.6 us). If the sender has not begun after kPushPatience, because it
+  // As start(), for device memory whose sender has named its own. It is posted for the sender's device, whose writes take less time
+  // than reads of this PE's (two H200, 8 bytes: 6.7 us and 9.6 us). If the sender has not begun after kPushTimeout, because it
   // computes, this PE's device reads. answer() must not be called. Nothing is returned and nothing was done if the receive
   // cannot be posted at once.
   std::optional<base::Status> start_pushed(IncomingStream& stream, StreamMessage message,
@@ -113,16 +113,16 @@ class PostedReceives final : private PostedReceive::Owner {
   // Whether a receive into memory that cannot be exported may be posted with a bounce buffer.
   bool can_bounce(const IncomingStream& stream, const memory::Buffer& buffer);
   void post(PostedReceive& receive, std::shared_ptr<Exports::Export> exported);
-  void post_host(const PostedReceive& receive, Slot& slot, std::uint64_t word);
-  void post_bounce(PostedReceive& receive, Slot& slot);
+  void post_host(const PostedReceive& receive, MailboxSlot& slot, std::uint64_t word);
+  void post_bounce(PostedReceive& receive, MailboxSlot& slot);
   bool poll_arrivals();
   PostedReceive* find(int pe, Tag stream, std::uint32_t message);
   void answer(int pe, Tag stream, std::uint32_t message, PostedReceive* receive);
-  Landing* find_landing(int peer, Tag stream, std::uint32_t message);
+  BouncedReceive* find_bounced(int peer, Tag stream, std::uint32_t message);
   PostedReceive::Owner& as_owner() { return *this; }
   void stream_has_ended(PostedReceive& receive, const base::Status& status) override;
   void stream_is_done(PostedReceive& receive);
-  bool look(PostedReceive& receive);
+  bool poll(PostedReceive& receive);
   bool pull_late(PostedReceive& receive);
   bool start_late_tagged_half();
 

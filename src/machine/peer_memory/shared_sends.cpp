@@ -19,14 +19,14 @@ namespace {
 
 // A receiver that sleeps is woken to help with messages from this size on; waking takes about 20 us.
 constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
-// How many looks find nothing before one finds out whether the receiver lives. They take longer than a copy of a chunk.
-constexpr std::uint32_t kLooksPerProbe = 4096;
+// How many polls find nothing before one finds out whether the receiver lives. They take longer than a copy of a chunk.
+constexpr std::uint32_t kPollsPerProbe = 4096;
 
 }  // namespace
 
 // Deleted by poll(), finish_former() or close().
 struct SharedSends::Send final : PeerOperation {
-  Send(const OutgoingStream& stream, StreamMessage message_in, Slot& slot_in, std::int32_t pid_in,
+  Send(const OutgoingStream& stream, StreamMessage message_in, MailboxSlot& slot_in, std::int32_t pid_in,
        const memory::ConstBuffer& source_in, Completion* user)
       : PeerOperation(user),
         peer(stream.peer),
@@ -51,15 +51,15 @@ struct SharedSends::Send final : PeerOperation {
   int peer;
   const MailboxOwner& owner;
   StreamMessage message;
-  Slot& slot;
+  MailboxSlot& slot;
   std::int32_t pid;
   memory::ConstBuffer source;
   bool can_write = true;  // false: this process tries only the chunk that the receiver gives back
-  std::uint32_t idle_looks = 0;
+  std::uint32_t idle_polls = 0;
 };
 
-Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
-                          const memory::ConstBuffer& source, Completion* user) {
+Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, MailboxSlot& slot,
+                          std::int32_t pid, const memory::ConstBuffer& source, Completion* user) {
   finish_former(slot);
   if (first_failure_.code() == StatusCode::kUnsupported) return {};
   auto send = std::make_unique<Send>(stream, message, slot, pid, source, user);
@@ -76,7 +76,7 @@ Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, S
     }
     writable_.insert(pid);
   }
-  slot.outcome.store(Slot::shared_by(message.number), std::memory_order_release);
+  slot.outcome.store(MailboxSlot::shared_by(message.number), std::memory_order_release);
   if (source.size_bytes >= kWakeBytes) wake(*send);
   sends_.push_back(send.release());
   context_.count(TransferType::kPeerCopy, TransferPath::kShared, source, user);
@@ -84,8 +84,8 @@ Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, S
   return Status::pending();
 }
 
-void SharedSends::join(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
-                       const memory::ConstBuffer& source, Completion* user) {
+void SharedSends::join(const OutgoingStream& stream, StreamMessage message, MailboxSlot& slot,
+                       std::int32_t pid, const memory::ConstBuffer& source, Completion* user) {
   context_.count(TransferType::kPeerCopy, TransferPath::kShared, source, user);
   // The slot may serve a later message by now, whose send must not end.
   if (!slot.shared.is_of(message.number)) return context_.finish_later(user, {}, source.size_bytes);
@@ -112,7 +112,7 @@ bool SharedSends::can_write(const MailboxOwner& owner, std::int32_t pid) {
 }
 
 // The receiver has posted again in the slot, so the former message in it has been copied.
-void SharedSends::finish_former(Slot& slot) {
+void SharedSends::finish_former(MailboxSlot& slot) {
   for (auto former = sends_.begin(); former != sends_.end(); ++former) {
     if (&(*former)->slot != &slot) continue;
     const std::unique_ptr<Send> send(*former);
@@ -149,7 +149,7 @@ bool SharedSends::advance(Send& send) {
   if (send.can_write) chunk = shared.take(send.message.number, size_bytes);
   const bool is_returned = chunk.size_bytes == 0;
   if (is_returned) chunk = shared.take_returned(send.message.number, size_bytes);
-  if (chunk.size_bytes == 0) return ++send.idle_looks % kLooksPerProbe == 0 && end_without_receiver(send);
+  if (chunk.size_bytes == 0) return ++send.idle_polls % kPollsPerProbe == 0 && end_without_receiver(send);
   const Status status = send.copy(chunk);
   if (status.ok()) {
     send.can_write = true;
@@ -170,7 +170,7 @@ void SharedSends::send_with_tag(Send& send) {
 
 // The receiver copies what is left. If it was killed meanwhile, it neither ends that nor gives it back.
 bool SharedSends::end_without_receiver(Send& send) {
-  const Status status = look_at_process(send.pid);
+  const Status status = probe_process(send.pid);
   // It may have copied the last byte before its end.
   if (status.ok() || send.is_done()) return false;
   fail(send, status);

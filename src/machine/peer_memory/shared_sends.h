@@ -24,11 +24,11 @@ class SharedSends {
 
   // Begins to copy the message into the posted buffer of `slot`, which the caller has taken. Pending if the copy has
   // begun. Ok if the message must go with its tag, because this process cannot write to process `pid`.
-  base::Status start(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
+  base::Status start(const OutgoingStream& stream, StreamMessage message, MailboxSlot& slot, std::int32_t pid,
                      const memory::ConstBuffer& source, base::Completion* user);
   // The receiver has begun to copy a message out of the memory that its announcement named, into the buffer of `slot`:
   // joins it. The operation is pending.
-  void join(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
+  void join(const OutgoingStream& stream, StreamMessage message, MailboxSlot& slot, std::int32_t pid,
             const memory::ConstBuffer& source, base::Completion* user);
 
   bool is_empty() const { return sends_.empty(); }
@@ -42,7 +42,7 @@ class SharedSends {
  private:
   struct Send;
 
-  void finish_former(Slot& slot);
+  void finish_former(MailboxSlot& slot);
   bool can_write(const MailboxOwner& owner, std::int32_t pid);
   bool advance(Send& send);
   bool end_without_receiver(Send& send);

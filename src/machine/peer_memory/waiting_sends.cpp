@@ -7,8 +7,8 @@
 
 namespace weft::machine {
 
-struct WaitingSends::Operation final : PeerOperation {
-  explicit Operation(const Send& send_in) : PeerOperation(send_in.user), send(send_in) {}
+struct WaitingSends::WaitingOperation final : PeerOperation {
+  explicit WaitingOperation(const Send& send_in) : PeerOperation(send_in.user), send(send_in) {}
   void cancel() override {}  // a send that is cancelled would leave its receive without a message
   Send send;
 };
@@ -18,7 +18,7 @@ WaitingSends::~WaitingSends() = default;
 
 void WaitingSends::add(const Send& send, bool is_announced) {
   sends_.emplace(std::tuple(send.stream.peer, send.stream.name, send.message.number),
-                 std::make_unique<Operation>(send));
+                 std::make_unique<WaitingOperation>(send));
   context_.machine.attention().wanted = true;
   if (is_announced) return;
   context_.control.send(send.stream.peer, {.type = ControlMessage::Type::kWaiting,
@@ -41,7 +41,7 @@ std::vector<WaitingSends::Send> WaitingSends::take_posted() {
     const Mailbox* const mailbox = first->second->send.stream.outbox->mailbox;
     const bool is_posted =
         mailbox != nullptr && !first->second->send.needs_answer &&
-        mailbox->slots[message % kSlots].word.load(std::memory_order_acquire) == Slot::posted(message);
+        mailbox->slots[message % kSlots].word.load(std::memory_order_acquire) == MailboxSlot::posted(message);
     const auto next_stream = sends_.lower_bound({pe, stream + 1, 0});
     if (is_posted) {
       static_cast<void>(first->second->take_user());

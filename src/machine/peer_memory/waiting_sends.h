@@ -58,10 +58,10 @@ class WaitingSends {
   void close();
 
  private:
-  struct Operation;
+  struct WaitingOperation;
 
   PeerContext& context_;
-  std::map<std::tuple<int, Tag, std::uint32_t>, std::unique_ptr<Operation>> sends_;
+  std::map<std::tuple<int, Tag, std::uint32_t>, std::unique_ptr<WaitingOperation>> sends_;
 };
 
 }  // namespace weft::machine

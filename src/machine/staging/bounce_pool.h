@@ -3,7 +3,7 @@
 //
 // No other pool of the tree serves. memory::StagingPool has few chunks of one size, and its users wait for a free
 // one; a staged message needs a buffer of its own size at once, because it may hold it until the peer receives.
-// runtime::BlockPool holds pageable host memory, and runtime::LandingPool holds device memory.
+// runtime::BlockPool holds pageable host memory, and runtime::ReceiveBufferPool holds device memory.
 //
 // Threads: the PE's thread. Invariants: a Bounce does not outlive its pool. The pool does not outlive the memory
 // layer.

@@ -130,7 +130,7 @@ Status Staging::prepare_send(Transfer& transfer, const ConstBuffer& local) {
   return memory_.copy({transfer.bounce.data(), local.size_bytes, {}, nullptr}, local, &transfer);
 }
 
-void Staging::count_landing(const Transfer& transfer, memory::Place place, std::size_t size_bytes) {
+void Staging::count_receive(const Transfer& transfer, memory::Place place, std::size_t size_bytes) {
   if (size_bytes == 0 || (addresses(place) && transfer.bounce.data() == nullptr)) return;
   counts_.add(TransferType::kReceive, TransferPath::kStaged, place.kind, size_bytes);
   if (counts_.is_observed()) [[unlikely]] {
@@ -220,7 +220,7 @@ Staging::Flow Staging::run_tag_receive(Transfer& transfer, Buffer local) {
     size_bytes = outcome.size_bytes;
   }
   if (status.ok()) {
-    count_landing(transfer, local.place, size_bytes);
+    count_receive(transfer, local.place, size_bytes);
     status = (co_await in_memory(transfer, land(transfer, local, size_bytes))).status;
   }
   finish(transfer, std::move(status), size_bytes);
@@ -287,7 +287,7 @@ Status Staging::am_receive(AmPayload payload, const Buffer& into, Completion* co
 
 Staging::Flow Staging::run_am_receive(Transfer& transfer, AmPayload payload, Buffer local) {
   local.size_bytes = payload.size_bytes();
-  count_landing(transfer, local.place, local.size_bytes);
+  count_receive(transfer, local.place, local.size_bytes);
   Status status;
   if (payload.data() != nullptr) {
     // Inside the handler the bytes may be on loan for the call only, so the payload stays until the copy is

@@ -166,7 +166,7 @@ class Staging {
   base::Status prepare_send(Transfer& transfer, const memory::ConstBuffer& local);
   // Prepares a buffer that the machine will write: takes a bounce, or waits for its stream.
   base::Status prepare_receive(Transfer& transfer, const memory::Buffer& local);
-  void count_landing(const Transfer& transfer, memory::Place place, std::size_t size_bytes);
+  void count_receive(const Transfer& transfer, memory::Place place, std::size_t size_bytes);
   // Copies the received data from the bounce to `local`.
   base::Status land(Transfer& transfer, const memory::Buffer& local, std::size_t size_bytes);
 

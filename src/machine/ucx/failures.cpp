@@ -9,21 +9,21 @@
 namespace weft::machine::ucx {
 namespace {
 
-std::string_view operation_name(Operation operation) {
+std::string_view operation_name(TransportOperation operation) {
   switch (operation) {
-    case Operation::kTagSend:
+    case TransportOperation::kTagSend:
       return "sending a message";
-    case Operation::kTagReceive:
+    case TransportOperation::kTagReceive:
       return "receiving a message";
-    case Operation::kAmSend:
+    case TransportOperation::kAmSend:
       return "sending an active message";
-    case Operation::kAmReceive:
+    case TransportOperation::kAmReceive:
       return "receiving an active message";
-    case Operation::kPut:
+    case TransportOperation::kPut:
       return "a put";
-    case Operation::kGet:
+    case TransportOperation::kGet:
       return "a get";
-    case Operation::kFlush:
+    case TransportOperation::kFlush:
       return "a flush";
   }
   return "an operation";

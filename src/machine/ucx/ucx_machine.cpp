@@ -165,7 +165,7 @@ inline base::Status UcxMachine::send_am(ucp_ep_h endpoint, int pe, AmId id, std:
   // then, so the payload must be there.
   if (id >= kSmallPutAmId) [[unlikely]]
     params.flags |= UCP_AM_SEND_FLAG_EAGER;
-  return tracker_.start({Operation::kAmSend, pe, payload.size_bytes}, completion, [&] {
+  return tracker_.start({TransportOperation::kAmSend, pe, payload.size_bytes}, completion, [&] {
     return ucp_am_send_nbx(endpoint, id, header.data(), header.size(), payload.data, payload.size_bytes,
                            &params);
   });
@@ -224,7 +224,7 @@ base::Status UcxMachine::transport_am_receive(AmPayload payload, const memory::B
   const ucp_request_param_t params =
       parameters(into.place, into.data, size_bytes, [](auto& p) { p.cb.recv_am = &on_am_received; });
   auto* kept = static_cast<KeptPayload*>(payload.detach());
-  return tracker_.start({Operation::kAmReceive, -1, size_bytes}, completion, [&] {
+  return tracker_.start({TransportOperation::kAmReceive, -1, size_bytes}, completion, [&] {
     return active_messages_.receive(worker_.get(), kept, into.data, size_bytes, params);
   });
 }
@@ -238,7 +238,7 @@ base::Status UcxMachine::transport_tag_send(int pe, Tag tag, const memory::Const
   return with_endpoint(pe, [&](ucp_ep_h endpoint) {
     const ucp_request_param_t params = parameters(buffer.place, buffer.data, buffer.size_bytes,
                                                   [](auto& p) { p.cb.send = &RequestTracker::on_sent; });
-    return tracker_.start({Operation::kTagSend, pe, buffer.size_bytes}, completion, [&] {
+    return tracker_.start({TransportOperation::kTagSend, pe, buffer.size_bytes}, completion, [&] {
       return ucp_tag_send_nbx(endpoint, buffer.data, buffer.size_bytes, tag, &params);
     });
   });
@@ -255,7 +255,7 @@ base::Status UcxMachine::transport_tag_send_movable(int pe, Tag tag, MovableSour
   params.user_data = &tracker_;
   params.datatype = movable_.get();
   return with_endpoint(pe, [&](ucp_ep_h endpoint) {
-    return tracker_.start({Operation::kTagSend, pe, source.size_bytes}, completion,
+    return tracker_.start({TransportOperation::kTagSend, pe, source.size_bytes}, completion,
                           [&] { return ucp_tag_send_nbx(endpoint, &source, 1, tag, &params); });
   });
 }
@@ -267,7 +267,7 @@ base::Status UcxMachine::transport_tag_receive(Tag tag, Tag mask, const memory::
   // Makes UCX call the callback even if the message is here already: only the callback reports the size, also of
   // a message that is too large.
   params.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-  return tracker_.start({Operation::kTagReceive, -1, buffer.size_bytes}, completion, [&] {
+  return tracker_.start({TransportOperation::kTagReceive, -1, buffer.size_bytes}, completion, [&] {
     return ucp_tag_recv_nbx(worker_.get(), buffer.data, buffer.size_bytes, tag, mask, &params);
   });
 }
@@ -314,7 +314,7 @@ base::Status UcxMachine::one_sided(const Started& what, const memory::ConstBuffe
 
 base::Status UcxMachine::transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                                        std::size_t offset_bytes, base::Completion* completion) {
-  return one_sided({Operation::kPut, pe, local.size_bytes}, local, remote, completion,
+  return one_sided({TransportOperation::kPut, pe, local.size_bytes}, local, remote, completion,
                    [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
                      return ucp_put_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes,
                                         key, &params);
@@ -326,7 +326,7 @@ base::Status UcxMachine::transport_put_and_flush(int pe, const memory::ConstBuff
                                                  base::Completion* put, base::Completion* flush,
                                                  bool& is_put_pending) {
   ucp_ep_h used = nullptr;
-  base::Status status = one_sided({Operation::kPut, pe, local.size_bytes}, local, remote, put,
+  base::Status status = one_sided({TransportOperation::kPut, pe, local.size_bytes}, local, remote, put,
                                   [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
                                     used = endpoint;
                                     return ucp_put_nbx(endpoint, local.data, local.size_bytes,
@@ -335,12 +335,13 @@ base::Status UcxMachine::transport_put_and_flush(int pe, const memory::ConstBuff
   is_put_pending = status.is_pending();
   if (!status.ok()) return status;
   const ucp_request_param_t params = flush_parameters();
-  return tracker_.start({Operation::kFlush, pe}, flush, [&] { return ucp_ep_flush_nbx(used, &params); });
+  return tracker_.start({TransportOperation::kFlush, pe}, flush,
+                        [&] { return ucp_ep_flush_nbx(used, &params); });
 }
 
 base::Status UcxMachine::transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                                        std::size_t offset_bytes, base::Completion* completion) {
-  return one_sided({Operation::kGet, pe, local.size_bytes}, local, remote, completion,
+  return one_sided({TransportOperation::kGet, pe, local.size_bytes}, local, remote, completion,
                    [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
                      return ucp_get_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes,
                                         key, &params);
@@ -359,7 +360,7 @@ ucp_request_param_t UcxMachine::flush_parameters() const {
 base::Status UcxMachine::transport_flush(base::Completion* completion) {
   return small_puts_.flush(-1, completion, [&](base::Completion* over) {
     const ucp_request_param_t params = flush_parameters();
-    return tracker_.start({Operation::kFlush}, over,
+    return tracker_.start({TransportOperation::kFlush}, over,
                           [&] { return ucp_worker_flush_nbx(worker_.get(), &params); });
   });
 }
@@ -368,7 +369,7 @@ base::Status UcxMachine::transport_flush_pe(int pe, base::Completion* completion
   return small_puts_.flush(pe, completion, [&](base::Completion* over) {
     return with_endpoint(pe, [&](ucp_ep_h endpoint) {
       const ucp_request_param_t params = flush_parameters();
-      return tracker_.start({Operation::kFlush, pe}, over,
+      return tracker_.start({TransportOperation::kFlush, pe}, over,
                             [&] { return ucp_ep_flush_nbx(endpoint, &params); });
     });
   });
@@ -376,9 +377,9 @@ base::Status UcxMachine::transport_flush_pe(int pe, base::Completion* completion
 
 namespace {
 
-// While messages come through the queue, UCX is looked at in one of so many rounds: a look costs as much as a tenth of a
+// While messages come through the queue, UCX is polled in one of so many rounds: a poll costs as much as a tenth of a
 // small message's time.
-constexpr std::uint32_t kQueueRoundsPerLook = 16;
+constexpr std::uint32_t kQueueRoundsPerPoll = 16;
 
 }  // namespace
 
@@ -386,7 +387,7 @@ bool UcxMachine::progress_with_queue() {
   queues_.progress([this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
     active_messages_.deliver_local(id, header, payload);
   });
-  if (++queue_rounds_ % kQueueRoundsPerLook == 0) ucp_worker_progress(worker_.get());
+  if (++queue_rounds_ % kQueueRoundsPerPoll == 0) ucp_worker_progress(worker_.get());
   if (attention().wanted) progress_rare(true);
   return true;
 }
@@ -413,7 +414,8 @@ void UcxMachine::close_failed_peers() {
   endpoints_.close_failed();
   small_puts_.end_failed([&](int pe) { return endpoints_.has_failed(pe); },
                          [&](int pe, std::size_t size_bytes) {
-                           return translate({Operation::kPut, pe, size_bytes}, UCS_ERR_CONNECTION_RESET);
+                           return translate({TransportOperation::kPut, pe, size_bytes},
+                                            UCS_ERR_CONNECTION_RESET);
                          });
 }
 

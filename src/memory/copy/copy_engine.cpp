@@ -328,8 +328,8 @@ bool CopyEngine::wait_for_devices(const std::function<bool()>& is_over) {
   for (;;) {
     const bool over = is_over();
     const auto waited = std::chrono::steady_clock::now() - start;
-    if (over || waited >= patience_left_) {
-      patience_left_ -= std::min<std::chrono::nanoseconds>(waited, patience_left_);
+    if (over || waited >= timeout_left_) {
+      timeout_left_ -= std::min<std::chrono::nanoseconds>(waited, timeout_left_);
       return over;
     }
     std::this_thread::yield();
@@ -343,7 +343,7 @@ void CopyEngine::close() {
                [](const Piece& piece) {
                  if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
                });
-  if (patience_left_ <= std::chrono::nanoseconds::zero()) {
+  if (timeout_left_ <= std::chrono::nanoseconds::zero()) {
     for (KindBackend* kind : kinds_) {
       if (kind != nullptr) kind->abandon();
     }

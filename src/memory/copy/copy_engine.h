@@ -54,8 +54,8 @@ class CopyEngine {
  public:
   // `kinds` is indexed by kind, with null for those that are not usable. The kinds must outlive the engine.
   explicit CopyEngine(const std::array<KindBackend*, kNumKinds>& kinds,
-                      std::chrono::nanoseconds patience = kDevicePatience)
-      : kinds_(kinds), lanes_(kinds), patience_left_(patience) {}
+                      std::chrono::nanoseconds timeout = kDeviceTimeout)
+      : kinds_(kinds), lanes_(kinds), timeout_left_(timeout) {}
   ~CopyEngine();
   CopyEngine(const CopyEngine&) = delete;
   CopyEngine& operator=(const CopyEngine&) = delete;
@@ -67,10 +67,10 @@ class CopyEngine {
 
   bool progress();
   bool has_pending() const;
-  // Calls `is_over` until it returns true. Returns false if the patience, which all waits share, ends before
+  // Calls `is_over` until it returns true. Returns false if the timeout, which all waits share, ends before
   // that.
   bool wait_for_devices(const std::function<bool()>& is_over);
-  // Afterwards nothing can be started. Waits for the devices until the patience ends; then a device hangs,
+  // Afterwards nothing can be started. Waits for the devices until the timeout ends; then a device hangs,
   // and the kinds are abandoned.
   void close();
 
@@ -127,7 +127,7 @@ class CopyEngine {
   std::vector<Watch> watches_;
   std::vector<Done> done_;
   std::vector<Done> delivering_;
-  std::chrono::nanoseconds patience_left_;
+  std::chrono::nanoseconds timeout_left_;
   bool closed_ = false;
 };
 

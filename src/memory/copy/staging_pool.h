@@ -5,7 +5,7 @@
 //
 // No other pool of the tree serves. A buffer of machine::BouncePool holds a whole message, has one of many sizes
 // and is granted at once; a chunk has one size, and a copy without a chunk waits. The pools of the runtime hold
-// pageable host memory (BlockPool) and device memory (LandingPool), and lie above this layer.
+// pageable host memory (BlockPool) and device memory (ReceiveBufferPool), and lie above this layer.
 //
 // Threads: the PE's thread. No call waits for a chunk.
 #pragma once

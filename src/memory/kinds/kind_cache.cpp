@@ -52,7 +52,7 @@ bool KindCache::remember(const Allocation& allocation, KindBackend* kind) {
   while (overlapping != entries_.end() && overlapping->first < allocation.base + allocation.size_bytes) {
     overlapping = entries_.erase(overlapping);
   }
-  entries_.emplace(allocation.base, Entry{allocation, kind});
+  entries_.emplace(allocation.base, CachedAllocation{allocation, kind});
   return true;
 }
 

@@ -48,7 +48,7 @@ class KindCache {
   std::size_t size() const { return entries_.size(); }
 
  private:
-  struct Entry {
+  struct CachedAllocation {
     Allocation allocation;
     KindBackend* kind = nullptr;
   };
@@ -59,7 +59,7 @@ class KindCache {
   std::array<KindBackend*, kNumKinds> kinds_{};
   KindBackend::ReleaseListener listener_;
   int num_kinds_ = 0;
-  std::map<std::uintptr_t, Entry> entries_;  // by base; no two overlap
+  std::map<std::uintptr_t, CachedAllocation> entries_;  // by base; no two overlap
 };
 
 }  // namespace weft::memory

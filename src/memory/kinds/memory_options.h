@@ -11,13 +11,13 @@
 namespace weft::memory {
 
 // How long the end of a job waits for devices that are still at work, in all.
-inline constexpr auto kDevicePatience = std::chrono::seconds(10);
+inline constexpr auto kDeviceTimeout = std::chrono::seconds(10);
 
 class MemoryOptions {
  public:
   // The rank of this PE on its host. PE n uses device n of each kind, modulo the number of devices.
   int local_rank = 0;
-  std::chrono::nanoseconds device_patience = kDevicePatience;
+  std::chrono::nanoseconds device_timeout = kDeviceTimeout;
 
   // The options of one kind, a struct of that kind's folder, with its defaults unless they were changed.
   template <class KindOptions>

@@ -21,7 +21,7 @@ class Channels;
 class CheckedMessages;
 class ClosedEnds;
 class FailedSends;
-class KeptMessages;
+class TravellingMessages;
 
 // One chare's view of a channel: itself, its peer and the id that both name.
 struct ChannelKey {
@@ -50,7 +50,7 @@ struct EndAddress {
 // The version of the address of an end that has closed.
 inline constexpr std::uint32_t kLastVersion = ~std::uint32_t{0};
 
-// What an end knows of moves of its own chare and of its peer, see moving.cpp.
+// An end's knowledge of moves of its own chare and of its peer, see moving.cpp.
 struct EndMoves {
   std::uint32_t num = 0;  // moves of this end: the version of its address
   // --- Of this end's chare
@@ -61,7 +61,7 @@ struct EndMoves {
   std::uint32_t promised =
       0;  // the peer sends no message from this number on: if answered, and after each move
   std::vector<SentSize> sizes;  // if answered: of messages in place that were not asked for
-  bool waits = false;           // for the end's operations; Channels::look() asks again
+  bool waits = false;           // for the end's operations; ClosedEnds::poll() asks again
   // --- Of the peer
   std::uint32_t peer_version = 0;  // of its address
   std::uint32_t peer_round = 0;    // of its last request, or release
@@ -82,8 +82,8 @@ struct ChannelEnd {
   bool sends_at_once = false;
   // Messages are checked, the peer or the end's own chare is gone, or the chare is about to move.
   bool receives_specially = false;
-  // ClosedEnds looks at this end when an operation of it is over.
-  bool needs_look = false;
+  // ClosedEnds polls this end when an operation of it is over.
+  bool needs_poll = false;
   EndTags send_tags;  // once the peer is known
   EndTags receive_tags;
   machine::OutgoingStream out;
@@ -104,9 +104,9 @@ struct ChannelEnd {
   std::uint32_t holders = 0;        // Python objects
 
   EndMoves moves;
-  std::shared_ptr<KeptMessages> kept;  // null as a rule
-  std::uint32_t num_kept = 0;          // messages in it
-  bool has_left = false;               // with its chare, to another PE: closed here, and not in the table
+  std::shared_ptr<TravellingMessages> kept;  // null as a rule
+  std::uint32_t num_kept = 0;                // messages in it
+  bool has_left = false;  // with its chare, to another PE: closed here, and not in the table
 
   std::shared_ptr<void> attached;  // of the program's language, see Channel::attached()
   AttachedState attached_state;
@@ -114,7 +114,7 @@ struct ChannelEnd {
   bool is_its_own_peer() const {
     return key.self_collection == key.peer_collection && key.self_index == key.peer_index;
   }
-  // Of the program.
+  // The program's receives that are in flight.
   std::uint32_t receives_in_flight() const { return in.next - received.next() - num_kept; }
 };
 

@@ -159,10 +159,10 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
   if (end.received.is_due() || operation->size_bytes() != asked.size_bytes)
     end.channels->report_received(end);
   explain_received(operation, end, asked);
-  if (!end.needs_look) return;
+  if (!end.needs_poll) return;
   // The chare of a closed end cannot observe it, and a receive that a closed peer ends is no failure of the program.
   if (end.is_closed || operation->status().code() == base::StatusCode::kClosed) operation->observe();
-  end.closed_ends->look_later(end);
+  end.closed_ends->poll_later(end);
 }
 
 // A receive must have got exactly what it asked for.
@@ -190,7 +190,7 @@ void Channels::start_waiting_sends(ChannelEnd& end) {
   }
   end.sends_at_once = end.checks == nullptr && end.window.is_open() && end.waiting_sends.empty() &&
                       !end.moves.is_asking && end.peer.number != 0;
-  if (end.moves.waits && end.waiting_sends.empty()) end.closed_ends->look_later(end);
+  if (end.moves.waits && end.waiting_sends.empty()) end.closed_ends->poll_later(end);
 }
 
 void Channels::end_segment(ChannelEnd& end) {
@@ -376,7 +376,7 @@ std::shared_ptr<void>& Channel::attached() const { return end_->attached; }
 AttachedState& Channel::attached_state() const { return end_->attached_state; }
 
 void Channel::attached_is_idle() const {
-  if (end_->moves.waits) end_->closed_ends->look_later(*end_);
+  if (end_->moves.waits) end_->closed_ends->poll_later(*end_);
 }
 
 void Channel::pup(Pup& p) {

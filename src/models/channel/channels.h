@@ -109,7 +109,7 @@ class Channels final : public runtime::Model {
   struct MoveNote;
   enum class NoteKind : std::uint32_t;
 
-  // What end() does for the chare and the peer that the key names.
+  // As end(), for the chare and the peer that the key names.
   ChannelEnd& end_of(const ChannelKey& key);
   // An end with a number of its own. Throws Error when the PE has as many ends as tags can tell apart.
   ChannelEnd& make_end(const ChannelKey& key);
@@ -139,7 +139,7 @@ class Channels final : public runtime::Model {
   void take_early(ChannelEnd& end);
   void wait_to_move(ChannelEnd& end);
   // An operation of the end is over.
-  void look_at_moves(ChannelEnd& end);
+  void poll_moves(ChannelEnd& end);
   ChannelEnd& unpack_end(const TravellingEnd& from, runtime::ElementId element);
   [[noreturn]] void refuse_arrival(runtime::ElementId element, const char* what) const;
   void on_received(runtime::MessagePtr message);

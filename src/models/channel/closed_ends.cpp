@@ -24,39 +24,39 @@ bool is_over(const ChannelEnd& end) {
 
 }  // namespace
 
-void ClosedEnds::look_later(const ChannelEnd& end) {
+void ClosedEnds::poll_later(const ChannelEnd& end) {
   if (runtime_.closed()) return;
   if (numbers_.empty() || numbers_.back() != end.number) numbers_.push_back(end.number);
-  post_look();
+  post_poll();
 }
 
-void ClosedEnds::post_look() {
-  if (std::exchange(look_.is_posted, true)) return;
-  look_.waits = true;
-  runtime_.post(&look_);
+void ClosedEnds::post_poll() {
+  if (std::exchange(poll_.is_posted, true)) return;
+  poll_.waits = true;
+  runtime_.post(&poll_);
 }
 
-void ClosedEnds::Look::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
-  auto& look = *static_cast<Look*>(self);
-  if (action == runtime::WorkAction::kRun && std::exchange(look.waits, false)) return runtime.post(&look);
-  look.is_posted = false;
-  if (action == runtime::WorkAction::kRun) look.owner.look();
+void ClosedEnds::Poll::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
+  auto& poll = *static_cast<Poll*>(self);
+  if (action == runtime::WorkAction::kRun && std::exchange(poll.waits, false)) return runtime.post(&poll);
+  poll.is_posted = false;
+  if (action == runtime::WorkAction::kRun) poll.owner.poll();
 }
 
-void ClosedEnds::look() {
+void ClosedEnds::poll() {
   for (const std::uint32_t number : std::exchange(numbers_, {})) {
     ChannelEnd* const end = ends_.find(number);
     if (end == nullptr) continue;
     moves_(*end);
     if (!is_idle(*end)) continue;
     if (is_in_use(*end)) {
-      look_later(*end);
+      poll_later(*end);
       continue;
     }
     if (std::shared_ptr<void> chare = std::exchange(end->chare, nullptr); chare != nullptr) {
       chare.reset();  // its destructor may call anything
       ends_.for_each_of(end->key.self_collection, end->key.self_index,
-                        [this](const ChannelEnd& other) { look_later(other); });
+                        [this](const ChannelEnd& other) { poll_later(other); });
     } else if (is_over(*end)) {
       over_(*end);
     }

@@ -18,34 +18,34 @@ namespace weft::channel {
 class ClosedEnds {
  public:
   // `over` is called for an end of which nothing is in flight, and may erase it. `moves` is called for each end that is
-  // looked at. Both references must outlive it.
+  // polled. Both references must outlive it.
   ClosedEnds(runtime::Runtime& runtime, const EndTable& ends, std::function<void(ChannelEnd&)> over,
              std::function<void(ChannelEnd&)> moves)
       : runtime_(runtime), ends_(ends), over_(std::move(over)), moves_(std::move(moves)) {}
   ClosedEnds(const ClosedEnds&) = delete;
   ClosedEnds& operator=(const ClosedEnds&) = delete;
 
-  // Something of the end is over. Looks whether all is, two turns later: the caller may be a completion that uses the end, and
+  // An operation of the end is over. Polls, two turns later, whether all are: the caller may be a completion that uses the end, and
   // what waits for that completion runs in the next turn.
-  void look_later(const ChannelEnd& end);
+  void poll_later(const ChannelEnd& end);
 
  private:
-  struct Look : runtime::Work {
-    explicit Look(ClosedEnds& owner_in) : runtime::Work(&Look::turn), owner(owner_in) {}
+  struct Poll : runtime::Work {
+    explicit Poll(ClosedEnds& owner_in) : runtime::Work(&Poll::turn), owner(owner_in) {}
     static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action);
     ClosedEnds& owner;
     bool is_posted = false;
     bool waits = false;  // for the next turn
   };
-  void look();
-  void post_look();
+  void poll();
+  void post_poll();
 
   runtime::Runtime& runtime_;
   const EndTable& ends_;
   std::function<void(ChannelEnd&)> over_;
   std::function<void(ChannelEnd&)> moves_;
-  std::vector<std::uint32_t> numbers_;  // of the ends to look at
-  Look look_{*this};
+  std::vector<std::uint32_t> numbers_;  // of the ends to poll
+  Poll poll_{*this};
 };
 
 }  // namespace weft::channel

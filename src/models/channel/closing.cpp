@@ -20,7 +20,7 @@
 #include "machine/machine.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "models/channel/channels.h"
-#include "models/channel/kept_messages.h"
+#include "models/channel/travelling_messages.h"
 
 namespace weft::channel {
 
@@ -70,14 +70,14 @@ void Channels::element_ends(runtime::ElementId element, const std::shared_ptr<vo
 
 void Channels::element_has_ended(runtime::ElementId element) {
   ends_.for_each_of(element.collection, element.index,
-                    [this](const ChannelEnd& end) { closed_ends_.look_later(end); });
+                    [this](const ChannelEnd& end) { closed_ends_.poll_later(end); });
 }
 
 void Channels::close_end(ChannelEnd& end, const std::shared_ptr<void>& chare) {
   end.is_closed = true;
   end.moves.is_asking = false;
   if (end.kept != nullptr) end.kept->give_back();
-  end.needs_look = true;
+  end.needs_poll = true;
   end.sends_at_once = false;
   end.receives_specially = true;
   end.received.report_each();
@@ -92,7 +92,7 @@ void Channels::close_end(ChannelEnd& end, const std::shared_ptr<void>& chare) {
     tell_closed(end);
   }
   if (end.peer_is_closed) drain(end);
-  closed_ends_.look_later(end);
+  closed_ends_.poll_later(end);
 }
 
 void Channels::fail_waiting_sends(ChannelEnd& end) {
@@ -161,7 +161,7 @@ void Channels::peer_closes(ChannelEnd& end, std::uint32_t sent) {
   }
   end.peer_is_closed = true;
   end.incoming_end = sent;
-  end.needs_look = true;
+  end.needs_poll = true;
   end.sends_at_once = false;
   end.receives_specially = true;
   end.received.report_each();
@@ -178,7 +178,7 @@ void Channels::peer_closes(ChannelEnd& end, std::uint32_t sent) {
   }
   if (end.is_closed) drain(end);
   if (end.moves.is_asking) chares().move_again({end.key.self_collection, end.key.self_index});
-  closed_ends_.look_later(end);
+  closed_ends_.poll_later(end);
 }
 
 void Channels::drain(ChannelEnd& end) {
@@ -191,7 +191,7 @@ void Channels::drain(ChannelEnd& end) {
           auto& closed = *static_cast<ChannelEnd*>(context);
           closed.runtime->count_processed();
           static_cast<void>(closed.received.count(0));
-          closed.closed_ends->look_later(closed);
+          closed.closed_ends->poll_later(closed);
         },
         &end);
     operation->started(runtime_.machine().peer_memory().receive(end.in, {number, end.receive_tags[number]},
@@ -210,7 +210,7 @@ std::shared_ptr<void> Channels::hold(ChannelEnd& end) {
             if (held->has_left) {
               sweep_left();
             } else if (held->is_closed) {
-              closed_ends_.look_later(*held);
+              closed_ends_.poll_later(*held);
             }
           }};
 }

@@ -111,7 +111,7 @@ void Channels::learn_address(ChannelEnd& end, EndAddress peer, std::uint32_t ver
   end.sends_at_once = false;
   // Sends in place are over for the peer, which has received them, and about to be so here.
   if (end.watched_sends == 0) return change_peer(end);
-  end.needs_look = true;
+  end.needs_poll = true;
 }
 
 void Channels::change_peer(ChannelEnd& end) {

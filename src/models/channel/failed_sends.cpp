@@ -37,8 +37,8 @@ void FailedSends::watch(ChannelEnd& end, std::uint32_t counter, runtime::Operati
       [](runtime::OperationState* sent, void* context) {
         auto& from = *static_cast<ChannelEnd*>(context);
         --from.watched_sends;
-        if (from.needs_look) [[unlikely]]
-          from.closed_ends->look_later(from);
+        if (from.needs_poll) [[unlikely]]
+          from.closed_ends->poll_later(from);
         if (!sent->status().failed()) return;
         // The receiver has failed, or its PE: it need not be told.
         if (sent->status().code() == base::StatusCode::kPeerFailed) return;

@@ -15,10 +15,10 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
       range_(range),
       failed_sends_(runtime, ends_, handler(kFailedSend)),
       checked_messages_(runtime, ends_, handler(kDescription)),
-      limit_bytes_(runtime::FlowMarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes),
+      limit_bytes_(runtime::Watermarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes),
       closed_ends_(
           runtime, ends_, [this](ChannelEnd& end) { end_is_over(end); },
-          [this](ChannelEnd& end) { look_at_moves(end); }) {
+          [this](ChannelEnd& end) { poll_moves(end); }) {
   runtime_.set_handler(
       handler(kAnnouncement),
       [](void* context, runtime::MessagePtr message) {

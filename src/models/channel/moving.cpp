@@ -7,7 +7,7 @@
 //   stopped   The peer's answer, at once: the number of its next message, and the sizes of its messages in place.
 //   go on     Releases the peer: the end is on its new PE, with a new number, or the chare does not move after all.
 //
-// When all peers have answered, the chare's PE receives what has been sent and was not asked for (KeptMessages). Then nothing
+// When all peers have answered, the chare's PE receives what has been sent and was not asked for (TravellingMessages). Then nothing
 // is under way to the end, and it packs its counters. Messages to the peer need nothing: they arrive under the peer's number,
 // which stays.
 //
@@ -25,7 +25,7 @@
 
 #include "base/format.h"
 #include "models/channel/channels.h"
-#include "models/channel/kept_messages.h"
+#include "models/channel/travelling_messages.h"
 
 namespace weft::channel {
 
@@ -140,7 +140,7 @@ void Channels::release_peer(const ChannelEnd& end) {
 
 void Channels::take_early(ChannelEnd& end) {
   if (end.kept == nullptr) {
-    end.kept = std::make_shared<KeptMessages>(end, [this, &end] {
+    end.kept = std::make_shared<TravellingMessages>(end, [this, &end] {
       if (end.kept->is_settled()) chares().move_again({end.key.self_collection, end.key.self_index});
     });
   }
@@ -157,15 +157,15 @@ void Channels::take_early(ChannelEnd& end) {
 
 void Channels::wait_to_move(ChannelEnd& end) {
   end.moves.waits = true;
-  end.needs_look = true;
-  end.received.report_each();  // so that the end of each receive is looked at
+  end.needs_poll = true;
+  end.received.report_each();  // so that this end is polled after each receive
 }
 
-void Channels::look_at_moves(ChannelEnd& end) {
+void Channels::poll_moves(ChannelEnd& end) {
   if (end.moves.next_peer.number != 0 && end.watched_sends == 0) change_peer(end);
   if (std::exchange(end.moves.waits, false))
     chares().move_again({end.key.self_collection, end.key.self_index});
-  end.needs_look = end.is_closed || end.peer_is_closed || end.moves.next_peer.number != 0;
+  end.needs_poll = end.is_closed || end.peer_is_closed || end.moves.next_peer.number != 0;
 }
 
 void Channels::stay(ElementId element) {

@@ -7,7 +7,7 @@
 #include "machine/machine.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "models/channel/channels.h"
-#include "models/channel/kept_messages.h"
+#include "models/channel/travelling_messages.h"
 
 namespace weft::channel {
 
@@ -105,7 +105,7 @@ void Channels::element_has_moved(ElementId element, const std::shared_ptr<void>&
     end->is_closed = true;
     end->sends_at_once = false;
     end->receives_specially = true;
-    end->needs_look = false;
+    end->needs_poll = false;
     end->moves = {};
     end->kept = nullptr;
     end->num_kept = 0;
@@ -136,20 +136,20 @@ void Channels::unpack_moving(ElementId element, Pup& p) {
   p | travelling;
   for (const TravellingEnd& one : travelling) {
     std::vector<SentSize> sizes;
-    std::vector<KeptMessage> kept;
+    std::vector<TravellingMessage> kept;
     p | sizes | kept;
     ChannelEnd& end = unpack_end(one, element);
     for (const SentSize& sent : sizes) end.sent_in_place.push(sent.number, sent.size_bytes);
     for (std::size_t i = 0; i < kept.size(); ++i) {
       if (kept[i].number != one.next_received + static_cast<std::uint32_t>(i))
         refuse_arrival(element, "keeps messages out of order");
-      KeptMessages::give(end, std::move(kept[i]));
+      TravellingMessages::give(end, std::move(kept[i]));
     }
     end.moves.promised = one.next_received + static_cast<std::uint32_t>(kept.size());
     if (end.is_its_own_peer()) {
       set_peer(end, address_of(end));
     } else if (end.peer_is_closed) {
-      closed_ends_.look_later(end);
+      closed_ends_.poll_later(end);
     } else {
       release_peer(end);
     }
@@ -188,7 +188,7 @@ ChannelEnd& Channels::unpack_end(const TravellingEnd& from, ElementId element) {
   end.window = from.window;
   end.received = from.received;
   end.receives_specially |= end.peer_is_closed;
-  end.needs_look = end.peer_is_closed;
+  end.needs_poll = end.peer_is_closed;
   if (is_connected) set_peer(end, from.peer);
   // News of a mailbox of an earlier stay here may have come late.
   runtime_.machine().peer_memory().forget(end.out);

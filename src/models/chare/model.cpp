@@ -92,14 +92,14 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
       this);
   runtime_.set_poster(
       entry_handler(),
-      [](void* context, MessagePtr& message, std::span<runtime::Landing> landings) {
-        return static_cast<Parts*>(context)->place(message, landings);
+      [](void* context, MessagePtr& message, std::span<runtime::ReceiveBuffer> receive_buffers) {
+        return static_cast<Parts*>(context)->place(message, receive_buffers);
       },
       [](void* context, Message& message) { static_cast<Parts*>(context)->place_dropped(message); });
-  runtime_.set_poster(first_handler_ + kMove,
-                      [](void* context, MessagePtr& message, std::span<runtime::Landing> landings) {
-                        return static_cast<Parts*>(context)->place_moved(*message, landings);
-                      });
+  runtime_.set_poster(first_handler_ + kMove, [](void* context, MessagePtr& message,
+                                                 std::span<runtime::ReceiveBuffer> receive_buffers) {
+    return static_cast<Parts*>(context)->place_moved(*message, receive_buffers);
+  });
 }
 
 // Elements go first, because destructors of programs may call anything.

@@ -24,7 +24,7 @@
 #include "models/mpi/objects/group.h"
 #include "models/mpi/objects/handle_numbers.h"
 #include "models/mpi/objects/info.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/operation/reduction_operator.h"
 #include "models/mpi/virtual_ranks/running_rank.h"
 
 namespace weft::mpi {
@@ -43,7 +43,7 @@ struct PredefinedAttributes {
   int last_used_code = MPI_ERR_LASTCODE;  // ErrorCodes counts there
 };
 
-// What a Fortran layer over the library has stated, see MPI_Abi_set_fortran_info and MPI_Abi_set_fortran_booleans.
+// The statements of a Fortran layer over the library, see MPI_Abi_set_fortran_info and MPI_Abi_set_fortran_booleans.
 struct FortranSettings {
   Ref<Info> info;
   std::vector<std::byte> true_value;  // both are empty until they are set
@@ -74,7 +74,7 @@ class Rank {
 
   // The datatypes and operators of mpi.h, and the datatypes that MPI makes on request.
   PredefinedTypes types;
-  PredefinedOperations operations;
+  PredefinedOperators operations;
 
   // MPI_COMM_WORLD and MPI_COMM_SELF from MPI_Init to MPI_Finalize, else null. Errors that belong to no object go to `self`.
   ErrorScope* world = nullptr;
@@ -83,7 +83,7 @@ class Rank {
   const Ref<ErrorScope> no_file;
   // Messages and communicators, from the start of MPI to its end; else null. See process.h.
   Process* process = nullptr;
-  // Of MPI_Init and MPI_Finalize; sessions do not count.
+  // The phase by MPI_Init and MPI_Finalize; sessions do not count.
   enum class Phase : std::uint8_t { kBefore, kRunning, kAfter };
   Phase phase = Phase::kBefore;
   // The rank has taken part in the end of the job: neither MPI_Init nor a session starts MPI again.
@@ -95,7 +95,7 @@ class Rank {
   // then the process alone ends.
   void (*end_job)(const std::string& sentence, int status);
 
-  // What MPI_Alloc_mem has allocated on devices, by address. The end of the job frees it.
+  // Device memory that MPI_Alloc_mem has allocated, by address. The end of the job frees it.
   std::map<void*, memory::Buffer> device_memory;
 
   // Whether this is the first time with that name, for sentences that appear once.

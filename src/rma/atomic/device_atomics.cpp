@@ -9,14 +9,14 @@
 
 namespace weft::rma {
 
-void DeviceAtomics::start(Operation operation) {
+void DeviceAtomics::start(DeviceOperation operation) {
   waiting_.push_back(std::move(operation));
   if (!std::exchange(is_running_, true)) runtime_.spawn(run(), "atomic operations on device memory");
 }
 
 runtime::Task<> DeviceAtomics::run() {
   while (!waiting_.empty()) {
-    const Operation operation = std::move(waiting_.front());
+    const DeviceOperation operation = std::move(waiting_.front());
     waiting_.pop_front();
     base::Status status;
     std::uint64_t before = 0;
@@ -31,7 +31,7 @@ runtime::Task<> DeviceAtomics::run() {
   is_running_ = false;
 }
 
-runtime::Task<> DeviceAtomics::carry_out(const Operation& operation, std::uint64_t& before) {
+runtime::Task<> DeviceAtomics::carry_out(const DeviceOperation& operation, std::uint64_t& before) {
   std::uint64_t word =
       0;  // g++ 12 does not align an array of bytes in a coroutine's frame, also with alignas
   const memory::Buffer on_host{&word, operation.word.size_bytes, {}, nullptr};

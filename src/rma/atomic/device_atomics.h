@@ -25,7 +25,7 @@ class DeviceAtomics {
   DeviceAtomics(const DeviceAtomics&) = delete;
   DeviceAtomics& operator=(const DeviceAtomics&) = delete;
 
-  struct Operation {
+  struct DeviceOperation {
     AtomicKind kind = AtomicKind::kLoad;
     AtomicType type = AtomicType::kInteger64;
     memory::Buffer word;
@@ -35,16 +35,16 @@ class DeviceAtomics {
     Ended ended;
   };
   // REQUIRES: is_atomic().
-  void start(Operation operation);
+  void start(DeviceOperation operation);
   // Those that are not over have no outcome.
   void close() { waiting_.clear(); }
 
  private:
   runtime::Task<> run();
-  runtime::Task<> carry_out(const Operation& operation, std::uint64_t& before);
+  runtime::Task<> carry_out(const DeviceOperation& operation, std::uint64_t& before);
 
   runtime::Runtime& runtime_;
-  std::deque<Operation> waiting_;
+  std::deque<DeviceOperation> waiting_;
   bool is_running_ = false;
 };
 

@@ -67,7 +67,7 @@ void RemoteAtomics::close() {
   }
 }
 
-void RemoteAtomics::start(const Operation& operation, runtime::OperationState* state) {
+void RemoteAtomics::start(const RemoteOperation& operation, runtime::OperationState* state) {
   KnownSegment* const segment = segments_.find(operation.address);
   if (segment != nullptr) expect_word(segments_, *segment, operation.address, operation.type);
   const std::uint64_t request = ++last_request_;
@@ -86,7 +86,7 @@ runtime::Task<> RemoteAtomics::learn(std::uint64_t request, GlobalAddress addres
     const SegmentUse use = co_await std::move(reached);
     const auto found = pending_.find(request);
     if (found == pending_.end()) co_return;  // the job has ended
-    const Operation operation = found->second.operation;
+    const RemoteOperation operation = found->second.operation;
     expect_word(segments_, *use, operation.address, operation.type);
     begin(request, operation, *use);
   } catch (const Error& error) {
@@ -95,7 +95,7 @@ runtime::Task<> RemoteAtomics::learn(std::uint64_t request, GlobalAddress addres
   if (status.failed()) end(request, status, 0);
 }
 
-void RemoteAtomics::begin(std::uint64_t request, const Operation& operation, KnownSegment& segment) {
+void RemoteAtomics::begin(std::uint64_t request, const RemoteOperation& operation, KnownSegment& segment) {
   const bool is_mine = segment.own.has_value();
   const bool is_reached = segment.is_reached() && segment.memory.place.is_host();
   if (is_mine || is_reached) {
@@ -109,7 +109,7 @@ void RemoteAtomics::begin(std::uint64_t request, const Operation& operation, Kno
   send_request(request, operation);
 }
 
-void RemoteAtomics::send_request(std::uint64_t request, const Operation& operation) {
+void RemoteAtomics::send_request(std::uint64_t request, const RemoteOperation& operation) {
   pending_.find(request)->second.is_sent = true;
   Request sent;
   sent.kind = operation.kind;
@@ -124,7 +124,8 @@ void RemoteAtomics::send_request(std::uint64_t request, const Operation& operati
   runtime_.send(operation.address.pe(), std::move(message));
 }
 
-void RemoteAtomics::serve(const Operation& operation, KnownSegment& segment, DeviceAtomics::Ended ended) {
+void RemoteAtomics::serve(const RemoteOperation& operation, KnownSegment& segment,
+                          DeviceAtomics::Ended ended) {
   const memory::Buffer word = segment.part(operation.address, atomic_bytes(operation.type));
   if (word.place.is_host()) {
     return ended({}, apply_atomic(operation.kind, operation.type, static_cast<std::byte*>(word.data),
@@ -178,7 +179,7 @@ void RemoteAtomics::on_message(runtime::Message& message) {
   }
   Status status;
   if (answer.code != StatusCode::kOk) {
-    const Operation& operation = found->second.operation;
+    const RemoteOperation& operation = found->second.operation;
     // The owner alone knows the address.
     const std::string why =
         answer.code == StatusCode::kInvalidArgument
@@ -203,7 +204,8 @@ void RemoteAtomics::on_request(int pe, const Request& request) {
     if (!is_known) throw Error(StatusCode::kInvalidArgument, "no such atomic operation");
     KnownSegment& segment = *segments_.find(request.address);
     expect_word(segments_, segment, request.address, request.type);
-    const Operation operation{request.kind, request.type, request.address, request.operand, request.compare};
+    const RemoteOperation operation{request.kind, request.type, request.address, request.operand,
+                                    request.compare};
     serve(operation, segment, reply);
   } catch (const Error& error) {
     reply(Status(error.code(), error.what()), 0);

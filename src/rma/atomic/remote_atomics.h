@@ -27,7 +27,7 @@ class RemoteAtomics {
   RemoteAtomics(const RemoteAtomics&) = delete;
   RemoteAtomics& operator=(const RemoteAtomics&) = delete;
 
-  struct Operation {
+  struct RemoteOperation {
     AtomicKind kind = AtomicKind::kLoad;
     AtomicType type = AtomicType::kInteger64;
     GlobalAddress address;
@@ -36,7 +36,7 @@ class RemoteAtomics {
   };
   // Starts it; `state` has room for the value before behind it, and completes. Throws Error for misuse that this PE knows
   // of. Then `state` is not used.
-  void start(const Operation& operation, runtime::OperationState* state);
+  void start(const RemoteOperation& operation, runtime::OperationState* state);
   // Ends what is not over.
   void close();
 
@@ -45,16 +45,16 @@ class RemoteAtomics {
   struct Answer;
   struct Pending {
     runtime::OperationState* state = nullptr;
-    Operation operation;
+    RemoteOperation operation;
     int pe = -1;
     bool is_sent = false;
   };
 
   runtime::Task<> learn(std::uint64_t request, GlobalAddress address);
   // The segment is known.
-  void begin(std::uint64_t request, const Operation& operation, KnownSegment& segment);
-  void send_request(std::uint64_t request, const Operation& operation);
-  void serve(const Operation& operation, KnownSegment& segment, DeviceAtomics::Ended ended);
+  void begin(std::uint64_t request, const RemoteOperation& operation, KnownSegment& segment);
+  void send_request(std::uint64_t request, const RemoteOperation& operation);
+  void serve(const RemoteOperation& operation, KnownSegment& segment, DeviceAtomics::Ended ended);
   void end(std::uint64_t request, const base::Status& status, std::uint64_t before);
   void on_message(runtime::Message& message);
   void on_request(int pe, const Request& request);

@@ -331,11 +331,11 @@ Task<> Copies::get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to)
     const std::span<const Run> piece = is_packed ? take_piece(left) : std::exchange(left, {});
     Block block;
     if (is_packed) block = make_block(piece, End::kSource, to.place);
-    const memory::Buffer landing = block.is_used() ? block.buffer() : to;
+    const memory::Buffer receive_buffer = block.is_used() ? block.buffer() : to;
     Batch gets(runtime_);
     for (const Run& run : block.is_used() ? std::span<const Run>(block.runs) : piece) {
       gets.start([&](base::Completion* completion) {
-        return runtime_.machine().get(from.start.pe(), part_of(landing, run.to_bytes, run.size_bytes),
+        return runtime_.machine().get(from.start.pe(), part_of(receive_buffer, run.to_bytes, run.size_bytes),
                                       *from.remote, copy.from.address.moved_by(run.from_bytes).offset_bytes(),
                                       completion);
       });
@@ -344,7 +344,7 @@ Task<> Copies::get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to)
     base::check(gets.status());
     if (!block.is_used()) continue;
     const std::vector<Run> unpacking = unpacking_runs(piece);
-    Task<> unpacked = copy_at_place(unpacking, landing, to);
+    Task<> unpacked = copy_at_place(unpacking, receive_buffer, to);
     co_await std::move(unpacked);
   }
 }

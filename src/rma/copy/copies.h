@@ -30,11 +30,11 @@
 #include "rma/copy/remote_hooks.h"
 #include "rma/copy/run.h"
 #include "rma/segment/segments.h"
-#include "runtime/message/landing_pool.h"
+#include "runtime/message/receive_buffer_pool.h"
 
 namespace weft::rma {
 
-// Of the end that begins at `base`.
+// The bytes at an offset of the buffer that begins at `base`.
 inline memory::Buffer part_of(const memory::Buffer& base, std::int64_t offset_bytes,
                               std::uint64_t size_bytes) {
   memory::Buffer part = base;

@@ -8,7 +8,7 @@
 #include "memory/memory.h"
 #include "rma/copy/batch.h"
 #include "rma/copy/copies.h"
-#include "runtime/message/landing_pool.h"
+#include "runtime/message/receive_buffer_pool.h"
 
 namespace weft::rma {
 
@@ -81,7 +81,7 @@ Copies::Block Copies::make_block(std::span<const Run> piece, End other_end, memo
   // To pack costs a copy, which half as many transfers are worth.
   if (num_joined(piece, other_end) > piece.size() / 2) return block;
   const std::uint64_t size_bytes = total_bytes(piece);
-  auto memory = runtime_.landing_pool().allocate(size_bytes, place);
+  auto memory = runtime_.receive_buffer_pool().allocate(size_bytes, place);
   if (!memory.ok()) return block;
   block.memory = std::move(*memory);
   block.size_bytes = size_bytes;
@@ -98,13 +98,13 @@ Task<> Copies::copy_packed(const Copy& copy, memory::Buffer from, memory::Buffer
   memory::Buffer source = part_of(from, packing.front().from_bytes, size_bytes);
   memory::Buffer target = part_of(to, unpacking.front().to_bytes, size_bytes);
   if (unpacking.size() > 1) {
-    auto block = runtime_.landing_pool().allocate(size_bytes, to.place);
+    auto block = runtime_.receive_buffer_pool().allocate(size_bytes, to.place);
     if (!block.ok()) base::throw_status(block.status());
     target_block = std::move(*block);
     target = part_of(target_block.buffer(), 0, size_bytes);
   }
   if (packing.size() > 1) {
-    auto block = runtime_.landing_pool().allocate(size_bytes, from.place);
+    auto block = runtime_.receive_buffer_pool().allocate(size_bytes, from.place);
     if (!block.ok()) base::throw_status(block.status());
     source_block = std::move(*block);
     source = part_of(source_block.buffer(), 0, size_bytes);

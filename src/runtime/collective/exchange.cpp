@@ -7,9 +7,9 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
+#include "runtime/collective/deferred_value.h"
 #include "runtime/collective/exchange_plan.h"
 #include "runtime/collective/reductions.h"
-#include "runtime/collective/withheld.h"
 #include "runtime/message/handlers.h"
 
 namespace weft::runtime {
@@ -122,10 +122,10 @@ void Reductions::on_repeat(MessagePtr message) {
   expect_fitting(*message, header, plan, pe);
   Progress* const progress = find_exchange(id, header.sequence, *message);
   if (progress == nullptr) return;
-  Withheld& withheld = withheld_at(id, header.sequence);
-  if (withheld.way == Withheld::Way::kCut) refuse(*message, pe, "that does not fit the exchange");
-  keep_arrived(withheld.again, header.step, std::move(message), plan, pe);
-  if (withheld.way == Withheld::Way::kRepeat) run_repeat(id, scope_at(id), *progress, withheld);
+  DeferredValue& deferred = deferred_value_at(id, header.sequence);
+  if (deferred.way == DeferredValue::Way::kCut) refuse(*message, pe, "that does not fit the exchange");
+  keep_arrived(deferred.again, header.step, std::move(message), plan, pe);
+  if (deferred.way == DeferredValue::Way::kRepeat) run_repeat(id, scope_at(id), *progress, deferred);
 }
 
 bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) {
@@ -142,7 +142,7 @@ bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) 
     }
     progress.step = 0;
     if (progress.merged.value.size() >= kLeastCutBytes) [[unlikely]]
-      withhold(id, progress);
+      defer_value(id, progress);
   }
   if (run_steps<kReductionExchangeHandler>(id, scope, progress)) finish_exchange(id, scope, progress);
   return next_may_advance;
@@ -214,8 +214,8 @@ void Reductions::merge_step(Progress& progress, int peer, bool replaces) {
 
 void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
   Partial& merged = progress.merged;
-  if (merged.withholds()) [[unlikely]]
-    return use_withheld(id, scope, progress);
+  if (merged.defers_values()) [[unlikely]]
+    return use_deferred_values(id, scope, progress);
   const bool all_here = merged.count >= scope.total;
   if (all_here) {
     if (merged.has_target) deliver(merged, true);
@@ -226,8 +226,8 @@ void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
     deliver(merged, false);
   }
   // What a peer has sent for a repeat that there was not.
-  if (!withheld_.empty()) [[unlikely]]
-    withheld_.erase(key_of(id, progress.sequence));
+  if (!deferred_values_.empty()) [[unlikely]]
+    deferred_values_.erase(key_of(id, progress.sequence));
   scope.forget_arrivals(progress.sequence + 1);
   scope.progress.forget(progress);
 }

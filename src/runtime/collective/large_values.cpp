@@ -1,4 +1,4 @@
-// Large values of reductions for all PEs: withheld by the exchange, then cut, or sent when the exchange is repeated.
+// Large values of reductions for all PEs: deferred by the exchange, then cut, or sent when the exchange is repeated.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -8,8 +8,8 @@
 #include "weft/runtime/runtime.h"
 
 #include "base/format.h"
+#include "runtime/collective/deferred_value.h"
 #include "runtime/collective/reductions.h"
-#include "runtime/collective/withheld.h"
 #include "runtime/message/handlers.h"
 
 namespace weft::runtime {
@@ -19,7 +19,7 @@ namespace {
 // More parts than a plan has steps: on 2^31 PEs of 2^31 hosts about 130.
 constexpr std::size_t kMostAhead = 256;
 
-// The elements are beside the message.
+// The elements are out of band.
 struct CutHeader {
   std::uint64_t scope_id = 0;
   std::uint64_t sequence = 0;
@@ -49,22 +49,22 @@ Attachment attach_shared(const std::shared_ptr<CutMemory>& memory, std::byte* da
           new std::shared_ptr<CutMemory>(memory)};
 }
 
-std::byte* at_element(const Withheld& withheld, const ElementRange& range) {
-  return withheld.memory->value.data() + withheld.layout.first_element +
-         range.first * withheld.layout.element_bytes;
+std::byte* at_element(const DeferredValue& deferred, const ElementRange& range) {
+  return deferred.memory->value.data() + deferred.layout.first_element +
+         range.first * deferred.layout.element_bytes;
 }
-std::size_t size_of(const Withheld& withheld, const ElementRange& range) {
-  return range.count * withheld.layout.element_bytes;
+std::size_t size_of(const DeferredValue& deferred, const ElementRange& range) {
+  return range.count * deferred.layout.element_bytes;
 }
 
 // Whether the values of all PEs can be merged element by element, and no other contribution has come. `merged`: of the whole
 // exchange.
-bool can_be_cut(const Partial& merged, std::span<const WithheldDescription> all, int num_pes) {
+bool can_be_cut(const Partial& merged, std::span<const DeferredDescription> all, int num_pes) {
   std::uint64_t contributions = 0;
-  for (const WithheldDescription& one : all) contributions += one.contributions;
+  for (const DeferredDescription& one : all) contributions += one.contributions;
   return all.size() == static_cast<std::size_t>(num_pes) && !merged.has_value &&
          contributions == merged.count &&
-         std::ranges::all_of(all, [&](const WithheldDescription& one) { return one.is_like(all[0]); });
+         std::ranges::all_of(all, [&](const DeferredDescription& one) { return one.is_like(all[0]); });
 }
 
 }  // namespace
@@ -81,60 +81,61 @@ std::vector<std::byte> large_contribution_memory(Runtime& runtime, std::size_t s
   return runtime.reductions().large_memory(size_bytes);
 }
 
-// --- What is withheld
+// --- What is deferred
 
-Withheld& Reductions::withheld_at(ScopeId id, std::uint64_t sequence) {
-  std::unique_ptr<Withheld>& found = withheld_[key_of(id, sequence)];
-  if (found == nullptr) found = std::make_unique<Withheld>();
+DeferredValue& Reductions::deferred_value_at(ScopeId id, std::uint64_t sequence) {
+  std::unique_ptr<DeferredValue>& found = deferred_values_[key_of(id, sequence)];
+  if (found == nullptr) found = std::make_unique<DeferredValue>();
   return *found;
 }
 
-void Reductions::forget_withheld(ScopeId id) {
-  withheld_.erase(withheld_.lower_bound(key_of(id, 0)), withheld_.upper_bound(key_of(id, ~std::uint64_t{0})));
+void Reductions::forget_deferred_values(ScopeId id) {
+  deferred_values_.erase(deferred_values_.lower_bound(key_of(id, 0)),
+                         deferred_values_.upper_bound(key_of(id, ~std::uint64_t{0})));
 }
 
-void Reductions::withhold(ScopeId id, Progress& progress) {
+void Reductions::defer_value(ScopeId id, Progress& progress) {
   Partial& mine = progress.merged;
   const Combiner* const combiner = Registry<Combiner>::find(mine.combiner_id);
   if (combiner == nullptr || combiner->layout == nullptr) return;
   const ElementLayout layout = combiner->layout(mine.reducer, mine.value);
   if (layout.merge == nullptr || (mine.value.size() - layout.first_element) % layout.element_bytes != 0)
     return;
-  Withheld& withheld = withheld_at(id, progress.sequence);
-  withheld.layout = layout;
-  withheld.contributions = mine.count;
-  const WithheldDescription description = describe(mine.value, layout, mine.count, messenger_.pe());
-  withheld.memory = std::make_shared<CutMemory>(large_memory_);
-  withheld.memory->value = std::exchange(mine.value, {});
+  DeferredValue& deferred = deferred_value_at(id, progress.sequence);
+  deferred.layout = layout;
+  deferred.contributions = mine.count;
+  const DeferredDescription description = describe(mine.value, layout, mine.count, messenger_.pe());
+  deferred.memory = std::make_shared<CutMemory>(large_memory_);
+  deferred.memory->value = std::exchange(mine.value, {});
   mine.has_value = false;
-  mine.combiner_id |= kWithheldBit;
+  mine.combiner_id |= kDeferredBit;
   const auto* const bytes = reinterpret_cast<const std::byte*>(&description);
   mine.items.assign(bytes, bytes + sizeof description);
 }
 
-void Reductions::use_withheld(ScopeId id, Scope& scope, Progress& progress) {
-  Withheld& withheld = withheld_at(id, progress.sequence);
-  if (withheld.way != Withheld::Way::kUnknown) return;  // a late contribution has come
-  const std::vector<WithheldDescription> all = read_descriptions(progress.merged.items, messenger_.num_pes());
+void Reductions::use_deferred_values(ScopeId id, Scope& scope, Progress& progress) {
+  DeferredValue& deferred = deferred_value_at(id, progress.sequence);
+  if (deferred.way != DeferredValue::Way::kUnknown) return;  // a late contribution has come
+  const std::vector<DeferredDescription> all = read_descriptions(progress.merged.items, messenger_.num_pes());
   if (all.empty()) {
     messenger_.fail(
         base::format("PE {} got damaged descriptions of the values of a reduction", messenger_.pe()));
     return;
   }
-  if (withheld.memory == nullptr || !can_be_cut(progress.merged, all, messenger_.num_pes()))
-    return begin_repeat(id, scope, progress, withheld);
-  withheld.way = Withheld::Way::kCut;
+  if (deferred.memory == nullptr || !can_be_cut(progress.merged, all, messenger_.num_pes()))
+    return begin_repeat(id, scope, progress, deferred);
+  deferred.way = DeferredValue::Way::kCut;
   const std::size_t num_elements =
-      (withheld.memory->value.size() - withheld.layout.first_element) / withheld.layout.element_bytes;
-  withheld.steps = plan_cut(messenger_.pe(), messenger_.num_pes(), messenger_.host_groups(), num_elements);
+      (deferred.memory->value.size() - deferred.layout.first_element) / deferred.layout.element_bytes;
+  deferred.steps = plan_cut(messenger_.pe(), messenger_.num_pes(), messenger_.host_groups(), num_elements);
   std::size_t most_bytes = 0;
-  for (const CutStep& step : withheld.steps) {
-    if (step.merges) most_bytes = std::max(most_bytes, size_of(withheld, step.received));
+  for (const CutStep& step : deferred.steps) {
+    if (step.merges) most_bytes = std::max(most_bytes, size_of(deferred, step.received));
   }
-  std::vector<std::byte>& arriving = withheld.memory->arriving;
+  std::vector<std::byte>& arriving = deferred.memory->arriving;
   arriving = large_memory_->take();
   if (arriving.size() < most_bytes) arriving.resize(most_bytes);
-  run_cut(id, scope, progress, withheld);
+  run_cut(id, scope, progress, deferred);
 }
 
 Progress* Reductions::find_exchange(ScopeId id, std::uint64_t sequence, const Message& message) {
@@ -148,74 +149,74 @@ Progress* Reductions::find_exchange(ScopeId id, std::uint64_t sequence, const Me
 
 // --- The exchange is repeated
 
-void Reductions::begin_repeat(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld) {
-  withheld.way = Withheld::Way::kRepeat;
-  Progress& again = withheld.again;
+void Reductions::begin_repeat(ScopeId id, Scope& scope, Progress& progress, DeferredValue& deferred) {
+  deferred.way = DeferredValue::Way::kRepeat;
+  Progress& again = deferred.again;
   again.sequence = progress.sequence;
   again.exchanges = true;
   again.step = 0;
   Partial& merged = progress.merged;
-  std::uint64_t withheld_contributions = 0;
-  for (const WithheldDescription& one : read_descriptions(merged.items, messenger_.num_pes()))
-    withheld_contributions += one.contributions;
+  std::uint64_t deferred_contributions = 0;
+  for (const DeferredDescription& one : read_descriptions(merged.items, messenger_.num_pes()))
+    deferred_contributions += one.contributions;
   merged.items.clear();
   // `merged` keeps the bit until the repeat is over: its count is too small meanwhile, and nothing may end it.
-  const std::uint32_t combiner_id = merged.combiner_id & ~kWithheldBit;
-  merged.count -= std::min(merged.count, withheld_contributions);
+  const std::uint32_t combiner_id = merged.combiner_id & ~kDeferredBit;
+  merged.count -= std::min(merged.count, deferred_contributions);
   Partial& mine = again.merged;
   // What is merged of other contributions all PEs have.
   if (messenger_.pe() == 0 && merged.count > 0) mine.assign(merged.view());
   mine.combiner_id = combiner_id;
   mine.has_target = merged.has_target;
   mine.target = merged.target;
-  if (withheld.memory != nullptr) {
-    mine.add(messenger_, {withheld.contributions,
+  if (deferred.memory != nullptr) {
+    mine.add(messenger_, {deferred.contributions,
                           merged.reducer,
                           combiner_id,
                           true,
-                          withheld.memory->value,
+                          deferred.memory->value,
                           {},
                           merged.has_target ? &merged.target : nullptr});
-    withheld.memory.reset();
+    deferred.memory.reset();
   }
-  run_repeat(id, scope, progress, withheld);
+  run_repeat(id, scope, progress, deferred);
 }
 
-void Reductions::run_repeat(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld) {
-  if (!run_steps<kReductionRepeatHandler>(id, scope, withheld.again)) return;
-  std::swap(progress.merged, withheld.again.merged);
-  withheld_.erase(key_of(id, progress.sequence));
+void Reductions::run_repeat(ScopeId id, Scope& scope, Progress& progress, DeferredValue& deferred) {
+  if (!run_steps<kReductionRepeatHandler>(id, scope, deferred.again)) return;
+  std::swap(progress.merged, deferred.again.merged);
+  deferred_values_.erase(key_of(id, progress.sequence));
   finish_exchange(id, scope, progress);
 }
 
 // --- The values are cut
 
-void Reductions::run_cut(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld) {
-  for (; withheld.step < withheld.steps.size(); ++withheld.step) {
-    const CutStep& step = withheld.steps[withheld.step];
-    if (!std::exchange(withheld.has_sent, true) && step.sent.count > 0)
-      send_part(id, progress.sequence, withheld, step);
+void Reductions::run_cut(ScopeId id, Scope& scope, Progress& progress, DeferredValue& deferred) {
+  for (; deferred.step < deferred.steps.size(); ++deferred.step) {
+    const CutStep& step = deferred.steps[deferred.step];
+    if (!std::exchange(deferred.has_sent, true) && step.sent.count > 0)
+      send_part(id, progress.sequence, deferred, step);
     if (step.received.count > 0) {
-      if (!withheld.has_landed) return land_part(withheld, step);
+      if (!deferred.has_landed) return land_part(deferred, step);
       if (step.merges) {
-        std::byte* const mine = at_element(withheld, step.received);
-        const std::byte* const theirs = withheld.memory->arriving.data();
-        withheld.layout.merge(progress.merged.reducer, mine, step.in_front ? theirs : mine,
+        std::byte* const mine = at_element(deferred, step.received);
+        const std::byte* const theirs = deferred.memory->arriving.data();
+        deferred.layout.merge(progress.merged.reducer, mine, step.in_front ? theirs : mine,
                               step.in_front ? mine : theirs, step.received.count);
       }
     }
-    withheld.has_sent = withheld.is_landing = withheld.has_landed = false;
+    deferred.has_sent = deferred.is_landing = deferred.has_landed = false;
   }
   finish_cut(id, scope, progress);
 }
 
-void Reductions::send_part(ScopeId id, std::uint64_t sequence, const Withheld& withheld,
+void Reductions::send_part(ScopeId id, std::uint64_t sequence, const DeferredValue& deferred,
                            const CutStep& step) {
   const CutHeader header{id.id, sequence, id.root_pe, static_cast<std::uint32_t>(step.number)};
   MessagePtr message = Message::create(messenger_, kReductionCutHandler, sizeof header);
   std::memcpy(message->payload(), &header, sizeof header);
   message->attach(
-      attach_shared(withheld.memory, at_element(withheld, step.sent), size_of(withheld, step.sent)));
+      attach_shared(deferred.memory, at_element(deferred, step.sent), size_of(deferred, step.sent)));
   messenger_.send(step.peer, std::move(message));
 }
 
@@ -226,56 +227,57 @@ bool is_part_of(const CutStep& step, const CutHeader& header, const Message& mes
          static_cast<std::uint32_t>(step.peer) == message.envelope().source_pe;
 }
 
-void choose_place(Withheld& withheld, const CutStep& step, std::span<Landing> landings, int pe) {
-  const std::size_t size_bytes = size_of(withheld, step.received);
-  if (landings.size() != 1 || landings[0].size_bytes != size_bytes)
+void choose_place(DeferredValue& deferred, const CutStep& step, std::span<ReceiveBuffer> receive_buffers,
+                  int pe) {
+  const std::size_t size_bytes = size_of(deferred, step.received);
+  if (receive_buffers.size() != 1 || receive_buffers[0].size_bytes != size_bytes)
     refuse_part(step.peer, pe, "with a wrong size");
   std::byte* const place =
-      step.merges ? withheld.memory->arriving.data() : at_element(withheld, step.received);
-  landings[0].into = attach_shared(withheld.memory, place, size_bytes);
-  withheld.is_landing = true;
+      step.merges ? deferred.memory->arriving.data() : at_element(deferred, step.received);
+  receive_buffers[0].into = attach_shared(deferred.memory, place, size_bytes);
+  deferred.is_landing = true;
 }
 
 }  // namespace
 
-void Reductions::land_part(Withheld& withheld, const CutStep& step) {
-  if (withheld.is_landing) return;
-  const auto found = std::ranges::find_if(withheld.ahead, [&](const MessagePtr& message) {
+void Reductions::land_part(DeferredValue& deferred, const CutStep& step) {
+  if (deferred.is_landing) return;
+  const auto found = std::ranges::find_if(deferred.ahead, [&](const MessagePtr& message) {
     return is_part_of(step, read_cut(*message), *message);
   });
-  if (found == withheld.ahead.end()) return;
+  if (found == deferred.ahead.end()) return;
   MessagePtr message = std::move(*found);
-  withheld.ahead.erase(found);
-  std::vector<Landing> landings = messenger_.landings_of(*message);
-  choose_place(withheld, step, landings, messenger_.pe());
-  messenger_.place(std::move(message), landings);
+  deferred.ahead.erase(found);
+  std::vector<ReceiveBuffer> receive_buffers = messenger_.receive_buffers_of(*message);
+  choose_place(deferred, step, receive_buffers, messenger_.pe());
+  messenger_.place(std::move(message), receive_buffers);
 }
 
-Posting Reductions::post_part(MessagePtr& message, std::span<Landing> landings) {
+Posting Reductions::post_part(MessagePtr& message, std::span<ReceiveBuffer> receive_buffers) {
   const CutHeader header = read_cut(*message);
   const ScopeId id{header.root_pe, header.scope_id};
   check_scope(id, messenger_);
   const Progress* const progress = find_exchange(id, header.sequence, *message);
   if (progress == nullptr) return Posting::kDrop;
-  Withheld& withheld = withheld_at(id, header.sequence);
+  DeferredValue& deferred = deferred_value_at(id, header.sequence);
   const int from_pe = static_cast<int>(message->envelope().source_pe);
-  if (withheld.way == Withheld::Way::kRepeat || withheld.memory == nullptr)
+  if (deferred.way == DeferredValue::Way::kRepeat || deferred.memory == nullptr)
     refuse_part(from_pe, messenger_.pe(), "that does not fit the exchange");
-  if (withheld.way == Withheld::Way::kCut && withheld.step < withheld.steps.size()) {
-    const CutStep& step = withheld.steps[withheld.step];
-    if (is_part_of(step, header, *message) && !withheld.is_landing && step.received.count > 0) {
-      choose_place(withheld, step, landings, messenger_.pe());
+  if (deferred.way == DeferredValue::Way::kCut && deferred.step < deferred.steps.size()) {
+    const CutStep& step = deferred.steps[deferred.step];
+    if (is_part_of(step, header, *message) && !deferred.is_landing && step.received.count > 0) {
+      choose_place(deferred, step, receive_buffers, messenger_.pe());
       return Posting::kHandle;
     }
   }
-  const bool is_known = std::ranges::any_of(withheld.ahead, [&](const MessagePtr& other) {
+  const bool is_known = std::ranges::any_of(deferred.ahead, [&](const MessagePtr& other) {
     return read_cut(*other).step == header.step &&
            other->envelope().source_pe == message->envelope().source_pe;
   });
   // A part of a step that is over, or that does not exist, stays there until the reduction is over, and is refused then.
   if (is_known) refuse_part(from_pe, messenger_.pe(), "a second time");
-  if (withheld.ahead.size() >= kMostAhead) refuse_part(from_pe, messenger_.pe(), "beyond all steps");
-  withheld.ahead.push_back(std::move(message));
+  if (deferred.ahead.size() >= kMostAhead) refuse_part(from_pe, messenger_.pe(), "beyond all steps");
+  deferred.ahead.push_back(std::move(message));
   return Posting::kDefer;
 }
 
@@ -284,8 +286,8 @@ void Reductions::on_part(const MessagePtr& message) {
   const ScopeId id{header.root_pe, header.scope_id};
   if (!message->was_posted())
     refuse_part(static_cast<int>(message->envelope().source_pe), messenger_.pe(), "without elements");
-  const auto found = withheld_.find(key_of(id, header.sequence));
-  if (found == withheld_.end()) return;  // the scope has been closed
+  const auto found = deferred_values_.find(key_of(id, header.sequence));
+  if (found == deferred_values_.end()) return;  // the scope has been closed
   Scope& scope = scope_at(id);
   Progress* const progress = scope.progress.find(header.sequence);
   if (progress == nullptr) return;
@@ -294,16 +296,16 @@ void Reductions::on_part(const MessagePtr& message) {
 }
 
 void Reductions::finish_cut(ScopeId id, Scope& scope, Progress& progress) {
-  const auto found = withheld_.find(key_of(id, progress.sequence));
+  const auto found = deferred_values_.find(key_of(id, progress.sequence));
   if (const auto& ahead = found->second->ahead; !ahead.empty()) {
     refuse_part(static_cast<int>(ahead.front()->envelope().source_pe), messenger_.pe(),
                 "for a step that it does not have");
   }
   const std::shared_ptr<CutMemory> memory = std::move(found->second->memory);
-  withheld_.erase(found);
+  deferred_values_.erase(found);
   Partial& merged = progress.merged;
   merged.items.clear();
-  merged.combiner_id &= ~kWithheldBit;
+  merged.combiner_id &= ~kDeferredBit;
   merged.has_value = true;
   if (merged.count >= scope.total) {
     // The memory stays here: parts of it may still be on their way.

@@ -142,17 +142,17 @@ const Combiner* Partial::add_all_but_value(Messenger& messenger, const PartialVi
   items.insert(items.end(), from.items.begin(), from.items.end());
   if (!from.has_value) return nullptr;
   const Combiner* const combiner = Registry<Combiner>::find(combiner_id);
-  if (combiner == nullptr) return find_withheld_combiner(messenger, from);
+  if (combiner == nullptr) return find_deferred_combiner(messenger, from);
   return combiner;
 }
 
-const Combiner* Partial::find_withheld_combiner(Messenger& messenger, const PartialView& from) {
+const Combiner* Partial::find_deferred_combiner(Messenger& messenger, const PartialView& from) {
   const Combiner* const combiner =
-      withholds() ? Registry<Combiner>::find(combiner_id & ~kWithheldBit) : nullptr;
+      defers_values() ? Registry<Combiner>::find(combiner_id & ~kDeferredBit) : nullptr;
   if (combiner == nullptr) {
     messenger.fail(base::format(
         "a contribution names reducer {}, which PE {} does not have; do all PEs run the same program?",
-        combiner_id & ~kWithheldBit, messenger.pe()));
+        combiner_id & ~kDeferredBit, messenger.pe()));
     return nullptr;
   }
   if (has_value) return combiner;
@@ -163,11 +163,11 @@ const Combiner* Partial::find_withheld_combiner(Messenger& messenger, const Part
 
 bool Partial::expect_like(Messenger& messenger, Reducer of, std::uint32_t combiner, const Target* to) {
   if (reducer != of || combiner_id != combiner) [[unlikely]] {
-    if (reducer != of || (combiner_id | kWithheldBit) != (combiner | kWithheldBit)) {
+    if (reducer != of || (combiner_id | kDeferredBit) != (combiner | kDeferredBit)) {
       fail_different_reducers(messenger);
       return false;
     }
-    combiner_id |= kWithheldBit;
+    combiner_id |= kDeferredBit;
   }
   if (has_target && to != nullptr && is_for_all(target) != is_for_all(*to)) [[unlikely]] {
     fail_different_targets(messenger);

@@ -1,11 +1,11 @@
-// What has been merged of one reduction: by a PE so far, or in one message.
+// The merged contributions of one reduction: those of a PE so far, or those in one message.
 //
 // Contributions to kGather and kConcat are not merged but listed as items: index, size, bytes, one behind the other in
 // one block, so that a contribution needs no allocation of its own.
 //
-// A PE may withhold a large value (withheld.h): its part has a description of the value as its only item, and kWithheldBit in
-// `combiner_id`. Parts that withhold are merged with one another and with others: `count` counts all contributions, `value` is
-// merged of those that are not withheld, if there are any, and `items` lists the descriptions.
+// A PE may defer a large value (deferred_value.h): its part has a description of the value as its only item, and kDeferredBit in
+// `combiner_id`. Parts that defer a value are merged with one another and with others: `count` counts all contributions, `value` is
+// merged of those that are not deferred, if there are any, and `items` lists the descriptions.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ struct PartialView {
 };
 
 inline constexpr std::uint32_t kNoCombiner = ~std::uint32_t{0};
-// In the number of a combiner, but not in kNoCombiner: some contributions are withheld.
-inline constexpr std::uint32_t kWithheldBit = std::uint32_t{1} << 31;
+// In the number of a combiner, but not in kNoCombiner: some contributions are deferred.
+inline constexpr std::uint32_t kDeferredBit = std::uint32_t{1} << 31;
 
 struct Partial {
   std::uint64_t count = 0;
@@ -45,12 +45,12 @@ struct Partial {
   std::vector<std::byte> items;
   Target target;
 
-  // What a message to the parent carries.
+  // Packs the contents of a message to the parent.
   void pup(Pup& p) { p | count | reducer | combiner_id | has_value | has_target | value | items | target; }
   PartialView view() const {
     return {count, reducer, combiner_id, has_value, value, items, has_target ? &target : nullptr};
   }
-  bool withholds() const { return static_cast<std::int32_t>(combiner_id) < -1; }
+  bool defers_values() const { return static_cast<std::int32_t>(combiner_id) < -1; }
   // Makes it empty. The storage stays for the next reduction.
   void clear();
   // Takes what `from` has, but keeps its own target if `from` names none.
@@ -58,12 +58,12 @@ struct Partial {
   // Adds the only value or the only item of one contributor. `combiner` is null for kGather and kConcat.
   void add_contribution(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
                         std::span<const std::byte> contribution, const Target& target);
-  // The same. Takes the value if it is the first.
+  // Adds a contribution, and takes its value without a copy if it is the first.
   void add_contribution(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
                         std::vector<std::byte>&& contribution, const Target& target);
   // Merges `from` behind what it has. Fails the job if the two do not belong to the same reduction.
   void add(Messenger& messenger, const PartialView& from);
-  // The same, but the value of `from` is the first operand. `scratch` keeps its storage for the next call.
+  // As add(), but the value of `from` is the first operand. `scratch` keeps its storage for the next call.
   void add_in_front(Messenger& messenger, const PartialView& from, std::vector<std::byte>& scratch);
   // The packed result, in memory of this object. Throws Error for items that are damaged. REQUIRES: complete.
   std::span<const std::byte> result();
@@ -73,8 +73,8 @@ struct Partial {
   bool expect_like(Messenger& messenger, Reducer reducer, std::uint32_t combiner, const Target* target);
   // Adds all but the value. Returns the combiner for that, null if there is nothing to merge.
   const Combiner* add_all_but_value(Messenger& messenger, const PartialView& from);
-  // Of parts that withhold. Returns null if this has no value yet; then it takes `from`'s.
-  const Combiner* find_withheld_combiner(Messenger& messenger, const PartialView& from);
+  // The combiner of parts that defer a value. Returns null if this has no value yet; then it takes `from`'s.
+  const Combiner* find_deferred_combiner(Messenger& messenger, const PartialView& from);
   void merge(Messenger& messenger, const Combiner& combiner, std::span<const std::byte> more);
   std::vector<std::byte> join_items() const;
 };

@@ -44,7 +44,7 @@ struct Progress {
 class ProgressTable {
  public:
   Progress* find(std::uint64_t sequence) {
-    for (Slot& slot : slots_) {
+    for (ProgressSlot& slot : slots_) {
       if (slot.used && slot.progress.sequence == sequence) return &slot.progress;
     }
     if (others_.empty()) return nullptr;
@@ -56,7 +56,7 @@ class ProgressTable {
     return found != nullptr ? *found : make(sequence);
   }
   void forget(Progress& progress) {
-    for (Slot& slot : slots_) {
+    for (ProgressSlot& slot : slots_) {
       if (&slot.progress != &progress) continue;
       slot.used = false;
       progress.clear();
@@ -67,7 +67,7 @@ class ProgressTable {
   // In no order.
   std::vector<std::uint64_t> sequences() const {
     std::vector<std::uint64_t> all;
-    for (const Slot& slot : slots_) {
+    for (const ProgressSlot& slot : slots_) {
       if (slot.used) all.push_back(slot.progress.sequence);
     }
     for (const auto& [sequence, progress] : others_) all.push_back(sequence);
@@ -75,13 +75,13 @@ class ProgressTable {
   }
 
  private:
-  struct Slot {
+  struct ProgressSlot {
     bool used = false;
     Progress progress;
   };
 
   Progress& make(std::uint64_t sequence) {
-    for (Slot& slot : slots_) {
+    for (ProgressSlot& slot : slots_) {
       if (slot.used) continue;
       slot.used = true;
       slot.progress.sequence = sequence;
@@ -92,7 +92,7 @@ class ProgressTable {
     return made;
   }
 
-  std::array<Slot, 2> slots_;
+  std::array<ProgressSlot, 2> slots_;
   std::map<std::uint64_t, Progress> others_;
 };
 

@@ -23,13 +23,13 @@ constexpr ScopeId kScope{0, 0};
 constexpr double kFirstPauseSeconds = 20e-6;
 constexpr double kLongestPauseSeconds = 5e-3;
 // Between waves that look for a standstill.
-constexpr double kFirstLookSeconds = 50e-3;
-constexpr double kLongestLookSeconds = 1;
-// Behind a look that has found none that can go on. In this time arrive what no PE says that it waits for: control messages, and
+constexpr double kFirstPollSeconds = 50e-3;
+constexpr double kLongestPollSeconds = 1;
+// Behind a poll that has found none that can go on. In this time arrive what no PE says that it waits for: control messages, and
 // one-sided copies of some GB.
-constexpr double kConfirmingLookSeconds = 1;
+constexpr double kConfirmingPollSeconds = 1;
 
-// A look at an idle queue must not keep work of a low priority from being done.
+// A poll of an idle queue must not keep work of a low priority from being done.
 constexpr std::int32_t kBehindEverything = std::numeric_limits<std::int32_t>::max();
 
 // What a wave sums.
@@ -37,7 +37,7 @@ enum Count : std::size_t {
   kSent,
   kProcessed,
   kWaits,  // what PEs wait for besides counted messages
-  kSteps,  // of the program. This and kWaits are 0 in a wave that does not look for a standstill
+  kSteps,  // of the program. This and kWaits are 0 in a wave that does not poll ProgramActivity
   kNumCounts
 };
 
@@ -94,10 +94,10 @@ Future<> Quiescence::standstill() {
     throw base::Error(base::StatusCode::kInvalidArgument, "only PE 0 can wait for a standstill of the job");
   }
   watchers_.emplace_back(messenger_);
-  looked_.clear();
+  last_poll_.clear();
   if (watchers_.size() == 1) {
-    look_pause_seconds_ = kFirstLookSeconds;
-    look_after(look_pause_seconds_);
+    poll_pause_seconds_ = kFirstPollSeconds;
+    poll_after(poll_pause_seconds_);
   }
   return watchers_.back();
 }
@@ -113,61 +113,61 @@ void Quiescence::start(Future<> waiter) {
 
 void Quiescence::begin_wave() {
   active_ = true;
-  wave_looks_ = std::exchange(look_is_due_, false);
-  MessagePtr message = Message::pack(messenger_, kQuiescenceProbeHandler, wave_++, wave_looks_);
+  wave_polls_ = std::exchange(poll_is_due_, false);
+  MessagePtr message = Message::pack(messenger_, kQuiescenceProbeHandler, wave_++, wave_polls_);
   message->envelope().flags |= kControlFlag;
   messenger_.broadcast(std::move(message));
 }
 
 // A PE that is not idle looks again behind the work that is queued now.
 struct Quiescence::Retry : Work {
-  Retry(Quiescence* owner_in, std::uint64_t wave_in, bool looks_in)
-      : Work(&Retry::call), owner(owner_in), wave(wave_in), looks(looks_in) {}
+  Retry(Quiescence* owner_in, std::uint64_t wave_in, bool polls_in)
+      : Work(&Retry::call), owner(owner_in), wave(wave_in), polls(polls_in) {}
   static void call(Work* self, Runtime&, WorkAction action) {
     std::unique_ptr<Retry> retry(static_cast<Retry*>(self));
     if (action == WorkAction::kDrop) return;
     Messenger& messenger = retry->owner->messenger_;
     if (messenger.queue_empty()) {
-      retry->owner->answer(retry->wave, retry->looks);
+      retry->owner->answer(retry->wave, retry->polls);
     } else {
       messenger.post(retry.release(), kBehindEverything);
     }
   }
   Quiescence* owner;
   std::uint64_t wave;
-  bool looks;
+  bool polls;
 };
 
 void Quiescence::on_probe(Pup p) {
   std::uint64_t wave = 0;
-  bool looks = false;
-  p | wave | looks;
+  bool polls = false;
+  p | wave | polls;
   if (messenger_.queue_empty()) {
-    answer(wave, looks);
+    answer(wave, polls);
   } else {
-    messenger_.post(new Retry(this, wave, looks), kBehindEverything);
+    messenger_.post(new Retry(this, wave, polls), kBehindEverything);
   }
 }
 
-Quiescence::Counts Quiescence::counts(bool looks) const {
+Quiescence::Counts Quiescence::counts(bool polls) const {
   Counts counts(kNumCounts);
   counts[kSent] = messenger_.sent();
   counts[kProcessed] = messenger_.processed();
-  if (!looks) return counts;
+  if (!polls) return counts;
   counts[kWaits] =
       num_uncounted_ + (messenger_.memory().has_pending() ? 1 : 0) + (messenger_.awaits_room() ? 1 : 0);
   if (activity_ == nullptr) return counts;
-  const std::optional<std::uint64_t> steps = activity_->look();
+  const std::optional<std::uint64_t> steps = activity_->poll();
   if (!steps) ++counts[kWaits];
   counts[kSteps] = steps.value_or(0);
   return counts;
 }
 
-void Quiescence::answer(std::uint64_t wave, bool looks) {
+void Quiescence::answer(std::uint64_t wave, bool polls) {
   // PE 0 may have stopped: what it is sent would never arrive. What waits for quiescence has been dropped.
   if (messenger_.ending()) return;
-  const Counts mine = counts(looks);
-  if (messenger_.ending()) return;  // the look at the program has failed
+  const Counts mine = counts(polls);
+  if (messenger_.ending()) return;  // the poll of the program has failed
   reductions_.open(kScope, static_cast<std::uint64_t>(messenger_.num_pes()), 1, false);
   Target target;
   target.handler = kQuiescenceResultHandler;
@@ -181,9 +181,9 @@ void Quiescence::on_result(Pup p) {
   p | counts;
   if (counts.size() != kNumCounts) p.refuse("the sums of a wave of quiescence");
   active_ = false;
-  if (wave_looks_) judge_standstill(counts);
+  if (wave_polls_) judge_standstill(counts);
   if (!waiters_.empty()) judge_quiescence(counts);
-  if (!active_ && look_is_due_) begin_wave();
+  if (!active_ && poll_is_due_) begin_wave();
 }
 
 // --- Quiescence
@@ -213,35 +213,35 @@ void Quiescence::judge_quiescence(const Counts& counts) {
 
 // --- The standstill
 
-void Quiescence::look_after(double seconds) {
-  struct Look : Work {
-    explicit Look(Quiescence* owner_in) : Work(&Look::call), owner(owner_in) {}
+void Quiescence::poll_after(double seconds) {
+  struct Poll : Work {
+    explicit Poll(Quiescence* owner_in) : Work(&Poll::call), owner(owner_in) {}
     static void call(Work* self, Runtime&, WorkAction action) {
-      std::unique_ptr<Look> work(static_cast<Look*>(self));
+      std::unique_ptr<Poll> work(static_cast<Poll*>(self));
       if (action != WorkAction::kRun) return;
-      work->owner->look_is_due_ = true;
+      work->owner->poll_is_due_ = true;
       if (!work->owner->active_) work->owner->begin_wave();
     }
     Quiescence* owner;
   };
-  messenger_.post_after(seconds, new Look(this));
+  messenger_.post_after(seconds, new Poll(this));
 }
 
 void Quiescence::judge_standstill(Counts counts) {
   const bool may_be = counts[kSent] == counts[kProcessed] && counts[kWaits] == 0;
-  if (may_be && counts == looked_) {
+  if (may_be && counts == last_poll_) {
     std::vector<Future<>> ready;
     ready.swap(watchers_);
     for (auto& watcher : ready) watcher.set();
     return;
   }
   if (may_be) {
-    looked_ = std::move(counts);
-    return look_after(kConfirmingLookSeconds);
+    last_poll_ = std::move(counts);
+    return poll_after(kConfirmingPollSeconds);
   }
-  looked_.clear();
-  look_pause_seconds_ = std::min(2 * look_pause_seconds_, kLongestLookSeconds);
-  look_after(look_pause_seconds_);
+  last_poll_.clear();
+  poll_pause_seconds_ = std::min(2 * poll_pause_seconds_, kLongestPollSeconds);
+  poll_after(poll_pause_seconds_);
 }
 
 }  // namespace weft::runtime

@@ -41,17 +41,17 @@ class Quiescence {
   void start(Future<> waiter);
   void begin_wave();
   void on_probe(Pup p);
-  // `looks`: whether the wave looks for a standstill.
-  void answer(std::uint64_t wave, bool looks);
-  Counts counts(bool looks) const;
+  // `polls`: whether the wave polls ProgramActivity, to find a standstill.
+  void answer(std::uint64_t wave, bool polls);
+  Counts counts(bool polls) const;
   void on_result(Pup p);
   void judge_quiescence(const Counts& counts);
   void judge_standstill(Counts counts);
-  void look_after(double seconds);
+  void poll_after(double seconds);
 
   Messenger& messenger_;
   Reductions& reductions_;
-  // Of this PE.
+  // The state of this PE.
   ProgramActivity* activity_ = nullptr;
   std::uint64_t num_uncounted_ = 0;
 
@@ -63,10 +63,10 @@ class Quiescence {
   double pause_seconds_ = 0;
   // The standstill; empty if nothing waits for it.
   std::vector<Future<>> watchers_;
-  bool look_is_due_ = false;
-  bool wave_looks_ = false;
-  Counts looked_;  // of the look before, if it may have been a standstill
-  double look_pause_seconds_ = 0;
+  bool poll_is_due_ = false;
+  bool wave_polls_ = false;
+  Counts last_poll_;  // of the poll before, if it may have been a standstill
+  double poll_pause_seconds_ = 0;
 };
 
 }  // namespace weft::runtime

@@ -8,7 +8,7 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
-#include "runtime/collective/withheld.h"
+#include "runtime/collective/deferred_value.h"
 #include "runtime/message/handlers.h"
 #include "runtime/tree/spanning_tree.h"
 
@@ -62,9 +62,9 @@ Reductions::Reductions(Messenger& messenger)
       },
       this);
   messenger_.set_handler(
-      kReductionSilentHandler,
+      kReductionEmptyHandler,
       [](void* context, MessagePtr message) {
-        static_cast<Reductions*>(context)->on_silent(std::move(message));
+        static_cast<Reductions*>(context)->on_empty(std::move(message));
       },
       this);
   messenger_.set_handler(
@@ -84,8 +84,8 @@ Reductions::Reductions(Messenger& messenger)
       [](void* context, MessagePtr message) { static_cast<Reductions*>(context)->on_part(message); }, this);
   messenger_.set_poster(
       kReductionCutHandler,
-      [](void* context, MessagePtr& message, std::span<Landing> landings) {
-        return static_cast<Reductions*>(context)->post_part(message, landings);
+      [](void* context, MessagePtr& message, std::span<ReceiveBuffer> receive_buffers) {
+        return static_cast<Reductions*>(context)->post_part(message, receive_buffers);
       },
       [](void* context, Message& message) {
         Messenger& messenger = static_cast<Reductions*>(context)->messenger_;
@@ -113,8 +113,8 @@ Reductions::Scope* Reductions::find_scope(ScopeId id) {
 
 void Reductions::forget_scope(ScopeId id) {
   latest_ = nullptr;
-  if (!withheld_.empty()) [[unlikely]]
-    forget_withheld(id);
+  if (!deferred_values_.empty()) [[unlikely]]
+    forget_deferred_values(id);
   scopes_.erase(id);
 }
 
@@ -233,14 +233,14 @@ void Reductions::on_partial(MessagePtr message) {
   advance_from(header.scope, scope, progress);
 }
 
-void Reductions::on_silent(MessagePtr message) {
+void Reductions::on_empty(MessagePtr message) {
   ScopeId id;
   Pup p = message->unpacker();
   p | id.root_pe | id.id;
   check_scope(id, messenger_);
   Scope* const scope = open_scope(id, nullptr);
   if (scope == nullptr) return;
-  ++scope->silent_children;
+  ++scope->empty_children;
   advance_all(id);
 }
 
@@ -248,7 +248,7 @@ void Reductions::on_silent(MessagePtr message) {
 void Reductions::advance_all(ScopeId id) {
   Scope& scope = scope_at(id);
   const std::vector<std::uint64_t> sequences = scope.progress.sequences();
-  advance_silence(id, scope);
+  advance_empty_report(id, scope);
   for (std::uint64_t sequence : sequences) advance(id, sequence);
 }
 
@@ -282,7 +282,7 @@ bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
   // In order only: a partial may overtake an earlier, larger one on its way here.
   const std::uint64_t sequence = progress.sequence;
   if (!is_next(id, scope, sequence) || progress.local_contributions < scope.expected(sequence) ||
-      progress.children_done + scope.silent_children < tree.num_children()) {
+      progress.children_done + scope.empty_children < tree.num_children()) {
     return false;
   }
   send_up(id, sequence, true, progress.merged);
@@ -294,20 +294,20 @@ bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
   return false;
 }
 
-void Reductions::advance_silence(ScopeId id, Scope& scope) {
+void Reductions::advance_empty_report(ScopeId id, Scope& scope) {
   SpanningTree tree = tree_of(messenger_, id);
   // A contributor that has moved here and begins later does not count: the parent would wait in vain.
-  if (!scope.is_open || scope.silence_reported || scope.expected(scope.first_unflushed) > 0 ||
-      tree.is_root() || scope.silent_children < tree.num_children()) {
+  if (!scope.is_open || scope.empty_reported || scope.expected(scope.first_unflushed) > 0 || tree.is_root() ||
+      scope.empty_children < tree.num_children()) {
     return;
   }
-  scope.silence_reported = true;
+  scope.empty_reported = true;
   // The root waits for contributions, not for children, and may have forgotten the scope by now.
   if (tree.parent() == static_cast<int>(id.root_pe)) {
     if (scope.single) forget_scope(id);
     return;
   }
-  MessagePtr message = Message::pack(messenger_, kReductionSilentHandler, id.root_pe, id.id);
+  MessagePtr message = Message::pack(messenger_, kReductionEmptyHandler, id.root_pe, id.id);
   message->envelope().flags |= kControlFlag;
   messenger_.send(tree.parent(), std::move(message));
   if (scope.single) forget_scope(id);
@@ -324,7 +324,7 @@ std::uint64_t Reductions::Scope::num_later(std::uint64_t sequence) const {
 bool Reductions::is_next(ScopeId id, Scope& scope, std::uint64_t sequence) {
   if (sequence == scope.first_unflushed) [[likely]]
     return true;
-  if (sequence < scope.first_unflushed || scope.silent_children < tree_of(messenger_, id).num_children() ||
+  if (sequence < scope.first_unflushed || scope.empty_children < tree_of(messenger_, id).num_children() ||
       scope.expected(sequence - 1) != 0) {
     return false;
   }

@@ -11,7 +11,7 @@
 //   delivers it to itself. Otherwise the root merges those that come later, as in the tree, and broadcasts. A PE that
 //   all contributors have left takes part when it gets a part, and learns the target from it.
 //
-// - Large values of an exchange are withheld, and cut into parts once all PEs know that they are alike (withheld.h).
+// - Large values of an exchange are deferred, and cut into parts once all PEs know that they are alike (deferred_value.h).
 //
 // Only the number of contributions decides that a reduction is complete: as many as the scope has contributors have
 // been merged. So the way is an optimisation and never a condition, also when contributors move.
@@ -41,7 +41,7 @@ namespace weft::runtime {
 
 struct CutStep;
 class LargeMemory;
-struct Withheld;
+struct DeferredValue;
 
 struct ScopeId {
   std::uint32_t root_pe = 0;
@@ -92,7 +92,7 @@ class Reductions {
   // reducer and target. REQUIRES: open() was called; `combiner` is null for kGather and kConcat only.
   void contribute(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                   const Combiner* combiner, std::span<const std::byte> value, const Target& target);
-  // The same. The value is not copied if it is the first of this PE.
+  // As contribute(), but the value is not copied if it is the first of this PE.
   void contribute_large(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                         const Combiner* combiner, std::vector<std::byte>&& value, const Target& target);
   // Memory for such a value, with any content.
@@ -118,11 +118,11 @@ class Reductions {
   struct Scope {
     bool is_open = false;
     bool single = false;
-    bool silence_reported = false;
+    bool empty_reported = false;
     Route route = Route::kTree;
     std::uint64_t total = 0;
     std::uint64_t local_contributors = 0;
-    int silent_children = 0;
+    int empty_children = 0;
     std::uint64_t first_unflushed = 0;
     ProgressTable progress;
     // How many contributors have moved here, by their first reduction here, as long as earlier ones are not over. There
@@ -162,14 +162,14 @@ class Reductions {
   void contribute_value(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                         const Combiner* combiner, Value&& value, const Target& target);
   void on_partial(MessagePtr message);
-  void on_silent(MessagePtr message);
+  void on_empty(MessagePtr message);
   void advance(ScopeId id, std::uint64_t sequence);
   void advance_from(ScopeId id, Scope& scope, Progress& progress);
   // Returns whether the next reduction may advance now. The reduction may have been forgotten, and the scope too if it
   // returns false.
   bool advance_one(ScopeId id, Scope& scope, Progress& progress);
   void advance_all(ScopeId id);
-  void advance_silence(ScopeId id, Scope& scope);
+  void advance_empty_report(ScopeId id, Scope& scope);
   // Whether the reduction is the next that this PE passes on. Earlier ones to which this PE and those below it have nothing
   // to give are skipped.
   bool is_next(ScopeId id, Scope& scope, std::uint64_t sequence);
@@ -191,30 +191,31 @@ class Reductions {
 
   // --- Large values, in large_values.cpp
 
-  using WithheldKey = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;  // a scope and a reduction
-  static WithheldKey key_of(ScopeId id, std::uint64_t sequence) { return {id.root_pe, id.id, sequence}; }
+  using DeferredValueKey =
+      std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;  // a scope and a reduction
+  static DeferredValueKey key_of(ScopeId id, std::uint64_t sequence) { return {id.root_pe, id.id, sequence}; }
 
   // Leaves the value out of the exchange that begins, if it can be cut.
-  [[gnu::cold, gnu::noinline]] void withhold(ScopeId id, Progress& progress);
-  // The exchange is over, and values have been withheld.
-  [[gnu::cold, gnu::noinline]] void use_withheld(ScopeId id, Scope& scope, Progress& progress);
-  Withheld& withheld_at(ScopeId id, std::uint64_t sequence);
-  // For a message about withheld values: null if the scope is closed. Throws Error(kCorrupt) if no exchange is under way.
+  [[gnu::cold, gnu::noinline]] void defer_value(ScopeId id, Progress& progress);
+  // The exchange is over, and values have been deferred.
+  [[gnu::cold, gnu::noinline]] void use_deferred_values(ScopeId id, Scope& scope, Progress& progress);
+  DeferredValue& deferred_value_at(ScopeId id, std::uint64_t sequence);
+  // For a message about deferred values: null if the scope is closed. Throws Error(kCorrupt) if no exchange is under way.
   Progress* find_exchange(ScopeId id, std::uint64_t sequence, const Message& message);
-  void forget_withheld(ScopeId id);
+  void forget_deferred_values(ScopeId id);
 
   // The exchange is repeated with the values.
-  void begin_repeat(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld);
-  void run_repeat(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld);
+  void begin_repeat(ScopeId id, Scope& scope, Progress& progress, DeferredValue& deferred);
+  void run_repeat(ScopeId id, Scope& scope, Progress& progress, DeferredValue& deferred);
   void on_repeat(MessagePtr message);  // in exchange.cpp
 
   // The values are cut.
-  void run_cut(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld);
-  void send_part(ScopeId id, std::uint64_t sequence, const Withheld& withheld, const CutStep& step);
+  void run_cut(ScopeId id, Scope& scope, Progress& progress, DeferredValue& deferred);
+  void send_part(ScopeId id, std::uint64_t sequence, const DeferredValue& deferred, const CutStep& step);
   // Gives the part of the step a place if it has been announced.
-  void land_part(Withheld& withheld, const CutStep& step);
+  void land_part(DeferredValue& deferred, const CutStep& step);
   void finish_cut(ScopeId id, Scope& scope, Progress& progress);
-  Posting post_part(MessagePtr& message, std::span<Landing> landings);
+  Posting post_part(MessagePtr& message, std::span<ReceiveBuffer> receive_buffers);
   void on_part(const MessagePtr& message);
 
   Messenger& messenger_;
@@ -222,7 +223,7 @@ class Reductions {
   // Successive contributions are often to one scope.
   ScopeId latest_id_;
   Scope* latest_ = nullptr;
-  std::map<WithheldKey, std::unique_ptr<Withheld>> withheld_;
+  std::map<DeferredValueKey, std::unique_ptr<DeferredValue>> deferred_values_;
   std::shared_ptr<LargeMemory> large_memory_;
   HandlerId result_handler_ = kNumHandlers;
   ResultFunction result_function_ = nullptr;

@@ -15,7 +15,7 @@ class IndexTable {
   T* find(std::uint64_t index) const {
     if (slots_.empty()) return nullptr;
     for (std::size_t at = home(index);; at = next(at)) {
-      const Slot& slot = slots_[at];
+      const IndexSlot& slot = slots_[at];
       if (slot.object == nullptr) return nullptr;
       if (slot.index == index) return slot.object;
     }
@@ -42,7 +42,7 @@ class IndexTable {
     for (std::size_t from = next(at); slots_[from].object != nullptr; from = next(from)) {
       std::size_t wanted = home(slots_[from].index);
       if (((from - wanted) & mask()) >= ((from - at) & mask())) {
-        slots_[at] = std::exchange(slots_[from], Slot{});
+        slots_[at] = std::exchange(slots_[from], IndexSlot{});
         at = from;
       }
     }
@@ -57,13 +57,13 @@ class IndexTable {
 
   template <class Function>
   void for_each(Function function) const {
-    for (const Slot& slot : slots_) {
+    for (const IndexSlot& slot : slots_) {
       if (slot.object != nullptr) function(slot.index, *slot.object);
     }
   }
 
  private:
-  struct Slot {
+  struct IndexSlot {
     std::uint64_t index = 0;
     T* object = nullptr;
   };
@@ -75,15 +75,15 @@ class IndexTable {
   std::size_t next(std::size_t at) const { return (at + 1) & mask(); }
 
   void grow() {
-    std::vector<Slot> old(slots_.empty() ? 8 : slots_.size() * 2);
+    std::vector<IndexSlot> old(slots_.empty() ? 8 : slots_.size() * 2);
     old.swap(slots_);
     size_ = 0;
-    for (const Slot& slot : old) {
+    for (const IndexSlot& slot : old) {
       if (slot.object != nullptr) insert(slot.index, slot.object);
     }
   }
 
-  std::vector<Slot> slots_;
+  std::vector<IndexSlot> slots_;
   std::size_t size_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace {
 void expect(Message& message, const Announcement& announced) {
   Scheduler& scheduler = message.scheduler();
   Attached& attached = message.attached();
-  attached.state = Attached::State::kAwaited;
+  attached.state = Attached::BufferState::kAwaited;
   attached.buffers.emplace_back(
       memory::Buffer{nullptr, announced.size_bytes, scheduler.own_place(announced.kind), nullptr});
 }

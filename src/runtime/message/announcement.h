@@ -1,4 +1,4 @@
-// The header of an active message that announces the buffers beside it. It comes from a peer, so every number
+// The header of an active message that announces its out-of-band buffers. It comes from a peer, so every number
 // is checked here before it is used.
 //
 // Private to the message layer.

@@ -40,33 +40,33 @@ base::Status receive_tagged(machine::Machine& machine, const Attached& attached,
 
 }  // namespace
 
-Arrival::Arrival(Owner& owner, LandingPool& pool, MessagePtr message, bool wanted)
+Arrival::Arrival(Owner& owner, ReceiveBufferPool& pool, MessagePtr message, bool wanted)
     : owner_(owner),
       scheduler_(message->scheduler()),
       pool_(pool),
       message_(std::move(message)),
       attached_(message_->attached()),
       pieces_(message_->attachments().size()),
-      is_receiving_(attached_.state == Attached::State::kAwaited),
+      is_receiving_(attached_.state == Attached::BufferState::kAwaited),
       wanted_(wanted) {}
 
-Arrival::Landed Arrival::start(Owner& owner, LandingPool& pool, MessagePtr message,
-                               std::span<Landing> landings, bool wanted) {
+Arrival::Landed Arrival::start(Owner& owner, ReceiveBufferPool& pool, MessagePtr message,
+                               std::span<ReceiveBuffer> receive_buffers, bool wanted) {
   auto* arrival = new Arrival(owner, pool, std::move(message), wanted);
-  for (std::size_t i = 0; i < landings.size(); ++i) arrival->begin(i, landings[i]);
+  for (std::size_t i = 0; i < receive_buffers.size(); ++i) arrival->begin(i, receive_buffers[i]);
   if (--arrival->awaited_ > 0) return {};  // the last piece frees it
   std::unique_ptr<Arrival> ended(arrival);
   return ended->finish();
 }
 
-void Arrival::begin(std::size_t which, Landing& landing) {
+void Arrival::begin(std::size_t which, ReceiveBuffer& receive_buffer) {
   Piece& piece = pieces_[which];
   piece.arrival = this;
-  piece.size_bytes = landing.size_bytes;
-  piece.sender_kind = landing.place.kind;
-  piece.room = std::move(landing.into);
+  piece.size_bytes = receive_buffer.size_bytes;
+  piece.sender_kind = receive_buffer.place.kind;
+  piece.room = std::move(receive_buffer.into);
   ++awaited_;
-  memory::Place place = pool_.place_for(landing.place.kind);
+  memory::Place place = pool_.place_for(receive_buffer.place.kind);
   if (!is_receiving_) {
     piece.source = std::move(attached_.buffers[which]);
     copy_source(piece, place);
@@ -113,7 +113,7 @@ void Arrival::receive(Piece& piece, std::size_t which) {
 }
 
 void Arrival::copy_source(Piece& piece, memory::Place place) {
-  const bool has_landed = attached_.state == Attached::State::kLanded || piece.source.is_given_away();
+  const bool has_landed = attached_.state == Attached::BufferState::kLanded || piece.source.is_given_away();
   if (!piece.room && has_landed && piece.source.buffer().place.kind == place.kind) {
     piece.room = std::move(piece.source);
     return ended({}, piece.size_bytes);
@@ -194,7 +194,7 @@ Arrival::Landed Arrival::finish() {
     piece.source = Attachment();
     if (is_broadcast) attached_.first_kinds.push_back(piece.sender_kind);
   }
-  attached_.state = Attached::State::kLanded;
+  attached_.state = Attached::BufferState::kLanded;
   attached_.sender_kind.reset();
   attached_.tags.clear();
   attached_.send_waits.clear();

@@ -1,4 +1,4 @@
-// A message whose buffers land: in the places that its poster chose, or in memory of the landing pool.
+// A message whose buffers land: in the places that its poster chose, or in memory of the pool of receive buffers.
 //
 // An arrival that cannot end at once frees itself when the last buffer has ended, and then tells its owner.
 // Private to the message layer. Threads: the PE's.
@@ -15,7 +15,7 @@
 #include "weft/runtime/message.h"
 
 #include "runtime/message/attached.h"
-#include "runtime/message/landing_pool.h"
+#include "runtime/message/receive_buffer_pool.h"
 
 namespace weft::runtime {
 
@@ -36,8 +36,8 @@ class Arrival {
 
   // Lands the buffers of `message`; `wanted`: whether it is to be handled afterwards. Returns it when all have
   // ended at once; otherwise `owner` gets it later.
-  static Landed start(Owner& owner, LandingPool& pool, MessagePtr message, std::span<Landing> landings,
-                      bool wanted);
+  static Landed start(Owner& owner, ReceiveBufferPool& pool, MessagePtr message,
+                      std::span<ReceiveBuffer> receive_buffers, bool wanted);
 
  private:
   // One buffer; as a Completion, its receive and the copy after it.
@@ -60,9 +60,9 @@ class Arrival {
   // memory this PE takes for them.
   static constexpr std::size_t kMostUnwantedBytes = std::size_t{1} << 20;
 
-  Arrival(Owner& owner, LandingPool& pool, MessagePtr message, bool wanted);
+  Arrival(Owner& owner, ReceiveBufferPool& pool, MessagePtr message, bool wanted);
 
-  void begin(std::size_t which, Landing& landing);
+  void begin(std::size_t which, ReceiveBuffer& receive_buffer);
   bool is_to_be_discarded(const Piece& piece) const;
   // Empty, and this arrival has failed, when there is no memory.
   Attachment allocate(std::size_t size_bytes, memory::Place place);
@@ -76,7 +76,7 @@ class Arrival {
 
   Owner& owner_;
   Scheduler& scheduler_;
-  LandingPool& pool_;
+  ReceiveBufferPool& pool_;
   MessagePtr message_;
   Attached& attached_;
   std::vector<Piece> pieces_;

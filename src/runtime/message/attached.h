@@ -20,7 +20,7 @@
 namespace weft::runtime {
 
 struct Attached {
-  enum class State : std::uint8_t {
+  enum class BufferState : std::uint8_t {
     kGiven,    // the sender's buffers
     kAwaited,  // announced: the buffers have sizes and kinds, and no memory yet
     kLanded,   // memory that the receiver owns
@@ -30,7 +30,7 @@ struct Attached {
   Attached(const Attached&) = delete;
   Attached& operator=(const Attached&) = delete;
   ~Attached() {
-    // Of several messages that report jointly, this PE's own is handled with the sender's buffers and sends
+    // If several messages report jointly, this PE's own is handled with the sender's buffers and sends
     // nothing. It therefore ends as closed only if the job has ended.
     if (sending != nullptr || (joint != nullptr && joint->scheduler().exiting())) {
       end_sending({base::StatusCode::kClosed, "the job ended before a message's buffers were sent"});
@@ -63,7 +63,7 @@ struct Attached {
   }
 
   std::vector<Attachment> buffers;
-  State state = State::kGiven;
+  BufferState state = BufferState::kGiven;
   // Whether this PE's poster has chosen where the buffers land.
   bool posted = false;
   // For a deferred message: called with the message when its last holder releases it, instead of freeing it.
@@ -80,14 +80,14 @@ struct Attached {
   // For a broadcast that has landed: the memory kinds at its first sender. This PE may lack them, and PEs
   // that it forwards the broadcast to may have them.
   std::vector<memory::Kind> first_kinds;
-  // What the buffers count in flow control, until the message is handled.
+  // The bytes that the buffers count in flow control, until the message is handled.
   std::int64_t flow_bytes = 0;
   // For a send.
   base::Completion* sending = nullptr;
   std::shared_ptr<JointSending> joint;  // replaces `sending`
   std::size_t sending_bytes = 0;
   std::size_t unsent = 0;
-  // Of buffers that are sent before they are copied; one for each buffer, or none.
+  // The sources of buffers that are sent before they are copied; one for each buffer, or none.
   std::vector<machine::MovableSource> sources;
   std::size_t unsent_sources = 0;
   base::Status failure;

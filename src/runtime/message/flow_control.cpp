@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// The first mark: all peers of a PE together may have kAllFirstBytes waiting there, and each at least 1 MiB.
+// The first watermark: all peers of a PE together may have kAllFirstBytes waiting there, and each at least 1 MiB.
 constexpr std::int64_t kFirstBytes = 32 * kMiB;
 constexpr std::int64_t kAllFirstBytes = 512 * kMiB;
 constexpr std::int64_t kLeastFirstBytes = kMiB;
@@ -24,12 +24,12 @@ constexpr std::int64_t kLeastThirdBytes = 256 * kMiB;
 // A PE's part of the host's memory that one peer may fill before its calls throw.
 constexpr std::int64_t kThirdShare = 4;
 
-// A credit is worth this part of the first mark.
+// A credit is worth this part of the first watermark.
 constexpr std::int64_t kCreditShare = 8;
 // While the peer waits, the next kQuickCredits credits are worth this part of that.
 constexpr std::int64_t kQuickShare = 16;
 constexpr int kQuickCredits = 16;
-// After a cycle was found, a call looks again when this part of the way to the third mark is done.
+// After a cycle was found, a call looks again when this part of the way to the third watermark is done.
 constexpr std::int64_t kPassShare = 64;
 // The queue of a PE is counted when this many calls to the PE have allocated fresh blocks.
 constexpr std::size_t kBlocksPerCount = 4096;
@@ -52,23 +52,23 @@ struct Probe {
 
 }  // namespace
 
-FlowMarks FlowMarks::for_job(int num_pes, int local_pes) {
-  FlowMarks marks;
-  marks.first_bytes = std::clamp(kAllFirstBytes / std::max(num_pes, 1), kLeastFirstBytes, kFirstBytes);
-  marks.second_bytes = 2 * marks.first_bytes;
+Watermarks Watermarks::for_job(int num_pes, int local_pes) {
+  Watermarks watermarks;
+  watermarks.first_bytes = std::clamp(kAllFirstBytes / std::max(num_pes, 1), kLeastFirstBytes, kFirstBytes);
+  watermarks.second_bytes = 2 * watermarks.first_bytes;
   const auto memory_bytes = static_cast<std::int64_t>(base::available_memory_bytes());
-  marks.third_bytes = std::max(kLeastThirdBytes, memory_bytes / (kThirdShare * std::max(local_pes, 1)));
-  return marks;
+  watermarks.third_bytes = std::max(kLeastThirdBytes, memory_bytes / (kThirdShare * std::max(local_pes, 1)));
+  return watermarks;
 }
 
-FlowControl::FlowControl(Scheduler& scheduler, Send send, const FlowMarks& marks)
+FlowControl::FlowControl(Scheduler& scheduler, Send send, const Watermarks& watermarks)
     : scheduler_(scheduler),
       send_(send),
-      marks_(marks),
-      credit_bytes_(marks.first_bytes / kCreditShare),
+      watermarks_(watermarks),
+      credit_bytes_(watermarks.first_bytes / kCreditShare),
       quick_credit_bytes_(credit_bytes_ / kQuickShare),
       peers_(static_cast<std::size_t>(scheduler.num_pes()),
-             FlowPeer{.room_bytes = marks.first_bytes, .owed_bytes = -credit_bytes_}),
+             FlowPeer{.room_bytes = watermarks.first_bytes, .owed_bytes = -credit_bytes_}),
       totals_(peers_.size()) {}
 
 std::int64_t FlowControl::cost_of_buffers(const Attached& attached, Counted counted) {
@@ -81,22 +81,22 @@ std::int64_t FlowControl::cost_of_buffers(const Attached& attached, Counted coun
 }
 
 std::int64_t FlowControl::outstanding_bytes(int pe) {
-  return marks_.first_bytes - peer(pe).room_bytes - totals(pe).waiting_here_bytes;
+  return watermarks_.first_bytes - peer(pe).room_bytes - totals(pe).waiting_here_bytes;
 }
 
 // --- The sender
 
 bool FlowControl::admit(int pe, const Message& message) {
   const std::int64_t cost_bytes = cost_of(message);
-  const auto before_bytes = [&] { return marks_.first_bytes - peer(pe).room_bytes - cost_bytes; };
-  if (before_bytes() <= marks_.second_bytes) return true;
+  const auto before_bytes = [&] { return watermarks_.first_bytes - peer(pe).room_bytes - cost_bytes; };
+  if (before_bytes() <= watermarks_.second_bytes) return true;
   Totals& with = totals(pe);
   if (pe != scheduler_.pe() && before_bytes() > with.passes_until_bytes && scheduler_.may_progress()) {
     // What waits in this PE's own queue does so until the caller returns.
-    if (outstanding_bytes(pe) - cost_bytes > marks_.second_bytes) wait(pe, cost_bytes);
+    if (outstanding_bytes(pe) - cost_bytes > watermarks_.second_bytes) wait(pe, cost_bytes);
   }
   const bool may_send = !scheduler_.must_end();
-  if (may_send && before_bytes() <= marks_.third_bytes) return true;
+  if (may_send && before_bytes() <= watermarks_.third_bytes) return true;
   const std::int64_t bytes = before_bytes();
   peer(pe).room_bytes += cost_bytes;
   --peer(pe).sent;
@@ -132,8 +132,8 @@ void FlowControl::uncharge_except(int one, const Message& message) {
 void FlowControl::wait(int pe, std::int64_t cost_bytes) {
   const auto began = std::chrono::steady_clock::now();
   blocked_on_ = pe;
-  // Well below the mark, because each wait costs both PEs a change of pace.
-  blocked_until_bytes_ = marks_.second_bytes - marks_.first_bytes / 2 + cost_bytes;
+  // Well below the watermark, because each wait costs both PEs a change of pace.
+  blocked_until_bytes_ = watermarks_.second_bytes - watermarks_.first_bytes / 2 + cost_bytes;
   is_cycle_ = false;
   send_probe(pe, scheduler_.pe(), ++wait_number_, 0);
   scheduler_.progress_until(
@@ -143,9 +143,9 @@ void FlowControl::wait(int pe, std::int64_t cost_bytes) {
       },
       this);
   blocked_on_ = -1;
-  const std::int64_t bytes = marks_.first_bytes - peer(pe).room_bytes;
+  const std::int64_t bytes = watermarks_.first_bytes - peer(pe).room_bytes;
   if (is_cycle_) {
-    totals(pe).passes_until_bytes = bytes + (marks_.third_bytes - marks_.second_bytes) / kPassShare;
+    totals(pe).passes_until_bytes = bytes + (watermarks_.third_bytes - watermarks_.second_bytes) / kPassShare;
   }
   ++num_waits_;
   waited_ += std::chrono::steady_clock::now() - began;
@@ -155,7 +155,7 @@ void FlowControl::refuse(int pe, std::int64_t bytes) {
   const std::uint64_t messages = peer(pe).sent - totals(pe).credited;
   std::string why = "the scheduler does not run the caller";
   if (scheduler_.may_progress()) {
-    why = totals(pe).waiting_here_bytes > marks_.second_bytes / 2
+    why = totals(pe).waiting_here_bytes > watermarks_.second_bytes / 2
               ? "these messages wait for the caller to return"
               : "the PEs wait for one another";
   }
@@ -173,7 +173,7 @@ void FlowControl::refuse(int pe, std::int64_t bytes) {
       base::format("{}; the limit is {} MiB. Messages are handled when the caller returns or waits: await "
                    "now and then in a loop of calls (Python: await proxy.method(...); C++: co_await "
                    "weft::room(runtime))",
-                   what, marks_.third_bytes / kMiB));
+                   what, watermarks_.third_bytes / kMiB));
 }
 
 void FlowControl::copies_made(int pe, std::int64_t bytes) {
@@ -200,14 +200,14 @@ void FlowControl::expect_queue_room(std::size_t block_bytes) {
   if (++fresh_blocks_ < std::max(kBlocksPerCount, queued_ / 4)) return;
   fresh_blocks_ = 0;
   queued_ = scheduler_.num_queued();
-  if (static_cast<std::int64_t>(queued_ * block_bytes) <= marks_.third_bytes) return;
+  if (static_cast<std::int64_t>(queued_ * block_bytes) <= watermarks_.third_bytes) return;
   fresh_blocks_ = queued_;  // the next call looks again
   throw base::Error(
       base::StatusCode::kOutOfMemory,
       base::format("{} calls and messages (about {} MiB) wait in the queue of this PE, {}; the limit is {} "
                    "MiB. They are handled when the caller returns or waits: await now and then in a loop of "
                    "calls (co_await weft::yield_now(runtime))",
-                   queued_, queued_ * block_bytes / kMiB, scheduler_.pe(), marks_.third_bytes / kMiB));
+                   queued_, queued_ * block_bytes / kMiB, scheduler_.pe(), watermarks_.third_bytes / kMiB));
 }
 
 // --- The receiver
@@ -261,7 +261,7 @@ void FlowControl::credited(int pe, std::int64_t all_bytes, std::uint64_t all_mes
   with.credited_bytes = all_bytes;
   with.credited = all_messages;
   peer(pe).room_bytes += bytes;
-  if (marks_.first_bytes - peer(pe).room_bytes <= marks_.second_bytes) with.passes_until_bytes = 0;
+  if (watermarks_.first_bytes - peer(pe).room_bytes <= watermarks_.second_bytes) with.passes_until_bytes = 0;
   end_waits();
 }
 

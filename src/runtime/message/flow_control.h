@@ -1,14 +1,14 @@
 // Flow control of messages: a sender cannot fill the memory of a slow receiver, nor its own.
 //
 // Each PE counts, for each peer, the bytes that it has sent and that the peer has not begun to handle. All messages
-// count except the runtime's control messages. Only calls of user code wait (Messenger::send_call), see FlowMarks.
+// count except the runtime's control messages. Only calls of user code wait (Messenger::send_call), see Watermarks.
 //
-// The receiver reports what it has handled by credit messages, one for each kCreditShare of the first mark. Credits and
+// The receiver reports what it has handled by credit messages, one for each kCreditShare of the first watermark. Credits and
 // probes are urgent messages, which are handled inside progress(). A PE that waits inside a call therefore gets them.
 //
 // A PE waits inside a call for one peer at a time. It sends that peer a probe, and a PE that waits itself passes the
 // probe on. If the probe returns, the PEs of the cycle wait for one another: the wait ends, and the call passes. Calls
-// may then pass until the third mark.
+// may then pass until the third watermark.
 //
 // Private to the message layer. Threads: the PE's. docs/decisions/flow-control.md has the reasons.
 #pragma once
@@ -19,15 +19,15 @@
 #include <string>
 #include <vector>
 
-#include "weft/runtime/flow_marks.h"
 #include "weft/runtime/message.h"
 #include "weft/runtime/scheduler.h"
+#include "weft/runtime/watermarks.h"
 
 namespace weft::runtime {
 
 // The part of a peer's state that each message changes.
 struct FlowPeer {
-  // The first mark less the bytes that are outstanding.
+  // The first watermark less the bytes that are outstanding.
   std::int64_t room_bytes = 0;
   // Messages sent to the peer.
   std::uint64_t sent = 0;
@@ -39,7 +39,7 @@ struct FlowPeer {
 
 class FlowControl {
  public:
-  // What a small message takes besides its payload at a sender whose peer does not receive: its block, and UCX's request.
+  // The memory of a small message besides its payload at a sender whose peer does not receive: its block, and UCX's request.
   static constexpr std::int64_t kMessageBytes = 768;
   // Buffers from this size on are fetched by the receiver when it handles the message. Smaller ones may wait in its
   // memory. It is above UCX's limit for eager messages between PEs of one host (580 KB with UCX 1.22).
@@ -47,7 +47,7 @@ class FlowControl {
 
   // Sends a control message, see Messenger::send().
   using Send = void (*)(Scheduler& scheduler, int pe, MessagePtr message);
-  FlowControl(Scheduler& scheduler, Send send, const FlowMarks& marks);
+  FlowControl(Scheduler& scheduler, Send send, const Watermarks& watermarks);
   FlowControl(const FlowControl&) = delete;
   FlowControl& operator=(const FlowControl&) = delete;
 
@@ -62,13 +62,13 @@ class FlowControl {
   static Counted counted_of(const Envelope& envelope, bool is_to_own_pe) {
     return is_to_own_pe || (envelope.flags & kBroadcastFlag) != 0 ? Counted::kAll : Counted::kBelowFetched;
   }
-  // What the buffers of a message count. It depends on their sizes alone, so that both ends count the same.
+  // The bytes that the buffers of a message count. The number depends on their sizes alone, so that both ends count the same.
   static std::int64_t cost_of_buffers(const Attached& attached, Counted counted);
 
   // For a message of user code that has been charged and left no room. Returns whether to send it: false if the job
   // ends. Waits, or throws Error; then the message is not charged.
   bool admit(int pe, const Message& message);
-  // The same for a broadcast: for each PE in turn.
+  // As admit(), for a broadcast: for each PE in turn.
   bool admit_broadcast(const Message& message);
   // Charges the copies of a message's buffers, which are at this PE until `pe` has fetched them.
   void copies_made(int pe, std::int64_t bytes);
@@ -119,7 +119,7 @@ class FlowControl {
 
   Totals& totals(int pe) { return totals_[static_cast<std::size_t>(pe)]; }
   FlowPeer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
-  // What the peer must handle before its room grows.
+  // The bytes that the peer must handle before its room grows.
   std::int64_t outstanding_bytes(int pe);
   std::int64_t credit_bytes(int pe) {
     return totals(pe).quick_credits > 0 ? quick_credit_bytes_ : credit_bytes_;
@@ -136,7 +136,7 @@ class FlowControl {
 
   Scheduler& scheduler_;
   Send send_;
-  FlowMarks marks_;
+  Watermarks watermarks_;
   std::int64_t credit_bytes_;
   std::int64_t quick_credit_bytes_;
   std::vector<FlowPeer> peers_;

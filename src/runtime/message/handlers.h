@@ -12,7 +12,7 @@ enum RuntimeHandler : HandlerId {
   kDrainedHandler,
   kCloseHandler,
   kReductionPartialHandler,
-  kReductionSilentHandler,
+  kReductionEmptyHandler,
   kQuiescenceStartHandler,
   kQuiescenceProbeHandler,
   kQuiescenceResultHandler,

@@ -115,7 +115,7 @@ void Message::share_attachments(Message& other) {
 }
 
 bool Message::owns_attachments() const {
-  if (attached_ == nullptr || attached_->state != Attached::State::kLanded) return false;
+  if (attached_ == nullptr || attached_->state != Attached::BufferState::kLanded) return false;
   return std::ranges::none_of(attached_->buffers, &Attachment::is_shared);
 }
 

@@ -33,14 +33,14 @@ namespace {
 }  // namespace
 
 Messenger::Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
-                     const ProcessorShare& share, MessagingPath path, const FlowMarks& marks)
+                     const ProcessorShare& share, MessagingPath path, const Watermarks& watermarks)
     : Scheduler(runtime, machine, memory, local_pes, share),
       flow_(std::make_unique<FlowControl>(
           *this,
           [](Scheduler& self, int pe, MessagePtr message) {
             static_cast<Messenger&>(self).send(pe, std::move(message));
           },
-          marks)),
+          watermarks)),
       flow_peers_(flow_->peers()),
       outgoing_(std::make_unique<Outgoing>(*this, path, flow_.get())),
       receiving_(std::make_unique<Receiving>(*this, *flow_, [](Scheduler& self, Message& message) {
@@ -232,16 +232,16 @@ void Messenger::set_poster(HandlerId id, MessagePoster poster, MessageDropped dr
   receiving_->set_poster(id, poster, dropped);
 }
 
-LandingPool& Messenger::landing_pool() { return receiving_->landing_pool(); }
+ReceiveBufferPool& Messenger::receive_buffer_pool() { return receiving_->receive_buffer_pool(); }
 
 void* Messenger::handler_context(HandlerId id) const { return receiving_->handler_context(id); }
 
-std::vector<Landing> Messenger::landings_of(Message& message) const {
-  return receiving_->landings_of(message);
+std::vector<ReceiveBuffer> Messenger::receive_buffers_of(Message& message) const {
+  return receiving_->receive_buffers_of(message);
 }
 
-void Messenger::place(MessagePtr message, std::span<Landing> landings) {
-  receiving_->place(std::move(message), landings);
+void Messenger::place(MessagePtr message, std::span<ReceiveBuffer> receive_buffers) {
+  receiving_->place(std::move(message), receive_buffers);
 }
 
 void Messenger::post_again(MessagePtr message) { receiving_->post_again(std::move(message)); }

@@ -21,22 +21,22 @@ namespace {
 // announced and tagged, as in what was published: neither path is faster there from one run to the next.
 constexpr std::size_t kMaxActiveBytes = 1024;
 
-// From this size on, a call first tries to send from the caller's memory. All arguments that travel beside a message are
+// From this size on, a call first tries to send from the caller's memory. All arguments that travel out of band are
 // as large. Measured from 64 KiB on, see benchmarks/results/2026-11-22-values.
 constexpr std::size_t kLeastUncopiedBytes = std::size_t{32} << 10;
-// A call looks for the receiver to take bytes once for each kBytesPerLook of the message, which takes about as long as
-// the copy. What the receiver takes earns kEarned times as many looks. A call to a PE that took the last message begins
-// with kFirstPatience times as many: the PE may have to allocate memory for the first large message.
-constexpr std::size_t kBytesPerLook = 512;
-constexpr std::size_t kMostPatienceBytes = std::size_t{16} << 20;
-constexpr std::int64_t kFirstPatience = 4;
+// A call polls, for the receiver to take bytes, once for each kBytesPerPoll of the message, which takes about as long as
+// the copy. What the receiver takes earns kEarned times as many polls. A call to a PE that took the last message begins
+// with kFirstSpinFactor times as many: the PE may have to allocate memory for the first large message.
+constexpr std::size_t kBytesPerPoll = 512;
+constexpr std::size_t kMostSpinBudgetBytes = std::size_t{16} << 20;
+constexpr std::int64_t kFirstSpinFactor = 4;
 constexpr std::int64_t kEarned = 2;
 // After calls have waited in vain, up to kMostSkips calls to that PE do not wait, unless it has kManyBytes to take.
 constexpr int kMostSkips = 15;
 constexpr std::uint64_t kManyBytes = std::uint64_t{16} << 20;
 
-std::int64_t looks_for(std::size_t size_bytes) {
-  return static_cast<std::int64_t>(size_bytes / kBytesPerLook);
+std::int64_t polls_for(std::size_t size_bytes) {
+  return static_cast<std::int64_t>(size_bytes / kBytesPerPoll);
 }
 
 // Whether the receiver reads the caller's memory now.
@@ -107,7 +107,7 @@ struct Outgoing::Sending final : base::Completion {
 
 void Outgoing::send(int pe, MessagePtr message) {
   Attached& attached = message->attached();
-  attached.state = Attached::State::kGiven;
+  attached.state = Attached::BufferState::kGiven;
   attached.unsent = 1;  // and the loop that starts them
   attached.sending_bytes = attached.size_bytes();
   MessagePtr share = message->share();
@@ -124,7 +124,7 @@ void Outgoing::send(int pe, MessagePtr message) {
     send_active(pe, std::move(message));
   } else {
     send_tagged(pe, std::move(message));
-    if (attached.unsent_sources > 0) offer(uptake_of(pe), attached);
+    if (attached.unsent_sources > 0) offer(consumption_of(pe), attached);
   }
   if (--attached.unsent == 0) attached.end_sending(attached.failure);
 }
@@ -200,9 +200,9 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     const machine::Tag tag = payload_tag(announced[i].source_pe, announced[i].counter);
     sendings[i] = std::make_unique<Sending>(*this, message->share(), pe, tag);
   }
-  Uptake* uptake = nullptr;
+  Consumption* consumption = nullptr;
   if (is_uncopied) {
-    uptake = &uptake_of(pe);
+    consumption = &consumption_of(pe);
     attached.sources.resize(announced.size());
   }
   // The announcement first: the receiver posts its receives while the buffers are on their way.
@@ -212,10 +212,10 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     const machine::Tag tag = sendings[i]->tag;
     ++attached.unsent;
     hold(*sendings[i], attached.buffers[i]);
-    if (uptake != nullptr && attached.buffers[i].uncopied() != nullptr) {
+    if (consumption != nullptr && attached.buffers[i].uncopied() != nullptr) {
       machine::MovableSource& source = attached.sources[i];
       source = {static_cast<const std::byte*>(attached.buffers[i].uncopied()), announced[i].size_bytes,
-                &uptake->read_bytes};
+                &consumption->read_bytes};
       sendings[i]->uncopied = &source;
       ++attached.unsent_sources;
       Sending::start(std::move(sendings[i]), [&](base::Completion* done) {
@@ -260,41 +260,41 @@ bool Outgoing::sends_uncopied(int pe, const Attached& attached) {
          !scheduler_.shares_processor() && scheduler_.machine().can_move_source(pe);
 }
 
-Outgoing::Uptake& Outgoing::uptake_of(int pe) {
-  if (uptakes_.empty()) uptakes_.resize(static_cast<std::size_t>(scheduler_.num_pes()));
-  return uptakes_[static_cast<std::size_t>(pe)];
+Outgoing::Consumption& Outgoing::consumption_of(int pe) {
+  if (consumptions_.empty()) consumptions_.resize(static_cast<std::size_t>(scheduler_.num_pes()));
+  return consumptions_[static_cast<std::size_t>(pe)];
 }
 
 // Has the receiver take the bytes from the caller's memory, if it does so at once.
-void Outgoing::offer(Uptake& uptake, const Attached& attached) {
+void Outgoing::offer(Consumption& consumption, const Attached& attached) {
   std::size_t size_bytes = 0;
   for (const machine::MovableSource& source : attached.sources) size_bytes += source.size_bytes;
-  uptake.sent_bytes += size_bytes;
-  const bool are_many = uptake.sent_bytes > uptake.read_bytes + size_bytes + kManyBytes;
-  if (uptake.skips_left > 0 && !are_many) {
-    --uptake.skips_left;
+  consumption.sent_bytes += size_bytes;
+  const bool are_many = consumption.sent_bytes > consumption.read_bytes + size_bytes + kManyBytes;
+  if (consumption.skips_left > 0 && !are_many) {
+    --consumption.skips_left;
   } else {
-    await_uptake(uptake, attached, size_bytes);
+    await_consumption(consumption, attached, size_bytes);
   }
 }
 
 // Moves communication forward until the buffers are sent. Gives up when the receiver takes too few bytes, of this
-// message and earlier ones, for the looks at it.
-void Outgoing::await_uptake(Uptake& uptake, const Attached& attached, std::size_t size_bytes) {
-  std::int64_t looks_left = looks_for(std::min(size_bytes, kMostPatienceBytes));
-  if (uptake.misses == 0) looks_left *= kFirstPatience;
-  std::uint64_t read_bytes = uptake.read_bytes;
+// message and earlier ones, for the polls.
+void Outgoing::await_consumption(Consumption& consumption, const Attached& attached, std::size_t size_bytes) {
+  std::int64_t polls_left = polls_for(std::min(size_bytes, kMostSpinBudgetBytes));
+  if (consumption.misses == 0) polls_left *= kFirstSpinFactor;
+  std::uint64_t read_bytes = consumption.read_bytes;
   while (attached.unsent_sources > 0) {
-    if ((--looks_left < 0 || scheduler_.stopped()) && !is_being_read(attached)) {
-      uptake.misses = std::min(2 * uptake.misses + 1, kMostSkips);
-      uptake.skips_left = uptake.misses;
+    if ((--polls_left < 0 || scheduler_.stopped()) && !is_being_read(attached)) {
+      consumption.misses = std::min(2 * consumption.misses + 1, kMostSkips);
+      consumption.skips_left = consumption.misses;
       return;
     }
     scheduler_.progress();
-    looks_left += kEarned * looks_for(uptake.read_bytes - read_bytes);
-    read_bytes = uptake.read_bytes;
+    polls_left += kEarned * polls_for(consumption.read_bytes - read_bytes);
+    read_bytes = consumption.read_bytes;
   }
-  uptake.misses = 0;
+  consumption.misses = 0;
 }
 
 void Outgoing::finish_reads(const Attached& attached) noexcept {
@@ -329,7 +329,7 @@ void Outgoing::sent(Sending& sending, base::Status status) {
   if (sending.held_bytes > 0) flow_->copies_sent(sending.pe, sending.held_bytes);
   if (status.failed()) {
     if (sending.uncopied != nullptr)
-      uptake_of(sending.pe).read_bytes += sending.uncopied->size_bytes;  // no longer awaited
+      consumption_of(sending.pe).read_bytes += sending.uncopied->size_bytes;  // no longer awaited
     if (sending.tag != 0) {
       revoke(sending.pe, sending.tag);
     } else {

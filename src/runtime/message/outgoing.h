@@ -53,8 +53,8 @@ class Outgoing {
  private:
   struct Sending;
   struct Revocation;
-  // How a PE takes what is sent to it before it is copied.
-  struct Uptake {
+  // How fast a PE reads uncopied sources: what it was offered, what it has read, and which offers it let pass.
+  struct Consumption {
     std::uint64_t sent_bytes = 0;
     std::uint64_t read_bytes = 0;
     int misses = 0;      // 2^n - 1 after n calls in a row that waited in vain
@@ -69,9 +69,9 @@ class Outgoing {
   void hold(Sending& sending, const Attachment& buffer);
   base::Status start_uncopied(const Announcement& announced, Sending& sending);
   bool sends_uncopied(int pe, const Attached& attached);
-  Uptake& uptake_of(int pe);
-  void offer(Uptake& uptake, const Attached& attached);
-  void await_uptake(Uptake& uptake, const Attached& attached, std::size_t size_bytes);
+  Consumption& consumption_of(int pe);
+  void offer(Consumption& consumption, const Attached& attached);
+  void await_consumption(Consumption& consumption, const Attached& attached, std::size_t size_bytes);
   // Ends the sends from the caller's memory that its receiver reads too, after an exception of progress().
   void finish_reads(const Attached& attached) noexcept;
   void sent(Sending& sending, base::Status status);
@@ -81,8 +81,8 @@ class Outgoing {
   MessagingPath path_;
   FlowControl* flow_;  // null in tests of this class alone
   std::uint32_t next_counter_ = 0;
-  // By PE.
-  std::vector<Uptake> uptakes_;
+  // How each PE reads; the index is the PE.
+  std::vector<Consumption> consumptions_;
 };
 
 }  // namespace weft::runtime

@@ -1,4 +1,4 @@
-// The tags of buffers that travel beside a message. In bits:    type 4 | source PE 32 | counter 28
+// The tags of buffers that travel out of band. In bits:    type 4 | source PE 32 | counter 28
 //
 // The source PE increments the counter, which wraps around.
 #pragma once

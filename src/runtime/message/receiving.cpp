@@ -60,7 +60,7 @@ Receiving::Receiving(Scheduler& scheduler, FlowControl& flow, Forward forward)
       flow_(flow),
       flow_peers_(flow.peers()),
       forward_(forward),
-      landing_pool_(scheduler) {
+      receive_buffer_pool_(scheduler) {
   machine::Machine& machine = scheduler.machine();
   base::check(machine.set_am_handler(
       kMessageAm,
@@ -160,10 +160,10 @@ void Receiving::receive_with_buffer(machine::AmArrival& arrival) {
     attached.payload = arrival.take();
   } else if (announced.size_bytes > 0) {
     // An eager payload is valid during this call only.
-    base::Result<Attachment> room = landing_pool_.allocate(announced.size_bytes, {});
+    base::Result<Attachment> room = receive_buffer_pool_.allocate(announced.size_bytes, {});
     if (!room.ok()) return scheduler_.fail(room.status().to_string());
     std::memcpy(room->buffer().data, arrival.data, announced.size_bytes);
-    attached.state = Attached::State::kLanded;
+    attached.state = Attached::BufferState::kLanded;
     attached.sender_kind = announced.kind;
     attached.buffers[0] = std::move(room).value();
   }
@@ -336,32 +336,32 @@ inline void Receiving::dispatch(MessagePtr&& message) {
   }
 }
 
-// --- Landing
+// --- Receive buffers
 
 // Asks the poster and lands the buffers. Returns the message if it can be handled at once, else null.
 MessagePtr Receiving::land(MessagePtr message, bool dropped) {
   Attached& attached = message->attached();
   // Buffers of a dropped message land too if they are still at their sender, which waits for that.
-  if (dropped && attached.state != Attached::State::kAwaited) {
+  if (dropped && attached.state != Attached::BufferState::kAwaited) {
     if (is_counted(message->envelope())) count_dropped(*message);
     return nullptr;
   }
-  std::vector<Landing> landings = landings_of(*message);
+  std::vector<ReceiveBuffer> receive_buffers = receive_buffers_of(*message);
   Posting posting = dropped ? Posting::kDrop : Posting::kHandle;
   attached.posted = false;
   if (!dropped && handlers_[message->envelope().handler].choose != nullptr)
-    posting = choose(message, landings);
+    posting = choose(message, receive_buffers);
   if (message == nullptr) return nullptr;  // deferred
-  return land_at(std::move(message), landings, posting == Posting::kHandle);
+  return land_at(std::move(message), receive_buffers, posting == Posting::kHandle);
 }
 
 // Asks the poster. `message` is null afterwards if the poster deferred it.
-Posting Receiving::choose(MessagePtr& message, std::span<Landing> landings) {
+Posting Receiving::choose(MessagePtr& message, std::span<ReceiveBuffer> receive_buffers) {
   const Handler& handler = handlers_[message->envelope().handler];
   MessagePtr asked = message->share();
   Posting posting = Posting::kDrop;
   try {
-    posting = handler.choose(handler.context, message, landings);
+    posting = handler.choose(handler.context, message, receive_buffers);
   } catch (...) {  // the bytes do not unpack; the models catch the exceptions of user code
     scheduler_.fail_unawaited(std::current_exception(), base::format("the posting of a message from PE {}",
                                                                      asked->envelope().source_pe));
@@ -377,13 +377,14 @@ Posting Receiving::choose(MessagePtr& message, std::span<Landing> landings) {
 }
 
 // Returns the message if it can be handled at once, else null.
-MessagePtr Receiving::land_at(MessagePtr message, std::span<Landing> landings, bool wanted) {
+MessagePtr Receiving::land_at(MessagePtr message, std::span<ReceiveBuffer> receive_buffers, bool wanted) {
   // A poster that refused the message, or failed, may have chosen memory before. That memory is not used: its
   // owner may let other data land there.
   if (!wanted) {
-    for (Landing& landing : landings) landing.into = Attachment();
+    for (ReceiveBuffer& receive_buffer : receive_buffers) receive_buffer.into = Attachment();
   }
-  Arrival::Landed landed = Arrival::start(*this, landing_pool_, std::move(message), landings, wanted);
+  Arrival::Landed landed =
+      Arrival::start(*this, receive_buffer_pool_, std::move(message), receive_buffers, wanted);
   if (landed.message == nullptr || landed.complete) return std::move(landed.message);
   drop(*landed.message);
   return nullptr;
@@ -407,27 +408,27 @@ void Receiving::drop(Message& message) {
 
 // --- Deferred messages
 
-std::vector<Landing> Receiving::landings_of(Message& message) const {
+std::vector<ReceiveBuffer> Receiving::receive_buffers_of(Message& message) const {
   const Attached& attached = message.attached();
-  std::vector<Landing> landings(attached.buffers.size());
-  for (std::size_t i = 0; i < landings.size(); ++i) {
-    landings[i].size_bytes = attached.buffers[i].buffer().size_bytes;
-    landings[i].place = scheduler_.own_place(attached.first_kind(i));
+  std::vector<ReceiveBuffer> receive_buffers(attached.buffers.size());
+  for (std::size_t i = 0; i < receive_buffers.size(); ++i) {
+    receive_buffers[i].size_bytes = attached.buffers[i].buffer().size_bytes;
+    receive_buffers[i].place = scheduler_.own_place(attached.first_kind(i));
   }
-  return landings;
+  return receive_buffers;
 }
 
-void Receiving::place(MessagePtr message, std::span<Landing> landings) {
+void Receiving::place(MessagePtr message, std::span<ReceiveBuffer> receive_buffers) {
   if (scheduler_.ending()) return;  // it has been refused
-  if (landings.size() != message->attachments().size()) {
+  if (receive_buffers.size() != message->attachments().size()) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("{} places are given for the {} buffers of a message; fill in what "
-                                   "landings_of() returned",
-                                   landings.size(), message->attachments().size()));
+                                   "receive_buffers_of() returned",
+                                   receive_buffers.size(), message->attachments().size()));
   }
   undefer(*message);
   message->attached().posted = true;
-  MessagePtr complete = land_at(std::move(message), landings, true);
+  MessagePtr complete = land_at(std::move(message), receive_buffers, true);
   if (complete != nullptr) enqueue_landed(complete.release());
 }
 
@@ -458,8 +459,8 @@ void Receiving::undefer(Message& message) {
 // Lands the buffers, so that the sender's memory becomes free, and does not handle the message.
 void Receiving::refuse(MessagePtr message) {
   if (scheduler_.closed()) return;
-  std::vector<Landing> landings = landings_of(*message);
-  land_at(std::move(message), landings, false);
+  std::vector<ReceiveBuffer> receive_buffers = receive_buffers_of(*message);
+  land_at(std::move(message), receive_buffers, false);
 }
 
 void Receiving::refuse_deferred() {

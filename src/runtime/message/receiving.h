@@ -24,7 +24,7 @@
 #include "runtime/message/arrival.h"
 #include "runtime/message/flow_control.h"
 #include "runtime/message/handlers.h"
-#include "runtime/message/landing_pool.h"
+#include "runtime/message/receive_buffer_pool.h"
 
 namespace weft::runtime {
 
@@ -54,11 +54,11 @@ class Receiving final : private Arrival::Owner {
   // For a message whose poster is to be asked, or whose buffers are to land.
   void enqueue_to_post(Message* message);
 
-  LandingPool& landing_pool() { return landing_pool_; }
+  ReceiveBufferPool& receive_buffer_pool() { return receive_buffer_pool_; }
 
   // See Messenger.
-  std::vector<Landing> landings_of(Message& message) const;
-  void place(MessagePtr message, std::span<Landing> landings);
+  std::vector<ReceiveBuffer> receive_buffers_of(Message& message) const;
+  void place(MessagePtr message, std::span<ReceiveBuffer> receive_buffers);
   void post_again(MessagePtr message);
   // Their holders will not place them any more, and their senders wait for that.
   void refuse_deferred();
@@ -97,8 +97,8 @@ class Receiving final : private Arrival::Owner {
   [[gnu::noinline]] void count_dropped(Message& message);
 
   MessagePtr land(MessagePtr message, bool dropped);
-  Posting choose(MessagePtr& message, std::span<Landing> landings);
-  MessagePtr land_at(MessagePtr message, std::span<Landing> landings, bool wanted);
+  Posting choose(MessagePtr& message, std::span<ReceiveBuffer> receive_buffers);
+  MessagePtr land_at(MessagePtr message, std::span<ReceiveBuffer> receive_buffers, bool wanted);
   void landed(MessagePtr message, bool complete) override;
   void drop(Message& message);
 
@@ -111,7 +111,7 @@ class Receiving final : private Arrival::Owner {
   FlowPeer* flow_peers_;  // in flow_
   Forward forward_;
   std::array<Handler, kNumHandlers> handlers_;
-  LandingPool landing_pool_;
+  ReceiveBufferPool receive_buffer_pool_;
   std::list<Message*> deferred_;  // their posters hold them
 };
 

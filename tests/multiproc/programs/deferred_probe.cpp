@@ -34,10 +34,11 @@ class Peer : public weft::Chare<Peer> {
           static_cast<Peer*>(context)->handled_.push_back(std::move(message));
         },
         this);
-    runtime().set_poster(kHandler, [](void* context, MessagePtr& message, std::span<weft::runtime::Landing>) {
-      static_cast<Peer*>(context)->deferred_.push_back(std::move(message));
-      return weft::runtime::Posting::kDefer;
-    });
+    runtime().set_poster(kHandler,
+                         [](void* context, MessagePtr& message, std::span<weft::runtime::ReceiveBuffer>) {
+                           static_cast<Peer*>(context)->deferred_.push_back(std::move(message));
+                           return weft::runtime::Posting::kDefer;
+                         });
   }
 
   int num_deferred() { return static_cast<int>(deferred_.size()); }
@@ -46,8 +47,8 @@ class Peer : public weft::Chare<Peer> {
     while (!deferred_.empty()) {
       MessagePtr message = std::move(deferred_.back());
       deferred_.pop_back();
-      std::vector<weft::runtime::Landing> landings = runtime().landings_of(*message);
-      runtime().place(std::move(message), landings);
+      std::vector<weft::runtime::ReceiveBuffer> receive_buffers = runtime().receive_buffers_of(*message);
+      runtime().place(std::move(message), receive_buffers);
     }
   }
   void refuse_all() { deferred_.clear(); }

@@ -66,8 +66,8 @@ class Exchange {
     auto [from_pe, message] = std::move(under_way_[which]);
     under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(which));
     DistributedDecision& to = at(message.to_pe);
-    if (message.gift) {
-      expect_ok(to.on_gift(from_pe, message.round, std::move(*message.gift)));
+    if (message.proposal) {
+      expect_ok(to.on_proposal(from_pe, message.round, std::move(*message.proposal)));
     } else {
       expect_ok(to.on_state(from_pe, message.round, message.state.time_s, message.state.speed));
     }
@@ -160,8 +160,8 @@ struct Pair {
     if (base::Status status = decision.on_state(1, round, time_s, 1); !status.ok()) return status;
     return decision.advance().status();
   }
-  base::Status gift(Gift given, std::uint64_t round = 0) {
-    if (base::Status status = decision.on_gift(1, round, std::move(given)); !status.ok()) return status;
+  base::Status proposal(TransferProposal given, std::uint64_t round = 0) {
+    if (base::Status status = decision.on_proposal(1, round, std::move(given)); !status.ok()) return status;
     return decision.advance().status();
   }
 
@@ -211,12 +211,12 @@ TEST(DistributedDecision, RefusesStatesThatCannotBe) {
   EXPECT_TRUE(says(pair.after(3).message(), "over here"));
 }
 
-TEST(DistributedDecision, RefusesGiftsThatCannotBe) {
+TEST(DistributedDecision, RefusesProposalsThatCannotBe) {
   const GivenObject theirs{3, 1, 1, 0};
-  const auto refusal = [](Gift gift) {
+  const auto refusal = [](TransferProposal proposal) {
     Pair pair;
     EXPECT_TRUE(pair.after(10).ok());
-    return std::string(pair.gift(std::move(gift)).message());
+    return std::string(pair.proposal(std::move(proposal)).message());
   };
   EXPECT_EQ(refusal({{theirs}, {}}), "");
   EXPECT_TRUE(says(refusal({{theirs, theirs}, {}}), "object 3 comes to PE 0, which has it"));
@@ -232,8 +232,8 @@ TEST(DistributedDecision, RefusesGiftsThatCannotBe) {
   EXPECT_TRUE(says(refusal({{{3, 1, 1, 1}}, {{0, 2, 8}}}), "on PE 2"));
   EXPECT_TRUE(says(refusal({{{3, 1, 1, 1}}, {{0, 0, ~std::uint64_t{0}}}}), "exceeds 2^62"));
   Pair pair;
-  EXPECT_TRUE(pair.gift({{theirs}, {}}).ok());  // before the time of the round
-  EXPECT_TRUE(says(pair.gift({{theirs}, {}}).message(), "gives in round 0 twice"));
+  EXPECT_TRUE(pair.proposal({{theirs}, {}}).ok());  // before the time of the round
+  EXPECT_TRUE(says(pair.proposal({{theirs}, {}}).message(), "gives in round 0 twice"));
   EXPECT_TRUE(says(pair.after(1).message(), "has not more to do than PE 0"));
 }
 
@@ -255,7 +255,7 @@ TEST(DistributedDecision, AnObjectThatComesBackIsNotAway) {
   EXPECT_TRUE(pair.after(0).ok());
   EXPECT_EQ(pair.decision.num_untaken(), 1U);
   EXPECT_TRUE(pair.after(10, 2).ok());
-  EXPECT_TRUE(pair.gift({{{0, 1, 0, 0}}, {}}, 2).ok());
+  EXPECT_TRUE(pair.proposal({{{0, 1, 0, 0}}, {}}, 2).ok());
   EXPECT_EQ(pair.decision.num_untaken(), 0U);
   EXPECT_EQ(pair.decision.num_arrivals(), 0U);
 }

@@ -165,14 +165,14 @@ TEST(HostLinksTest, APeOfAnotherJobIsNoPeer) {
 TEST(HostLinksTest, StrangersDoNotKeepPeersApart) {
   Job job({1, 2});
   std::vector<int> strangers;
-  const std::vector<std::string> words = {"", "GET / HTTP/1.0\r\n\r\n", std::string(1000, '\0'),
+  const std::vector<std::string> texts = {"", "GET / HTTP/1.0\r\n\r\n", std::string(1000, '\0'),
                                           "WFTLINK2 and more"};
   for (std::size_t i = 0; i < 60; ++i) {
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     const sockaddr_in address = loopback(job.entries[i % 2].port);
     EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    const std::string& word = words[i / 2 % words.size()];
-    EXPECT_EQ(send(fd, word.data(), word.size(), MSG_NOSIGNAL), static_cast<ssize_t>(word.size()));
+    const std::string& text = texts[i / 2 % texts.size()];
+    EXPECT_EQ(send(fd, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
     strangers.push_back(fd);
   }
   const auto links = job.meet(kLongMs);
@@ -197,21 +197,21 @@ TEST(HostLinksTest, AStrangerThatAPeContactsGetsNothingOfUse) {
   pollfd waiting{thief, POLLIN, 0};
   ASSERT_EQ(poll(&waiting, 1, kLongMs), 1);
   const int contacted = accept(thief, nullptr, nullptr);
-  std::vector<std::byte> word(40);
-  ASSERT_EQ(recv(contacted, word.data(), word.size(), MSG_WAITALL), 40);
-  EXPECT_TRUE(std::ranges::search(word, secret).empty()) << "the secret travels";
+  std::vector<std::byte> handshake(40);
+  ASSERT_EQ(recv(contacted, handshake.data(), handshake.size(), MSG_WAITALL), 40);
+  EXPECT_TRUE(std::ranges::search(handshake, secret).empty()) << "the secret travels";
   // The same with sender and receiver exchanged: as the reply, and as the hello and the proof of a connection of its own.
-  std::swap_ranges(word.begin() + 24, word.begin() + 28, word.begin() + 28);
-  send(contacted, word.data(), word.size(), MSG_NOSIGNAL);
+  std::swap_ranges(handshake.begin() + 24, handshake.begin() + 28, handshake.begin() + 28);
+  send(contacted, handshake.data(), handshake.size(), MSG_NOSIGNAL);
   const int own = socket(AF_INET, SOCK_STREAM, 0);
   address = loopback(port);
   EXPECT_EQ(connect(own, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  send(own, word.data(), word.size(), MSG_NOSIGNAL);
+  send(own, handshake.data(), handshake.size(), MSG_NOSIGNAL);
   std::vector<std::byte> reply(40);
   EXPECT_EQ(recv(own, reply.data(), reply.size(), MSG_WAITALL), 40);
   // The proof of the PE, reflected.
-  std::ranges::copy(reply.begin() + 32, reply.end(), word.begin() + 32);
-  send(own, word.data(), word.size(), MSG_NOSIGNAL);
+  std::ranges::copy(reply.begin() + 32, reply.end(), handshake.begin() + 32);
+  send(own, handshake.data(), handshake.size(), MSG_NOSIGNAL);
   victim.join();
   EXPECT_TRUE(links[0].links().empty()) << "the stranger is a peer";
   for (const int fd : {thief, contacted, own}) close(fd);

@@ -66,7 +66,7 @@ TEST(LocalPesTest, PeZeroSaysThatItWaits) {
 
 TEST(LocalPesTest, AQuickStartIsSilent) {
   FakeBootstrap bootstrap(0, {7, 8});
-  const auto local = find_local_pes(bootstrap, 7, kStartPatienceMs,
+  const auto local = find_local_pes(bootstrap, 7, kStartNoticeMs,
                                     [](std::string_view sentence) { ADD_FAILURE() << sentence; });
   EXPECT_TRUE(local.ok());
 }

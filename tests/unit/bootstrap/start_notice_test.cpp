@@ -61,11 +61,11 @@ class BlockingBootstrap final : public Bootstrap {
 
 // Each sentence lets the collective end.
 struct Started {
-  Started(std::string_view name, int pe, int num_pes, int patience_ms) {
+  Started(std::string_view name, int pe, int num_pes, int notice_ms) {
     auto inner = std::make_unique<BlockingBootstrap>(name, pe, num_pes);
     blocking = inner.get();
     bootstrap =
-        std::make_unique<StartingBootstrap>(std::move(inner), patience_ms, [this](std::string_view text) {
+        std::make_unique<StartingBootstrap>(std::move(inner), notice_ms, [this](std::string_view text) {
           said.emplace_back(text);
           blocking->release();
         });
@@ -89,7 +89,7 @@ TEST(StartNoticeTest, EveryCollectiveOfTheStartHasIt) {
 }
 
 TEST(StartNoticeTest, TheLastPeSaysItLater) {
-  Started started("pmix", 2, 3, 1 - kLastPePatienceMs);
+  Started started("pmix", 2, 3, 1 - kLastPeNoticeMs);
   EXPECT_TRUE(started.bootstrap->barrier().ok());
   ASSERT_EQ(started.said.size(), 1U);
   EXPECT_NE(started.said[0].find("PE 2 has waited"), std::string::npos) << started.said[0];
@@ -97,7 +97,7 @@ TEST(StartNoticeTest, TheLastPeSaysItLater) {
 
 // They would say it at once, and the collective is released a second time then.
 TEST(StartNoticeTest, TheOthersAndACompleteStartAreSilent) {
-  Started middle("pmi", 1, 3, -kLastPePatienceMs);
+  Started middle("pmi", 1, 3, -kLastPeNoticeMs);
   Started local("local", 0, 3, 0);
   Started complete("pmi", 0, 3, 0);
   complete.bootstrap->start_is_complete();

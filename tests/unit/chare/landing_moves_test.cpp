@@ -20,7 +20,7 @@ using test_support::error_of;
 using testing::TestMemory;
 
 constexpr memory::Place kDock{memory::Kind::kEmulated, 0};
-constexpr std::size_t kNumLarge = 10'000;  // doubles: they travel beside the message
+constexpr std::size_t kNumLarge = 10'000;  // doubles: they travel out of band
 
 struct Dock : Chare<Dock> {
   Dock() = default;

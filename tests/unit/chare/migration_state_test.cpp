@@ -109,7 +109,7 @@ TEST(Migration, APupFunctionMayPackConstantsAndTemporaries) {
   }
 }
 
-TEST(Migration, LargeVectorsTravelBesideTheState) {
+TEST(Migration, LargeVectorsTravelOutOfBand) {
   for (const char* machine : {"loopback", "ucx"}) {
     for (int scale : {0, 1, 3}) {
       SCOPED_TRACE(scale);

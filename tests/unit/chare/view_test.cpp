@@ -19,8 +19,8 @@
 namespace weft::chare {
 namespace {
 
-using argument_detail::kBesideBytes;
-using argument_detail::kBesideFlag;
+using argument_detail::kOutOfBandBytes;
+using argument_detail::kOutOfBandFlag;
 using argument_detail::kPaddingShift;
 using argument_detail::View;
 
@@ -150,14 +150,14 @@ TEST_P(ViewTest, ElementsAreTheCallsOwnAndAligned) {
     auto viewers = Array<Viewer>::create(runtime, {3});
     std::mt19937 random(7);
     for (int seed = 0; seed < 4; ++seed) {
-      for (const std::size_t limit : {std::size_t{0}, std::size_t{1}, std::size_t{100}, kBesideBytes}) {
+      for (const std::size_t limit : {std::size_t{0}, std::size_t{1}, std::size_t{100}, kOutOfBandBytes}) {
         const std::size_t size_bytes = limit + random() % 3 * (limit / 2);
         co_await expect_values<std::int8_t>(viewers, size_bytes, seed);
         co_await expect_values<double>(viewers, size_bytes / sizeof(double), seed);
         co_await expect_values<Wide>(viewers, size_bytes / sizeof(Wide), seed);
         co_await expect_values<Widest>(viewers, size_bytes / sizeof(Widest), seed);
       }
-      co_await expect_values<double>(viewers, kBesideBytes / sizeof(double) - 1, seed);
+      co_await expect_values<double>(viewers, kOutOfBandBytes / sizeof(double) - 1, seed);
     }
   });
 }
@@ -178,7 +178,7 @@ TEST_P(ViewTest, SeveralViewsOfOneCall) {
   });
 }
 
-TEST_P(ViewTest, BesideAPayloadWithAPostEntryMethod) {
+TEST_P(ViewTest, TogetherWithAPayloadWithAPostEntryMethod) {
   run([](Runtime& runtime) -> Task<> {
     auto viewers = Array<Viewer>::create(runtime, {3});
     const std::vector<int> numbers(10'000, 42);
@@ -287,7 +287,7 @@ TEST_F(PackedView, OfDamagedBytesIsRefused) {
   EXPECT_NE(failure(), "");
   set_count((std::uint64_t{1} << 53) + 10);  // 8 times that is 80 again
   EXPECT_NE(failure(), "");
-  set_count(10 | kBesideFlag);
+  set_count(10 | kOutOfBandFlag);
   EXPECT_NE(failure().find("padding"), std::string::npos);
   set_count(10 | std::uint64_t{9} << kPaddingShift);
   EXPECT_NE(failure().find("padding"), std::string::npos);
@@ -302,21 +302,21 @@ TEST_F(PackedView, OfDamagedBytesIsRefused) {
 TEST(BuffersOfArguments, AreNamedOnce) {
   using argument_detail::expect_distinct;
   using argument_detail::kNoBuffer;
-  std::vector<runtime::Landing> landings(3);
-  EXPECT_NO_THROW(expect_distinct(std::array{kNoBuffer, 2U, 0U, kNoBuffer}, landings));
-  EXPECT_THROW(expect_distinct(std::array{1U, kNoBuffer, 1U}, landings), Error);
-  landings[1].into = runtime::Attachment(memory::Buffer{});
-  EXPECT_THROW(expect_distinct(std::array{kNoBuffer, 1U}, landings), Error);
+  std::vector<runtime::ReceiveBuffer> receive_buffers(3);
+  EXPECT_NO_THROW(expect_distinct(std::array{kNoBuffer, 2U, 0U, kNoBuffer}, receive_buffers));
+  EXPECT_THROW(expect_distinct(std::array{1U, kNoBuffer, 1U}, receive_buffers), Error);
+  receive_buffers[1].into = runtime::Attachment(memory::Buffer{});
+  EXPECT_THROW(expect_distinct(std::array{kNoBuffer, 1U}, receive_buffers), Error);
 }
 
 TEST(BuffersOfArguments, AreInHostMemory) {
-  std::vector<runtime::Landing> landings(1);
-  landings[0].size_bytes = 80;
-  landings[0].place = {memory::Kind::kEmulated, 0};
-  std::vector<std::byte> bytes = base::pack(std::uint64_t{10} | kBesideFlag);
+  std::vector<runtime::ReceiveBuffer> receive_buffers(1);
+  receive_buffers[0].size_bytes = 80;
+  receive_buffers[0].place = {memory::Kind::kEmulated, 0};
+  std::vector<std::byte> bytes = base::pack(std::uint64_t{10} | kOutOfBandFlag);
   bytes.resize(bytes.size() + sizeof(std::uint32_t));
   Pup p = Pup::unpacker(bytes.data(), bytes.size());
-  EXPECT_THROW(argument_detail::read_block(p, landings, 8), Error);
+  EXPECT_THROW(argument_detail::read_block(p, receive_buffers, 8), Error);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace weft::machine {
 namespace {
 
 using base::StatusCode;
-using conformance::Operation;
+using conformance::CheckedOperation;
 using conformance::pattern;
 using conformance::World;
 using memory::Buffer;
@@ -90,13 +90,13 @@ TEST(Staging, KeepsTheOrderOfOneTag) {
   Buffer device = world.buffer(0, Kind::kEmulated, pattern(kSize, 1));
   Buffer host = world.buffer(0, Kind::kHost, pattern(kSize, 2));
   Buffer to[2] = {world.buffer(1, Kind::kHost, kSize), world.buffer(1, Kind::kHost, kSize)};
-  std::deque<Operation> operations(4);
+  std::deque<CheckedOperation> operations(4);
   operations[0].start(world.machine(0).tag_send(1, 5, device, &operations[0]));
   operations[1].start(world.machine(0).tag_send(1, 5, host, &operations[1]));
   for (std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     operations[2 + i].start(world.machine(1).tag_receive(5, kFullTagMask, to[i], &operations[2 + i]));
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
   EXPECT_EQ(world.read(1, to[0]), pattern(kSize, 1));
   EXPECT_EQ(world.read(1, to[1]), pattern(kSize, 2));
 }
@@ -106,9 +106,9 @@ TEST(Staging, OtherTagsOvertake) {
   FaultyPair pair(kSlow);
   std::byte bytes[kSize] = {};
   std::byte into[kSize] = {};
-  Operation slow_send;
-  Operation quick_send;
-  Operation receive;
+  CheckedOperation slow_send;
+  CheckedOperation quick_send;
+  CheckedOperation receive;
   slow_send.start(pair.sender().tag_send(1, 1, pair.device, &slow_send));
   quick_send.start(pair.sender().tag_send(1, 2, {bytes, kSize}, &quick_send));
   receive.start(pair.receiver().tag_receive(2, kFullTagMask, {into, kSize, {}, nullptr}, &receive));
@@ -123,10 +123,10 @@ TEST(Staging, AFailedCopyIsTheSendersError) {
   auto& emulated = static_cast<memory::EmulatedBackend&>(*pair.sender_memory().backend(Kind::kEmulated));
   const std::vector<std::byte> sent = pattern(kSize, 1);
   std::ranges::copy(sent, static_cast<std::byte*>(emulated.device_view(pair.device.data, kSize).value()));
-  Operation first;
-  Operation second;
+  CheckedOperation first;
+  CheckedOperation second;
   std::vector<std::byte> into(kSize);
-  Operation receive;
+  CheckedOperation receive;
   first.start(pair.sender().tag_send(1, 1, pair.device, &first));
   second.start(pair.sender().tag_send(1, 1, pair.device, &second));
   receive.start(pair.receiver().tag_receive(1, kFullTagMask, {into.data(), kSize, {}, nullptr}, &receive));
@@ -139,7 +139,7 @@ TEST(Staging, AFailedCopyIsTheSendersError) {
 
 TEST(Staging, CloseWaitsForTheDevice) {
   FaultyPair pair(kSlow);
-  Operation send;
+  CheckedOperation send;
   send.start(pair.sender().tag_send(1, 1, pair.device, &send));
   pair.sender().close();
   EXPECT_TRUE(send.done());
@@ -150,13 +150,13 @@ TEST(Staging, CloseWaitsForTheDevice) {
 TEST(Staging, CloseGivesUpOnADeviceThatHangs) {
   const LeaksOnPurpose guard;
   memory::MemoryOptions options;
-  options.device_patience = std::chrono::milliseconds(1);
+  options.device_timeout = std::chrono::milliseconds(1);
   Pair pair(options);
   auto& emulated = static_cast<memory::EmulatedBackend&>(*pair.sender_memory().backend(Kind::kEmulated));
   Buffer device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0}).value();
   device.stream = emulated.create_stream(0).value();
   ASSERT_TRUE(emulated.launch(device.stream, 0, &base::Status::pending).ok());
-  Operation send;
+  CheckedOperation send;
   send.start(pair.sender().tag_send(1, 1, device, &send));
   pair.sender().close();
   ASSERT_TRUE(send.done());
@@ -167,7 +167,7 @@ TEST(Staging, CloseGivesUpOnADeviceThatHangs) {
 
 TEST(Staging, CancelledWhileTheDeviceCopies) {
   FaultyPair pair(kSlow);
-  Operation send;
+  CheckedOperation send;
   send.start(pair.sender().tag_send(1, 1, pair.device, &send));
   pair.sender().progress();
   pair.sender().cancel(&send);
@@ -178,7 +178,7 @@ TEST(Staging, CancelledWhileTheDeviceCopies) {
 TEST(Staging, CountsWhatItCarried) {
   World world("loopback", 2);
   Buffer device = world.buffer(0, Kind::kEmulated, kSize);
-  Operation send;
+  CheckedOperation send;
   send.start(world.machine(0).tag_send(1, 5, device, &send));
   ASSERT_TRUE(world.finish(send));
   const TransportUse use = only_use(world.machine(0));
@@ -205,7 +205,7 @@ TEST(Staging, CountsAPutAndItsFlushOnceWithAnObserverAndWithout) {
     Observer observer;
     for (const std::uint64_t number : {1, 2}) {
       if (number == 2) world.machine(0).set_transfer_observer(&observer);
-      Operation put;
+      CheckedOperation put;
       put.start(world.machine(0).put_and_flush(1, source, remote, 0, &put));
       ASSERT_TRUE(world.finish(put));
       EXPECT_TRUE(put.status().ok()) << put.status().to_string();
@@ -257,8 +257,8 @@ class StagingOfCuda : public ::testing::TestWithParam<StagingMode> {
 TEST_P(StagingOfCuda, SendsGoThroughTheHostIfWanted) {
   const Buffer from = device(pair_.sender_memory(), 1);
   const Buffer to = device(pair_.receiver_memory(), 2);
-  Operation send;
-  Operation receive;
+  CheckedOperation send;
+  CheckedOperation receive;
   send.start(pair_.sender().tag_send(1, 5, from, &send));
   receive.start(pair_.receiver().tag_receive(5, kFullTagMask, to, &receive));
   ASSERT_TRUE(pair_.until([&] { return send.done() && receive.done(); }));
@@ -275,9 +275,9 @@ TEST_P(StagingOfCuda, RegisteredMemoryIsReachedThroughItsOwnerIfWanted) {
   const RemoteMemory remote = pair_.receiver().register_memory(target).value();
   const std::vector<std::byte> written = pattern(kSize, 3);
   std::vector<std::byte> read(kSize);
-  Operation put;
-  Operation flush;
-  Operation get;
+  CheckedOperation put;
+  CheckedOperation flush;
+  CheckedOperation get;
   put.start(pair_.sender().put(1, {written.data(), kSize}, remote, 0, &put));
   flush.start(pair_.sender().flush(&flush));
   ASSERT_TRUE(pair_.until([&] { return put.done() && flush.done(); }));
@@ -304,8 +304,8 @@ TEST(Staging, AnswersThatOvertakeTheirRequestsSend) {
   const RemoteMemory host = pair.receiver().register_memory({&word, sizeof word, {}, nullptr}).value();
   std::vector<std::byte> into(kSize);
   std::uint64_t old_value = 0;
-  Operation get;
-  Operation add;
+  CheckedOperation get;
+  CheckedOperation add;
   get.start(pair.sender().get(1, {into.data(), kSize, {}, nullptr}, device, 0, &get));
   add.start(pair.sender().atomic(1, AtomicOperation::kAdd, host, 0, 2, 0, &old_value, &add));
   ASSERT_TRUE(pair.until([&] { return get.done() && add.done(); }));
@@ -326,7 +326,7 @@ TEST(Staging, ARefusedPutIsReportedOnce) {
       ASSERT_TRUE(pair.receiver().deregister_memory(gone).ok());
       const std::vector<std::byte> from(size);
       const auto finish = [&pair](auto start) {
-        Operation operation;
+        CheckedOperation operation;
         operation.start(start(&operation));
         EXPECT_TRUE(pair.until([&] { return operation.done(); }));
         return operation.status().code();
@@ -352,8 +352,8 @@ TEST(Staging, ARefusedPutIsReportedOnce) {
       // A flush that covers it, and a put beside it that its owner takes.
       const Buffer there = pair.receiver_memory().allocate(size, {Kind::kEmulated, 0}).value();
       const RemoteMemory good = pair.receiver().register_memory(there).value();
-      Operation refused;
-      Operation taken;
+      CheckedOperation refused;
+      CheckedOperation taken;
       refused.start(pair.sender().put_and_flush(1, {from.data(), size}, gone, 0, &refused));
       taken.start(pair.sender().put(1, {from.data(), size}, good, 0, &taken));
       ASSERT_TRUE(pair.until([&] { return refused.done() && taken.done(); }));
@@ -366,7 +366,7 @@ TEST(Staging, ARefusedPutIsReportedOnce) {
 TEST(Staging, MessagesToTheOwnPeAreCountedApart) {
   World world("loopback", 1);
   std::byte byte{};
-  Operation send;
+  CheckedOperation send;
   send.start(world.machine(0).tag_send(0, 1, {&byte, 1}, &send));
   EXPECT_EQ(only_use(world.machine(0)).path, TransferPath::kOwnPe);
 }

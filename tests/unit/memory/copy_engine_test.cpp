@@ -185,7 +185,7 @@ TEST_F(CopyEngineTest, CloseGivesUpOnADeviceThatHangs) {
   EXPECT_EQ(bytes, std::vector<unsigned char>(64, 5));
 }
 
-TEST_F(CopyEngineTest, PatienceEndsOnceForAllWaits) {
+TEST_F(CopyEngineTest, TimeoutEndsOnceForAllWaits) {
   CopyEngine impatient{{&host, nullptr, &emulated}, std::chrono::milliseconds(1)};
   int polls = 0;
   EXPECT_TRUE(impatient.wait_for_devices([&] { return ++polls == 1; })) << "looked at before it ends";

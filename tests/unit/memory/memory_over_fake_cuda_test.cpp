@@ -126,7 +126,7 @@ class MemoryOverFakeCudaTest : public FakeCudaTest {
 TEST_F(MemoryOverFakeCudaTest, WhatADeviceThatHangsUsesIsNotGivenBack) {
   MemoryOptions options;
   options.of<CudaOptions>().driver = FAKE_CUDA;
-  options.device_patience = std::chrono::milliseconds(1);
+  options.device_timeout = std::chrono::milliseconds(1);
   auto impatient = std::make_unique<Memory>(options);
   KindBackend& cuda = *impatient->backend(Kind::kCuda);
   Buffer device = impatient->allocate(64, kGpu0).value();

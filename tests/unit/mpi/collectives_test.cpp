@@ -46,7 +46,7 @@ class Collectives : public ::testing::TestWithParam<int> {
   }
 
   int size() const { return job_.num_pes(); }
-  Circle circle(int pe) { return {job_.ranks(pe), 8, next_tag_, all_, pe}; }
+  CollectiveContext context(int pe) { return {job_.ranks(pe), 8, next_tag_, all_, pe}; }
 
   // Runs `body(pe)`, a coroutine, on each PE at the same time.
   template <class Body>
@@ -62,14 +62,14 @@ class Collectives : public ::testing::TestWithParam<int> {
   }
 
   Reduction reduction(MPI_Datatype type, MPI_Op operation, MPI_Count count) {
-    return {Ref<Datatype>(*types_.find(type)), Ref<Operation>(*operations_.find(operation)), count};
+    return {Ref<Datatype>(*types_.find(type)), Ref<ReductionOperator>(*operations_.find(operation)), count};
   }
 
   testing::MpiJob job_;
   std::shared_ptr<Members> all_;
   int next_tag_ = 0;
   PredefinedTypes types_;
-  PredefinedOperations operations_;
+  PredefinedOperators operations_;
 };
 
 TEST_P(Collectives, BroadcastGivesTheRootsData) {
@@ -77,7 +77,7 @@ TEST_P(Collectives, BroadcastGivesTheRootsData) {
     std::vector<std::vector<int>> data(static_cast<std::size_t>(size()), std::vector<int>(3000, -1));
     std::iota(data[static_cast<std::size_t>(root)].begin(), data[static_cast<std::size_t>(root)].end(), root);
     run([&](int pe) {
-      return broadcast(circle(pe), root, view_of_values(data[static_cast<std::size_t>(pe)]));
+      return broadcast(context(pe), root, view_of_values(data[static_cast<std::size_t>(pe)]));
     });
     for (const std::vector<int>& one : data) EXPECT_EQ(one, data[static_cast<std::size_t>(root)]);
   }
@@ -94,7 +94,7 @@ TEST_P(Collectives, GatheredDataIsInTheOrderOfRanks) {
     const auto i = static_cast<std::size_t>(pe);
     Views parts;
     for (std::size_t k = 0; k < num; ++k) parts.push_back(view_of_values(all[i], k, 1));
-    return gather_all(circle(pe), OwnView{view_of_values(mine[i]), false}, parts);
+    return allgather(context(pe), OwnView{view_of_values(mine[i]), false}, parts);
   });
   for (const std::vector<int>& one : all) EXPECT_EQ(one, expected);
 }
@@ -114,7 +114,7 @@ TEST_P(Collectives, ExchangedPartsReachTheirProcess) {
         sent.push_back(view_of_values(out[i], k, 1));
         received.push_back(view_of_values(in[i], k, 1));
       }
-      return in_place ? exchange_all_in_place(circle(pe), sent) : exchange_all(circle(pe), sent, received);
+      return in_place ? alltoall_in_place(context(pe), sent) : alltoall(context(pe), sent, received);
     });
     const auto& result = in_place ? out : in;
     for (std::size_t i = 0; i < num; ++i)
@@ -149,10 +149,10 @@ TEST_P(Collectives, PartsOfAllSizesReachTheirProcess) {
     }
     const auto index = [](int pe) { return static_cast<std::size_t>(pe); };
     Matrix in(num, std::vector<int>(num * count, -1));
-    run([&](int pe) { return exchange_all_equal(circle(pe), row(out, index(pe)), row(in, index(pe))); });
+    run([&](int pe) { return alltoall_equal(context(pe), row(out, index(pe)), row(in, index(pe))); });
     EXPECT_EQ(in, expected) << count;
     Matrix both = out;
-    run([&](int pe) { return exchange_all_equal_in_place(circle(pe), row(both, index(pe))); });
+    run([&](int pe) { return alltoall_equal_in_place(context(pe), row(both, index(pe))); });
     EXPECT_EQ(both, expected) << count;
     for (int root = 0; root < size(); ++root) {
       Matrix gathered(num, std::vector<int>(num * count, -1));
@@ -162,12 +162,12 @@ TEST_P(Collectives, PartsOfAllSizesReachTheirProcess) {
       };
       run([&](int pe) {
         const Views parts = pe == root ? row(gathered, index(pe)) : Views();
-        return gather_equal(circle(pe), root, OwnView{part(out, pe), false}, parts);
+        return gather_equal(context(pe), root, OwnView{part(out, pe), false}, parts);
       });
       EXPECT_EQ(gathered[index(root)], expected[index(root)]) << count << " to " << root;
       run([&](int pe) {
         const Views parts = pe == root ? row(out, index(pe)) : Views();
-        return scatter_equal(circle(pe), root, parts, OwnView{view_of_values(scattered[index(pe)]), false});
+        return scatter_equal(context(pe), root, parts, OwnView{view_of_values(scattered[index(pe)]), false});
       });
       for (std::size_t pe = 0; pe < num; ++pe) {
         const auto first = out[index(root)].begin() + static_cast<std::ptrdiff_t>(pe * count);
@@ -196,7 +196,7 @@ TEST_P(Collectives, PartsOfDifferentSizesAreGatheredByAll) {
         if (in_place)
           std::copy_n(expected.begin() + static_cast<std::ptrdiff_t>(begin[i]), count,
                       all[i].begin() + static_cast<std::ptrdiff_t>(begin[i]));
-        return gather_all(circle(pe), OwnView{view_of_values(expected, begin[i], count), in_place}, parts);
+        return allgather(context(pe), OwnView{view_of_values(expected, begin[i], count), in_place}, parts);
       });
       for (const std::vector<int>& one : all) EXPECT_EQ(one, expected) << most;
     }
@@ -215,7 +215,7 @@ TEST_P(Collectives, APartOfAnotherSizeIsAnError) {
     Views parts;
     for (std::size_t k = 0; k < num; ++k) parts.push_back(view_of_values(all[i], k, 1));
     const DataView own = view_of_values(mine, 0, pe == 1 ? 0 : 1);
-    co_await keep_error(gather_all(circle(pe), OwnView{own, false}, parts), errors[i]);
+    co_await keep_error(allgather(context(pe), OwnView{own, false}, parts), errors[i]);
   });
   EXPECT_EQ(errors, std::vector<int>(num, MPI_ERR_TRUNCATE));
 }
@@ -228,7 +228,7 @@ TEST_P(Collectives, AProcessThatCannotSendFailsAndAllReturn) {
   run([&](int pe) {
     const auto i = static_cast<std::size_t>(pe);
     const DataView view = pe == 0 ? testing::TooLargeToPack::view() : view_of_values(data[i]);
-    return keep_error(broadcast(circle(pe), 0, view), errors[i]);
+    return keep_error(broadcast(context(pe), 0, view), errors[i]);
   });
   EXPECT_EQ(errors[0], MPI_ERR_NO_MEM);
   EXPECT_EQ(std::ranges::count(errors, MPI_ERR_TRUNCATE), size() - 1);
@@ -239,7 +239,7 @@ TEST_P(Collectives, TransfersThatAreNotAwaitedAreCancelled) {
   if (size() == 1) return;
   std::vector<int> data(4);
   {
-    Transfers transfers(circle(0));
+    Transfers transfers(context(0));
     transfers.receive(1, view_of_values(data));
     EXPECT_EQ(job_.ranks(0).num_posted(), 1U);
   }
@@ -253,18 +253,18 @@ TEST_P(Collectives, FewBytesOfAnotherSizeAreAnErrorAndAllReturn) {
   std::vector<std::vector<std::byte>> bytes(num, std::vector<std::byte>(8));
   bytes[1].resize(4);
   std::vector<int> errors(num, MPI_SUCCESS);
-  const auto collected = [](Circle own, std::span<const std::byte> mine) -> Task<> {
-    co_await collect(std::move(own), mine);
+  const auto collected = [](CollectiveContext own, std::span<const std::byte> mine) -> Task<> {
+    co_await allgather_bytes(std::move(own), mine);
   };
   run([&](int pe) {
     const auto i = static_cast<std::size_t>(pe);
-    return keep_error(collected(circle(pe), bytes[i]), errors[i]);
+    return keep_error(collected(context(pe), bytes[i]), errors[i]);
   });
   EXPECT_EQ(errors, std::vector<int>(num, MPI_ERR_TRUNCATE));
   errors.assign(num, MPI_SUCCESS);
   run([&](int pe) {
     const auto i = static_cast<std::size_t>(pe);
-    return keep_error(spread(circle(pe), 2 % size(), bytes[i]), errors[i]);
+    return keep_error(broadcast_bytes(context(pe), 2 % size(), bytes[i]), errors[i]);
   });
   EXPECT_NE(std::ranges::count(errors, MPI_ERR_TRUNCATE), 0);
 }
@@ -273,7 +273,7 @@ TEST_P(Collectives, FewBytesOfAnotherSizeAreAnErrorAndAllReturn) {
 TEST_P(Collectives, ABarrierWithAnErrorEndsOnAll) {
   std::vector<std::byte> bytes(4);
   std::vector<int> errors(static_cast<std::size_t>(size()), MPI_SUCCESS);
-  const auto other = [](Circle own, DataView data) -> Task<> {
+  const auto other = [](CollectiveContext own, DataView data) -> Task<> {
     Transfers transfers(own);
     for (int distance = 1; distance < own.size(); distance *= 2) {
       transfers.receive((own.rank() + own.size() - distance) % own.size(), {});
@@ -282,8 +282,8 @@ TEST_P(Collectives, ABarrierWithAnErrorEndsOnAll) {
     }
   };
   run([&](int pe) {
-    if (pe == 0) return other(circle(pe), view_of_values(bytes));
-    return keep_error(wait_for_all(circle(pe)), errors[static_cast<std::size_t>(pe)]);
+    if (pe == 0) return other(context(pe), view_of_values(bytes));
+    return keep_error(barrier(context(pe)), errors[static_cast<std::size_t>(pe)]);
   });
   for (int pe = 1; pe < size(); ++pe) {
     const bool hears_of_it = (pe & (pe - 1)) == 0;
@@ -306,7 +306,7 @@ TEST_P(Collectives, AllReduceCombinesTheDataOfAll) {
     const Reduction what = reduction(MPI_DOUBLE, MPI_SUM, static_cast<MPI_Count>(count));
     run([&](int pe) {
       const auto i = static_cast<std::size_t>(pe);
-      return reduce_all(circle(pe), what, view_of_values(in[i]), view_of_values(out[i]));
+      return allreduce(context(pe), what, view_of_values(in[i]), view_of_values(out[i]));
     });
     for (const std::vector<double>& one : out) EXPECT_EQ(one, expected);
   }
@@ -330,7 +330,7 @@ TEST_P(Collectives, ReduceScatterGivesEachItsPart) {
     const Reduction what = reduction(MPI_INT, MPI_SUM, total);
     run([&](int pe) {
       const auto i = static_cast<std::size_t>(pe);
-      return reduce_and_scatter(circle(pe), what, counts, view_of_values(in[i]), view_of_values(out[i]));
+      return reduce_and_scatter(context(pe), what, counts, view_of_values(in[i]), view_of_values(out[i]));
     });
     const int factor = size() * (size() + 1) / 2;
     int k = 0;
@@ -353,7 +353,7 @@ void append_digits(void* left, void* right, MPI_Count* count, MPI_Datatype*) {
 TEST_P(Collectives, OperandsAreInTheOrderOfRanks) {
   const auto num = static_cast<std::size_t>(size());
   Reduction what = reduction(MPI_LONG, MPI_SUM, 1);
-  what.operation = Ref<Operation>::adopt(new Operation(&append_digits, false));
+  what.operation = Ref<ReductionOperator>::adopt(new ReductionOperator(&append_digits, false));
   std::vector<std::vector<long>> in;
   std::vector<long> up_to(num);  // 1, 12, 123, ...
   for (std::size_t i = 0; i < num; ++i) {
@@ -363,7 +363,7 @@ TEST_P(Collectives, OperandsAreInTheOrderOfRanks) {
   for (int root = 0; root < size(); ++root) {
     std::vector<long> out(1, -1);
     run([&](int pe) {
-      return reduce(circle(pe), root, what, view_of_values(in[static_cast<std::size_t>(pe)]),
+      return reduce(context(pe), root, what, view_of_values(in[static_cast<std::size_t>(pe)]),
                     view_of_values(out));
     });
     EXPECT_EQ(out[0], up_to.back());
@@ -372,7 +372,7 @@ TEST_P(Collectives, OperandsAreInTheOrderOfRanks) {
     std::vector<std::vector<long>> out(num, std::vector<long>(1, -1));
     run([&](int pe) {
       const auto i = static_cast<std::size_t>(pe);
-      return scan(circle(pe), what, exclusive, view_of_values(in[i]), view_of_values(out[i]));
+      return scan(context(pe), what, exclusive, view_of_values(in[i]), view_of_values(out[i]));
     });
     for (std::size_t i = 0; i < num; ++i) {
       if (exclusive) {
@@ -385,7 +385,7 @@ TEST_P(Collectives, OperandsAreInTheOrderOfRanks) {
   std::vector<std::vector<long>> out(num, std::vector<long>(1, -1));
   run([&](int pe) {
     const auto i = static_cast<std::size_t>(pe);
-    return reduce_all(circle(pe), what, view_of_values(in[i]), view_of_values(out[i]));
+    return allreduce(context(pe), what, view_of_values(in[i]), view_of_values(out[i]));
   });
   for (const std::vector<long>& one : out) EXPECT_EQ(one[0], up_to.back());
 }

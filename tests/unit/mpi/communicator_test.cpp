@@ -67,14 +67,14 @@ class Ranks {
   std::vector<Ref<Communicator>> world_;
 };
 
-struct Circles : ::testing::TestWithParam<int> {};
+struct CollectiveContexts : ::testing::TestWithParam<int> {};
 
-TEST_P(Circles, CollectGivesTheBytesOfAllInTheOrderOfRanks) {
+TEST_P(CollectiveContexts, AllgatherGivesTheBytesOfAllInTheOrderOfRanks) {
   Ranks ranks(GetParam());
   ranks.run([&](int pe) -> Task<> {
     int mine = pe * 3 + 1;
-    const Circle circle = ranks.world(pe)->next_circles().local;
-    const std::vector<std::byte> all = co_await collect(circle, bytes_of_value(mine));
+    const CollectiveContext context = ranks.world(pe)->next_collective_contexts().local;
+    const std::vector<std::byte> all = co_await allgather_bytes(context, bytes_of_value(mine));
     EXPECT_EQ(all.size(), sizeof(int) * static_cast<std::size_t>(ranks.size()));
     for (int other = 0; other < ranks.size(); ++other) {
       int value = 0;
@@ -84,30 +84,30 @@ TEST_P(Circles, CollectGivesTheBytesOfAllInTheOrderOfRanks) {
   });
 }
 
-TEST_P(Circles, SpreadGivesTheRootsBytesToAll) {
+TEST_P(CollectiveContexts, BroadcastGivesTheRootsBytesToAll) {
   Ranks ranks(GetParam());
   for (int root = 0; root < ranks.size(); ++root) {
     ranks.run([&](int pe) -> Task<> {
       int value = pe == root ? 77 + root : -1;
-      const Circle circle = ranks.world(pe)->next_circles().local;
-      co_await spread(circle, root, bytes_of_value(value));
+      const CollectiveContext context = ranks.world(pe)->next_collective_contexts().local;
+      co_await broadcast_bytes(context, root, bytes_of_value(value));
       EXPECT_EQ(value, 77 + root);
     });
   }
 }
 
-TEST_P(Circles, NoProcessLeavesABarrierBeforeAllHaveCome) {
+TEST_P(CollectiveContexts, NoProcessLeavesABarrierBeforeAllHaveCome) {
   Ranks ranks(GetParam());
   int come = 0;
   ranks.run([&](int pe) -> Task<> {
     ++come;
-    const Circle circle = ranks.world(pe)->next_circles().local;
-    co_await wait_for_all(circle);
+    const CollectiveContext context = ranks.world(pe)->next_collective_contexts().local;
+    co_await barrier(context);
     EXPECT_EQ(come, ranks.size());
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Communicator, Circles, ::testing::Values(1, 2, 3, 4, 7, 8));
+INSTANTIATE_TEST_SUITE_P(Communicator, CollectiveContexts, ::testing::Values(1, 2, 3, 4, 7, 8));
 
 TEST(Communicator, SplitGroupsByColorAndOrdersByKey) {
   Ranks ranks(7);
@@ -212,8 +212,8 @@ Task<> make_all_of(Ref<Communicator> parent, int pe, const OverlappingGroups& gr
     EXPECT_EQ(made->rank(), place);
     contexts[i].insert(made->context());
     int value = pe;
-    const Circle circle = made->next_circles().local;
-    co_await spread(circle, 0, bytes_of_value(value));
+    const CollectiveContext context = made->next_collective_contexts().local;
+    co_await broadcast_bytes(context, 0, bytes_of_value(value));
     EXPECT_EQ(value, members->front()) << "group " << i << " at PE " << pe;
   }
 }

@@ -36,7 +36,7 @@ class DeviceCollectives : public ::testing::TestWithParam<std::tuple<int, Mix>> 
     const Mix mix = std::get<1>(GetParam());
     return mix == Mix::kDevice || pe % 2 == (mix == Mix::kEvenRanks ? 0 : 1) ? kDevicePlace : kHostPlace;
   }
-  Circle circle(int pe, memory::StreamHandle stream = nullptr) {
+  CollectiveContext context(int pe, memory::StreamHandle stream = nullptr) {
     return {job_.ranks(pe), 8, next_tag_, all_, pe, nullptr, stream};
   }
 
@@ -103,7 +103,7 @@ class DeviceCollectives : public ::testing::TestWithParam<std::tuple<int, Mix>> 
   }
 
   Reduction reduction(MPI_Op operation, std::size_t count) {
-    return {Ref<Datatype>(*types_.find(MPI_INT)), Ref<Operation>(*operations_.find(operation)),
+    return {Ref<Datatype>(*types_.find(MPI_INT)), Ref<ReductionOperator>(*operations_.find(operation)),
             static_cast<MPI_Count>(count)};
   }
 
@@ -111,7 +111,7 @@ class DeviceCollectives : public ::testing::TestWithParam<std::tuple<int, Mix>> 
   std::shared_ptr<Members> all_;
   int next_tag_ = 0;
   PredefinedTypes types_;
-  PredefinedOperations operations_;
+  PredefinedOperators operations_;
 };
 
 int sum_of_ranks(int last) { return last * (last + 1) / 2; }
@@ -120,23 +120,23 @@ TEST_P(DeviceCollectives, DataIsMoved) {
   const int last = size() - 1;
   for (const std::size_t count : {1U, 3000U, 40'000U}) {
     Numbers data = numbers(count, [&](int pe, int i) { return pe == last ? i : -1; });
-    run([&](int pe) { return broadcast(circle(pe), last, data.view(pe)); });
+    run([&](int pe) { return broadcast(context(pe), last, data.view(pe)); });
     expect(data, [](int, int i) { return i; });
 
     const auto num = static_cast<int>(count);
     Numbers mine = numbers(count, [](int pe, int i) { return pe * 100 + i; });
     Numbers all = no_numbers(count * static_cast<std::size_t>(size()));
     run([&](int pe) {
-      return gather(circle(pe), last, OwnView{mine.view(pe), false},
+      return gather(context(pe), last, OwnView{mine.view(pe), false},
                     pe == last ? all.parts(pe, count) : Views());
     });
     expect(all, [&](int pe, int i) { return pe == last ? i / num * 100 + i % num : -1; });
-    run([&](int pe) { return gather_all(circle(pe), OwnView{mine.view(pe), false}, all.parts(pe, count)); });
+    run([&](int pe) { return allgather(context(pe), OwnView{mine.view(pe), false}, all.parts(pe, count)); });
     expect(all, [&](int, int i) { return i / num * 100 + i % num; });
 
     Numbers parts = no_numbers(count);
     run([&](int pe) {
-      return scatter(circle(pe), last, pe == last ? all.parts(pe, count) : Views(),
+      return scatter(context(pe), last, pe == last ? all.parts(pe, count) : Views(),
                      OwnView{parts.view(pe), false});
     });
     expect(parts, [](int pe, int i) { return pe * 100 + i; });
@@ -151,9 +151,9 @@ TEST_P(DeviceCollectives, PartsAreExchanged) {
     const auto received = [&](int pe, int i) { return i / num * 1000 + pe * 10; };
     Numbers out = numbers(whole, sent);
     Numbers in = no_numbers(whole);
-    run([&](int pe) { return exchange_all(circle(pe), out.parts(pe, count), in.parts(pe, count)); });
+    run([&](int pe) { return alltoall(context(pe), out.parts(pe, count), in.parts(pe, count)); });
     expect(in, received);
-    run([&](int pe) { return exchange_all_in_place(circle(pe), out.parts(pe, count)); });
+    run([&](int pe) { return alltoall_in_place(context(pe), out.parts(pe, count)); });
     expect(out, received);
   }
 }
@@ -165,20 +165,20 @@ TEST_P(DeviceCollectives, DataIsCombined) {
     const auto combined = [&](int, int i) { return sum_of_ranks(last) + size() * i; };
     Numbers in = numbers(count, value);
     Numbers out = no_numbers(count);
-    run([&](int pe) { return reduce_all(circle(pe), reduction(MPI_SUM, count), in.view(pe), out.view(pe)); });
+    run([&](int pe) { return allreduce(context(pe), reduction(MPI_SUM, count), in.view(pe), out.view(pe)); });
     expect(out, combined);
-    run([&](int pe) { return reduce_all(circle(pe), reduction(MPI_SUM, count), in.view(pe), in.view(pe)); });
+    run([&](int pe) { return allreduce(context(pe), reduction(MPI_SUM, count), in.view(pe), in.view(pe)); });
     expect(in, combined);
 
     in = numbers(count, value);
     out = no_numbers(count);
     run([&](int pe) {
-      return reduce(circle(pe), last, reduction(MPI_SUM, count), in.view(pe),
+      return reduce(context(pe), last, reduction(MPI_SUM, count), in.view(pe),
                     pe == last ? out.view(pe) : DataView());
     });
     expect(out, [&](int pe, int i) { return pe == last ? combined(pe, i) : -1; });
     run([&](int pe) {
-      return scan(circle(pe), reduction(MPI_SUM, count), false, in.view(pe), out.view(pe));
+      return scan(context(pe), reduction(MPI_SUM, count), false, in.view(pe), out.view(pe));
     });
     expect(out, [&](int pe, int i) { return sum_of_ranks(pe) + (pe + 1) * i; });
 
@@ -186,7 +186,7 @@ TEST_P(DeviceCollectives, DataIsCombined) {
     Numbers long_in = numbers(whole, value);
     run([&](int pe) {
       return reduce_and_scatter(
-          circle(pe), reduction(MPI_SUM, whole),
+          context(pe), reduction(MPI_SUM, whole),
           std::vector<MPI_Count>(static_cast<std::size_t>(size()), static_cast<MPI_Count>(count)),
           long_in.view(pe), out.view(pe));
     });
@@ -194,7 +194,7 @@ TEST_P(DeviceCollectives, DataIsCombined) {
   }
 }
 
-// The circle's stream is that of all its transfers in device memory.
+// The context's stream is that of all its transfers in device memory.
 TEST_P(DeviceCollectives, DataIsTakenAfterTheWorkOfTheStream) {
   bool may_end = false;
   Numbers in = numbers(100, [](int, int) { return 0; });
@@ -216,7 +216,7 @@ TEST_P(DeviceCollectives, DataIsTakenAfterTheWorkOfTheStream) {
   };
   job_.runtime(0).spawn(ends_later(), "the device");
   run([&](int pe) {
-    return reduce_all(circle(pe, stream_of(pe)), reduction(MPI_SUM, 100), in.view(pe), out.view(pe));
+    return allreduce(context(pe, stream_of(pe)), reduction(MPI_SUM, 100), in.view(pe), out.view(pe));
   });
   int devices = 0;
   for (int pe = 0; pe < size(); ++pe) devices += place(pe).is_host() ? 0 : 1;

@@ -113,7 +113,7 @@ TEST_F(External32Test, RandomTypesKeepTheOrderOfTheTypemap) {
     std::size_t at = 0;
     std::size_t byte = 0;
     for (MPI_Count element = 0; element < count; ++element) {
-      for (const type_testing::Typemap::Entry& entry : both.map.entries) {
+      for (const type_testing::Typemap::TypemapEntry& entry : both.map.entries) {
         const std::size_t parts = entry.type->kind == BasicKind::kComplex ? 2 : 1;
         const std::size_t size = entry.type->size / parts;
         for (std::size_t part = 0; part < parts; ++part, byte += size, at += size) {

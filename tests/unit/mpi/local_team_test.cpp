@@ -60,7 +60,7 @@ class TeamCollectives : public ::testing::TestWithParam<std::vector<int>> {
   std::size_t size() const { return all_->size(); }
   int pe_of(std::size_t rank) const { return GetParam()[rank]; }
 
-  // Runs `body(circle)`, a coroutine, at each rank at the same time.
+  // Runs `body(context)`, a coroutine, at each rank at the same time.
   template <class Body>
   void run(const Body& body) {
     std::size_t left = size();
@@ -70,10 +70,10 @@ class TeamCollectives : public ::testing::TestWithParam<std::vector<int>> {
     };
     for (std::size_t i = 0; i < size(); ++i) {
       PointToPoint& engine = job_.rank(pe_of(i), static_cast<int>(i));
-      const Circle circle(engine, kTeamContext, next_tag_, all_, static_cast<int>(i),
-                          LocalTeam::find(engine, kTeamContext, *all_));
+      const CollectiveContext context(engine, kTeamContext, next_tag_, all_, static_cast<int>(i),
+                                      LocalTeam::find(engine, kTeamContext, *all_));
       teams_.push_back(LocalTeam::find(engine, kTeamContext, *all_));
-      job_.runtime(pe_of(i)).spawn(counted(body(circle), left), "a rank");
+      job_.runtime(pe_of(i)).spawn(counted(body(context), left), "a rank");
     }
     ASSERT_EQ(job_.run_until([&] { return left == 0; }), "");
     ++next_tag_;
@@ -84,7 +84,7 @@ class TeamCollectives : public ::testing::TestWithParam<std::vector<int>> {
   std::vector<std::shared_ptr<LocalTeam>> teams_;
   int next_tag_ = 0;
   PredefinedTypes types_;
-  PredefinedOperations operations_;
+  PredefinedOperators operations_;
 };
 
 DataView view_of_team(std::vector<int>& values) {
@@ -97,25 +97,26 @@ TEST_P(TeamCollectives, GiveWhatTheyPromise) {
       std::vector<std::vector<int>> data(size(), std::vector<int>(count, -1));
       std::iota(data[static_cast<std::size_t>(root)].begin(), data[static_cast<std::size_t>(root)].end(),
                 root);
-      run([&](const Circle& circle) {
-        return broadcast_in_teams(circle, root, view_of_team(data[static_cast<std::size_t>(circle.rank())]));
+      run([&](const CollectiveContext& context) {
+        return broadcast_in_teams(context, root,
+                                  view_of_team(data[static_cast<std::size_t>(context.rank())]));
       });
       for (const auto& one : data) EXPECT_EQ(one, data[static_cast<std::size_t>(root)]);
 
-      Reduction sum{Ref<Datatype>(*types_.find(MPI_INT)), Ref<Operation>(*operations_.find(MPI_SUM)),
+      Reduction sum{Ref<Datatype>(*types_.find(MPI_INT)), Ref<ReductionOperator>(*operations_.find(MPI_SUM)),
                     static_cast<MPI_Count>(count)};
       std::vector<std::vector<int>> out(size(), std::vector<int>(count, -1));
-      run([&](const Circle& circle) {
-        const auto i = static_cast<std::size_t>(circle.rank());
-        return reduce_in_teams(circle, root, sum, view_of_team(data[i]), view_of_team(out[i]));
+      run([&](const CollectiveContext& context) {
+        const auto i = static_cast<std::size_t>(context.rank());
+        return reduce_in_teams(context, root, sum, view_of_team(data[i]), view_of_team(out[i]));
       });
       for (std::size_t k = 0; k < count; ++k) {
         const int expected = static_cast<int>(size()) * (root + static_cast<int>(k));
         ASSERT_EQ(out[static_cast<std::size_t>(root)][k], expected);
       }
-      run([&](const Circle& circle) {
-        const auto i = static_cast<std::size_t>(circle.rank());
-        return reduce_all_in_teams(circle, sum, view_of_team(data[i]), view_of_team(out[i]));
+      run([&](const CollectiveContext& context) {
+        const auto i = static_cast<std::size_t>(context.rank());
+        return allreduce_in_teams(context, sum, view_of_team(data[i]), view_of_team(out[i]));
       });
       for (const auto& one : out) EXPECT_EQ(one, out[static_cast<std::size_t>(root)]);
     }
@@ -126,13 +127,14 @@ TEST_P(TeamCollectives, NoRankLeavesABarrierBeforeTheLastHasArrived) {
   for (int round = 0; round < 3; ++round) {
     std::size_t arrived = 0;
     std::size_t early = 0;
-    run([&](Circle circle) -> Task<> {
-      const auto one = [](Circle own, std::size_t num, std::size_t& here, std::size_t& before) -> Task<> {
+    run([&](CollectiveContext context) -> Task<> {
+      const auto one = [](CollectiveContext own, std::size_t num, std::size_t& here,
+                          std::size_t& before) -> Task<> {
         ++here;
         co_await barrier_in_teams(own);
         before += here < num ? 1 : 0;
       };
-      return one(std::move(circle), size(), arrived, early);
+      return one(std::move(context), size(), arrived, early);
     });
     EXPECT_EQ(early, 0U);
   }
@@ -143,16 +145,16 @@ TEST_P(TeamCollectives, AnErrorBelongsToItsMember) {
   std::vector<std::vector<int>> data(size(), std::vector<int>(8, 3));
   data.back().resize(4);
   std::vector<int> failed(size(), 0);
-  run([&](Circle circle) -> Task<> {
-    const auto one = [](Circle own, DataView view, int& error) -> Task<> {
+  run([&](CollectiveContext context) -> Task<> {
+    const auto one = [](CollectiveContext own, DataView view, int& error) -> Task<> {
       try {
         co_await broadcast_in_teams(own, 0, view);
       } catch (const TransferFailed& failure) {
         error = failure.error_class();
       }
     };
-    const auto i = static_cast<std::size_t>(circle.rank());
-    return one(std::move(circle), view_of_team(data[i]), failed[i]);
+    const auto i = static_cast<std::size_t>(context.rank());
+    return one(std::move(context), view_of_team(data[i]), failed[i]);
   });
   for (std::size_t i = 0; i + 1 < size(); ++i) EXPECT_EQ(failed[i], MPI_SUCCESS);
   EXPECT_EQ(failed.back(), MPI_ERR_TRUNCATE);

@@ -239,7 +239,7 @@ TEST_P(ReceiveOffersTest, RandomMessagesArriveOnceAndInOrder) {
     std::vector<Ref<SendRequest>> sends;
     std::map<int, std::vector<std::vector<std::uint8_t>>> sent;
     std::vector<std::ptrdiff_t> users(fixed.size(), -1);  // which receive has it
-    const auto look = [&] {
+    const auto poll = [&] {
       for (Receive& one : receives) {
         if (!one.request->is_complete() || one.into == nullptr) continue;
         one.got = one.into->now();
@@ -250,7 +250,7 @@ TEST_P(ReceiveOffersTest, RandomMessagesArriveOnceAndInOrder) {
       }
     };
     const auto post = [&] {
-      look();
+      poll();
       const std::size_t which = below(fixed.size());
       TestMemory* into = &fixed[which];
       if (users[which] >= 0) {
@@ -286,7 +286,7 @@ TEST_P(ReceiveOffersTest, RandomMessagesArriveOnceAndInOrder) {
     random_job.settle();
     for (const Receive& one : receives) one.request->cancel();
     random_job.settle();
-    look();
+    poll();
     for (const auto& one : sends) ASSERT_TRUE(one->is_complete());
     std::map<int, std::size_t> next;
     for (const Receive& one : receives) {

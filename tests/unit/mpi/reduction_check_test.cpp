@@ -28,9 +28,9 @@ runtime::Task<> note_work(bool& has_worked) {
   co_return;
 }
 
-runtime::Task<> check_at(Circle circle, ReductionCall mine, CheckedPe& pe, int& left) {
+runtime::Task<> check_at(CollectiveContext context, ReductionCall mine, CheckedPe& pe, int& left) {
   try {
-    co_await reduce_checked(circle, mine, note_work(pe.has_worked));
+    co_await reduce_checked(context, mine, note_work(pe.has_worked));
   } catch (const TransferFailed& failure) {
     pe.error_class = failure.error_class();
     pe.text = failure.what();
@@ -48,8 +48,8 @@ std::vector<CheckedPe> compare_calls(const std::vector<ReductionCall>& calls) {
   int left = num_pes;
   for (int pe = 0; pe < num_pes; ++pe) {
     const auto place = static_cast<std::size_t>(pe);
-    const Circle circle(job.ranks(pe), 40, 0, all, pe);
-    job.runtime(pe).spawn(check_at(circle, calls[place], pes[place], left), "a reduction");
+    const CollectiveContext context(job.ranks(pe), 40, 0, all, pe);
+    job.runtime(pe).spawn(check_at(context, calls[place], pes[place], left), "a reduction");
   }
   EXPECT_EQ(job.run_until([&] { return left == 0; }), "");
   return pes;
@@ -71,12 +71,12 @@ class ReductionCheck : public ::testing::Test {
     return {kind, *operations_.find(operation), root};
   }
   static ReductionCall call_of_program(bool commutes) {
-    const auto own = Ref<Operation>::adopt(new Operation(&add_nothing, commutes));
+    const auto own = Ref<ReductionOperator>::adopt(new ReductionOperator(&add_nothing, commutes));
     return {ReductionKind::kAllreduce, *own};
   }
 
  private:
-  PredefinedOperations operations_;
+  PredefinedOperators operations_;
 };
 
 TEST_F(ReductionCheck, CallsThatAreAlikeGoOn) {

@@ -17,22 +17,22 @@
 namespace weft::mpi::type_testing {
 
 struct Typemap {
-  struct Entry {
+  struct TypemapEntry {
     const BasicType* type;
     MPI_Count displacement;
   };
-  std::vector<Entry> entries;
+  std::vector<TypemapEntry> entries;
   std::vector<MPI_Count> lower_markers;
   std::vector<MPI_Count> upper_markers;
 
-  // Of the parts, with the padding of structs.
+  // The bounds of the parts, with the padding of structs.
   std::vector<MPI_Count> lowers;
   std::vector<MPI_Count> uppers;
 
   static Typemap of(const BasicType& type) { return {{{&type, 0}}, {}, {}, {0}, {type.size}}; }
 
   void add(const Typemap& part, MPI_Count displacement) {
-    for (const Entry& entry : part.entries)
+    for (const TypemapEntry& entry : part.entries)
       entries.push_back({entry.type, entry.displacement + displacement});
     if (!part.entries.empty()) {
       lowers.push_back(part.least_lower() + displacement);
@@ -48,12 +48,12 @@ struct Typemap {
 
   MPI_Count true_lower() const {
     MPI_Count found = entries.empty() ? 0 : entries[0].displacement;
-    for (const Entry& entry : entries) found = std::min(found, entry.displacement);
+    for (const TypemapEntry& entry : entries) found = std::min(found, entry.displacement);
     return found;
   }
   MPI_Count true_upper() const {
     MPI_Count found = entries.empty() ? 0 : entries[0].displacement + entries[0].type->size;
-    for (const Entry& entry : entries) found = std::max(found, entry.displacement + entry.type->size);
+    for (const TypemapEntry& entry : entries) found = std::max(found, entry.displacement + entry.type->size);
     return found;
   }
   MPI_Count least_lower() const {
@@ -65,7 +65,8 @@ struct Typemap {
   // For structs.
   void pad() {
     MPI_Count alignment = 1;
-    for (const Entry& entry : entries) alignment = std::max<MPI_Count>(alignment, entry.type->alignment);
+    for (const TypemapEntry& entry : entries)
+      alignment = std::max<MPI_Count>(alignment, entry.type->alignment);
     MPI_Count upper = largest_upper();
     while ((upper - least_lower()) % alignment != 0) ++upper;
     if (!entries.empty()) uppers.push_back(upper);
@@ -81,7 +82,7 @@ struct Typemap {
   MPI_Count extent() const { return upper() - lower(); }
   MPI_Count size() const {
     MPI_Count total = 0;
-    for (const Entry& entry : entries) total += entry.type->size;
+    for (const TypemapEntry& entry : entries) total += entry.type->size;
     return total;
   }
 
@@ -89,7 +90,7 @@ struct Typemap {
   std::vector<MPI_Count> byte_displacements(MPI_Count count) const {
     std::vector<MPI_Count> found;
     for (MPI_Count i = 0; i < count; ++i)
-      for (const Entry& entry : entries)
+      for (const TypemapEntry& entry : entries)
         for (MPI_Count byte = 0; byte < entry.type->size; ++byte)
           found.push_back(i * extent() + entry.displacement + byte);
     return found;

@@ -145,7 +145,7 @@ TEST(Turns, YieldNowLetsTheQueueAndTheNetworkHaveTheirTurn) {
     order.push_back(2);
     const int before = counter.turns;
     for (int i = 0; i < 10; ++i) co_await yield_now(rt);
-    EXPECT_EQ(counter.turns, before + 10) << "one look at the network each";
+    EXPECT_EQ(counter.turns, before + 10) << "one poll of the network each";
   }),
             "");
   EXPECT_EQ(order, (std::vector{1, 2}));
@@ -170,9 +170,9 @@ TEST(Turns, ProgressBringsMessagesInAndRunsNoHandler) {
     co_await yield_now(runtime);
     EXPECT_FALSE(runtime.progress());
     job.runtime(1).send(0, Message::pack(job.runtime(1), kHandler, 1));
-    int looks = 0;
-    while (!runtime.progress() && looks < 1000) ++looks;
-    EXPECT_LT(looks, 1000) << "the message did not arrive";
+    int polls = 0;
+    while (!runtime.progress() && polls < 1000) ++polls;
+    EXPECT_LT(polls, 1000) << "the message did not arrive";
     EXPECT_EQ(handled, 0);
     co_await yield_now(runtime);
     EXPECT_EQ(handled, 1);

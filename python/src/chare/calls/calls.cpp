@@ -22,7 +22,7 @@ namespace weft::python {
 
 namespace {
 
-// `chosen`: by buffer beside the message, what the post entry method gave for it. `shared`: as of invoke_shared(), or null.
+// `chosen`: by out-of-band buffer, what the post entry method gave for it. `shared`: as of invoke_shared(), or null.
 void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
                        std::span<const Ref> chosen, std::unique_ptr<chare::SharedCall>* shared) {
   auto& chare = static_cast<PyChare&>(base);
@@ -75,8 +75,8 @@ void invoke_placed(chare::ChareBase& base, runtime::Message& message, const char
 }
 
 // Runs the post entry method of a call, if there is one, before the buffers of the call land.
-bool place(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<runtime::Landing> landings,
-           std::shared_ptr<void>& kept) {
+bool place(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
+           std::span<runtime::ReceiveBuffer> receive_buffers, std::shared_ptr<void>& kept) {
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
   try {
@@ -87,7 +87,7 @@ bool place(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::spa
     method = header.method;
     PyObject* name = chare.info().post_entry(method);
     if (name == nullptr) return true;
-    Posting posting(landings);
+    Posting posting(receive_buffers);
     decoder.set_substitute(posting);
     CallArguments arguments(chare.object(), decoder, header);
     Ref result = arguments.call(name);

@@ -88,8 +88,8 @@ bool has_post_entry(const EntryMethodObject& entry) {
                                    : entry.core.info->post_entry(entry.method) != nullptr;
 }
 
-Beside beside_of(const EntryMethodObject& entry) {
-  return has_post_entry(entry) ? Beside::kArrays : Beside::kLarge;
+OutOfBand out_of_band_of(const EntryMethodObject& entry) {
+  return has_post_entry(entry) ? OutOfBand::kArrays : OutOfBand::kLarge;
 }
 
 struct Sent {
@@ -141,7 +141,7 @@ PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder(beside_of(entry));
+    Encoder encoder(out_of_band_of(entry));
     encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
     const auto [sending, pe] = send(entry, encoder, {});
     if (sending != nullptr) return make_sending_object(*entry.core.engine, sending).release();
@@ -154,7 +154,7 @@ PyObject* send_with_operation(PyObject* self, PyObject* const* values, Py_ssize_
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder(beside_of(entry));
+    Encoder encoder(out_of_band_of(entry));
     encode_call(entry, encoder, values, count, keyword_names);
     runtime::OperationState* sending = send(entry, encoder, {}).sending;
     if (sending == nullptr) {
@@ -204,7 +204,7 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder(beside_of(entry));
+    Encoder encoder(out_of_band_of(entry));
     encode_call(entry, encoder, values, count, keyword_names);
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);

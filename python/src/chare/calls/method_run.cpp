@@ -45,7 +45,7 @@ namespace {
 // REQUIRES: the reply goes somewhere. Throws when the value cannot travel.
 void send_result(PyChare& chare, const chare::ReplyTo& reply, PyObject* value) {
   const bool gathered = reply.kind == chare::ReplyTo::Kind::kGather;
-  Encoder encoder(gathered ? Beside::kNothing : Beside::kLarge);
+  Encoder encoder(gathered ? OutOfBand::kNothing : OutOfBand::kLarge);
   // An array that the method has not kept cannot change under way.
   if (is_sole_owner(value)) encoder.own(value);
   encoder.value(value);

@@ -135,7 +135,7 @@ std::unique_ptr<chare::ChareBase> PyChare::make_moved(Pup& state) {
 }
 
 void PyChare::pack_state() {
-  auto encoder = std::make_unique<Encoder>(Beside::kLarge);
+  auto encoder = std::make_unique<Encoder>(OutOfBand::kLarge);
   encoder->name(info_.key());
   encoder->number(info_.fingerprint());
   static PyObject* const pack = import_from("weft._migration", "pack_state").release();

@@ -49,7 +49,7 @@ Ref send_with_result(Engine& engine, const pgas::Team& team, int rank, const pga
 
 void reply_value(const pgas::RpcCall& call, PyObject* value) {
   if (call.reply.id == 0) return;
-  Encoder encoder(Beside::kLarge);
+  Encoder encoder(OutOfBand::kLarge);
   if (is_sole_owner(value)) encoder.own(value);
   try {
     encoder.value(value);

@@ -27,17 +27,17 @@ constexpr std::uint8_t kMostObjects = 255;
 // -1: the target is not known.
 std::vector<ObjectNumber> objects_among(PyObject* arguments, PyObject* keywords, int target) {
   std::vector<ObjectNumber> objects;
-  const auto look_at = [&objects, target](PyObject* value) {
+  const auto visit = [&objects, target](PyObject* value) {
     if (!is_dist_object(value) || objects.size() >= kMostObjects) return;
     const pgas::ObjectName& name = dist_object_name(value);
     if (target >= 0) pgas::rpc_detail::expect_member(name.team(), target);
     objects.push_back(name.where());
   };
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) look_at(PyTuple_GET_ITEM(arguments, i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) visit(PyTuple_GET_ITEM(arguments, i));
   Py_ssize_t at = 0;
   PyObject* name = nullptr;
   PyObject* value = nullptr;
-  while (keywords != nullptr && PyDict_Next(keywords, &at, &name, &value) != 0) look_at(value);
+  while (keywords != nullptr && PyDict_Next(keywords, &at, &name, &value) != 0) visit(value);
   return objects;
 }
 
@@ -129,7 +129,7 @@ void encode_or_say(Encoder& encoder, std::string_view key, PyObject* arguments, 
 Ref call_remotely(Engine& engine, const pgas::Team& team, int rank, PyObject* function, PyObject* arguments,
                   PyObject* keywords) {
   const std::string key = importable_key(function, "Team.rpc takes a function of a module, and");
-  Encoder encoder(Beside::kLarge);
+  Encoder encoder(OutOfBand::kLarge);
   encode_or_say(encoder, key, arguments, keywords, team.pe_of(rank));
   return send_with_result(engine, team, rank, function_info, encoder,
                           base::format("the call of {} on rank {}", name_in_key(key), rank));
@@ -138,7 +138,7 @@ Ref call_remotely(Engine& engine, const pgas::Team& team, int rank, PyObject* fu
 void call_remotely_ff(const pgas::Team& team, int rank, PyObject* function, PyObject* arguments,
                       PyObject* keywords) {
   const std::string key = importable_key(function, "Team.rpc_ff takes a function of a module, and");
-  Encoder encoder(Beside::kLarge);
+  Encoder encoder(OutOfBand::kLarge);
   encode_or_say(encoder, key, arguments, keywords, team.pe_of(rank));
   static_cast<void>(function_registered);
   send_without_result(team, rank, function_info, encoder);

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kMagic = "WFTLINK2";
-// In a word, behind magic number and nonce.
+// In a handshake message, behind magic number and nonce.
 constexpr std::size_t kNumbersAt = 24;
 constexpr std::size_t kProofAt = 32;
 
@@ -79,7 +79,7 @@ HostMeeting::HostMeeting(const HostTable& table, int pe, int listener)
       expected_(table.partners_of(pe)) {}
 
 HostMeeting::~HostMeeting() {
-  for (const Guest& guest : guests_) ::close(guest.fd);
+  for (const PendingConnection& connection : pending_) ::close(connection.fd);
   for (const HostLink& link : links_) ::close(link.fd);
   if (listener_ >= 0) ::close(listener_);
 }
@@ -109,16 +109,16 @@ void HostMeeting::run(int limit_ms) {
   while (!is_done()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     std::vector<pollfd> fds = {{listener_, POLLIN, 0}};
-    for (const Guest& guest : guests_) {
-      const short events = guest.state == State::kConnecting ? POLLOUT : POLLIN;
-      fds.push_back({guest.fd, events, 0});
+    for (const PendingConnection& connection : pending_) {
+      const short events = connection.state == ConnectionState::kConnecting ? POLLOUT : POLLIN;
+      fds.push_back({connection.fd, events, 0});
     }
     if (left <= 0 || (poll(fds.data(), fds.size(), static_cast<int>(left)) < 0 && errno != EINTR)) return;
-    for (std::size_t i = guests_.size(); i-- > 0;) {
-      if (fds[i + 1].revents == 0 || advance(guests_[i])) continue;
-      guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
+    for (std::size_t i = pending_.size(); i-- > 0;) {
+      if (fds[i + 1].revents == 0 || advance(pending_[i])) continue;
+      pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    if (fds[0].revents != 0) accept_guests();
+    if (fds[0].revents != 0) accept_connections();
   }
 }
 
@@ -127,106 +127,112 @@ void HostMeeting::connect_to_partner() {
   if (entry.port == 0) return;
   for (const std::string& address : entry.addresses) {
     const int fd = start_connecting(address, entry.port);
-    if (fd >= 0) guests_.push_back({.fd = fd, .state = State::kConnecting});
+    if (fd >= 0) pending_.push_back({.fd = fd, .state = ConnectionState::kConnecting});
   }
 }
 
-void HostMeeting::accept_guests() {
+void HostMeeting::accept_connections() {
   const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) return;
-  if (guests_.size() >= kMostStrangers + (1 + expected_.size()) * HostEntry::kMaxAddresses) {
+  if (pending_.size() >= kMostStrangers + (1 + expected_.size()) * HostEntry::kMaxAddresses) {
     // The one that has been silent for longest.
-    const auto oldest = std::ranges::find_if(guests_, [](const Guest& guest) {
-      return guest.state == State::kExpectsHello || guest.state == State::kExpectsProof;
+    const auto oldest = std::ranges::find_if(pending_, [](const PendingConnection& connection) {
+      return connection.state == ConnectionState::kExpectsHello ||
+             connection.state == ConnectionState::kExpectsProof;
     });
     ::close(oldest->fd);
-    guests_.erase(oldest);
+    pending_.erase(oldest);
   }
-  guests_.push_back({.fd = fd, .state = State::kExpectsHello});
+  pending_.push_back({.fd = fd, .state = ConnectionState::kExpectsHello});
 }
 
-bool HostMeeting::advance(Guest& guest) {
-  const auto end = [&guest] {
-    ::close(guest.fd);
+bool HostMeeting::advance(PendingConnection& connection) {
+  const auto end = [&connection] {
+    ::close(connection.fd);
     return false;
   };
-  if (guest.state == State::kConnecting) {
+  if (connection.state == ConnectionState::kConnecting) {
     int error = 0;
     socklen_t size = sizeof error;
-    guest.pe = partner_;
-    if (getsockopt(guest.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0 ||
-        !draw(guest.own_nonce) || !say(guest, 0))
+    connection.pe = partner_;
+    if (getsockopt(connection.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0 ||
+        !draw(connection.own_nonce) || !send_handshake(connection, 0))
       return end();
-    guest.state = State::kExpectsReply;
+    connection.state = ConnectionState::kExpectsReply;
     return true;
   }
-  if (!read_word(guest)) return end();
-  if (guest.size < guest.word.size()) return true;
-  guest.size = 0;
-  if (guest.state == State::kExpectsHello) return handle_hello(guest) || end();
-  const bool is_proved = guest.state == State::kExpectsReply ? handle_reply(guest) : handle_proof(guest);
+  if (!read_handshake(connection)) return end();
+  if (connection.size < connection.handshake.size()) return true;
+  connection.size = 0;
+  if (connection.state == ConnectionState::kExpectsHello) return handle_hello(connection) || end();
+  const bool is_proved = connection.state == ConnectionState::kExpectsReply ? handle_reply(connection)
+                                                                            : handle_proof(connection);
   if (!is_proved) return end();
-  links_.push_back({.fd = guest.fd, .pe = guest.pe, .was_accepted = guest.state == State::kExpectsProof});
-  return false;  // no guest any more
+  links_.push_back({.fd = connection.fd,
+                    .pe = connection.pe,
+                    .was_accepted = connection.state == ConnectionState::kExpectsProof});
+  return false;  // no longer pending
 }
 
-bool HostMeeting::handle_hello(Guest& guest) {
-  guest.pe = sender_of(guest.word);
-  if (std::ranges::find(expected_, guest.pe) == expected_.end() || has_met(guest.pe)) return false;
-  std::copy_n(guest.word.begin() + kMagic.size(), kNonceBytes, guest.peer_nonce.begin());
-  if (!draw(guest.own_nonce) || !say(guest, proof(guest, false))) return false;
-  guest.state = State::kExpectsProof;
+bool HostMeeting::handle_hello(PendingConnection& connection) {
+  connection.pe = sender_of(connection.handshake);
+  if (std::ranges::find(expected_, connection.pe) == expected_.end() || has_met(connection.pe)) return false;
+  std::copy_n(connection.handshake.begin() + kMagic.size(), kNonceBytes, connection.peer_nonce.begin());
+  if (!draw(connection.own_nonce) || !send_handshake(connection, proof(connection, false))) return false;
+  connection.state = ConnectionState::kExpectsProof;
   return true;
 }
 
-bool HostMeeting::handle_reply(Guest& guest) {
-  if (reached_partner_ || sender_of(guest.word) != partner_) return false;
-  std::copy_n(guest.word.begin() + kMagic.size(), kNonceBytes, guest.peer_nonce.begin());
-  if (take_proof(guest.word.data() + kProofAt) != proof(guest, false)) return false;
-  reached_partner_ = say(guest, proof(guest, true));
+bool HostMeeting::handle_reply(PendingConnection& connection) {
+  if (reached_partner_ || sender_of(connection.handshake) != partner_) return false;
+  std::copy_n(connection.handshake.begin() + kMagic.size(), kNonceBytes, connection.peer_nonce.begin());
+  if (take_proof(connection.handshake.data() + kProofAt) != proof(connection, false)) return false;
+  reached_partner_ = send_handshake(connection, proof(connection, true));
   return reached_partner_;
 }
 
-bool HostMeeting::handle_proof(Guest& guest) {
-  if (has_met(guest.pe) || sender_of(guest.word) != guest.pe) return false;
-  if (take_proof(guest.word.data() + kProofAt) != proof(guest, true)) return false;
-  met_.push_back(guest.pe);
+bool HostMeeting::handle_proof(PendingConnection& connection) {
+  if (has_met(connection.pe) || sender_of(connection.handshake) != connection.pe) return false;
+  if (take_proof(connection.handshake.data() + kProofAt) != proof(connection, true)) return false;
+  met_.push_back(connection.pe);
   return true;
 }
 
-bool HostMeeting::read_word(Guest& guest) {
-  const ssize_t got = ::recv(guest.fd, guest.word.data() + guest.size, guest.word.size() - guest.size, 0);
+bool HostMeeting::read_handshake(PendingConnection& connection) {
+  const ssize_t got = ::recv(connection.fd, connection.handshake.data() + connection.size,
+                             connection.handshake.size() - connection.size, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   if (got <= 0) return false;
-  guest.size += static_cast<std::size_t>(got);
+  connection.size += static_cast<std::size_t>(got);
   return true;
 }
 
-bool HostMeeting::say(const Guest& guest, std::uint64_t proof) const {
-  Word word{};
-  std::memcpy(word.data(), kMagic.data(), kMagic.size());
-  std::ranges::copy(guest.own_nonce, word.begin() + kMagic.size());
-  put_number(word.data() + kNumbersAt, pe_);
-  put_number(word.data() + kNumbersAt + 4, guest.pe);
-  put_proof(word.data() + kProofAt, proof);
-  return ::send(guest.fd, word.data(), word.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(word.size());
+bool HostMeeting::send_handshake(const PendingConnection& connection, std::uint64_t proof) const {
+  Handshake handshake{};
+  std::memcpy(handshake.data(), kMagic.data(), kMagic.size());
+  std::ranges::copy(connection.own_nonce, handshake.begin() + kMagic.size());
+  put_number(handshake.data() + kNumbersAt, pe_);
+  put_number(handshake.data() + kNumbersAt + 4, connection.pe);
+  put_proof(handshake.data() + kProofAt, proof);
+  return ::send(connection.fd, handshake.data(), handshake.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(handshake.size());
 }
 
-std::uint64_t HostMeeting::proof(const Guest& guest, bool of_connecting_end) const {
-  const bool connects = guest.state == State::kExpectsReply;
+std::uint64_t HostMeeting::proof(const PendingConnection& connection, bool of_connecting_end) const {
+  const bool connects = connection.state == ConnectionState::kExpectsReply;
   std::array<std::byte, 2 * kNonceBytes + 9> message{};
-  std::ranges::copy(connects ? guest.own_nonce : guest.peer_nonce, message.begin());
-  std::ranges::copy(connects ? guest.peer_nonce : guest.own_nonce, message.begin() + kNonceBytes);
-  put_number(message.data() + 2 * kNonceBytes, connects ? pe_ : guest.pe);
-  put_number(message.data() + 2 * kNonceBytes + 4, connects ? guest.pe : pe_);
+  std::ranges::copy(connects ? connection.own_nonce : connection.peer_nonce, message.begin());
+  std::ranges::copy(connects ? connection.peer_nonce : connection.own_nonce, message.begin() + kNonceBytes);
+  put_number(message.data() + 2 * kNonceBytes, connects ? pe_ : connection.pe);
+  put_number(message.data() + 2 * kNonceBytes + 4, connects ? connection.pe : pe_);
   message.back() = static_cast<std::byte>(of_connecting_end ? 1 : 2);
   return keyed_hash(table_.entry(0).secret, message);
 }
 
-int HostMeeting::sender_of(const Word& word) const {
-  const int sender = take_number(word.data() + kNumbersAt);
-  const bool is_meant = std::memcmp(word.data(), kMagic.data(), kMagic.size()) == 0 &&
-                        take_number(word.data() + kNumbersAt + 4) == pe_;
+int HostMeeting::sender_of(const Handshake& handshake) const {
+  const int sender = take_number(handshake.data() + kNumbersAt);
+  const bool is_meant = std::memcmp(handshake.data(), kMagic.data(), kMagic.size()) == 0 &&
+                        take_number(handshake.data() + kNumbersAt + 4) == pe_;
   return is_meant && sender >= 0 && sender < table_.num_pes() ? sender : -1;
 }
 

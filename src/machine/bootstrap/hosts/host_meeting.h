@@ -1,7 +1,7 @@
 // How a PE makes its links: it connects to its partner at all of its addresses at once, and accepts those whose partner
-// it is. A connection counts if both ends have proved that they know the job's secret; all others are closed. Three words of
+// it is. A connection counts if both ends have proved that they know the job's secret; all others are closed. Three messages of
 // one size travel: the hello of the end that connects, the reply, and the proof of the end that connects. A proof is a keyed
-// hash over random numbers of both ends, their PE numbers and the role, so that no word is of use on another connection.
+// hash over random numbers of both ends, their PE numbers and the role, so that no message is of use on another connection.
 #pragma once
 
 #include <array>
@@ -34,43 +34,43 @@ class HostMeeting {
   static constexpr std::size_t kNonceBytes = 16;
   using Nonce = std::array<std::byte, kNonceBytes>;
   // Magic number, nonce, sender, receiver, proof.
-  static constexpr std::size_t kWordBytes = 8 + kNonceBytes + 4 + 4 + 8;
-  using Word = std::array<std::byte, kWordBytes>;
+  static constexpr std::size_t kHandshakeBytes = 8 + kNonceBytes + 4 + 4 + 8;
+  using Handshake = std::array<std::byte, kHandshakeBytes>;
 
-  enum class State { kConnecting, kExpectsReply, kExpectsHello, kExpectsProof };
-  struct Guest {
+  enum class ConnectionState { kConnecting, kExpectsReply, kExpectsHello, kExpectsProof };
+  struct PendingConnection {
     int fd;
-    State state;
-    int pe = -1;  // what it says; -1 before its first word
+    ConnectionState state;
+    int pe = -1;  // the peer, by its own account; -1 before its first handshake message
     Nonce own_nonce{};
     Nonce peer_nonce{};
-    std::size_t size = 0;  // of what has arrived of `word`
-    Word word{};
+    std::size_t size = 0;  // of what has arrived of `handshake`
+    Handshake handshake{};
   };
 
   void connect_to_partner();
-  void accept_guests();
+  void accept_connections();
   // False if the connection is over.
-  bool advance(Guest& guest);
-  bool read_word(Guest& guest);
+  bool advance(PendingConnection& connection);
+  bool read_handshake(PendingConnection& connection);
   bool has_met(int pe) const;
   bool is_done() const;
-  // What to do with a whole word. False if the connection is over.
-  bool handle_hello(Guest& guest);
-  bool handle_reply(Guest& guest);
-  bool handle_proof(Guest& guest);
-  bool say(const Guest& guest, std::uint64_t proof) const;
-  // Of the end that connects, or of the other one.
-  std::uint64_t proof(const Guest& guest, bool of_connecting_end) const;
-  // The PE that the word says it is from, if that exists and the word is for this PE; else -1. Nothing is proved.
-  int sender_of(const Word& word) const;
+  // Handles a whole handshake message. Returns false if the connection is over.
+  bool handle_hello(PendingConnection& connection);
+  bool handle_reply(PendingConnection& connection);
+  bool handle_proof(PendingConnection& connection);
+  bool send_handshake(const PendingConnection& connection, std::uint64_t proof) const;
+  // The proof of the end that connects, or of the end that accepts.
+  std::uint64_t proof(const PendingConnection& connection, bool of_connecting_end) const;
+  // The PE that the message names as its sender, if that exists and the message is for this PE; else -1. Nothing is proved.
+  int sender_of(const Handshake& handshake) const;
 
   const HostTable& table_;
   int pe_;
   int listener_;
   int partner_;
   std::vector<int> expected_;  // those that connect to this PE
-  std::vector<Guest> guests_;
+  std::vector<PendingConnection> pending_;
   std::vector<HostLink> links_;
   bool reached_partner_ = false;
   std::vector<int> met_;  // of `expected_`

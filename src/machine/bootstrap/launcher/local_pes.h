@@ -14,9 +14,9 @@ struct LocalPes {
   int size = 1;
 };
 
-// Collective over the bootstrap, and its first exchange. `host` is base::host_number(). `patience_ms` and `say` as for
+// Collective over the bootstrap, and its first exchange. `host` is base::host_number(). `notice_ms` and `say` as for
 // StartNotice.
 base::Result<LocalPes> find_local_pes(Bootstrap& bootstrap, std::uint64_t host,
-                                      int patience_ms = kStartPatienceMs, const Say& say = {});
+                                      int notice_ms = kStartNoticeMs, const Say& say = {});
 
 }  // namespace weft::machine::bootstrap

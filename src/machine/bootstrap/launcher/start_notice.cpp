@@ -17,13 +17,13 @@ namespace weft::machine::bootstrap {
 // Calls `say` if it still exists after that time. Without a thread to be had, it never does.
 class StartNotice::Timer {
  public:
-  Timer(int patience_ms, std::function<void()> say) : say_(std::move(say)) {
+  Timer(int notice_ms, std::function<void()> say) : say_(std::move(say)) {
     const BlockedSignals blocked;
     try {
-      thread_ = std::thread([this, patience_ms] {
+      thread_ = std::thread([this, notice_ms] {
         std::unique_lock lock(mutex_);
-        const auto patience = std::chrono::milliseconds(patience_ms);
-        if (!changed_.wait_for(lock, patience, [this] { return is_over_; })) say_();
+        const auto wait = std::chrono::milliseconds(notice_ms);
+        if (!changed_.wait_for(lock, wait, [this] { return is_over_; })) say_();
       });
     } catch (const std::system_error&) {
       say_ = nullptr;
@@ -49,17 +49,17 @@ class StartNotice::Timer {
   std::thread thread_;
 };
 
-StartNotice::StartNotice(const Bootstrap& bootstrap, int patience_ms, const Say& say) {
+StartNotice::StartNotice(const Bootstrap& bootstrap, int notice_ms, const Say& say) {
   const int pe = bootstrap.pe();
   const int others = bootstrap.num_pes() - 1;
   if (others == 0 || (pe != 0 && pe != others)) return;
-  if (pe != 0) patience_ms += kLastPePatienceMs;
-  timer_ = std::make_unique<Timer>(patience_ms, [=] {
+  if (pe != 0) notice_ms += kLastPeNoticeMs;
+  timer_ = std::make_unique<Timer>(notice_ms, [=] {
     const std::string sentence = base::format(
         "weft: PE {} has waited {} s for the other {} PEs to start. Not every launcher notices a process "
         "that "
         "ended before it joined the job, or a host that is lost during the start: if one is, end the job",
-        pe, patience_ms / 1000, others);
+        pe, notice_ms / 1000, others);
     if (say) {
       say(sentence);
     } else {
@@ -70,14 +70,14 @@ StartNotice::StartNotice(const Bootstrap& bootstrap, int patience_ms, const Say&
 
 StartNotice::~StartNotice() = default;
 
-StartingBootstrap::StartingBootstrap(std::unique_ptr<Bootstrap> inner, int patience_ms, Say say)
+StartingBootstrap::StartingBootstrap(std::unique_ptr<Bootstrap> inner, int notice_ms, Say say)
     : inner_(std::move(inner)),
-      patience_ms_(patience_ms),
+      notice_ms_(notice_ms),
       say_(std::move(say)),
       is_starting_(inner_->name() != "local") {}
 
 std::unique_ptr<StartNotice> StartingBootstrap::notice() const {
-  return is_starting_ ? std::make_unique<StartNotice>(*inner_, patience_ms_, say_) : nullptr;
+  return is_starting_ ? std::make_unique<StartNotice>(*inner_, notice_ms_, say_) : nullptr;
 }
 
 base::Result<std::vector<std::vector<std::byte>>> StartingBootstrap::exchange(

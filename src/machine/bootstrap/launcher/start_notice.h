@@ -11,9 +11,9 @@
 namespace weft::machine::bootstrap {
 
 // PE 0 says so once in each collective that takes that long.
-inline constexpr int kStartPatienceMs = 30000;
+inline constexpr int kStartNoticeMs = 30000;
 // The last PE waits this much longer: it speaks where PE 0 is the missing one.
-inline constexpr int kLastPePatienceMs = 5000;
+inline constexpr int kLastPeNoticeMs = 5000;
 
 using Say = std::function<void(std::string_view)>;
 
@@ -21,7 +21,7 @@ using Say = std::function<void(std::string_view)>;
 // it, it is printed.
 class StartNotice {
  public:
-  StartNotice(const Bootstrap& bootstrap, int patience_ms, const Say& say = {});
+  StartNotice(const Bootstrap& bootstrap, int notice_ms, const Say& say = {});
   ~StartNotice();
   StartNotice(const StartNotice&) = delete;
   StartNotice& operator=(const StartNotice&) = delete;
@@ -35,8 +35,7 @@ class StartNotice {
 // end of a PE.
 class StartingBootstrap final : public Bootstrap {
  public:
-  explicit StartingBootstrap(std::unique_ptr<Bootstrap> inner, int patience_ms = kStartPatienceMs,
-                             Say say = {});
+  explicit StartingBootstrap(std::unique_ptr<Bootstrap> inner, int notice_ms = kStartNoticeMs, Say say = {});
 
   // From now on PEs may wait as long as they want.
   void start_is_complete() { is_starting_ = false; }
@@ -58,7 +57,7 @@ class StartingBootstrap final : public Bootstrap {
   std::unique_ptr<StartNotice> notice() const;
 
   std::unique_ptr<Bootstrap> inner_;
-  int patience_ms_;
+  int notice_ms_;
   Say say_;
   bool is_starting_;
 };

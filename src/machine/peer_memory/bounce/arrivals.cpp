@@ -32,7 +32,7 @@ struct BounceArrivals::Ring {
 
 // A copy out of a bounce buffer, or out of the sender's memory. Deletes itself.
 struct BounceArrivals::Copy final : Completion {
-  Copy(BounceArrivals& arrivals_in, Ring& ring_in, std::uint64_t entry_in, Landing& landing_in,
+  Copy(BounceArrivals& arrivals_in, Ring& ring_in, std::uint64_t entry_in, BouncedReceive& receive_in,
        Imports::Import* import_in)
       : Completion([](Completion* self, Status status, std::size_t) {
           const std::unique_ptr<Copy> copy(static_cast<Copy*>(self));
@@ -41,12 +41,12 @@ struct BounceArrivals::Copy final : Completion {
         arrivals(&arrivals_in),
         ring(ring_in),
         entry(entry_in),
-        landing(landing_in),
+        receive(receive_in),
         import(import_in) {}
   BounceArrivals* arrivals;  // null after close()
   Ring& ring;
   std::uint64_t entry;
-  Landing& landing;
+  BouncedReceive& receive;
   Imports::Import* import;  // null: the bounce buffer is copied
 };
 
@@ -126,57 +126,57 @@ bool BounceArrivals::poll(const Find& find) {
 void BounceArrivals::take(Ring& ring, std::uint64_t number, const Find& find) {
   BounceEntry& entry = ring.entry(number);
   const BounceEntry::Type type = entry.type;
-  Landing* const landing =
+  BouncedReceive* const receive =
       type == BounceEntry::Type::kNothing ? nullptr : find(ring.peer, entry.stream, entry.message);
   bool is_copying = false;
-  if (landing != nullptr && type == BounceEntry::Type::kChunk) {
-    is_copying = copy_chunk(ring, number, *landing);
-  } else if (landing != nullptr && type == BounceEntry::Type::kSource) {
-    is_copying = copy_source(ring, number, *landing);
+  if (receive != nullptr && type == BounceEntry::Type::kChunk) {
+    is_copying = copy_chunk(ring, number, *receive);
+  } else if (receive != nullptr && type == BounceEntry::Type::kSource) {
+    is_copying = copy_source(ring, number, *receive);
   }
   if (!is_copying) free_entry(ring, number);
 }
 
-bool BounceArrivals::copy_chunk(Ring& ring, std::uint64_t number, Landing& landing) {
+bool BounceArrivals::copy_chunk(Ring& ring, std::uint64_t number, BouncedReceive& receive) {
   // The sender may write to the entry at any time, so what is checked is what is used.
   const BounceEntry& entry = ring.entry(number);
   const std::uint64_t message_offset = entry.message_offset_bytes;
   const std::uint64_t bounce_offset = entry.bounce_offset_bytes;
   const std::uint64_t size_bytes = entry.size_bytes;
-  const std::size_t missing_bytes = landing.buffer.size_bytes - landing.arrived_bytes;
-  const bool is_possible = size_bytes > 0 && message_offset == landing.arrived_bytes &&
+  const std::size_t missing_bytes = receive.buffer.size_bytes - receive.arrived_bytes;
+  const bool is_possible = size_bytes > 0 && message_offset == receive.arrived_bytes &&
                            size_bytes <= missing_bytes && bounce_offset <= ring.buffer.size_bytes &&
                            size_bytes <= ring.buffer.size_bytes - bounce_offset;
   if (!is_possible) {
-    landing.fail({StatusCode::kCorrupt,
+    receive.fail({StatusCode::kCorrupt,
                   base::format("PE {} sent {} bytes at offset {} of a message of {} bytes, of which {} had "
                                "come, at offset {} of a bounce buffer of {} bytes",
-                               ring.peer, size_bytes, message_offset, landing.buffer.size_bytes,
-                               landing.arrived_bytes, bounce_offset, ring.buffer.size_bytes)});
-    landing.arrived_bytes = landing.buffer.size_bytes;
+                               ring.peer, size_bytes, message_offset, receive.buffer.size_bytes,
+                               receive.arrived_bytes, bounce_offset, ring.buffer.size_bytes)});
+    receive.arrived_bytes = receive.buffer.size_bytes;
     return false;
   }
-  memory::Buffer to = landing.buffer;
-  to.data = static_cast<std::byte*>(to.data) + landing.arrived_bytes;
+  memory::Buffer to = receive.buffer;
+  to.data = static_cast<std::byte*>(to.data) + receive.arrived_bytes;
   to.size_bytes = size_bytes;
-  landing.arrived_bytes += size_bytes;
+  receive.arrived_bytes += size_bytes;
   memory::Buffer from = ring.buffer;
   from.data = static_cast<std::byte*>(from.data) + bounce_offset;
   from.size_bytes = size_bytes;
-  return landing.failure.ok() && start(ring, number, landing, to, from, nullptr);
+  return receive.failure.ok() && start(ring, number, receive, to, from, nullptr);
 }
 
-bool BounceArrivals::copy_source(Ring& ring, std::uint64_t number, Landing& landing) {
+bool BounceArrivals::copy_source(Ring& ring, std::uint64_t number, BouncedReceive& receive) {
   using Pull = BounceEntry::Pull;
   BounceEntry& entry = ring.entry(number);
   const PeerBuffer source = entry.source;
-  if (landing.arrived_bytes != 0 || source.size_bytes != landing.buffer.size_bytes ||
+  if (receive.arrived_bytes != 0 || source.size_bytes != receive.buffer.size_bytes ||
       source.exported_bytes > kMaxExportedBytes) {
-    landing.fail(
+    receive.fail(
         {StatusCode::kCorrupt,
          base::format("PE {} offers {} bytes for a message of {} bytes, of which {} had come", ring.peer,
-                      source.size_bytes, landing.buffer.size_bytes, landing.arrived_bytes)});
-    landing.arrived_bytes = landing.buffer.size_bytes;
+                      source.size_bytes, receive.buffer.size_bytes, receive.arrived_bytes)});
+    receive.arrived_bytes = receive.buffer.size_bytes;
     entry.pull.store(Pull::kOver, std::memory_order_relaxed);
     return false;
   }
@@ -184,7 +184,7 @@ bool BounceArrivals::copy_source(Ring& ring, std::uint64_t number, Landing& land
   if (!entry.pull.compare_exchange_strong(offered, Pull::kCopying)) return false;
   const std::array<std::byte, kMaxExportedBytes> exported = entry.exported;
   Imports::Import* const import = imports_.find(
-      ring.peer, source, std::span(exported.data(), source.exported_bytes), landing.buffer.place);
+      ring.peer, source, std::span(exported.data(), source.exported_bytes), receive.buffer.place);
   const Result<memory::Buffer> from =
       import == nullptr ? Result<memory::Buffer>(memory::Buffer()) : Imports::locate(*import, source);
   // Then the sender copies it into the bounce buffer.
@@ -193,23 +193,24 @@ bool BounceArrivals::copy_source(Ring& ring, std::uint64_t number, Landing& land
     return false;
   }
   ++import->copies_under_way;
-  landing.arrived_bytes = landing.buffer.size_bytes;
-  if (start(ring, number, landing, landing.buffer, from.value(), import)) return true;
+  receive.arrived_bytes = receive.buffer.size_bytes;
+  if (start(ring, number, receive, receive.buffer, from.value(), import)) return true;
   imports_.copy_done(*import);
   entry.pull.store(Pull::kOver, std::memory_order_relaxed);
   return false;
 }
 
-// Whether a copy has begun; if not, the landing has failed.
-bool BounceArrivals::start(Ring& ring, std::uint64_t number, Landing& landing, const memory::Buffer& to,
-                           const memory::ConstBuffer& from, Imports::Import* import) {
-  auto copy = std::make_unique<Copy>(*this, ring, number, landing, import);
+// Whether a copy has begun; if not, the receive has failed.
+bool BounceArrivals::start(Ring& ring, std::uint64_t number, BouncedReceive& receive,
+                           const memory::Buffer& to, const memory::ConstBuffer& from,
+                           Imports::Import* import) {
+  auto copy = std::make_unique<Copy>(*this, ring, number, receive, import);
   Status status = context_.memory.copy(to, from, copy.get());
   if (!context_.began(status)) {
-    landing.fail(std::move(status));
+    receive.fail(std::move(status));
     return false;
   }
-  ++landing.copies_under_way;
+  ++receive.copies_under_way;
   ++ring.copies_under_way;
   copies_.push_back(copy.release());
   return true;
@@ -219,8 +220,8 @@ void BounceArrivals::copied(Copy& copy, Status status) {
   --context_.memory_waits;
   std::erase(copies_, &copy);
   --copy.ring.copies_under_way;
-  --copy.landing.copies_under_way;
-  if (status.failed()) copy.landing.fail(std::move(status));
+  --copy.receive.copies_under_way;
+  if (status.failed()) copy.receive.fail(std::move(status));
   if (copy.import != nullptr) {
     imports_.copy_done(*copy.import);
     copy.ring.entry(copy.entry).pull.store(BounceEntry::Pull::kOver, std::memory_order_relaxed);

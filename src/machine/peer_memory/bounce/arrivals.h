@@ -1,7 +1,7 @@
 // The messages that arrive in bounce buffers of this PE (bounce_ring.h), because the memory that they are for cannot be
 // mapped by their senders. This PE's devices copy them on.
 //
-// Threads: the PE's. Invariant: a bounce buffer is freed, and a Landing is over, only when no copy uses it.
+// Threads: the PE's. Invariant: a bounce buffer is freed, and a BouncedReceive is over, only when no copy uses it.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@
 
 namespace weft::machine {
 
-// Where a message goes; kept by its receive.
-struct Landing {
+// A message that arrives through bounce buffers: where it goes, and how much has arrived. Part of its PostedReceive.
+struct BouncedReceive {
   memory::Buffer buffer;          // names no stream
   std::size_t arrived_bytes = 0;  // of which copies may be under way
   int copies_under_way = 0;
@@ -40,8 +40,8 @@ struct Landing {
 
 class BounceArrivals {
  public:
-  // The landing of a message that this PE has posted with a ring, and that its sender has taken; null if there is none.
-  using Find = std::function<Landing*(int peer, Tag stream, std::uint32_t message)>;
+  // The receive of a message that this PE has posted with a ring, and that its sender has taken; null if there is none.
+  using Find = std::function<BouncedReceive*(int peer, Tag stream, std::uint32_t message)>;
 
   // All must outlive it.
   BounceArrivals(PeerContext& context, Exports& exports, Imports& imports);
@@ -72,9 +72,9 @@ class BounceArrivals {
 
   base::Status make(Ring& ring, memory::Place place, const MailboxFile& file);
   void take(Ring& ring, std::uint64_t number, const Find& find);
-  bool copy_chunk(Ring& ring, std::uint64_t number, Landing& landing);
-  bool copy_source(Ring& ring, std::uint64_t number, Landing& landing);
-  bool start(Ring& ring, std::uint64_t number, Landing& landing, const memory::Buffer& to,
+  bool copy_chunk(Ring& ring, std::uint64_t number, BouncedReceive& receive);
+  bool copy_source(Ring& ring, std::uint64_t number, BouncedReceive& receive);
+  bool start(Ring& ring, std::uint64_t number, BouncedReceive& receive, const memory::Buffer& to,
              const memory::ConstBuffer& from, Imports::Import* import);
   void copied(Copy& copy, base::Status status);
   static void free_entry(Ring& ring, std::uint64_t number);

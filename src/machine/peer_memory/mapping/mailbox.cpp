@@ -18,7 +18,7 @@ static_assert(kRingsOffset % alignof(BounceRing) == 0);
 static_assert(sizeof(MailboxOwner) <= kOwnerBytes && kOwnerBytes % alignof(Mailbox) == 0);
 static_assert(offsetof(MailboxOwner, is_asleep) >= SharedMapping::kNonceBytes);
 // A new file is all zeros, which is a free slot. Both processes run the same build.
-static_assert(Slot::kFree == 0 && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(MailboxSlot::kFree == 0 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace
 

@@ -40,7 +40,7 @@ inline constexpr std::size_t kSlots = 64;
 inline constexpr std::size_t kMailboxes = 4096;
 inline constexpr std::size_t kBounceRings = 256;
 
-struct Slot {
+struct MailboxSlot {
   static constexpr std::uint64_t kFree = 0;
   static constexpr std::uint64_t posted(std::uint32_t counter) { return std::uint64_t{counter} << 2 | 1; }
   static constexpr std::uint64_t taken(std::uint32_t counter) { return std::uint64_t{counter} << 2 | 2; }
@@ -57,11 +57,11 @@ struct Slot {
 static_assert(sizeof(std::atomic<std::uint64_t>) + sizeof(PeerBuffer) <= 64, "a sender reads one cache line");
 
 struct Mailbox {
-  Slot& slot(std::uint32_t counter) { return slots[counter % kSlots]; }
+  MailboxSlot& slot(std::uint32_t counter) { return slots[counter % kSlots]; }
   // Not 0: the last receive of device memory that was started can only be posted with a ring. A sender that finds
   // nothing posted reads it.
   alignas(64) std::atomic<std::uint32_t> receives_by_ring;
-  std::array<Slot, kSlots> slots;
+  std::array<MailboxSlot, kSlots> slots;
 };
 
 // The page of the receiving PE. Senders read it after they have written an outcome.

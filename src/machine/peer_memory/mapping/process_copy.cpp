@@ -62,7 +62,7 @@ Status write_to_process(std::int32_t pid, std::uint64_t remote, const void* loca
   return finish("copying to", pid, size_bytes, ::process_vm_writev(pid, &here, 1, &there, 1, 0));
 }
 
-Status look_at_process(std::int32_t pid) {
+Status probe_process(std::int32_t pid) {
   // No process has memory at address 0. The system looks for the process first; kill(2) would find one that is dead.
   std::byte byte{};
   const Status status = read_from_process(pid, 0, &byte, sizeof byte);

@@ -24,6 +24,6 @@ base::Status write_to_process(std::int32_t pid, std::uint64_t remote, const void
                               std::size_t size_bytes);
 
 // kPeerFailed if the process has ended, also if its parent does not know that yet. Takes a system call.
-base::Status look_at_process(std::int32_t pid);
+base::Status probe_process(std::int32_t pid);
 
 }  // namespace weft::machine

@@ -5,8 +5,8 @@
 namespace weft::machine::ucx {
 namespace {
 
-bool is_receive(Operation operation) {
-  return operation == Operation::kTagReceive || operation == Operation::kAmReceive;
+bool is_receive(TransportOperation operation) {
+  return operation == TransportOperation::kTagReceive || operation == TransportOperation::kAmReceive;
 }
 
 }  // namespace
@@ -21,8 +21,8 @@ base::Status RequestTracker::record(const Started& what, base::Completion* compl
   request->size_bytes = what.size_bytes;
   request->peer = what.peer;
   request->operation = what.operation;
-  if (request->state != Request::State::kDoneInStart) [[likely]] {
-    request->state = Request::State::kInFlight;
+  if (request->state != RequestState::kDoneInStart) [[likely]] {
+    request->state = RequestState::kInFlight;
     link(in_flight_, request);
     completion->in_flight = request;
     return base::Status::pending();
@@ -35,13 +35,13 @@ base::Status RequestTracker::record(const Started& what, base::Completion* compl
     return base::Status::pending();
   }
   base::Status status = request->status == UCS_OK ? base::Status() : translator_.translate(*request);
-  request->state = Request::State::kIdle;
+  request->state = RequestState::kIdle;
   ucp_request_free(request);
   return status;
 }
 
 void RequestTracker::defer(Request* request) {
-  request->state = Request::State::kDeferred;
+  request->state = RequestState::kDeferred;
   link(deferred_, request);
   attention_.wanted = true;
 }
@@ -50,8 +50,8 @@ void RequestTracker::done(void* ucx_request, ucs_status_t status, std::size_t re
   auto* request = static_cast<Request*>(ucx_request);
   request->status = status;
   request->received_bytes = received_bytes;
-  if (request->state == Request::State::kIdle) {
-    request->state = Request::State::kDoneInStart;
+  if (request->state == RequestState::kIdle) {
+    request->state = RequestState::kDoneInStart;
     return;
   }
   unlink(request);
@@ -69,7 +69,7 @@ void RequestTracker::finish(Request* request) {
   base::Status status;
   if (request->status != UCS_OK) [[unlikely]]
     status = translator_.translate(*request);
-  request->state = Request::State::kIdle;
+  request->state = RequestState::kIdle;
   ucp_request_free(request);
   if (completion == nullptr) return;  // take_all() detached it
   completion->in_flight = nullptr;
@@ -90,7 +90,7 @@ bool RequestTracker::deliver_deferred() {
 void RequestTracker::cancel(ucp_worker_h worker, base::Completion* completion) {
   auto* request = static_cast<Request*>(completion->in_flight);
   // A deferred operation is over already; the next progress() reports its status.
-  if (request != nullptr && request->state == Request::State::kInFlight) ucp_request_cancel(worker, request);
+  if (request != nullptr && request->state == RequestState::kInFlight) ucp_request_cancel(worker, request);
 }
 
 void RequestTracker::cancel_all(ucp_worker_h worker) {

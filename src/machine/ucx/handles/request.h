@@ -22,7 +22,7 @@
 
 namespace weft::machine::ucx {
 
-enum class Operation : std::uint8_t {
+enum class TransportOperation : std::uint8_t {
   kTagSend,
   kTagReceive,
   kAmSend,
@@ -32,17 +32,17 @@ enum class Operation : std::uint8_t {
   kFlush,
 };
 
-struct Request {
-  enum class State : std::uint8_t { kIdle, kDoneInStart, kInFlight, kDeferred };
+enum class RequestState : std::uint8_t { kIdle, kDoneInStart, kInFlight, kDeferred };
 
+struct Request {
   Request* previous = nullptr;
   Request* next = nullptr;
   base::Completion* completion = nullptr;
   std::size_t size_bytes = 0;      // of the local buffer
   std::size_t received_bytes = 0;  // of the message, for receives
   int peer = -1;                   // -1: no single peer
-  Operation operation = Operation::kTagSend;
-  State state = State::kIdle;
+  TransportOperation operation = TransportOperation::kTagSend;
+  RequestState state = RequestState::kIdle;
   ucs_status_t status = UCS_OK;
 
   // UCX calls this once for the space of each request. finish() leaves the request idle, ready for its next use.
@@ -51,7 +51,7 @@ struct Request {
 
 // The description of an operation, for its record and its error message.
 struct Started {
-  Operation operation;
+  TransportOperation operation;
   int peer = -1;
   std::size_t size_bytes = 0;
 };

@@ -15,7 +15,7 @@
 namespace weft::machine::ucx {
 namespace {
 
-// How long a PE sleeps without looking at UCX when other users send it datagrams. It then takes about 2 % of a core.
+// How long a PE sleeps without polling UCX when other users send it datagrams. It then takes about 2 % of a core.
 constexpr std::int64_t kPauseUs = 4000;
 
 timespec time_of(std::int64_t us) {

@@ -80,13 +80,13 @@ ActiveMessages::ActiveMessages(TransportMachine& machine, RequestTracker& tracke
                                const std::optional<JobSecret>& secret)
     : machine_(machine), tracker_(tracker), secret_(secret) {
   live_.previous = live_.next = &live_;
-  for (Slot& slot : slots_) slot.owner = this;
+  for (HandlerSlot& slot : slots_) slot.owner = this;
 }
 
 ActiveMessages::~ActiveMessages() = default;
 
 base::Status ActiveMessages::set_handler(ucp_worker_h worker, AmId id, AmHandler handler, void* context) {
-  Slot& slot = slots_[id];
+  HandlerSlot& slot = slots_[id];
   slot.handler = handler;
   slot.context = context;
   base::Status status =
@@ -97,7 +97,7 @@ base::Status ActiveMessages::set_handler(ucp_worker_h worker, AmId id, AmHandler
 }
 
 base::Status ActiveMessages::set_callback(ucp_worker_h worker, unsigned id, ucp_am_recv_callback_t callback,
-                                          Slot& slot) {
+                                          HandlerSlot& slot) {
   ucp_am_handler_param_t params{};
   params.field_mask =
       UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
@@ -122,7 +122,7 @@ bool ActiveMessages::admit(std::span<const std::byte>& header, std::size_t size_
 ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std::size_t header_size,
                                         void* data, std::size_t size_bytes,
                                         const ucp_am_recv_param_t* params) {
-  auto& slot = *static_cast<Slot*>(argument);
+  auto& slot = *static_cast<HandlerSlot*>(argument);
   ActiveMessages& self = *slot.owner;
   if (self.closed_) return UCS_OK;
   std::span<const std::byte> bytes(static_cast<const std::byte*>(header), header_size);
@@ -131,7 +131,7 @@ ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std:
   return at_boundary([&] { return deliver(slot, bytes, data, size_bytes, params->recv_attr); });
 }
 
-inline ucs_status_t ActiveMessages::deliver(Slot& slot, std::span<const std::byte> header, void* data,
+inline ucs_status_t ActiveMessages::deliver(HandlerSlot& slot, std::span<const std::byte> header, void* data,
                                             std::size_t size_bytes, std::uint64_t attributes) {
   ActiveMessages& self = *slot.owner;
   if (self.tracker_.starting()) [[unlikely]] {
@@ -148,7 +148,7 @@ inline ucs_status_t ActiveMessages::deliver(Slot& slot, std::span<const std::byt
 void ActiveMessages::deliver_local(AmId id, std::span<const std::byte> header,
                                    std::span<const std::byte> payload) {
   if (id >= slots_.size() || closed_) return;
-  Slot& slot = slots_[id];
+  HandlerSlot& slot = slots_[id];
   if (slot.handler == nullptr) return;
   // No attributes: a handler that keeps the payload gets a copy, so nothing is held for UCX.
   static_cast<void>(deliver(slot, header, const_cast<std::byte*>(payload.data()), payload.size(), 0));
@@ -169,7 +169,7 @@ std::vector<std::byte> ActiveMessages::pack_large_header(std::span<const std::by
 ucs_status_t ActiveMessages::on_large_header(void* argument, const void* header, std::size_t header_size,
                                              void* data, std::size_t size_bytes,
                                              const ucp_am_recv_param_t* params) {
-  auto& slot = *static_cast<Slot*>(argument);
+  auto& slot = *static_cast<HandlerSlot*>(argument);
   ActiveMessages& self = *slot.owner;
   if (self.closed_) return UCS_OK;
   std::span<const std::byte> secret(static_cast<const std::byte*>(header), header_size);

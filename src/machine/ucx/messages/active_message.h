@@ -85,13 +85,13 @@ class ActiveMessages {
 
  private:
   friend class Arrival;
-  struct Slot {
+  struct HandlerSlot {
     ActiveMessages* owner = nullptr;
     AmHandler handler = nullptr;
     void* context = nullptr;
   };
   struct Deferred {
-    Slot* slot;
+    HandlerSlot* slot;
     std::vector<std::byte> header;
     std::size_t size_bytes;
     KeptPayload* payload;
@@ -101,12 +101,12 @@ class ActiveMessages {
   // closed.
   bool needs_care() const { return closed_ || tracker_.starting() || secret_.has_value(); }
   static base::Status set_callback(ucp_worker_h worker, unsigned id, ucp_am_recv_callback_t callback,
-                                   Slot& slot);
+                                   HandlerSlot& slot);
   template <auto kHandler>
   static ucs_status_t on_short_message(void* argument, const void* header, std::size_t header_size,
                                        void* data, std::size_t size_bytes,
                                        const ucp_am_recv_param_t* params) {
-    const auto& slot = *static_cast<const Slot*>(argument);
+    const auto& slot = *static_cast<const HandlerSlot*>(argument);
     if (slot.owner->needs_care()) [[unlikely]]
       return on_message(argument, header, header_size, data, size_bytes, params);
     const bool is_here = (params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
@@ -122,7 +122,7 @@ class ActiveMessages {
                                       std::size_t size_bytes, const ucp_am_recv_param_t* params);
   // Checks the secret and removes it from the header. False if it is missing: the message was refused.
   bool admit(std::span<const std::byte>& header, std::size_t size_bytes);
-  static ucs_status_t deliver(Slot& slot, std::span<const std::byte> header, void* data,
+  static ucs_status_t deliver(HandlerSlot& slot, std::span<const std::byte> header, void* data,
                               std::size_t size_bytes, std::uint64_t attributes);
   void refuse(std::size_t size_bytes);
   KeptPayload* keep(void* data, std::size_t size_bytes, std::uint64_t attributes);
@@ -133,7 +133,7 @@ class ActiveMessages {
   RequestTracker& tracker_;
   const std::optional<JobSecret>& secret_;
   std::uint64_t num_refused_ = 0;
-  std::array<Slot, kNumAmIds> slots_;
+  std::array<HandlerSlot, kNumAmIds> slots_;
   std::deque<Deferred> deferred_;
   std::vector<std::unique_ptr<KeptPayload>> pool_;
   KeptPayload* free_ = nullptr;

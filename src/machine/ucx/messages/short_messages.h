@@ -60,7 +60,7 @@ class ShortMessages {
     ucp_ep_h const endpoint = endpoints_.find(pe);
     if (endpoint == nullptr || secret_.has_value()) [[unlikely]]
       return send_otherwise(pe, id, words, {data, size_bytes}, completion);
-    return tracker_.start({Operation::kAmSend, pe, size_bytes}, completion, [&] {
+    return tracker_.start({TransportOperation::kAmSend, pe, size_bytes}, completion, [&] {
       return ucp_am_send_nbx(endpoint, id, words.data(), sizeof words, data, size_bytes, &parameters_);
     });
   }

@@ -79,7 +79,7 @@ void CudaBackend::make_copies_synchronous(CudaAddress address) {
 // Copies of the driver's synchronous calls are in the legacy default stream. What takes longer than a millisecond there is a
 // kernel, or waits for one, which the program has to wait for.
 void CudaBackend::first_seen(const Allocation& allocation) {
-  constexpr std::chrono::milliseconds kPatience{1};
+  constexpr std::chrono::milliseconds kSpinBudget{1};
   Result<Device*> device = use(allocation.place.device);
   if (!device.ok()) return;
   CudaContextScope scope(*driver_, (*device)->context);
@@ -87,7 +87,7 @@ void CudaBackend::first_seen(const Allocation& allocation) {
   make_copies_synchronous(allocation.base);
   const auto start = std::chrono::steady_clock::now();
   while (driver_->StreamQuery(cuda::kLegacyStream) == cuda::kNotReady &&
-         std::chrono::steady_clock::now() - start < kPatience) {
+         std::chrono::steady_clock::now() - start < kSpinBudget) {
   }
 }
 

@@ -141,7 +141,7 @@ Status SoftwareStreams::run(Stream& stream, Work& work) {
 void SoftwareStreams::advance(Stream& stream) {
   bool worked = false;
   while (!stream.queue.empty()) {
-    Operation& operation = stream.queue.front();
+    StreamOperation& operation = stream.queue.front();
     if (operation.waits_for != nullptr) {
       if (!operation.waits_for->done) return;
       if (stream.failure.ok()) stream.failure = operation.waits_for->failure;

@@ -55,7 +55,7 @@ class SoftwareStreams {
     std::chrono::nanoseconds at{};  // by the stream's clock
   };
   // One of the three.
-  struct Operation {
+  struct StreamOperation {
     Work work;
     std::shared_ptr<Event> signals;
     std::shared_ptr<Event> waits_for;
@@ -63,7 +63,7 @@ class SoftwareStreams {
   struct Stream {
     int device = 0;
     bool destroyed = false;
-    std::deque<Operation> queue;
+    std::deque<StreamOperation> queue;
     base::Status failure;
     bool is_timed = false;
     std::chrono::nanoseconds clock{};

@@ -14,7 +14,7 @@
 
 namespace weft::chare {
 
-runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std::size_t size_bytes) {
+runtime::Attachment copy_out_of_band(runtime::Runtime& runtime, const void* data, std::size_t size_bytes) {
   void* const block = runtime.pool().allocate(size_bytes);
   runtime::Attachment copy(
       memory::Buffer{block, size_bytes, {}, nullptr},
@@ -55,20 +55,20 @@ runtime::Attachment attach_vector(base::VectorPool& pool, const base::ElementTyp
 
 void pack_given(Pup& p, std::uint64_t count, runtime::Attachment block) {
   auto& message = *static_cast<runtime::Message*>(p.carrier());
-  p | (count | kBesideFlag) | static_cast<std::uint32_t>(message.attachments().size());
+  p | (count | kOutOfBandFlag) | static_cast<std::uint32_t>(message.attachments().size());
   message.attach(std::move(block));
 }
 
 void pack_copy(Pup& p, std::uint64_t count, const void* data, std::size_t size_bytes) {
   auto& message = *static_cast<runtime::Message*>(p.carrier());
-  pack_given(p, count, copy_beside(message.runtime(), data, size_bytes));
+  pack_given(p, count, copy_out_of_band(message.runtime(), data, size_bytes));
 }
 
-bool is_beside(const Pup& p) {
+bool is_out_of_band(const Pup& p) {
   std::uint64_t count = 0;
   if (p.remaining_bytes() < sizeof count) return false;
   std::memcpy(&count, p.cursor(), sizeof count);
-  return (count & kBesideFlag) != 0;
+  return (count & kOutOfBandFlag) != 0;
 }
 
 void pack_padded(Pup& p, std::uint64_t count, const void* data, std::size_t size_bytes,
@@ -102,12 +102,13 @@ std::size_t read_padded_count(Pup& p, std::size_t element_bytes, std::size_t pad
   return count;
 }
 
-void expect_distinct(std::span<const std::uint32_t> which, std::span<const runtime::Landing> landings) {
+void expect_distinct(std::span<const std::uint32_t> which,
+                     std::span<const runtime::ReceiveBuffer> receive_buffers) {
   for (std::size_t i = 0; i < which.size(); ++i) {
     if (which[i] == kNoBuffer) continue;
     const bool is_taken =
         std::ranges::find(which.first(i), which[i]) != which.begin() + static_cast<std::ptrdiff_t>(i);
-    if (is_taken || landings[which[i]].into)
+    if (is_taken || receive_buffers[which[i]].into)
       damaged_argument(base::format("two arguments have buffer {}", which[i]));
   }
 }
@@ -119,23 +120,24 @@ runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which) 
   return std::move(landed[which]);
 }
 
-BesideBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t element_bytes) {
-  BesideBlock block;
+OutOfBandBlock read_block(Pup& p, std::span<runtime::ReceiveBuffer> receive_buffers,
+                          std::size_t element_bytes) {
+  OutOfBandBlock block;
   p | block.count | block.which;
-  block.count &= ~kBesideFlag;
-  if (block.which >= landings.size() || landings[block.which].into) {
+  block.count &= ~kOutOfBandFlag;
+  if (block.which >= receive_buffers.size() || receive_buffers[block.which].into) {
     damaged_argument(base::format("no buffer numbered {} comes with it", block.which));
   }
-  block.landing = &landings[block.which];
-  if (!block.landing->place.is_host()) {
-    damaged_argument(
-        base::format("buffer {} is of {} memory", block.which, memory::place_name(block.landing->place)));
+  block.receive_buffer = &receive_buffers[block.which];
+  if (!block.receive_buffer->place.is_host()) {
+    damaged_argument(base::format("buffer {} is of {} memory", block.which,
+                                  memory::place_name(block.receive_buffer->place)));
   }
   std::size_t size_bytes = 0;
   if (__builtin_mul_overflow(block.count, element_bytes, &size_bytes) ||
-      size_bytes != block.landing->size_bytes) {
+      size_bytes != block.receive_buffer->size_bytes) {
     damaged_argument(base::format("a buffer of {} bytes comes for {} elements of {}",
-                                  block.landing->size_bytes, block.count, element_bytes));
+                                  block.receive_buffer->size_bytes, block.count, element_bytes));
   }
   return block;
 }

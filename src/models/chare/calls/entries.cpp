@@ -117,7 +117,8 @@ void Chares::Parts::on_entry(MessagePtr message) {
   invoke(*chare, *entry, arguments_of(*message), header.reply);
 }
 
-runtime::Posting Chares::Parts::place(MessagePtr& message, std::span<runtime::Landing> landings) {
+runtime::Posting Chares::Parts::place(MessagePtr& message,
+                                      std::span<runtime::ReceiveBuffer> receive_buffers) {
   using runtime::Posting;
   const EntryHeader header = read_header(*message);
   Collection& target = chares_.collection(header.collection);
@@ -129,12 +130,13 @@ runtime::Posting Chares::Parts::place(MessagePtr& message, std::span<runtime::La
   auto placement = std::make_shared<Placement>(Placement{*chare, *entry, header.reply, {}, nullptr});
   try {
     Pup arguments = arguments_of(*message);
-    if (!entry->place(*chare, arguments, header.reply, landings, placement->kept)) return Posting::kDrop;
+    if (!entry->place(*chare, arguments, header.reply, receive_buffers, placement->kept))
+      return Posting::kDrop;
   } catch (...) {
     fail_unpacking(*chare, *entry);
     return Posting::kDrop;
   }
-  if (entry->chooses_memory) placement->ranges = Placements::ranges_of(landings);
+  if (entry->chooses_memory) placement->ranges = Placements::ranges_of(receive_buffers);
   const Placements::Ranges& ranges = placement->ranges;
   if (Placements::overlap_one_another(ranges)) {
     send_error(*chare, header.reply, *entry,
@@ -148,7 +150,7 @@ runtime::Posting Chares::Parts::place(MessagePtr& message, std::span<runtime::La
   chare->landing_started();  // the chare must stay with its buffers
   message->keep(std::move(placement));
   if (ranges.empty() || placements.occupy(ranges)) return Posting::kHandle;
-  placements.wait(std::move(message), ranges, landings);
+  placements.wait(std::move(message), ranges, receive_buffers);
   return Posting::kDefer;
 }
 

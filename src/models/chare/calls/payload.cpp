@@ -73,21 +73,23 @@ void pup(Pup& p, runtime::Attachment& attachment, std::size_t element_bytes) {
   }
 }
 
-void choose(runtime::Runtime& runtime, runtime::Landing& landing, const memory::Buffer& into) {
-  if (into.size_bytes < landing.size_bytes) {
+void choose(runtime::Runtime& runtime, runtime::ReceiveBuffer& receive_buffer, const memory::Buffer& into) {
+  if (into.size_bytes < receive_buffer.size_bytes) {
     throw base::Error(
         base::StatusCode::kTruncated,
         base::format("Landing::into got memory of {} bytes on PE {} for a payload of {} bytes; choose memory "
                      "that holds all of it",
-                     into.size_bytes, runtime.pe(), landing.size_bytes));
+                     into.size_bytes, runtime.pe(), receive_buffer.size_bytes));
   }
-  landing.into = runtime::Attachment(located(runtime, into));
+  receive_buffer.into = runtime::Attachment(located(runtime, into));
 }
 
-runtime::Landing& find(std::span<runtime::Landing> landings, std::uint32_t which, std::size_t element_bytes) {
-  if (which >= landings.size()) damaged_payload(base::format("no buffer numbered {} comes with it", which));
-  expect_whole_elements(landings[which].size_bytes, element_bytes);
-  return landings[which];
+runtime::ReceiveBuffer& find(std::span<runtime::ReceiveBuffer> receive_buffers, std::uint32_t which,
+                             std::size_t element_bytes) {
+  if (which >= receive_buffers.size())
+    damaged_payload(base::format("no buffer numbered {} comes with it", which));
+  expect_whole_elements(receive_buffers[which].size_bytes, element_bytes);
+  return receive_buffers[which];
 }
 
 }  // namespace weft::chare::payload_detail

@@ -1,4 +1,4 @@
-// Buffers beside a call to a whole collection. The broadcast has landed once on this PE, or its buffers are
+// Out-of-band buffers of a call to a whole collection. The broadcast has landed once on this PE, or its buffers are
 // those of the sender, which is this PE. Each element gets a message of its own, so that its post entry
 // method chooses where its copy lands.
 #include <algorithm>

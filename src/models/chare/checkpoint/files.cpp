@@ -18,7 +18,7 @@
 #include "models/chare/periodic/periodic_balancing.h"
 #include "models/chare/sparse/sparse_arrays.h"
 #include "runtime/future_refusal.h"
-#include "runtime/message/landing_pool.h"
+#include "runtime/message/receive_buffer_pool.h"
 
 namespace weft::chare {
 
@@ -58,7 +58,7 @@ void for_element(const char* action, const std::string& name, Work work) {
   }
 }
 
-// Packs the element as for a move; its buffers are beside the message.
+// Packs the element as for a move; its buffers are out of band.
 MessagePtr pack_element(ChareBase& chare, std::optional<double> set_load_s) {
   runtime::Runtime& runtime = chare.runtime();
   const ChareType& type = *chare.collection().type();
@@ -129,7 +129,7 @@ void write_buffer(runtime::Runtime& runtime, ElementFileWriter& file, const runt
 // host memory if the PE has none of its kind.
 MessagePtr read_element(runtime::Runtime& runtime, const ElementFileReader& file,
                         const ElementEntry& element) {
-  runtime::LandingPool& landing_pool = runtime.landing_pool();
+  runtime::ReceiveBufferPool& receive_buffer_pool = runtime.receive_buffer_pool();
   MessagePtr state = Message::for_arrival(runtime, element.state_bytes);
   file.read_state(element, state->payload());
   for (std::size_t i = 0; i < element.buffers.size(); ++i) {
@@ -139,12 +139,12 @@ MessagePtr read_element(runtime::Runtime& runtime, const ElementFileReader& file
     }
     runtime::Attachment host = host_memory(runtime, buffer.size_bytes);
     file.read_buffer(element, i, host.buffer().data);
-    const memory::Place place = landing_pool.place_for(static_cast<memory::Kind>(buffer.kind));
+    const memory::Place place = receive_buffer_pool.place_for(static_cast<memory::Kind>(buffer.kind));
     if (place.is_host()) {
       state->attach(std::move(host));
       continue;
     }
-    base::Result<runtime::Attachment> landed = landing_pool.allocate(buffer.size_bytes, place);
+    base::Result<runtime::Attachment> landed = receive_buffer_pool.allocate(buffer.size_bytes, place);
     base::check(landed.status());
     copy(runtime, landed->buffer(), host.buffer());
     state->attach(std::move(*landed));

@@ -39,10 +39,10 @@ std::string obstacle(const ChareBase& chare) {
 // --- Large vectors of the state
 
 // Attaches them to a message, or only counts them.
-class Leaving final : public base::Beside {
+class Leaving final : public base::OutOfBand {
  public:
   explicit Leaving(base::VectorPool& pool, Message* message = nullptr)
-      : Beside(pool, Message::kMaxAttachments), message_(message) {}
+      : OutOfBand(pool, Message::kMaxAttachments), message_(message) {}
 
  private:
   void attach(void* data, std::size_t size_bytes, void* owner, void (*release)(void* owner)) override {
@@ -68,18 +68,18 @@ class Leaving final : public base::Beside {
 };
 
 // What a message keeps while they land.
-struct LandingVectors {
+struct ReceivedVectors {
   std::vector<std::unique_ptr<base::AnyVector>> vectors;
 };
 
 // Takes them out of a message.
-class Arrived final : public base::Beside {
+class Arrived final : public base::OutOfBand {
  public:
   Arrived(base::VectorPool& pool, Message& message)
-      : Beside(pool, Message::kMaxAttachments),
+      : OutOfBand(pool, Message::kMaxAttachments),
         attachments_(message.attachments()),
         kept_(message.has_attachments() ? message.take_kept() : nullptr),
-        landed_(static_cast<LandingVectors*>(kept_.get())) {}
+        landed_(static_cast<ReceivedVectors*>(kept_.get())) {}
 
  private:
   void attach(void*, std::size_t, void*, void (*)(void*)) override {}
@@ -99,7 +99,7 @@ class Arrived final : public base::Beside {
 
   std::span<runtime::Attachment> attachments_;
   std::shared_ptr<void> kept_;
-  LandingVectors* landed_;
+  ReceivedVectors* landed_;
   std::size_t next_ = 0;
 };
 
@@ -228,10 +228,10 @@ std::size_t Chares::Parts::depart(ChareBase& chare, int to_pe) {
   pack_features(sizer);
   header.feature_bytes = static_cast<std::uint32_t>(sizer.offset_bytes());
   for (const auto& installed : runtime_.models()) installed.model->pack_moving(element, sizer);
-  sizer.set_beside(&counted);
+  sizer.set_out_of_band(&counted);
   type.pup(chare, sizer);
   pack_waiting_calls(chare, sizer);
-  header.beside = counted.types();
+  header.out_of_band = counted.types();
   header.futures = futures->links();
   const std::size_t size_bytes = base::packed_size(header, &runtime_) + sizer.offset_bytes();
   MessagePtr message = Message::create(runtime_, first_handler_ + kMove, size_bytes);
@@ -241,11 +241,11 @@ std::size_t Chares::Parts::depart(ChareBase& chare, int to_pe) {
   p | header;
   pack_features(p);
   for (const auto& installed : runtime_.models()) installed.model->pack_moving(element, p);
-  p.set_beside(&given);
+  p.set_out_of_band(&given);
   type.pup(chare, p);
   pack_waiting_calls(chare, p);
   futures.reset();
-  if (p.remaining_bytes() != 0 || given.types() != header.beside) {
+  if (p.remaining_bytes() != 0 || given.types() != header.out_of_band) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("the pup function of {} visits {} bytes when it packs and {} when it counts; it "
@@ -284,30 +284,31 @@ std::size_t Chares::Parts::depart(ChareBase& chare, int to_pe) {
 
 // --- Arriving
 
-runtime::Posting Chares::Parts::place_moved(Message& message, std::span<runtime::Landing> landings) {
+runtime::Posting Chares::Parts::place_moved(Message& message,
+                                            std::span<runtime::ReceiveBuffer> receive_buffers) {
   // It has waited for its collection: its vectors are where they landed.
   if (message.owns_attachments()) return runtime::Posting::kHandle;
   MoveHeader header;
   message.unpacker() | header;
-  if (header.beside.empty()) return runtime::Posting::kHandle;  // the class itself takes what lands
-  if (header.beside.size() != landings.size()) {
+  if (header.out_of_band.empty()) return runtime::Posting::kHandle;  // the class itself takes what lands
+  if (header.out_of_band.size() != receive_buffers.size()) {
     runtime_.fail(
         base::format("PE {} has sent an element with {} large vectors, and {} come with it; do all "
                      "PEs run the same program?",
-                     message.envelope().source_pe, header.beside.size(), landings.size()));
+                     message.envelope().source_pe, header.out_of_band.size(), receive_buffers.size()));
     return runtime::Posting::kDrop;
   }
-  auto landing = std::make_shared<LandingVectors>();
-  for (std::size_t i = 0; i < landings.size(); ++i) {
-    runtime::Landing& one = landings[i];
-    const base::ElementType* const type = base::ElementType::find(header.beside[i]);
-    std::unique_ptr<base::AnyVector>& made = landing->vectors.emplace_back();
+  auto received = std::make_shared<ReceivedVectors>();
+  for (std::size_t i = 0; i < receive_buffers.size(); ++i) {
+    runtime::ReceiveBuffer& one = receive_buffers[i];
+    const base::ElementType* const type = base::ElementType::find(header.out_of_band[i]);
+    std::unique_ptr<base::AnyVector>& made = received->vectors.emplace_back();
     // Otherwise it lands in memory of the runtime and is copied.
     if (type == nullptr || one.size_bytes % type->size_bytes() != 0 || !one.place.is_host()) continue;
     made = chares_.vectors().take(*type, one.size_bytes / type->size_bytes());
     one.into = runtime::Attachment({made->data(), one.size_bytes, {}, nullptr});
   }
-  message.keep(std::move(landing));
+  message.keep(std::move(received));
   return runtime::Posting::kHandle;
 }
 
@@ -338,8 +339,8 @@ void Chares::Parts::on_moved_here(MessagePtr message) {
     for (const auto& installed : runtime_.models()) {
       installed.model->unpack_moving({header.collection, header.index}, p);
     }
-    Arrived beside(chares_.vectors(), *message);
-    p.set_beside(&beside);
+    Arrived out_of_band(chares_.vectors(), *message);
+    p.set_out_of_band(&out_of_band);
     arrived = &unpack_element(target, header, p);
   } catch (...) {
     return runtime_.fail_unawaited(
@@ -375,8 +376,8 @@ void Chares::Parts::arrive_destroyed(const MoveHeader& header, Message& message,
         throw base::Error(base::StatusCode::kCorrupt,
                           "it does not fit there; do all PEs run the same program?");
       }
-      Arrived beside(chares_.vectors(), message);
-      state.set_beside(&beside);
+      Arrived out_of_band(chares_.vectors(), message);
+      state.set_out_of_band(&out_of_band);
       refuse_waiting_calls(*make_element(target, header, state));
     }
   } catch (...) {
@@ -400,13 +401,14 @@ std::unique_ptr<ChareBase> Chares::Parts::make_element(Collection& collection, c
   std::unique_ptr<ChareBase> element = type.make(state);
   type.pup(*element, state);
   unpack_waiting_calls(*element, header.num_waiting_calls, state);
-  const std::size_t num_beside = state.beside() == nullptr ? 0 : state.beside()->types().size();
-  if (state.remaining_bytes() != 0 || num_beside != header.beside.size()) {
+  const std::size_t num_out_of_band =
+      state.out_of_band() == nullptr ? 0 : state.out_of_band()->types().size();
+  if (state.remaining_bytes() != 0 || num_out_of_band != header.out_of_band.size()) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("the pup function of {} leaves {} bytes of the state unread, and takes {} of {} large "
                      "vectors; it must visit the same members when it packs and when it unpacks",
-                     type.name, state.remaining_bytes(), num_beside, header.beside.size()));
+                     type.name, state.remaining_bytes(), num_out_of_band, header.out_of_band.size()));
   }
   element->next_reduction_ = header.next_reduction;
   element->first_reduction_here_ = header.next_reduction;

@@ -22,7 +22,8 @@ struct MoveHeader {
   std::uint32_t move = 0;            // the number of this move of the element, from 1
   std::uint32_t next_reduction = 0;  // the first to which the element has not contributed
   std::uint32_t num_results = 0;  // reductions to which it has contributed whose result goes to all elements
-  std::vector<std::uint64_t> beside;    // the element types of the large vectors that travel beside the state
+  std::vector<std::uint64_t>
+      out_of_band;                      // the element types of the large vectors that travel beside the state
   SeenBroadcasts seen;                  // the broadcasts that it has run
   std::uint32_t feature_bytes = 0;      // of what Feature::pack() has packed, behind the header
   std::uint32_t num_waiting_calls = 0;  // behind the state
@@ -30,7 +31,7 @@ struct MoveHeader {
   std::uint32_t set = 0;                // of a sparse array: see SparseState
   std::vector<std::uint64_t> futures = {};  // links of the old PE, see runtime::FutureTable
   void pup(Pup& p) {
-    p | collection | index | move | next_reduction | num_results | beside | seen | feature_bytes |
+    p | collection | index | move | next_reduction | num_results | out_of_band | seen | feature_bytes |
         num_waiting_calls | has_waiting_calls | set | futures;
   }
 };

@@ -234,7 +234,7 @@ struct Chares::Parts {
   void on_create(runtime::MessagePtr message);
   void on_entry(runtime::MessagePtr message);
   // The poster of messages with buffers: the chare, if it is on this PE, chooses where they land.
-  runtime::Posting place(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
+  runtime::Posting place(runtime::MessagePtr& message, std::span<runtime::ReceiveBuffer> receive_buffers);
   void place_dropped(runtime::Message& message);
   // For a message with buffers: runs the entry method if the chare has chosen where the buffers landed. Returns
   // whether it has.
@@ -259,7 +259,7 @@ struct Chares::Parts {
 
   void on_moved_here(runtime::MessagePtr message);
   // Makes the large vectors of an element that comes, so that they land in their storage.
-  runtime::Posting place_moved(runtime::Message& message, std::span<runtime::Landing> landings);
+  runtime::Posting place_moved(runtime::Message& message, std::span<runtime::ReceiveBuffer> receive_buffers);
   void on_arrived(runtime::MessagePtr message);
   void on_sync(runtime::MessagePtr message);
   void on_periodic(runtime::MessagePtr message);

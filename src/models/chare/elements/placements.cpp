@@ -19,12 +19,13 @@ bool any_overlap(const Placements::Ranges& some, const Placements::Ranges& other
 
 }  // namespace
 
-Placements::Ranges Placements::ranges_of(std::span<const runtime::Landing> landings) {
+Placements::Ranges Placements::ranges_of(std::span<const runtime::ReceiveBuffer> receive_buffers) {
   Ranges ranges;
-  for (const runtime::Landing& landing : landings) {
-    if (!landing.into) continue;
-    const auto begin = reinterpret_cast<std::uintptr_t>(landing.into.buffer().data);
-    const std::size_t size_bytes = std::min(landing.into.buffer().size_bytes, landing.size_bytes);
+  for (const runtime::ReceiveBuffer& receive_buffer : receive_buffers) {
+    if (!receive_buffer.into) continue;
+    const auto begin = reinterpret_cast<std::uintptr_t>(receive_buffer.into.buffer().data);
+    const std::size_t size_bytes =
+        std::min(receive_buffer.into.buffer().size_bytes, receive_buffer.size_bytes);
     if (size_bytes > 0) ranges.push_back({begin, begin + size_bytes});
   }
   return ranges;
@@ -61,9 +62,10 @@ bool Placements::occupy(const Ranges& ranges) {
 }
 
 void Placements::wait(runtime::MessagePtr message, const Ranges& ranges,
-                      std::span<runtime::Landing> landings) {
+                      std::span<runtime::ReceiveBuffer> receive_buffers) {
   Waiting call{std::move(message), ranges, {}};
-  call.landings.assign(std::make_move_iterator(landings.begin()), std::make_move_iterator(landings.end()));
+  call.receive_buffers.assign(std::make_move_iterator(receive_buffers.begin()),
+                              std::make_move_iterator(receive_buffers.end()));
   waiting_.push_back(std::move(call));
 }
 
@@ -84,7 +86,7 @@ void Placements::release(const Ranges& ranges) {
     free.push_back(std::move(*call));
     call = waiting_.erase(call);
   }
-  for (Waiting& call : free) runtime_.place(std::move(call.message), call.landings);
+  for (Waiting& call : free) runtime_.place(std::move(call.message), call.receive_buffers);
 }
 
 }  // namespace weft::chare

@@ -32,15 +32,16 @@ class Placements {
 
   explicit Placements(runtime::Runtime& runtime) : runtime_(runtime) {}
 
-  // The parts of the memory chosen in `landings` that will be written.
-  static Ranges ranges_of(std::span<const runtime::Landing> landings);
+  // The parts of the memory chosen in `receive_buffers` that will be written.
+  static Ranges ranges_of(std::span<const runtime::ReceiveBuffer> receive_buffers);
   static bool overlap_one_another(const Ranges& ranges);
 
   // If the memory is free, the call occupies it. Returns whether it does. If not, the caller defers the
   // message and passes it to wait().
   bool occupy(const Ranges& ranges);
-  // Lands the buffers in `landings` when their memory is free.
-  void wait(runtime::MessagePtr message, const Ranges& ranges, std::span<runtime::Landing> landings);
+  // Lands the buffers in `receive_buffers` when their memory is free.
+  void wait(runtime::MessagePtr message, const Ranges& ranges,
+            std::span<runtime::ReceiveBuffer> receive_buffers);
   // The call no longer needs the memory. Places the calls that waited for it.
   void release(const Ranges& ranges);
   // Drops the calls that wait.
@@ -50,7 +51,7 @@ class Placements {
   struct Waiting {
     runtime::MessagePtr message;
     Ranges ranges;
-    std::vector<runtime::Landing> landings;
+    std::vector<runtime::ReceiveBuffer> receive_buffers;
   };
 
   bool is_occupied(const Range& range) const;

@@ -17,7 +17,7 @@ using runtime::MessagePtr;
 CombinedMembers::Pointer Sections::unpack_combined(Pup& p) {
   const std::byte* const at = p.cursor();
   const bool is_shared = state_->shared.holds(at);
-  for (const State::Shared::Combined& one : state_->shared.combined) {
+  for (const SectionState::Shared::Combined& one : state_->shared.combined) {
     if (one.at != at || !is_shared) continue;
     p.skip(one.size_bytes);
     return one.members;

@@ -18,7 +18,7 @@ namespace weft::chare {
 using runtime::Message;
 using runtime::MessagePtr;
 
-Sections::Sections(Chares& chares) : chares_(chares), state_(std::make_unique<State>(*this)) {}
+Sections::Sections(Chares& chares) : chares_(chares), state_(std::make_unique<SectionState>(*this)) {}
 Sections::~Sections() = default;
 
 Sections& Chares::sections() { return *parts_->sections; }
@@ -48,7 +48,7 @@ ReplyTo Sections::expect_gather(std::function<void(Pup&)> done) {
 SectionMembers::Pointer Sections::unpack(Pup& p, const Collection& collection) {
   const std::byte* const at = p.cursor();
   if (!state_->shared.holds(at)) return unpack_anew(p, collection);
-  for (const State::Shared::Section& one : state_->shared.sections) {
+  for (const SectionState::Shared::Section& one : state_->shared.sections) {
     if (one.at != at || one.collection != collection.id()) continue;
     p.skip(one.size_bytes);
     return one.members;
@@ -60,7 +60,7 @@ SectionMembers::Pointer Sections::unpack(Pup& p, const Collection& collection) {
 }
 
 SectionMembers::Pointer Sections::unpack_anew(Pup& p, const Collection& collection) {
-  for (const State::Recent& one : state_->recent) {
+  for (const SectionState::Recent& one : state_->recent) {
     if (one.collection == collection.id() && one.members != nullptr && one.members->skip_packed(p))
       return one.members;
   }
@@ -71,7 +71,7 @@ SectionMembers::Pointer Sections::unpack_anew(Pup& p, const Collection& collecti
 
 const SectionId& Sections::id_of(const Collection& collection, const SectionMembers& members) {
   if (members.has_id()) return members.id();
-  for (const State::Recent& one : state_->recent) {
+  for (const SectionState::Recent& one : state_->recent) {
     if (one.collection != collection.id() || one.members == nullptr || !one.members->is_like(members))
       continue;
     static_cast<void>(one.members->id());

@@ -126,18 +126,18 @@ void Sections::contribute(ChareBase& chare, const Contribution& contribution, ru
     runtime.post(&state_->flush);
   }
   const auto [found, is_new] = state_->merged.try_emplace({key, sequence});
-  State::Merged& merged = found->second;
+  SectionState::Merged& merged = found->second;
   merged.num_members = contribution.num_members;
   if (is_new && contribution.combined != nullptr) merged.others = contribution.combined->other_collections();
   merged.partial.add_contribution(runtime, contribution.place, reducer, combiner, value, to);
 }
 
-void Sections::State::FlushWork::turn(runtime::Work* self, runtime::Runtime& runtime,
-                                      runtime::WorkAction action) {
+void Sections::SectionState::FlushWork::turn(runtime::Work* self, runtime::Runtime& runtime,
+                                             runtime::WorkAction action) {
   if (action == runtime::WorkAction::kDrop) return;
   runtime.count_processed();
   Sections& sections = static_cast<FlushWork*>(self)->owner;
-  State& state = *sections.state_;
+  SectionState& state = *sections.state_;
   for (auto& [name, merged] : std::exchange(state.merged, {})) {
     if (merged.partial.is_abandoned) continue;
     const SectionPart part{name.first, merged.num_members, name.second, std::move(merged.others)};
@@ -171,7 +171,7 @@ void Sections::on_part(MessagePtr message) {
   state_->count(chares_, part, partial);
 }
 
-void Sections::State::count(Chares& chares, const SectionPart& part, const Partial& partial) {
+void Sections::SectionState::count(Chares& chares, const SectionPart& part, const Partial& partial) {
   runtime::Runtime& runtime = chares.runtime();
   Collection& target = chares.collection(part.key.collection);
   std::string why = why_destroyed(target);
@@ -232,13 +232,13 @@ void Sections::forget(const Collection& collection, std::uint64_t index) {
 
 void Sections::arrived(const ChareBase& chare, const std::vector<SectionCount>& counts) {
   if (counts.empty()) return;
-  State::Counts& here = state_->counts[chare.collection().id()][chare.linear_index()];
+  SectionState::Counts& here = state_->counts[chare.collection().id()][chare.linear_index()];
   for (const SectionCount& one : counts) here[one.section] = one;
 }
 
 void Sections::end(const Collection& collection, const std::string& why) {
   state_->counts.erase(collection.id());
-  for (State::Recent& one : state_->recent) {
+  for (SectionState::Recent& one : state_->recent) {
     if (one.collection == collection.id()) one = {};
   }
   close_sets(collection, ~std::uint32_t{0}, why);

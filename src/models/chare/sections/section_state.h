@@ -95,8 +95,8 @@ inline void write_section_header(runtime::Message& message, const EntryHeader& h
   std::memcpy(message.payload(), &header, sizeof header);
 }
 
-struct Sections::State {
-  explicit State(Sections& owner) : flush(owner) {}
+struct Sections::SectionState {
+  explicit SectionState(Sections& owner) : flush(owner) {}
 
   // Sends the merged contributions of a turn. Quiescence counts it as a message.
   struct FlushWork : runtime::Work {

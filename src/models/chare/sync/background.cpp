@@ -32,7 +32,7 @@ namespace weft::chare {
 
 namespace {
 
-constexpr std::uint64_t kMostSilentSteps = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMostEmptySteps = std::uint64_t{1} << 48;
 
 }  // namespace
 
@@ -87,16 +87,16 @@ void SyncPoints::steps_are_over(Collection& collection, std::uint64_t num_steps)
   if (here.has_reported) return;
   const double told_s = background_s(collection);  // and the next report is of the next step alone
   if (collection.num_local() != 0) return;
-  if (told_s == 0 && here.known_background_s == 0 && here.num_silent_steps == 0) return;
-  here.num_silent_steps += num_steps;
-  here.silent_s = std::min(here.silent_s + told_s, balance::kMaxLoadS);
+  if (told_s == 0 && here.known_background_s == 0 && here.num_empty_steps == 0) return;
+  here.num_empty_steps += num_steps;
+  here.empty_s = std::min(here.empty_s + told_s, balance::kMaxLoadS);
   post(collection);
 }
 
-void SyncPoints::report_silence(Collection& collection) {
+void SyncPoints::send_empty_report(Collection& collection) {
   LocalSync& here = local(collection);
-  const std::uint64_t num_steps = std::exchange(here.num_silent_steps, 0);
-  const double sum_s = std::exchange(here.silent_s, 0);
+  const std::uint64_t num_steps = std::exchange(here.num_empty_steps, 0);
+  const double sum_s = std::exchange(here.empty_s, 0);
   if (num_steps == 0 || collection.is_destroyed() || collection.num_local() != 0) return;
   here.known_background_s = sum_s;
   runtime().send(decider(collection), make(collection, here.step, SyncKind::kBackground, num_steps, sum_s));
@@ -107,22 +107,22 @@ std::string SyncPoints::on_background(Collection& collection, int from_pe, Pup& 
   double sum_s = 0;
   p | num_steps | sum_s;
   if (decider(collection) != runtime().pe()) return "another PE decides";
-  if (num_steps == 0 || num_steps > kMostSilentSteps || !(sum_s >= 0 && sum_s <= balance::kMaxLoadS)) {
+  if (num_steps == 0 || num_steps > kMostEmptySteps || !(sum_s >= 0 && sum_s <= balance::kMaxLoadS)) {
     return base::format("a background load of {} s in {} steps", sum_s, num_steps);
   }
-  LocalSync::Silence& silence = local(collection).silences[from_pe];
-  silence.num_steps = std::min(silence.num_steps + num_steps, kMostSilentSteps);
-  silence.sum_s = std::min(silence.sum_s + sum_s, balance::kMaxLoadS);
+  LocalSync::EmptyReport& report = local(collection).empty_reports[from_pe];
+  report.num_steps = std::min(report.num_steps + num_steps, kMostEmptySteps);
+  report.sum_s = std::min(report.sum_s + sum_s, balance::kMaxLoadS);
   return {};
 }
 
-void SyncPoints::use_silences(LocalSync& here) {
-  for (const auto& [pe, silence] : std::exchange(here.silences, {})) {
+void SyncPoints::use_empty_reports(LocalSync& here) {
+  for (const auto& [pe, report] : std::exchange(here.empty_reports, {})) {
     if (here.background_of_pe_s.empty()) {
       here.background_of_pe_s.assign(static_cast<std::size_t>(runtime().num_pes()), 0.0);
     }
     here.background_of_pe_s[static_cast<std::size_t>(pe)] =
-        silence.sum_s / static_cast<double>(silence.num_steps);
+        report.sum_s / static_cast<double>(report.num_steps);
   }
 }
 

@@ -40,7 +40,7 @@ std::string SyncPoints::on_loads(Collection& collection, std::uint64_t step, int
   if (has_set_loads > 1) return base::format("loads with a flag of {}", has_set_loads);
   if (has_set_loads == 1) here.deciding->ignore_background();
   if (std::string wrong = know_background(collection, from_pe, background_s); !wrong.empty()) return wrong;
-  here.silences.erase(from_pe);
+  here.empty_reports.erase(from_pe);
   return here.deciding->is_complete() ? decide(collection) : std::string();
 }
 
@@ -48,7 +48,7 @@ std::string SyncPoints::decide(Collection& collection) {
   LocalSync& here = local(collection);
   const std::string what = base::format("the load-balancing strategy '{}' in step {} of {}",
                                         options_.strategy, here.decided_step + 1, collection.name());
-  use_silences(here);
+  use_empty_reports(here);
   if (!here.background_of_pe_s.empty()) here.deciding->set_background(here.background_of_pe_s);
   std::vector<PlanOfPe> plans;
   try {

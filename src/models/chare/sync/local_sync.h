@@ -22,7 +22,7 @@ struct LocalSync final : FeatureState {
   std::vector<std::uint64_t> unreported;  // those of them that the deciding PE does not know
   // Elements that wait in a later step: they have come from a PE that was ahead of this one.
   std::vector<std::uint64_t> early;
-  bool is_posted = false;     // a report, or a message about silent steps
+  bool is_posted = false;     // a report, or a message about steps without elements
   bool has_reported = false;  // in the present step
   // The report waits for device work up to number `device_mark`; 0: it has waited for none yet.
   bool waits_for_devices = false;
@@ -35,8 +35,8 @@ struct LocalSync final : FeatureState {
   double background_s = 0;           // since the step has begun here
   double known_background_s = 0;     // what the deciding PE knows of this PE
   // Steps that are over, in which this PE has had no elements, and the background load of all of them: still to be told.
-  std::uint64_t num_silent_steps = 0;
-  double silent_s = 0;
+  std::uint64_t num_empty_steps = 0;
+  double empty_s = 0;
 
   // --- The plan of this step
   bool has_plan = false;
@@ -60,11 +60,11 @@ struct LocalSync final : FeatureState {
   // The background load of one step on each PE, as it was told last; empty: nothing yet.
   std::vector<double> background_of_pe_s;
   // What PEs without elements have told since the last decision.
-  struct Silence {
+  struct EmptyReport {
     std::uint64_t num_steps = 0;
     double sum_s = 0;
   };
-  std::map<int, Silence> silences;
+  std::map<int, EmptyReport> empty_reports;
 
   // Begins that step, without elements that wait.
   void begin(std::uint64_t new_step) {

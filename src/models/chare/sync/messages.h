@@ -24,14 +24,14 @@ enum class SyncKind : std::uint32_t {
   // --- Of steps that the PEs decide together, see sync/rounds.cpp
   kWaiting,  // WaitingElements
   kBegin,  // std::uint64_t whether the loads are those of devices, whether background load is ignored (0 or 1 each)
-  kTalked,  // std::uint64_t the PE of the senders, std::vector<TalkedTo>
-  kPlaces,  // std::vector<std::uint64_t> elements that are on the sender's PE
-  kReady,   // nothing
-  kRounds,  // nothing
-  kState,   // std::uint64_t round, double time in s, double speed
-  kGift,    // std::uint64_t round, std::vector<balance::GivenObject>, std::vector<balance::GivenEdge>
-  kTaken,   // std::vector<std::uint64_t> elements that come to the sender's PE
-  kOver,    // PeOutcome
+  kTalked,    // std::uint64_t the PE of the senders, std::vector<TalkedTo>
+  kPlaces,    // std::vector<std::uint64_t> elements that are on the sender's PE
+  kReady,     // nothing
+  kRounds,    // nothing
+  kState,     // std::uint64_t round, double time in s, double speed
+  kProposal,  // std::uint64_t round, std::vector<balance::GivenObject>, std::vector<balance::GivenEdge>
+  kTaken,     // std::vector<std::uint64_t> elements that come to the sender's PE
+  kOver,      // PeOutcome
 };
 
 // What the PE has worked for the element since its last report. Of a type whose sums wrap around.

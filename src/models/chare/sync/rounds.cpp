@@ -11,7 +11,7 @@
 //   places   The answer: the PE of these receivers. Both ends then know of the bytes, and of the place of the other one.
 //   ready    The PE has all answers.
 //   rounds   All PEs are ready. Goes to all PEs.
-//   state, gift  See DistributedDecision. PEs are in different rounds.
+//   state, proposal: see DistributedDecision. PEs are in different rounds.
 //   taken    The PE has ended its last round, and owns elements by decision that are on another PE: it tells that PE, which then
 //            sends them. This is the only message about an element to the PE where it is.
 //   over     The PE has ended its last round, knows where all its elements go, has sent those that go to other PEs, and has
@@ -100,8 +100,8 @@ std::string SyncPoints::on_rounds_message(Collection& collection, const Balancin
       return on_rounds(collection);
     case SyncKind::kState:
       return on_state(collection, from_pe, p);
-    case SyncKind::kGift:
-      return on_gift(collection, from_pe, p);
+    case SyncKind::kProposal:
+      return on_proposal(collection, from_pe, p);
     default:
       return on_taken(collection, from_pe, p);
   }
@@ -288,11 +288,11 @@ std::string SyncPoints::on_state(Collection& collection, int from_pe, Pup& p) {
   return status.ok() ? run_rounds(collection) : text_of(status);
 }
 
-std::string SyncPoints::on_gift(Collection& collection, int from_pe, Pup& p) {
+std::string SyncPoints::on_proposal(Collection& collection, int from_pe, Pup& p) {
   std::uint64_t round = 0;
-  balance::Gift gift;
-  p | round | gift.objects | gift.edges;
-  const base::Status status = rounds(collection).decision.on_gift(from_pe, round, std::move(gift));
+  balance::TransferProposal proposal;
+  p | round | proposal.objects | proposal.edges;
+  const base::Status status = rounds(collection).decision.on_proposal(from_pe, round, std::move(proposal));
   return status.ok() ? run_rounds(collection) : text_of(status);
 }
 
@@ -303,10 +303,10 @@ std::string SyncPoints::run_rounds(Collection& collection) {
   auto messages = rounds_here.decision.advance();
   if (!messages.ok()) return text_of(messages.status());
   for (const balance::PairMessage& one : *messages) {
-    runtime().send(one.to_pe, one.gift ? make(collection, here.step, SyncKind::kGift, one.round,
-                                              one.gift->objects, one.gift->edges)
-                                       : make(collection, here.step, SyncKind::kState, one.round,
-                                              one.state.time_s, one.state.speed));
+    runtime().send(one.to_pe, one.proposal ? make(collection, here.step, SyncKind::kProposal, one.round,
+                                                  one.proposal->objects, one.proposal->edges)
+                                           : make(collection, here.step, SyncKind::kState, one.round,
+                                                  one.state.time_s, one.state.speed));
   }
   return rounds_here.decision.is_over() && !here.has_plan ? end_rounds(collection) : std::string();
 }

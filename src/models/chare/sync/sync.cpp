@@ -168,7 +168,7 @@ void SyncPoints::report(Collection& collection) {
   if (!collection.created_) return;  // destroyed
   LocalSync& here = local(collection);
   here.is_posted = false;
-  report_silence(collection);
+  send_empty_report(collection);
   if (here.unreported.empty() || here.num_waiting != collection.num_local()) return;
   if (waits_for_devices(collection)) return;
   here.has_reported = true;

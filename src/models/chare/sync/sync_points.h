@@ -134,7 +134,7 @@ class SyncPoints final : public Feature {
   std::string on_places(Collection& collection, int from_pe, Pup& p);
   std::string on_rounds(Collection& collection);
   std::string on_state(Collection& collection, int from_pe, Pup& p);
-  std::string on_gift(Collection& collection, int from_pe, Pup& p);
+  std::string on_proposal(Collection& collection, int from_pe, Pup& p);
   std::string on_taken(Collection& collection, int from_pe, Pup& p);
   // On the PE that has made the collection, in sync/counting.cpp.
   std::string on_count(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
@@ -151,10 +151,10 @@ class SyncPoints final : public Feature {
   double background_s(Collection& collection);
   // That many steps are over, which end with the present one.
   void steps_are_over(Collection& collection, std::uint64_t num_steps);
-  void report_silence(Collection& collection);
+  void send_empty_report(Collection& collection);
   std::string on_background(Collection& collection, int from_pe, Pup& p);
   // Takes what PEs without elements have told since the last decision.
-  void use_silences(LocalSync& here);
+  void use_empty_reports(LocalSync& here);
   // Returns what is wrong with it, empty if nothing is.
   std::string know_background(Collection& collection, int pe, double background_s);
 

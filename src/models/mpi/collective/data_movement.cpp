@@ -17,8 +17,8 @@ const DataView& of_rank(const Views& views, int rank) { return views[static_cast
 
 // Down a binomial tree.
 runtime::Task<> broadcast(Transfers& transfers, int root, DataView data) {
-  const int size = transfers.circle().size();
-  const int place = (transfers.circle().rank() - root + size) % size;
+  const int size = transfers.context().size();
+  const int place = (transfers.context().rank() - root + size) % size;
   int reach = 1;  // the lowest set bit of the place, or the first power of two that is not below the size
   while (reach < size && (place & reach) == 0) reach *= 2;
   if (place != 0) {
@@ -30,18 +30,18 @@ runtime::Task<> broadcast(Transfers& transfers, int root, DataView data) {
   co_await transfers.wait();
 }
 
-runtime::Task<> broadcast(Circle circle, int root, DataView data) {
-  Transfers transfers(std::move(circle));
+runtime::Task<> broadcast(CollectiveContext context, int root, DataView data) {
+  Transfers transfers(std::move(context));
   co_await broadcast(transfers, root, std::move(data));
   transfers.throw_if_failed();
 }
 
-runtime::Task<> gather(Circle circle, int root, OwnView mine, Views parts) {
-  Transfers transfers(circle);
-  if (circle.rank() != root) {
+runtime::Task<> gather(CollectiveContext context, int root, OwnView mine, Views parts) {
+  Transfers transfers(context);
+  if (context.rank() != root) {
     transfers.send(root, mine.view);
   } else {
-    for (int from = 0; from < circle.size(); ++from)
+    for (int from = 0; from < context.size(); ++from)
       if (from != root) transfers.receive(from, of_rank(parts, from));
     if (!mine.in_place) transfers.copy(mine.view, of_rank(parts, root));
   }
@@ -50,48 +50,48 @@ runtime::Task<> gather(Circle circle, int root, OwnView mine, Views parts) {
 }
 
 runtime::Task<> scatter(Transfers& transfers, int root, Views parts, OwnView mine) {
-  const Circle& circle = transfers.circle();
-  if (circle.rank() != root) {
+  const CollectiveContext& context = transfers.context();
+  if (context.rank() != root) {
     transfers.receive(root, mine.view);
   } else {
-    for (int to = 0; to < circle.size(); ++to)
+    for (int to = 0; to < context.size(); ++to)
       if (to != root) transfers.send(to, of_rank(parts, to));
     if (!mine.in_place) transfers.copy(of_rank(parts, root), mine.view);
   }
   co_await transfers.wait();
 }
 
-runtime::Task<> scatter(Circle circle, int root, Views parts, OwnView mine) {
-  Transfers transfers(std::move(circle));
+runtime::Task<> scatter(CollectiveContext context, int root, Views parts, OwnView mine) {
+  Transfers transfers(std::move(context));
   co_await scatter(transfers, root, std::move(parts), std::move(mine));
   transfers.throw_if_failed();
 }
 
 // Many bytes go around a ring: in each step a process passes on the part that it got last.
-runtime::Task<> gather_all(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
-  const Circle& circle = transfers.circle();
-  if (is_small_gather_all(circle.size(), total_bytes)) {
-    co_await gather_all_small(transfers, mine, parts);
+runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
+  const CollectiveContext& context = transfers.context();
+  if (is_small_allgather(context.size(), total_bytes)) {
+    co_await allgather_small(transfers, mine, parts);
     co_return;
   }
-  if (!mine.in_place) transfers.copy(mine.view, of_rank(parts, circle.rank()));
+  if (!mine.in_place) transfers.copy(mine.view, of_rank(parts, context.rank()));
   co_await transfers.wait();
-  const int size = circle.size();
-  int have = circle.rank();
+  const int size = context.size();
+  int have = context.rank();
   for (int step = 1; step < size; ++step) {
     const int next = (have + size - 1) % size;
-    transfers.receive(circle.left(), of_rank(parts, next));
-    transfers.send(circle.right(), of_rank(parts, have));
+    transfers.receive(context.left(), of_rank(parts, next));
+    transfers.send(context.right(), of_rank(parts, have));
     co_await transfers.wait();
     have = next;
   }
 }
 
-runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts) {
+runtime::Task<> allgather(CollectiveContext context, OwnView mine, Views parts) {
   std::size_t total_bytes = 0;
   for (const DataView& part : parts) total_bytes += part.size_bytes;
-  Transfers transfers(std::move(circle));
-  co_await gather_all(transfers, std::move(mine), std::move(parts), total_bytes);
+  Transfers transfers(std::move(context));
+  co_await allgather(transfers, std::move(mine), std::move(parts), total_bytes);
   transfers.throw_if_failed();
 }
 
@@ -99,30 +99,30 @@ namespace {
 
 // All at once, beginning with the nearest process, so that the processes do not all send to the same one first.
 void start_exchange(Transfers& transfers, const Views& out, const Views& in) {
-  const Circle& circle = transfers.circle();
-  const int size = circle.size();
+  const CollectiveContext& context = transfers.context();
+  const int size = context.size();
   for (int distance = 0; distance < size; ++distance) {
-    const int from = (circle.rank() + distance) % size;
+    const int from = (context.rank() + distance) % size;
     transfers.receive(from, of_rank(in, from));
   }
   for (int distance = 0; distance < size; ++distance) {
-    const int to = ((circle.rank() - distance) % size + size) % size;
+    const int to = ((context.rank() - distance) % size + size) % size;
     transfers.send(to, of_rank(out, to));
   }
 }
 
 }  // namespace
 
-runtime::Task<> exchange_all(Circle circle, Views out, Views in) {
-  Transfers transfers(std::move(circle));
+runtime::Task<> alltoall(CollectiveContext context, Views out, Views in) {
+  Transfers transfers(std::move(context));
   start_exchange(transfers, out, in);
   co_await transfers.wait();
   transfers.throw_if_failed();
 }
 
 // A message to a process may be in its memory before this process has sent from there, so a copy is sent.
-runtime::Task<> exchange_all_in_place(Circle circle, Views parts) {
-  Transfers transfers(std::move(circle));
+runtime::Task<> alltoall_in_place(CollectiveContext context, Views parts) {
+  Transfers transfers(std::move(context));
   std::vector<std::vector<std::byte>> copies(parts.size());
   Views out(parts.size());
   transfers.compute([&] {
@@ -147,60 +147,60 @@ std::size_t part_bytes_of(const OwnView& mine, const Views& parts) {
 
 }  // namespace
 
-runtime::Task<> gather_equal(Circle circle, int root, OwnView mine, Views parts) {
+runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, Views parts) {
   const std::size_t part_bytes = part_bytes_of(mine, parts);
-  if (is_small_gather(circle.size(), part_bytes)) {
-    co_await gather_small(circle, root, mine, parts, part_bytes);
+  if (is_small_gather(context.size(), part_bytes)) {
+    co_await gather_small(context, root, mine, parts, part_bytes);
   } else {
-    co_await gather(circle, root, mine, parts);
+    co_await gather(context, root, mine, parts);
   }
 }
 
-runtime::Task<> scatter_equal(Circle circle, int root, Views parts, OwnView mine) {
+runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, OwnView mine) {
   const std::size_t part_bytes = part_bytes_of(mine, parts);
-  if (is_small_gather(circle.size(), part_bytes)) {
-    co_await scatter_small(circle, root, parts, mine, part_bytes);
+  if (is_small_gather(context.size(), part_bytes)) {
+    co_await scatter_small(context, root, parts, mine, part_bytes);
   } else {
-    co_await scatter(circle, root, parts, mine);
+    co_await scatter(context, root, parts, mine);
   }
 }
 
-runtime::Task<> exchange_all_equal(Circle circle, Views out, Views in) {
-  if (is_small_exchange(circle.size(), out[0].size_bytes)) {
-    co_await exchange_all_small(circle, out, in);
+runtime::Task<> alltoall_equal(CollectiveContext context, Views out, Views in) {
+  if (is_small_alltoall(context.size(), out[0].size_bytes)) {
+    co_await alltoall_small(context, out, in);
   } else {
-    co_await exchange_all(circle, out, in);
+    co_await alltoall(context, out, in);
   }
 }
 
-runtime::Task<> exchange_all_equal_in_place(Circle circle, Views parts) {
-  if (is_small_exchange(circle.size(), parts[0].size_bytes)) {
-    co_await exchange_all_small(circle, parts, parts);
+runtime::Task<> alltoall_equal_in_place(CollectiveContext context, Views parts) {
+  if (is_small_alltoall(context.size(), parts[0].size_bytes)) {
+    co_await alltoall_small(context, parts, parts);
   } else {
-    co_await exchange_all_in_place(circle, parts);
+    co_await alltoall_in_place(context, parts);
   }
 }
 
 // Both groups have arrived when both first processes know of theirs.
-runtime::Task<> barrier_of_two(CirclePair circles) {
-  Transfers transfers(circles.remote);
-  co_await transfers.take(wait_for_all(circles.local));
-  if (circles.local.rank() == 0) {
+runtime::Task<> barrier_of_two(ContextPair contexts) {
+  Transfers transfers(contexts.remote);
+  co_await transfers.take(barrier(contexts.local));
+  if (contexts.local.rank() == 0) {
     transfers.receive(0, {});
     transfers.send(0, {});
     co_await transfers.wait();
   }
-  co_await transfers.take(wait_for_all(circles.local));
+  co_await transfers.take(barrier(contexts.local));
   transfers.throw_if_failed();
 }
 
-runtime::Task<> broadcast_to_other(CirclePair circles, int root, DataView data) {
+runtime::Task<> broadcast_to_other(ContextPair contexts, int root, DataView data) {
   if (root == MPI_PROC_NULL) co_return;
-  Transfers remote(circles.remote);
-  Transfers local(circles.local);
+  Transfers remote(contexts.remote);
+  Transfers local(contexts.local);
   if (root == MPI_ROOT) {
     remote.send(0, data);
-  } else if (circles.local.rank() == 0) {
+  } else if (contexts.local.rank() == 0) {
     remote.receive(root, data);
   }
   co_await remote.wait();
@@ -209,10 +209,10 @@ runtime::Task<> broadcast_to_other(CirclePair circles, int root, DataView data) 
   local.throw_if_failed();
 }
 
-runtime::Task<> gather_from_other(CirclePair circles, int root, DataView mine, Views parts) {
-  Transfers transfers(circles.remote);
+runtime::Task<> gather_from_other(ContextPair contexts, int root, DataView mine, Views parts) {
+  Transfers transfers(contexts.remote);
   if (root == MPI_ROOT) {
-    for (int from = 0; from < circles.remote.size(); ++from) transfers.receive(from, of_rank(parts, from));
+    for (int from = 0; from < contexts.remote.size(); ++from) transfers.receive(from, of_rank(parts, from));
   } else if (root != MPI_PROC_NULL) {
     transfers.send(root, mine);
   }
@@ -220,10 +220,10 @@ runtime::Task<> gather_from_other(CirclePair circles, int root, DataView mine, V
   transfers.throw_if_failed();
 }
 
-runtime::Task<> scatter_to_other(CirclePair circles, int root, Views parts, DataView mine) {
-  Transfers transfers(circles.remote);
+runtime::Task<> scatter_to_other(ContextPair contexts, int root, Views parts, DataView mine) {
+  Transfers transfers(contexts.remote);
   if (root == MPI_ROOT) {
-    for (int to = 0; to < circles.remote.size(); ++to) transfers.send(to, of_rank(parts, to));
+    for (int to = 0; to < contexts.remote.size(); ++to) transfers.send(to, of_rank(parts, to));
   } else if (root != MPI_PROC_NULL) {
     transfers.receive(root, mine);
   }
@@ -231,8 +231,8 @@ runtime::Task<> scatter_to_other(CirclePair circles, int root, Views parts, Data
   transfers.throw_if_failed();
 }
 
-runtime::Task<> exchange_with_neighbours(Circle circle, NeighbourTransfers neighbours) {
-  Transfers transfers(circle);
+runtime::Task<> exchange_with_neighbours(CollectiveContext context, NeighbourTransfers neighbours) {
+  Transfers transfers(context);
   for (const auto& [from, view] : neighbours.in) transfers.receive(from, view);
   for (const auto& [to, view] : neighbours.out) transfers.send(to, view);
   co_await transfers.wait();

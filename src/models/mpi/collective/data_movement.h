@@ -14,36 +14,36 @@
 
 namespace weft::mpi {
 
-using CirclePair = Communicator::Circles;
+using ContextPair = Communicator::ContextPair;
 
 // --- Of one group
-runtime::Task<> broadcast(Circle circle, int root, DataView data);
+runtime::Task<> broadcast(CollectiveContext context, int root, DataView data);
 // `parts` at the root alone.
-runtime::Task<> gather(Circle circle, int root, OwnView mine, Views parts);
-runtime::Task<> scatter(Circle circle, int root, Views parts, OwnView mine);
+runtime::Task<> gather(CollectiveContext context, int root, OwnView mine, Views parts);
+runtime::Task<> scatter(CollectiveContext context, int root, Views parts, OwnView mine);
 // All processes know the sizes of all parts.
-runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts);
+runtime::Task<> allgather(CollectiveContext context, OwnView mine, Views parts);
 // Process i gets out[i].
-runtime::Task<> exchange_all(Circle circle, Views out, Views in);
-// The same in one set of buffers.
-runtime::Task<> exchange_all_in_place(Circle circle, Views parts);
-// The same for parts of one size, at all processes: small ones take fewer messages (small_movement.h).
-runtime::Task<> gather_equal(Circle circle, int root, OwnView mine, Views parts);
-runtime::Task<> scatter_equal(Circle circle, int root, Views parts, OwnView mine);
-runtime::Task<> exchange_all_equal(Circle circle, Views out, Views in);
-runtime::Task<> exchange_all_equal_in_place(Circle circle, Views parts);
+runtime::Task<> alltoall(CollectiveContext context, Views out, Views in);
+// As alltoall(), with one set of buffers for both directions.
+runtime::Task<> alltoall_in_place(CollectiveContext context, Views parts);
+// The collectives for parts that have one size at all processes. Small parts take fewer messages (small_movement.h).
+runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, Views parts);
+runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, OwnView mine);
+runtime::Task<> alltoall_equal(CollectiveContext context, Views out, Views in);
+runtime::Task<> alltoall_equal_in_place(CollectiveContext context, Views parts);
 
 // --- Of two groups. `root`: MPI_ROOT at the root, MPI_PROC_NULL at the others of its group, its rank in the other group.
-runtime::Task<> barrier_of_two(CirclePair circles);
-runtime::Task<> broadcast_to_other(CirclePair circles, int root, DataView data);
-runtime::Task<> gather_from_other(CirclePair circles, int root, DataView mine, Views parts);
-runtime::Task<> scatter_to_other(CirclePair circles, int root, Views parts, DataView mine);
+runtime::Task<> barrier_of_two(ContextPair contexts);
+runtime::Task<> broadcast_to_other(ContextPair contexts, int root, DataView data);
+runtime::Task<> gather_from_other(ContextPair contexts, int root, DataView mine, Views parts);
+runtime::Task<> scatter_to_other(ContextPair contexts, int root, Views parts, DataView mine);
 
 // --- As steps of a larger operation: its transfers keep the error, nothing is thrown.
 runtime::Task<> broadcast(Transfers& transfers, int root, DataView data);
 runtime::Task<> scatter(Transfers& transfers, int root, Views parts, OwnView mine);
 // `total_bytes`: of all parts. It chooses the form, also for a process that has failed and has no memory for them.
-runtime::Task<> gather_all(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes);
+runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes);
 
 // --- With neighbours
 struct NeighbourTransfers {
@@ -52,6 +52,6 @@ struct NeighbourTransfers {
   Side out;
   Side in;
 };
-runtime::Task<> exchange_with_neighbours(Circle circle, NeighbourTransfers neighbours);
+runtime::Task<> exchange_with_neighbours(CollectiveContext context, NeighbourTransfers neighbours);
 
 }  // namespace weft::mpi

@@ -1,4 +1,4 @@
-// What a reduction combines, and those of its steps that a process does alone: these do nothing once it has failed (transfers.h).
+// The operands of a reduction, and the steps that a process does alone. These do nothing once it has failed (transfers.h).
 //
 // Threads: the PE's.
 #pragma once
@@ -7,13 +7,13 @@
 
 #include "models/mpi/collective/transfers.h"
 #include "models/mpi/collective/typed_view.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/operation/reduction_operator.h"
 
 namespace weft::mpi {
 
 struct Reduction {
   Ref<Datatype> type;
-  Ref<Operation> operation;
+  Ref<ReductionOperator> operation;
   MPI_Count count = 0;
 
   // right = left op right. REQUIRES: elements as ScratchElements has them.

@@ -32,15 +32,15 @@ std::string describe_call(const ReductionCall& call) {
 
 }  // namespace
 
-ReductionCall::ReductionCall(ReductionKind kind_in, const Operation& operation_in, int root_in)
+ReductionCall::ReductionCall(ReductionKind kind_in, const ReductionOperator& operation_in, int root_in)
     : kind(kind_in),
       root(root_in),
       operation(operation_in.is_predefined()
                     ? static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(operation_in.handle()))
                     : static_cast<std::uint32_t>(operation_in.is_commutative() ? 1 : 0)) {}
 
-runtime::Task<> reduce_checked(Circle circle, ReductionCall mine, runtime::Task<> work) {
-  const std::vector<std::byte> bytes = co_await collect(circle, bytes_of_value(mine));
+runtime::Task<> reduce_checked(CollectiveContext context, ReductionCall mine, runtime::Task<> work) {
+  const std::vector<std::byte> bytes = co_await allgather_bytes(context, bytes_of_value(mine));
   std::vector<ReductionCall> calls(bytes.size() / sizeof(ReductionCall));
   std::memcpy(static_cast<void*>(calls.data()), bytes.data(), calls.size() * sizeof(ReductionCall));
   for (std::size_t rank = 1; rank < calls.size(); ++rank) {

@@ -6,18 +6,18 @@
 
 #include "weft/runtime/task.h"
 
-#include "models/mpi/communicators/circle.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/communicators/collective_context.h"
+#include "models/mpi/operation/reduction_operator.h"
 
 namespace weft::mpi {
 
 enum class ReductionKind : std::int32_t { kReduce, kAllreduce, kReduceScatter, kScan, kExscan };
 
-// What a process passes.
+// The arguments of a process that must agree with those of the others.
 struct ReductionCall {
   ReductionCall() = default;
   // `root`: 0 if the reduction has none.
-  ReductionCall(ReductionKind kind_in, const Operation& operation_in, int root_in = 0);
+  ReductionCall(ReductionKind kind_in, const ReductionOperator& operation_in, int root_in = 0);
 
   ReductionKind kind = ReductionKind::kReduce;
   std::int32_t root = 0;
@@ -29,6 +29,6 @@ struct ReductionCall {
 };
 
 // Compares, and then does the work. Throws TransferFailed with MPI_ERR_NOT_SAME, at all processes, if their calls differ.
-runtime::Task<> reduce_checked(Circle circle, ReductionCall mine, runtime::Task<> work);
+runtime::Task<> reduce_checked(CollectiveContext context, ReductionCall mine, runtime::Task<> work);
 
 }  // namespace weft::mpi

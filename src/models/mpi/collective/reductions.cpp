@@ -10,8 +10,8 @@ namespace {
 
 // Up a binomial tree whose subtrees are ranges of ranks. The result is in `operands.mine` of `top`.
 runtime::Task<> reduce_up(Transfers& transfers, int top, const Reduction& what, Operands& operands) {
-  const int size = transfers.circle().size();
-  const int place = (transfers.circle().rank() - top + size) % size;
+  const int size = transfers.context().size();
+  const int place = (transfers.context().rank() - top + size) % size;
   for (int distance = 1; distance < size; distance *= 2) {
     if ((place & distance) != 0) {
       transfers.send((place - distance + top) % size, operands.mine.view());
@@ -45,7 +45,7 @@ struct Rounds {
 // Recursive doubling: in each round two processes combine what they have. Numbers of a group of rounds are a range of ranks.
 runtime::Task<> combine_in_rounds(Transfers& transfers, const Rounds& rounds, const Reduction& what,
                                   Operands& operands) {
-  const int number = rounds.number_of(transfers.circle().rank());
+  const int number = rounds.number_of(transfers.context().rank());
   for (int distance = 1; distance < rounds.participants; distance *= 2) {
     const int partner = rounds.rank_of(number ^ distance);
     transfers.receive(partner, operands.theirs.view());
@@ -67,8 +67,8 @@ std::size_t bytes_of(const Reduction& what) {
   return static_cast<std::size_t>(what.count * what.type->size_bytes());
 }
 
-bool is_cut(const Circle& circle, const Reduction& what) {
-  return what.operation->is_commutative() && circle.size() > 1 && what.count >= circle.size() &&
+bool is_cut(const CollectiveContext& context, const Reduction& what) {
+  return what.operation->is_commutative() && context.size() > 1 && what.count >= context.size() &&
          bytes_of(what) >= kCutBytes;
 }
 
@@ -93,18 +93,18 @@ std::vector<MPI_Count> equal_counts(MPI_Count count, int size) {
 // Around a ring: each part collects the contributions of all, and ends at its process. REQUIRES: a commutative operator.
 runtime::Task<> reduce_parts(Transfers& transfers, const Reduction& what,
                              const std::vector<MPI_Count>& counts, Operands& operands) {
-  const Circle& circle = transfers.circle();
-  const int size = circle.size();
+  const CollectiveContext& context = transfers.context();
+  const int size = context.size();
   std::vector<MPI_Count> firsts(1, 0);
   for (const MPI_Count count : counts) firsts.push_back(firsts.back() + count);
   const auto part_of = [&](const ScratchElements& elements, std::size_t i) {
     return elements.part(firsts[i], counts[i]);
   };
   for (int step = 1; step < size; ++step) {
-    const auto out = static_cast<std::size_t>((circle.rank() - step + size) % size);
-    const auto in = static_cast<std::size_t>((circle.rank() - step - 1 + 2 * size) % size);
-    transfers.receive(circle.left(), part_of(operands.theirs, in));
-    transfers.send(circle.right(), part_of(operands.mine, out));
+    const auto out = static_cast<std::size_t>((context.rank() - step + size) % size);
+    const auto in = static_cast<std::size_t>((context.rank() - step - 1 + 2 * size) % size);
+    transfers.receive(context.left(), part_of(operands.theirs, in));
+    transfers.send(context.right(), part_of(operands.mine, out));
     co_await transfers.wait();
     transfers.compute([&] {
       const MPI_Count distance = firsts[in] * what.type->extent();
@@ -117,7 +117,7 @@ runtime::Task<> reduce_parts(Transfers& transfers, const Reduction& what,
 }  // namespace
 
 runtime::Task<> reduce(Transfers& transfers, int root, Reduction what, DataView in, DataView out) {
-  const int rank = transfers.circle().rank();
+  const int rank = transfers.context().rank();
   Operands operands(what, transfers);
   transfers.copy(in, operands.mine.view());
   co_await transfers.wait();
@@ -133,20 +133,20 @@ runtime::Task<> reduce(Transfers& transfers, int root, Reduction what, DataView 
   co_await transfers.wait();
 }
 
-runtime::Task<> reduce_all(Transfers& transfers, Reduction what, DataView in, DataView out) {
-  const Circle& circle = transfers.circle();
+runtime::Task<> allreduce(Transfers& transfers, Reduction what, DataView in, DataView out) {
+  const CollectiveContext& context = transfers.context();
   Operands operands(what, transfers);
   transfers.copy(in, operands.mine.view());
   co_await transfers.wait();
-  const Rounds rounds(circle.size());
-  const int rank = circle.rank();
+  const Rounds rounds(context.size());
+  const int rank = context.rank();
   const bool has_partner = rank < 2 * rounds.extra;
-  if (is_cut(circle, what)) {
-    const std::vector<MPI_Count> counts = equal_counts(what.count, circle.size());
+  if (is_cut(context, what)) {
+    const std::vector<MPI_Count> counts = equal_counts(what.count, context.size());
     co_await reduce_parts(transfers, what, counts, operands);
     const OwnView own{{}, true};
     Views parts = parts_of(operands.mine, counts);
-    co_await gather_all(transfers, own, std::move(parts), bytes_of(what));
+    co_await allgather(transfers, own, std::move(parts), bytes_of(what));
   } else if (rounds.number_of(rank) < 0) {
     transfers.send(rank + 1, operands.mine.view());
     co_await transfers.wait();
@@ -166,51 +166,51 @@ runtime::Task<> reduce_all(Transfers& transfers, Reduction what, DataView in, Da
   co_await transfers.wait();
 }
 
-runtime::Task<> reduce(Circle circle, int root, Reduction what, DataView in, DataView out) {
-  Transfers transfers(std::move(circle));
+runtime::Task<> reduce(CollectiveContext context, int root, Reduction what, DataView in, DataView out) {
+  Transfers transfers(std::move(context));
   co_await reduce(transfers, root, std::move(what), std::move(in), std::move(out));
   transfers.throw_if_failed();
 }
 
-runtime::Task<> reduce_all(Circle circle, Reduction what, DataView in, DataView out) {
-  Transfers transfers(std::move(circle));
-  co_await reduce_all(transfers, std::move(what), std::move(in), std::move(out));
+runtime::Task<> allreduce(CollectiveContext context, Reduction what, DataView in, DataView out) {
+  Transfers transfers(std::move(context));
+  co_await allreduce(transfers, std::move(what), std::move(in), std::move(out));
   transfers.throw_if_failed();
 }
 
-runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MPI_Count> counts, DataView in,
-                                   DataView out) {
-  Transfers transfers(circle);
+runtime::Task<> reduce_and_scatter(CollectiveContext context, Reduction what, std::vector<MPI_Count> counts,
+                                   DataView in, DataView out) {
+  Transfers transfers(context);
   Operands operands(what, transfers);
   transfers.copy(in, operands.mine.view());
   co_await transfers.wait();
   Views parts;
-  if (is_cut(circle, what)) {
+  if (is_cut(context, what)) {
     co_await reduce_parts(transfers, what, counts, operands);
     parts = parts_of(operands.mine, counts);
-    transfers.copy(parts[static_cast<std::size_t>(circle.rank())], out);
+    transfers.copy(parts[static_cast<std::size_t>(context.rank())], out);
     co_await transfers.wait();
   } else {
     co_await reduce_up(transfers, 0, what, operands);
-    if (circle.rank() == 0) parts = parts_of(operands.mine, counts);
+    if (context.rank() == 0) parts = parts_of(operands.mine, counts);
     const OwnView own{out, false};
     co_await scatter(transfers, 0, std::move(parts), own);
   }
   transfers.throw_if_failed();
 }
 
-runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in, DataView out) {
-  Transfers transfers(circle);
+runtime::Task<> scan(CollectiveContext context, Reduction what, bool exclusive, DataView in, DataView out) {
+  Transfers transfers(context);
   Operands operands(what, transfers);  // of the processes that have exchanged with this one so far
   ScratchElements result = elements_of(what, transfers);
   transfers.copy(in, operands.mine.view());
   co_await transfers.wait();
   bool has_result = !exclusive;
   if (has_result) transfers.copy(operands.mine.view(), result.view());
-  const int rank = circle.rank();
-  for (int distance = 1; distance < circle.size(); distance *= 2) {
+  const int rank = context.rank();
+  for (int distance = 1; distance < context.size(); distance *= 2) {
     const int partner = rank ^ distance;
-    if (partner >= circle.size()) continue;
+    if (partner >= context.size()) continue;
     transfers.receive(partner, operands.theirs.view());
     transfers.send(partner, operands.mine.view());
     co_await transfers.wait();
@@ -231,19 +231,19 @@ runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in,
   transfers.throw_if_failed();
 }
 
-runtime::Task<> reduce_to_other(CirclePair circles, int root, Reduction what, DataView in, DataView out) {
+runtime::Task<> reduce_to_other(ContextPair contexts, int root, Reduction what, DataView in, DataView out) {
   if (root == MPI_PROC_NULL) co_return;
-  Transfers remote(circles.remote);
+  Transfers remote(contexts.remote);
   if (root == MPI_ROOT) {
     remote.receive(0, out);
   } else {
-    Transfers local(circles.local);
+    Transfers local(contexts.local);
     Operands operands(what, local);
     local.copy(in, operands.mine.view());
     co_await local.wait();
     co_await reduce_up(local, 0, what, operands);
     remote.fail_with(local);
-    if (circles.local.rank() == 0) remote.send(root, operands.mine.view());
+    if (contexts.local.rank() == 0) remote.send(root, operands.mine.view());
     co_await remote.wait();  // here: the operands end
   }
   co_await remote.wait();
@@ -253,13 +253,13 @@ runtime::Task<> reduce_to_other(CirclePair circles, int root, Reduction what, Da
 namespace {
 
 // The first process of each group gets the combination of the other group's data in `operands.theirs`.
-runtime::Task<> swap_combinations(const CirclePair& circles, Transfers& local, const Reduction& what,
+runtime::Task<> swap_combinations(const ContextPair& contexts, Transfers& local, const Reduction& what,
                                   DataView in, Operands& operands) {
   local.copy(in, operands.mine.view());
   co_await local.wait();
   co_await reduce_up(local, 0, what, operands);
-  if (circles.local.rank() != 0) co_return;
-  Transfers remote(circles.remote);
+  if (contexts.local.rank() != 0) co_return;
+  Transfers remote(contexts.remote);
   remote.fail_with(local);
   remote.receive(0, operands.theirs.view());
   remote.send(0, operands.mine.view());
@@ -269,23 +269,23 @@ runtime::Task<> swap_combinations(const CirclePair& circles, Transfers& local, c
 
 }  // namespace
 
-runtime::Task<> reduce_all_of_other(CirclePair circles, Reduction what, DataView in, DataView out) {
-  Transfers local(circles.local);
+runtime::Task<> allreduce_of_other(ContextPair contexts, Reduction what, DataView in, DataView out) {
+  Transfers local(contexts.local);
   Operands operands(what, local);
-  co_await swap_combinations(circles, local, what, std::move(in), operands);
+  co_await swap_combinations(contexts, local, what, std::move(in), operands);
   co_await broadcast(local, 0, operands.theirs.view());
   local.copy(operands.theirs.view(), out);
   co_await local.wait();
   local.throw_if_failed();
 }
 
-runtime::Task<> reduce_and_scatter_of_other(CirclePair circles, Reduction what, std::vector<MPI_Count> counts,
-                                            DataView in, DataView out) {
-  Transfers local(circles.local);
+runtime::Task<> reduce_and_scatter_of_other(ContextPair contexts, Reduction what,
+                                            std::vector<MPI_Count> counts, DataView in, DataView out) {
+  Transfers local(contexts.local);
   Operands operands(what, local);
-  co_await swap_combinations(circles, local, what, std::move(in), operands);
+  co_await swap_combinations(contexts, local, what, std::move(in), operands);
   Views parts;
-  if (circles.local.rank() == 0) parts = parts_of(operands.theirs, counts);
+  if (contexts.local.rank() == 0) parts = parts_of(operands.theirs, counts);
   const OwnView own{out, false};
   co_await scatter(local, 0, std::move(parts), own);
   local.throw_if_failed();

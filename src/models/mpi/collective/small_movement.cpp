@@ -26,8 +26,8 @@ DataView view_of(std::span<const std::byte> bytes) { return DataView::of_bytes(b
 // The place of a process in a binomial tree with the root at place 0: its subtree are the `reach` places from its own on, as far as
 // there are processes.
 struct TreePlace {
-  TreePlace(const Circle& circle, int root_in) : size(circle.size()), root(root_in) {
-    place = (circle.rank() - root + size) % size;
+  TreePlace(const CollectiveContext& context, int root_in) : size(context.size()), root(root_in) {
+    place = (context.rank() - root + size) % size;
     while (reach < size && (place & reach) == 0) reach *= 2;
   }
   int rank_at(int other_place) const { return (other_place + root) % size; }
@@ -45,11 +45,11 @@ struct TreePlace {
 
 }  // namespace
 
-bool is_small_gather_all(int num_processes, std::size_t total_bytes) {
+bool is_small_allgather(int num_processes, std::size_t total_bytes) {
   return num_processes >= kLeastGathering && total_bytes <= kMostGatheredBytes;
 }
 
-bool is_small_exchange(int num_processes, std::size_t part_bytes) {
+bool is_small_alltoall(int num_processes, std::size_t part_bytes) {
   return num_processes >= kLeastExchanging && part_bytes <= kMostExchangedBytes;
 }
 
@@ -58,11 +58,11 @@ bool is_small_gather(int num_processes, std::size_t part_bytes) {
 }
 
 // Block i is that of the process i places to the right. Each round doubles their number. Bruck and others, "Efficient Algorithms for
-// All-to-All Communications in Multiport Message-Passing Systems" (1997), also for exchange_all_small().
-runtime::Task<> gather_all_small(Transfers& transfers, OwnView mine, Views parts) {
-  const Circle& circle = transfers.circle();
-  const int size = circle.size();
-  const auto rank_at = [&](int block) { return (circle.rank() + block) % size; };
+// All-to-All Communications in Multiport Message-Passing Systems" (1997), also for alltoall_small().
+runtime::Task<> allgather_small(Transfers& transfers, OwnView mine, Views parts) {
+  const CollectiveContext& context = transfers.context();
+  const int size = context.size();
+  const auto rank_at = [&](int block) { return (context.rank() + block) % size; };
   std::vector<std::size_t> begin(static_cast<std::size_t>(size) + 1);
   for (int i = 0; i < size; ++i) {
     const auto k = static_cast<std::size_t>(i);
@@ -70,14 +70,14 @@ runtime::Task<> gather_all_small(Transfers& transfers, OwnView mine, Views parts
   }
   Bytes blocks(begin.back());
   const std::span<std::byte> all(blocks);
-  transfers.copy(mine.in_place ? parts[static_cast<std::size_t>(circle.rank())] : mine.view,
+  transfers.copy(mine.in_place ? parts[static_cast<std::size_t>(context.rank())] : mine.view,
                  view_of(all.first(begin[1])));
   co_await transfers.wait();
   for (int have = 1; have < size; have *= 2) {
     const auto first = static_cast<std::size_t>(have);
     const auto count = static_cast<std::size_t>(std::min(have, size - have));
     transfers.receive(rank_at(have), view_of(all.subspan(begin[first], begin[first + count] - begin[first])));
-    transfers.send((circle.rank() + size - have) % size, view_of(all.first(begin[count])));
+    transfers.send((context.rank() + size - have) % size, view_of(all.first(begin[count])));
     co_await transfers.wait();
   }
   for (int i = mine.in_place ? 1 : 0; i < size; ++i) {
@@ -89,17 +89,17 @@ runtime::Task<> gather_all_small(Transfers& transfers, OwnView mine, Views parts
 }
 
 // Block i is for the process i places to the right. In the round of bit b it travels 2^b places if i has that bit.
-runtime::Task<> exchange_all_small(Circle circle, Views out, Views in) {
-  const int size = circle.size();
+runtime::Task<> alltoall_small(CollectiveContext context, Views out, Views in) {
+  const int size = context.size();
   const std::size_t part_bytes = out[0].size_bytes;
   const auto rank_at = [&](int distance) {
-    return static_cast<std::size_t>((circle.rank() + size + distance) % size);
+    return static_cast<std::size_t>((context.rank() + size + distance) % size);
   };
   Bytes blocks(static_cast<std::size_t>(size) * part_bytes);
   const auto block = [&](int i) {
     return std::span<std::byte>(blocks).subspan(static_cast<std::size_t>(i) * part_bytes, part_bytes);
   };
-  Transfers transfers(circle);
+  Transfers transfers(context);
   for (int i = 0; i < size; ++i) transfers.copy(out[rank_at(i)], view_of(block(i)));
   co_await transfers.wait();
   for (int bit = 1; bit < size; bit *= 2) {
@@ -124,11 +124,12 @@ runtime::Task<> exchange_all_small(Circle circle, Views out, Views in) {
   transfers.throw_if_failed();
 }
 
-runtime::Task<> gather_small(Circle circle, int root, OwnView mine, Views parts, std::size_t part_bytes) {
-  const TreePlace tree(circle, root);
+runtime::Task<> gather_small(CollectiveContext context, int root, OwnView mine, Views parts,
+                             std::size_t part_bytes) {
+  const TreePlace tree(context, root);
   Bytes blocks(tree.num_below() * part_bytes);  // of the places of the subtree
   const std::span<std::byte> all(blocks);
-  Transfers transfers(circle);
+  Transfers transfers(context);
   for (int distance = 1; distance < tree.reach && tree.place + distance < tree.size; distance *= 2) {
     const std::size_t child_bytes = tree.num_below_child(distance) * part_bytes;
     const std::span<std::byte> in = all.subspan(static_cast<std::size_t>(distance) * part_bytes, child_bytes);
@@ -149,11 +150,12 @@ runtime::Task<> gather_small(Circle circle, int root, OwnView mine, Views parts,
   transfers.throw_if_failed();
 }
 
-runtime::Task<> scatter_small(Circle circle, int root, Views parts, OwnView mine, std::size_t part_bytes) {
-  const TreePlace tree(circle, root);
+runtime::Task<> scatter_small(CollectiveContext context, int root, Views parts, OwnView mine,
+                              std::size_t part_bytes) {
+  const TreePlace tree(context, root);
   Bytes blocks(tree.num_below() * part_bytes);
   const std::span<std::byte> all(blocks);
-  Transfers transfers(circle);
+  Transfers transfers(context);
   if (tree.place == 0) {
     for (int i = mine.in_place ? 1 : 0; i < tree.size; ++i) {
       const std::span<std::byte> one = all.subspan(static_cast<std::size_t>(i) * part_bytes, part_bytes);

@@ -17,8 +17,8 @@
 
 namespace weft::mpi {
 
-Circle leaders_of(const LocalTeam& team, std::uint64_t context, int tag) {
-  return {team.leader_engine(), context_of_leaders(context), tag, team.leaders(), team.pe_place()};
+CollectiveContext leaders_of(const LocalTeam& team, std::uint64_t context_id, int tag) {
+  return {team.leader_engine(), leaders_context_id(context_id), tag, team.leaders(), team.pe_place()};
 }
 
 namespace {
@@ -52,39 +52,42 @@ runtime::Task<int> outcome_of_work(runtime::Task<> work) {
 // Runs `work(round)`, a coroutine, at the member that arrives last; each other one waits until it has ended. An exception that
 // leaves the work is the outcome of all. Throws TransferFailed with the outcome of this member.
 template <class Work>
-runtime::Task<> take_part(Circle circle, TeamMember mine, Work work) {
-  const std::shared_ptr<TeamRound> round = circle.team()->arrive(circle.tag(), circle.rank(), mine);
+runtime::Task<> take_part(CollectiveContext context, TeamMember mine, Work work) {
+  const std::shared_ptr<TeamRound> round = context.team()->arrive(context.tag(), context.rank(), mine);
   if (round->is_complete()) {
     const int failed = co_await outcome_of_work(work(*round));
     for (std::size_t i = 0; i < round->size() && failed != MPI_SUCCESS; ++i) round->member(i).error = failed;
     round->release();
   } else {
-    co_await TeamRound::Released(*round, circle.scheduler());
+    co_await TeamRound::Released(*round, context.scheduler());
   }
   if (mine.error != MPI_SUCCESS) throw TransferFailed(mine.error);
 }
 
-Circle leaders_of(const Circle& circle) { return leaders_of(*circle.team(), circle.context(), circle.tag()); }
+CollectiveContext leaders_of(const CollectiveContext& context) {
+  return leaders_of(*context.team(), context.id(), context.tag());
+}
 
 // Copies the result to the members but `source`, which has it. An error is the member's own. What is copied at once is not awaited:
 // with sanitizers each such co_await takes stack until the loop ends.
-runtime::Task<> give_to_members(Circle circle, DataView result, std::span<TeamMember* const> members,
-                                const TeamMember* source) {
+runtime::Task<> give_to_members(CollectiveContext context, DataView result,
+                                std::span<TeamMember* const> members, const TeamMember* source) {
   for (TeamMember* const one : members) {
     if (one == source) continue;
     TeamMember& member = *one;
-    Transfers copy(circle);
+    Transfers copy(context);
     copy.copy(result, member.data);
     if (copy.is_under_way()) co_await copy.wait();
     member.error = error_class_of(copy.error());
   }
 }
 
-runtime::Task<> work_of_broadcast(Circle circle, int root, TeamRound& round) {
-  const LocalTeam& team = *circle.team();
+runtime::Task<> work_of_broadcast(CollectiveContext context, int root, TeamRound& round) {
+  const LocalTeam& team = *context.team();
   TeamMember& source = round.member(team.is_here(root) ? team.place_of(root) : 0);
-  if (team.leaders()->size() > 1) co_await broadcast(leaders_of(circle), team.pe_place_of(root), source.data);
-  co_await give_to_members(circle, source.data, round.members(), &source);
+  if (team.leaders()->size() > 1)
+    co_await broadcast(leaders_of(context), team.pe_place_of(root), source.data);
+  co_await give_to_members(context, source.data, round.members(), &source);
 }
 
 // Combines the elements of all members in the order of their ranks. The last member's elements hold the result.
@@ -101,78 +104,80 @@ DataView combine_members(const Reduction& what, TeamRound& round) {
 }
 
 // The other PEs get their messages also if the members here gave wrong elements.
-runtime::Task<> work_of_reduce(Circle circle, int root, const Reduction& what, TeamRound& round) {
-  const LocalTeam& team = *circle.team();
-  Transfers transfers(leaders_of(circle));
+runtime::Task<> work_of_reduce(CollectiveContext context, int root, const Reduction& what, TeamRound& round) {
+  const LocalTeam& team = *context.team();
+  Transfers transfers(leaders_of(context));
   DataView result;
   transfers.compute([&] { result = combine_members(what, round); });
   if (team.leaders()->size() > 1) co_await reduce(transfers, team.pe_place_of(root), what, result, result);
   transfers.throw_if_failed();
   if (!team.is_here(root)) co_return;
   TeamMember* const member = &round.member(team.place_of(root));
-  co_await give_to_members(circle, result, std::span(&member, 1), nullptr);
+  co_await give_to_members(context, result, std::span(&member, 1), nullptr);
 }
 
-runtime::Task<> work_of_reduce_all(Circle circle, const Reduction& what, TeamRound& round) {
-  Transfers transfers(leaders_of(circle));
+runtime::Task<> work_of_allreduce(CollectiveContext context, const Reduction& what, TeamRound& round) {
+  Transfers transfers(leaders_of(context));
   DataView result;
   transfers.compute([&] { result = combine_members(what, round); });
-  if (circle.team()->leaders()->size() > 1) co_await reduce_all(transfers, what, result, result);
+  if (context.team()->leaders()->size() > 1) co_await allreduce(transfers, what, result, result);
   transfers.throw_if_failed();
-  co_await give_to_members(circle, result, round.members(), nullptr);
+  co_await give_to_members(context, result, round.members(), nullptr);
 }
 
 // Runs `work(round)` with the elements of all members. One that has failed before brings none, so that all fail.
 template <class Work>
-runtime::Task<> combine_in_team(Circle circle, const Reduction& what, DataView in, DataView out, Work work) {
-  Transfers transfers(circle);
+runtime::Task<> combine_in_team(CollectiveContext context, const Reduction& what, DataView in, DataView out,
+                                Work work) {
+  Transfers transfers(context);
   ScratchElements elements = elements_of(what, transfers);
   transfers.copy(in, elements.view());
   co_await transfers.wait();
-  const TeamMember mine{.data = circle.on_stream(std::move(out)),
+  const TeamMember mine{.data = context.on_stream(std::move(out)),
                         .elements = transfers.has_failed() ? nullptr : &elements};
-  runtime::Task<> part = take_part(std::move(circle), mine, std::move(work));
+  runtime::Task<> part = take_part(std::move(context), mine, std::move(work));
   co_await transfers.take(std::move(part));
   transfers.throw_if_failed();
 }
 
 // Whether the team combines operands in an order that the operator allows.
-bool can_combine(const Circle& circle, const Reduction& what) {
-  return circle.team() != nullptr && (what.operation->is_commutative() || circle.team()->keeps_order());
+bool can_combine(const CollectiveContext& context, const Reduction& what) {
+  return context.team() != nullptr && (what.operation->is_commutative() || context.team()->keeps_order());
 }
 
 }  // namespace
 
-runtime::Task<> barrier_in_teams(Circle circle) {
-  if (circle.team() == nullptr) return wait_for_all(std::move(circle));
-  const auto work = [circle](TeamRound& /*round*/) { return wait_for_all(leaders_of(circle)); };
-  return take_part(circle, {}, work);
+runtime::Task<> barrier_in_teams(CollectiveContext context) {
+  if (context.team() == nullptr) return barrier(std::move(context));
+  const auto work = [context](TeamRound& /*round*/) { return barrier(leaders_of(context)); };
+  return take_part(context, {}, work);
 }
 
-runtime::Task<> broadcast_in_teams(Circle circle, int root, DataView data) {
-  if (circle.team() == nullptr) return broadcast(std::move(circle), root, std::move(data));
-  const auto work = [circle, root](TeamRound& round) { return work_of_broadcast(circle, root, round); };
-  return take_part(circle, {.data = circle.on_stream(std::move(data))}, work);
+runtime::Task<> broadcast_in_teams(CollectiveContext context, int root, DataView data) {
+  if (context.team() == nullptr) return broadcast(std::move(context), root, std::move(data));
+  const auto work = [context, root](TeamRound& round) { return work_of_broadcast(context, root, round); };
+  return take_part(context, {.data = context.on_stream(std::move(data))}, work);
 }
 
-runtime::Task<> reduce_in_teams(Circle circle, int root, Reduction what, DataView in, DataView out) {
-  if (!can_combine(circle, what)) {
-    co_await reduce(circle, root, what, in, out);
+runtime::Task<> reduce_in_teams(CollectiveContext context, int root, Reduction what, DataView in,
+                                DataView out) {
+  if (!can_combine(context, what)) {
+    co_await reduce(context, root, what, in, out);
     co_return;
   }
-  const auto work = [&circle, root, &what](TeamRound& round) {
-    return work_of_reduce(circle, root, what, round);
+  const auto work = [&context, root, &what](TeamRound& round) {
+    return work_of_reduce(context, root, what, round);
   };
-  co_await combine_in_team(circle, what, in, out, work);
+  co_await combine_in_team(context, what, in, out, work);
 }
 
-runtime::Task<> reduce_all_in_teams(Circle circle, Reduction what, DataView in, DataView out) {
-  if (!can_combine(circle, what)) {
-    co_await reduce_all(circle, what, in, out);
+runtime::Task<> allreduce_in_teams(CollectiveContext context, Reduction what, DataView in, DataView out) {
+  if (!can_combine(context, what)) {
+    co_await allreduce(context, what, in, out);
     co_return;
   }
-  const auto work = [&circle, &what](TeamRound& round) { return work_of_reduce_all(circle, what, round); };
-  co_await combine_in_team(circle, what, in, out, work);
+  const auto work = [&context, &what](TeamRound& round) { return work_of_allreduce(context, what, round); };
+  co_await combine_in_team(context, what, in, out, work);
 }
 
 }  // namespace weft::mpi

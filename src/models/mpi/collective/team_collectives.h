@@ -1,5 +1,5 @@
 // Collectives of one group whose members share PEs: the members on a PE work together, and one of them takes part in the exchange
-// between PEs. A circle without a LocalTeam gets the collectives of data_movement.h and reductions.h.
+// between PEs. A context without a LocalTeam gets the collectives of data_movement.h and reductions.h.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,19 @@
 #include "weft/runtime/task.h"
 
 #include "models/mpi/collective/reductions.h"
-#include "models/mpi/communicators/circle.h"
+#include "models/mpi/communicators/collective_context.h"
 #include "models/mpi/p2p/data_view.h"
 
 namespace weft::mpi {
 
-// The circle of the leaders, one for each PE. `context`: of a communicator's collectives.
-Circle leaders_of(const LocalTeam& team, std::uint64_t context, int tag);
+// The context of the leaders, one for each PE. `context_id`: that of a communicator's collectives.
+CollectiveContext leaders_of(const LocalTeam& team, std::uint64_t context_id, int tag);
 
-runtime::Task<> barrier_in_teams(Circle circle);
-runtime::Task<> broadcast_in_teams(Circle circle, int root, DataView data);
+runtime::Task<> barrier_in_teams(CollectiveContext context);
+runtime::Task<> broadcast_in_teams(CollectiveContext context, int root, DataView data);
 // `out` at the root alone.
-runtime::Task<> reduce_in_teams(Circle circle, int root, Reduction what, DataView in, DataView out);
-runtime::Task<> reduce_all_in_teams(Circle circle, Reduction what, DataView in, DataView out);
+runtime::Task<> reduce_in_teams(CollectiveContext context, int root, Reduction what, DataView in,
+                                DataView out);
+runtime::Task<> allreduce_in_teams(CollectiveContext context, Reduction what, DataView in, DataView out);
 
 }  // namespace weft::mpi

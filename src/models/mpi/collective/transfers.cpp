@@ -47,7 +47,7 @@ void Transfers::send(int to, const DataView& view) {
 
 // Throws, or fails, if nothing has been sent.
 void Transfers::start_send(int to, const DataView& view) {
-  const Ref<SendRequest> request = circle_.send(to, view);
+  const Ref<SendRequest> request = context_.send(to, view);
   if (request->is_complete() && request->outcome().error != MPI_SUCCESS)
     throw TransferFailed(request->outcome().error);
   started_.push_back({base_of(request)});
@@ -55,7 +55,7 @@ void Transfers::start_send(int to, const DataView& view) {
 
 void Transfers::receive(int from, const DataView& view) {
   if (from != MPI_PROC_NULL)
-    started_.push_back({base_of(circle_.receive(from, view)), static_cast<std::int64_t>(view.size_bytes)});
+    started_.push_back({base_of(context_.receive(from, view)), static_cast<std::int64_t>(view.size_bytes)});
 }
 
 void Transfers::copy(const DataView& from, const DataView& to) {
@@ -65,14 +65,14 @@ void Transfers::copy(const DataView& from, const DataView& to) {
   } else if (from.place.is_host() && to.place.is_host()) {
     compute([&] { copy_in_host_memory(from, to); });
   } else {
-    receive(circle_.rank(), to);
-    send(circle_.rank(), from);
+    receive(context_.rank(), to);
+    send(context_.rank(), from);
   }
 }
 
 runtime::Task<> Transfers::wait() {
   for (const Started& one : started_) {
-    const Outcome outcome = co_await circle_.completed(*one.request);
+    const Outcome outcome = co_await context_.completed(*one.request);
     if (outcome.error != MPI_SUCCESS) {
       fail(outcome.error);
     } else if (one.expected_bytes >= 0 && outcome.size_bytes != one.expected_bytes) {
@@ -90,7 +90,7 @@ runtime::Task<> Transfers::take(runtime::Task<> step) {
   }
 }
 
-runtime::Task<> copy_data(Circle local, DataView from, DataView to) {
+runtime::Task<> copy_data(CollectiveContext local, DataView from, DataView to) {
   Transfers transfers(std::move(local));
   transfers.copy(from, to);
   co_await transfers.wait();

@@ -1,4 +1,4 @@
-// What the coroutines of collectives are written with: transfers, copies within a process, and what a process does after an error.
+// The tools of the coroutines of collectives: transfers, copies within a process, and the rules after an error.
 //
 // Threads: the PE's.
 #pragma once
@@ -10,12 +10,12 @@
 
 #include "weft/runtime/task.h"
 
-#include "models/mpi/communicators/circle.h"
+#include "models/mpi/communicators/collective_context.h"
 #include "models/mpi/p2p/data_view.h"
 
 namespace weft::mpi {
 
-// One for each process of a circle. A view without bytes is sent too.
+// One for each process of a context. A view without bytes is sent too.
 using Views = std::vector<DataView>;
 
 // The own part of a process, which can be in its place already.
@@ -26,9 +26,9 @@ struct OwnView {
 
 // The transfers of a process in a collective operation, in steps. Those of a step are under way at the same time.
 //
-//     Transfers transfers(circle);
-//     transfers.receive(circle.left(), in);
-//     transfers.send(circle.right(), out);
+//     Transfers transfers(context);
+//     transfers.receive(context.left(), in);
+//     transfers.send(context.right(), out);
 //     co_await transfers.wait();    // the end of a step; others may follow
 //     transfers.throw_if_failed();  // after the last step
 //
@@ -37,18 +37,18 @@ struct OwnView {
 // without bytes leaves.
 class Transfers {
  public:
-  explicit Transfers(Circle circle) : circle_(std::move(circle)) {}
+  explicit Transfers(CollectiveContext context) : context_(std::move(context)) {}
   // No message lands in memory that goes with the operation: receives that no message has matched are cancelled.
   ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  const Circle& circle() const { return circle_; }
+  const CollectiveContext& context() const { return context_; }
 
   // `to` and `from` may be MPI_PROC_NULL: nothing is done. A message with fewer bytes than its receive is an error.
   void send(int to, const DataView& view);
   void receive(int from, const DataView& view);
-  // Within this process, between any kinds of memory. Other sizes on both sides are an error. REQUIRES: a circle of the own group.
+  // Within this process, between any kinds of memory. Other sizes on both sides are an error. REQUIRES: a context of the own group.
   void copy(const DataView& from, const DataView& to);
   // Calls `work`, which this process does alone. An exception of it is an error.
   template <class Work>
@@ -71,7 +71,7 @@ class Transfers {
   const std::exception_ptr& error() const { return error_; }
   // The first error counts.
   void fail(int error_class);
-  // An error in the transfers of another circle is one here too.
+  // An error in the transfers of another context is one here too.
   void fail_with(const Transfers& other) {
     if (!has_failed()) error_ = other.error_;
   }
@@ -83,7 +83,7 @@ class Transfers {
  private:
   void start_send(int to, const DataView& view);
 
-  Circle circle_;
+  CollectiveContext context_;
   struct Started {
     Ref<Request> request;
     std::int64_t expected_bytes = -1;  // of a receive: a message of another size is an error
@@ -92,7 +92,7 @@ class Transfers {
   std::exception_ptr error_;
 };
 
-// Copies within this process, between any kinds of memory. `local`: a circle of the own group.
-runtime::Task<> copy_data(Circle local, DataView from, DataView to);
+// Copies within this process, between any kinds of memory. `local`: a context of the own group.
+runtime::Task<> copy_data(CollectiveContext local, DataView from, DataView to);
 
 }  // namespace weft::mpi

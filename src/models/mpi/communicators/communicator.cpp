@@ -17,16 +17,16 @@ const std::shared_ptr<LocalTeam>& Communicator::local_team() {
   return team_;
 }
 
-Communicator::Circles Communicator::next_circles(CallKind kind) {
+Communicator::ContextPair Communicator::next_collective_contexts(CallKind kind) {
   const int tag = next_tag(kind);
-  const std::uint64_t context = context_of(context_, ContextUse::kCollectives);
+  const std::uint64_t id = context_of(context_, ContextUse::kCollectives);
   if (!is_inter()) {
-    const Circle circle(engine_, context, tag, groups_.local, rank(), local_team(), stream);
-    return {circle, circle};
+    const CollectiveContext context(engine_, id, tag, groups_.local, rank(), local_team(), stream);
+    return {context, context};
   }
-  const std::uint64_t local = context_of(local_context_, ContextUse::kCollectives);
-  return {Circle(engine_, local, tag, groups_.local, rank(), local_team(), stream),
-          Circle(engine_, context, tag, groups_.remote, rank(), nullptr, stream)};
+  const std::uint64_t local_id = context_of(local_context_, ContextUse::kCollectives);
+  return {CollectiveContext(engine_, local_id, tag, groups_.local, rank(), local_team(), stream),
+          CollectiveContext(engine_, id, tag, groups_.remote, rank(), nullptr, stream)};
 }
 
 int compare(const Communicator& one, const Communicator& other) {

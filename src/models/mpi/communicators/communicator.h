@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "models/mpi/communicators/circle.h"
+#include "models/mpi/communicators/collective_context.h"
 #include "models/mpi/objects/error_handler.h"
 #include "models/mpi/objects/info.h"
 #include "models/mpi/p2p/buffer_space.h"
@@ -26,7 +26,7 @@ enum class ContextUse : std::uint64_t {
   kMessages = 0,
   kCollectives = 1,
   kGroupCreation = 2,  // with the program's tags: MPI_Comm_create_group, MPI_Intercomm_create
-  kLeaders = 3,        // of collectives in which members on one PE work together, see context_of_leaders()
+  kLeaders = 3,        // of collectives in which members on one PE work together, see leaders_context_id()
 };
 inline std::uint64_t context_of(std::uint64_t base, ContextUse use) {
   return base << 2 | static_cast<std::uint64_t>(use);
@@ -73,15 +73,15 @@ class Communicator final : public ErrorScope {
   }
 
   // --- Collectives
-  // The circles of one collective operation. All processes make their calls of one kind in the same order. Calls that wait and calls
+  // The contexts of one collective operation. All processes make their calls of one kind in the same order. Calls that wait and calls
   // that give a request are counted apart: the standard forbids another order among both, but other libraries bear it.
   enum class CallKind : std::uint8_t { kWaits, kGivesRequest };
-  struct Circles {
-    Circle local;
-    Circle remote;  // the other group; of an intracommunicator the same as `local`
+  struct ContextPair {
+    CollectiveContext local;
+    CollectiveContext remote;  // the other group; in an intracommunicator, the same as `local`
   };
-  Circles next_circles(CallKind kind = CallKind::kWaits);
-  // For a collective without a circle: the tag that it takes.
+  ContextPair next_collective_contexts(CallKind kind = CallKind::kWaits);
+  // The tag of a collective that has no CollectiveContext.
   int next_tag(CallKind kind = CallKind::kWaits) {
     const auto number = static_cast<std::uint32_t>(kind);
     return static_cast<int>((num_calls_[number]++ * 2 + number) & 0x7fffffff);
@@ -90,10 +90,10 @@ class Communicator final : public ErrorScope {
   using CallNumbers = std::array<std::uint32_t, 2>;
   const CallNumbers& call_numbers() const { return num_calls_; }
   void set_call_numbers(const CallNumbers& numbers) { num_calls_ = numbers; }
-  // Of the local group; null if each member is on a PE of its own.
+  // The team of the local group; null if each member is on a PE of its own.
   const std::shared_ptr<LocalTeam>& local_team();
-  // Of the program's tag.
-  Circle creation_circle(int tag) const {
+  // The context in which a group of processes creates a communicator. `tag` is the program's.
+  CollectiveContext creation_context(int tag) const {
     const MembersPointer& peers = is_inter() ? groups_.remote : groups_.local;
     return {engine_, context_of(context_, ContextUse::kGroupCreation), tag, peers, rank()};
   }

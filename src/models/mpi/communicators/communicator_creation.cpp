@@ -43,15 +43,15 @@ struct Contributions {
 
 runtime::Task<Contributions> exchange(Ref<Communicator> parent, Contribution mine,
                                       Communicator::CallKind kind = Communicator::CallKind::kWaits) {
-  Communicator::Circles circles = parent->next_circles(kind);
+  Communicator::ContextPair contexts = parent->next_collective_contexts(kind);
   Contributions all;
-  const std::vector<std::byte> blocks = co_await collect(circles.local, bytes_of_value(mine));
+  const std::vector<std::byte> blocks = co_await allgather_bytes(contexts.local, bytes_of_value(mine));
   all.local = decoded(blocks);
   if (parent->is_inter()) {
     all.remote.resize(static_cast<std::size_t>(parent->remote_size()));
     const std::span<std::byte> theirs = std::as_writable_bytes(std::span(all.remote));
-    if (parent->rank() == 0) co_await swap_bytes(circles.remote, 0, blocks, theirs);
-    co_await spread(circles.local, 0, theirs);
+    if (parent->rank() == 0) co_await swap_bytes(contexts.remote, 0, blocks, theirs);
+    co_await broadcast_bytes(contexts.local, 0, theirs);
   }
   co_return all;
 }
@@ -159,12 +159,13 @@ class AgreementContext {
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 
-// `ranks`: of the members in the circle.
-runtime::Task<Ref<Communicator>> agree(PointToPoint& engine, Circle circle, std::vector<int> ranks,
-                                       MembersPointer members, int place, Ref<ErrorHandler> handler) {
+// `ranks`: of the members in the context.
+runtime::Task<Ref<Communicator>> agree(PointToPoint& engine, CollectiveContext context,
+                                       std::vector<int> ranks, MembersPointer members, int place,
+                                       Ref<ErrorHandler> handler) {
   Contribution mine = contribution(engine);
   const std::vector<std::byte> blocks =
-      co_await collect_among(std::move(circle), std::move(ranks), place, bytes_of_value(mine));
+      co_await allgather_bytes_among(std::move(context), std::move(ranks), place, bytes_of_value(mine));
   co_return made(engine, decoded(blocks).front().context, {std::move(members), place, nullptr}, 0,
                  std::move(handler));
 }
@@ -188,7 +189,7 @@ runtime::Task<Ref<Communicator>> create_group(Ref<Communicator> parent, MembersP
                                               int tag) {
   PointToPoint& engine = parent->engine();
   std::vector<int> ranks = ranks_in(*parent->group(), *members);
-  Ref<Communicator> created = co_await agree(engine, parent->creation_circle(tag), std::move(ranks),
+  Ref<Communicator> created = co_await agree(engine, parent->creation_context(tag), std::move(ranks),
                                              std::move(members), place, parent->error_handler());
   created->session_space = parent->session_space;
   co_return created;
@@ -196,11 +197,11 @@ runtime::Task<Ref<Communicator>> create_group(Ref<Communicator> parent, MembersP
 
 runtime::Task<Ref<Communicator>> create_from_group(PointToPoint& engine, MembersPointer members, int place,
                                                    std::string text, Ref<ErrorHandler> handler) {
-  const std::uint64_t context = AgreementContext(text).with(*members).number();
-  const Circle circle(engine, context, 0, members, place);
+  const std::uint64_t id = AgreementContext(text).with(*members).number();
+  const CollectiveContext context(engine, id, 0, members, place);
   std::vector<int> ranks = all_ranks(members->size());
   Ref<Communicator> created =
-      co_await agree(engine, circle, std::move(ranks), std::move(members), place, std::move(handler));
+      co_await agree(engine, context, std::move(ranks), std::move(members), place, std::move(handler));
   co_return created;
 }
 
@@ -237,16 +238,16 @@ void check_remote_group(const PointToPoint& engine, const Members& local, const 
 runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local_leader,
                                               LeaderBridge bridge) {
   PointToPoint& engine = local->engine();
-  const Circle circle = local->next_circles().local;
+  const CollectiveContext context = local->next_collective_contexts().local;
   const bool is_leader = local->rank() == local_leader;
   Offers offers;
   offers.mine = {engine.new_context_base(), engine.new_context_base(), local->group()->size()};
   if (is_leader) {
-    const Circle leaders = bridge.communicator->creation_circle(bridge.tag);
+    const CollectiveContext leaders = bridge.communicator->creation_context(bridge.tag);
     co_await swap_bytes(leaders, bridge.remote_leader, bytes_of_value(offers.mine),
                         bytes_of_value(offers.theirs));
   }
-  co_await spread(circle, local_leader, bytes_of_value(offers));
+  co_await broadcast_bytes(context, local_leader, bytes_of_value(offers));
   if (offers.theirs.size == 0 || offers.theirs.size > static_cast<std::uint64_t>(engine.num_ranks())) {
     throw base::Error(base::StatusCode::kCorrupt,
                       base::format("a remote group of {} processes was announced", offers.theirs.size));
@@ -254,11 +255,11 @@ runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local
   auto remote = std::make_shared<Members>(offers.theirs.size);
   const std::span<std::byte> remote_bytes = std::as_writable_bytes(std::span(*remote));
   if (is_leader) {
-    const Circle leaders = bridge.communicator->creation_circle(bridge.tag);
+    const CollectiveContext leaders = bridge.communicator->creation_context(bridge.tag);
     co_await swap_bytes(leaders, bridge.remote_leader, std::as_bytes(std::span(*local->group())),
                         remote_bytes);
   }
-  co_await spread(circle, local_leader, remote_bytes);
+  co_await broadcast_bytes(context, local_leader, remote_bytes);
   check_remote_group(engine, *local->group(), *remote);
   co_return made_from(*local, std::min(offers.mine.context, offers.theirs.context),
                       {local->group(), local->rank(), std::move(remote)}, offers.mine.local_context);
@@ -273,13 +274,14 @@ runtime::Task<Ref<Communicator>> create_inter_from_groups(PointToPoint& engine, 
   Offers offers;
   offers.mine = {engine.new_context_base(), engine.new_context_base(), 0};
   if (groups.place == groups.local_leader) {
-    const Circle leaders(engine, both, 0, groups.remote, groups.place);
+    const CollectiveContext leaders(engine, both, 0, groups.remote, groups.place);
     co_await swap_bytes(leaders, groups.remote_leader, bytes_of_value(offers.mine),
                         bytes_of_value(offers.theirs));
   }
-  const Circle circle(engine, AgreementContext(text).with(*groups.local).with(*groups.remote).number(), 1,
-                      groups.local, groups.place);
-  co_await spread(circle, groups.local_leader, bytes_of_value(offers));
+  const CollectiveContext context(engine,
+                                  AgreementContext(text).with(*groups.local).with(*groups.remote).number(), 1,
+                                  groups.local, groups.place);
+  co_await broadcast_bytes(context, groups.local_leader, bytes_of_value(offers));
   co_return made(engine, std::min(offers.mine.context, offers.theirs.context),
                  {groups.local, groups.place, groups.remote}, offers.mine.local_context, std::move(handler));
 }

@@ -36,12 +36,12 @@ class PredefinedTypes {
   // Calls visit(Datatype&) for each predefined datatype to which the program has given another name, or attributes.
   template <class Visit>
   void for_each_changed(Visit&& visit) const {
-    const auto look_at = [&](MPI_Datatype handle, const char* name) {
+    const auto visit_named = [&](MPI_Datatype handle, const char* name) {
       Datatype& type = *find(handle);
       if (type.name() != name || type.has_attributes()) visit(type);
     };
-    for_each_basic_type([&](const BasicType& type) { look_at(type.handle, type.name); });
-    for_each_pair_type([&](const PairType& type) { look_at(type.handle, type.name); });
+    for_each_basic_type([&](const BasicType& type) { visit_named(type.handle, type.name); });
+    for_each_pair_type([&](const PairType& type) { visit_named(type.handle, type.name); });
   }
 
   // --- Datatypes that MPI makes on request, of a rank that moves

@@ -49,7 +49,7 @@ class Describer {
         all_.groups.push_back({description_of(object), number_of(static_cast<Group&>(object).members())});
         return;
       case ObjectKind::kOperation:
-        return add(static_cast<Operation&>(object));
+        return add(static_cast<ReductionOperator&>(object));
       case ObjectKind::kDatatype:
         return add(static_cast<Datatype&>(object));
       case ObjectKind::kCommunicator:
@@ -65,7 +65,7 @@ class Describer {
                              .function = address_of(handler.function())});
   }
 
-  void add(Operation& operation) {
+  void add(ReductionOperator& operation) {
     all_.operations.push_back({.object = description_of(operation),
                                .function = address_of(operation.function()),
                                .large_function = address_of(operation.large_function()),

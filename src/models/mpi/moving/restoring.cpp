@@ -91,7 +91,7 @@ class Restorer {
   }
 
   void set_state() {
-    std::map<int, AttributeKeys::Entry> numbered;
+    std::map<int, AttributeKeys::KeyEntry> numbered;
     for (const auto& [number, key] : all_.key_numbers) numbered[number].key = keys_.at(key);
     for (const int number : all_.freed_keys) numbered.at(number).is_freed = true;
     rank_.attribute_keys.replace(std::move(numbered), all_.next_key_number);
@@ -107,11 +107,11 @@ class Restorer {
 
   void make(const OperationDescription& operation) {
     if (operation.large_function != 0) {
-      make_at<Operation>(operation.object, pointer_to<MPI_User_function_c>(operation.large_function),
-                         operation.is_commutative);
+      make_at<ReductionOperator>(operation.object, pointer_to<MPI_User_function_c>(operation.large_function),
+                                 operation.is_commutative);
     } else {
-      make_at<Operation>(operation.object, pointer_to<MPI_User_function>(operation.function),
-                         operation.is_commutative);
+      make_at<ReductionOperator>(operation.object, pointer_to<MPI_User_function>(operation.function),
+                                 operation.is_commutative);
     }
   }
 

@@ -10,7 +10,7 @@ namespace weft::mpi {
 
 int AttributeKeys::add(Ref<AttributeKey> key) {
   std::erase_if(keys_, [](const auto& numbered) { return numbered.second.is_over(); });
-  keys_.emplace(next_, Entry{.key = std::move(key)});
+  keys_.emplace(next_, KeyEntry{.key = std::move(key)});
   return next_++;
 }
 
@@ -31,21 +31,21 @@ Error AttributeKeys::free(int number, ObjectKind kind) {
   return {};
 }
 
-const Attributes::Entry* Attributes::entry_of(int number) const {
+const Attributes::AttributeEntry* Attributes::entry_of(int number) const {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return entry.number == number; });
+                                  [&](const AttributeEntry& entry) { return entry.number == number; });
   return found == entries_.end() ? nullptr : &*found;
 }
 
 bool Attributes::find(int number, void** value) const {
-  const Entry* const entry = entry_of(number);
+  const AttributeEntry* const entry = entry_of(number);
   if (entry != nullptr) *value = entry->value;
   return entry != nullptr;
 }
 
 void Attributes::erase(int number) {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return entry.number == number; });
+                                  [&](const AttributeEntry& entry) { return entry.number == number; });
   if (found != entries_.end()) entries_.erase(found);
 }
 

@@ -66,7 +66,7 @@ class AttributeKey final : public Counted {
 // The keys of one rank that the program has made, and has not freed or still uses. Their numbers are not given again.
 class AttributeKeys {
  public:
-  struct Entry {
+  struct KeyEntry {
     Ref<AttributeKey> key;
     bool is_freed = false;
 
@@ -81,9 +81,9 @@ class AttributeKeys {
   Error free(int number, ObjectKind kind);
 
   // --- Of a rank that moves
-  const std::map<int, Entry>& all() const { return keys_; }
+  const std::map<int, KeyEntry>& all() const { return keys_; }
   int next_number() const { return next_; }
-  void replace(std::map<int, Entry> keys, int next) {
+  void replace(std::map<int, KeyEntry> keys, int next) {
     keys_ = std::move(keys);
     next_ = next;
   }
@@ -91,7 +91,7 @@ class AttributeKeys {
  private:
   static constexpr int kFirst = 1024;  // above the predefined keys of mpi.h
 
-  std::map<int, Entry> keys_;
+  std::map<int, KeyEntry> keys_;
   int next_ = kFirst;
 };
 
@@ -105,7 +105,7 @@ class Attributes {
   // Calls visit(AttributeKey&, int number, void* value) for each, in the order of setting.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (const Entry& entry : entries_) visit(*entry.key, entry.number, entry.value);
+    for (const AttributeEntry& entry : entries_) visit(*entry.key, entry.number, entry.value);
   }
   void add(Ref<AttributeKey> key, int number, void* value) {
     entries_.push_back({std::move(key), number, value});
@@ -121,7 +121,7 @@ class Attributes {
   // Calls the function of the key; if that fails, the attribute stays. No attribute with that number is no error.
   template <class Handle>
   Error remove(Handle object, int number) {
-    const Entry* const entry = entry_of(number);
+    const AttributeEntry* const entry = entry_of(number);
     if (entry == nullptr) return {};
     const Ref<AttributeKey> key = entry->key;  // the function may change the entries
     if (const int code = key->call_remove(object, number, entry->value); code != MPI_SUCCESS) {
@@ -141,8 +141,8 @@ class Attributes {
   // Gives `to`, the attributes of a duplicate of `object`, what the functions of the keys say.
   template <class Handle>
   Error copy_to(Attributes& to, Handle object) const {
-    const std::vector<Entry> entries = entries_;
-    for (const Entry& entry : entries) {
+    const std::vector<AttributeEntry> entries = entries_;
+    for (const AttributeEntry& entry : entries) {
       void* copied = nullptr;
       bool wanted = false;
       const int code = entry.key->call_copy(object, entry.number, entry.value, &copied, &wanted);
@@ -153,17 +153,17 @@ class Attributes {
   }
 
  private:
-  struct Entry {
+  struct AttributeEntry {
     Ref<AttributeKey> key;
     int number = 0;
     void* value = nullptr;
   };
 
-  const Entry* entry_of(int number) const;
+  const AttributeEntry* entry_of(int number) const;
   void erase(int number);
   static Error function_error(const char* which, int number, int code);
 
-  std::vector<Entry> entries_;  // in the order of setting
+  std::vector<AttributeEntry> entries_;  // in the order of setting
 };
 
 }  // namespace weft::mpi

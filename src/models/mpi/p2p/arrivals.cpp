@@ -203,11 +203,11 @@ runtime::MessagePtr PointToPoint::block_of(const MessageHeader& header,
 }
 
 runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
-                                            std::span<runtime::Landing> landings) {
+                                            std::span<runtime::ReceiveBuffer> receive_buffers) {
   const MessageHeader header = checked_header(*message);
-  if (landings.size() != 1 || (header.flags & kOffered) != 0) {
+  if (receive_buffers.size() != 1 || (header.flags & kOffered) != 0) {
     refuse_message(source_of(*message),
-                   base::format("has {} buffers and flags {:#x}", landings.size(), header.flags));
+                   base::format("has {} buffers and flags {:#x}", receive_buffers.size(), header.flags));
   }
   if (!is_in_turn(header, message)) return runtime::Posting::kDefer;
   if ((header.flags & kAwaitsOffers) != 0) offers_.wanted(header.from);
@@ -216,7 +216,7 @@ runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
     keep(header, std::move(message));
   } else {
     matched(header, *message);
-    choose_landing(*static_cast<ReceiveRequest*>(posted), *message, landings[0]);
+    choose_receive_buffer(*static_cast<ReceiveRequest*>(posted), *message, receive_buffers[0]);
   }
   match_early(header.from);
   return posted == nullptr ? runtime::Posting::kDefer : runtime::Posting::kHandle;
@@ -373,9 +373,9 @@ void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
   matched(header, *message);
   request.posted_ = false;
   if (message->has_attachments()) {
-    std::vector<runtime::Landing> landings = messenger_.landings_of(*message);
-    choose_landing(request, *message, landings[0]);
-    return messenger_.place(std::move(message), landings);
+    std::vector<runtime::ReceiveBuffer> receive_buffers = messenger_.receive_buffers_of(*message);
+    choose_receive_buffer(request, *message, receive_buffers[0]);
+    return messenger_.place(std::move(message), receive_buffers);
   }
   const std::size_t size_bytes = bytes_of(header, *message);
   request.match(header.source, header.tag, size_bytes);
@@ -386,22 +386,22 @@ void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
 }
 
 // As many bytes land as the receive has room for: those of a dense receive in its memory, others in a block of the pool.
-void PointToPoint::choose_landing(ReceiveRequest& request, runtime::Message& message,
-                                  runtime::Landing& landing) {
+void PointToPoint::choose_receive_buffer(ReceiveRequest& request, runtime::Message& message,
+                                         runtime::ReceiveBuffer& receive_buffer) {
   MessageHeader header;
   std::memcpy(&header, message.payload(), sizeof header);
   request.posted_ = false;
-  request.match(header.source, header.tag, landing.size_bytes);
+  request.match(header.source, header.tag, receive_buffer.size_bytes);
   remember_receive(message, &request);
   const DataView& view = request.view_;
   if (view.is_dense()) {
-    landing.into = runtime::Attachment({view.data, view.size_bytes, view.place, view.stream});
+    receive_buffer.into = runtime::Attachment({view.data, view.size_bytes, view.place, view.stream});
     return;
   }
-  if (!view.place.is_host()) return choose_landing_block(request, landing);
+  if (!view.place.is_host()) return choose_receive_block(request, receive_buffer);
   runtime::BlockPool& pool = messenger_.pool();
-  const std::size_t size_bytes = std::min(landing.size_bytes, view.size_bytes);
-  landing.into = runtime::Attachment(
+  const std::size_t size_bytes = std::min(receive_buffer.size_bytes, view.size_bytes);
+  receive_buffer.into = runtime::Attachment(
       {pool.allocate(size_bytes), size_bytes, {}, nullptr},
       [](void* owner, const memory::Buffer& buffer) {
         static_cast<runtime::BlockPool*>(owner)->deallocate(buffer.data, buffer.size_bytes);
@@ -436,8 +436,8 @@ void ReceiveRequest::end_without_message() {
 
 void ReceiveRequest::on_offered(base::Completion* completion, base::Status status, std::size_t) {
   auto* const self = static_cast<ReceiveRequest*>(completion);
-  const bool is_matched = self->state == State::kAccepted;
-  self->state = status.ok() && !is_matched ? State::kLanded : State::kNone;
+  const bool is_matched = self->state == OfferState::kAccepted;
+  self->state = status.ok() && !is_matched ? OfferState::kLanded : OfferState::kNone;
   if (status.failed()) self->engine_.offers_.forget(*self);
   if (!is_matched) return;
   if (status.ok()) return self->end(self->found_);
@@ -445,8 +445,8 @@ void ReceiveRequest::on_offered(base::Completion* completion, base::Status statu
 }
 
 void ReceiveRequest::accepted() {
-  const bool has_landed = state == State::kLanded;
-  state = has_landed ? State::kNone : State::kAccepted;
+  const bool has_landed = state == OfferState::kLanded;
+  state = has_landed ? OfferState::kNone : OfferState::kAccepted;
   if (has_landed) end(found_);
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "memory/memory.h"
-#include "runtime/message/landing_pool.h"
+#include "runtime/message/receive_buffer_pool.h"
 
 namespace weft::mpi {
 
@@ -23,7 +23,7 @@ struct FilledBlock {
 }  // namespace
 
 Result<Attachment> DeviceElements::allocate(std::size_t size_bytes, const DataView& view) {
-  return messenger_.landing_pool().allocate(size_bytes, view.place);
+  return messenger_.receive_buffer_pool().allocate(size_bytes, view.place);
 }
 
 Result<Attachment> DeviceElements::pack(const DataView& view) {

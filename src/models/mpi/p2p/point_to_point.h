@@ -66,7 +66,7 @@ struct ArrivedMessage : ArrivedEntry {
 
 class PointToPoint {
  public:
-  // Offsets in the range of handlers: a message in a block; one with its bytes beside it; an answer; a step of a move of ranks; an
+  // Offsets in the range of handlers: a message in a block; one with its bytes out of band; an answer; a step of a move of ranks; an
   // offer.
   enum Handler : runtime::HandlerId { kBlock, kAnnounced, kAnswer, kMoved, kOffer };
   static constexpr runtime::HandlerId kNumHandlers = 5;
@@ -99,22 +99,23 @@ class PointToPoint {
   Ref<SendRequest> make_send(const SendAddress& address, const DataView& view, SendMode mode);
   // `from`: the rank of the source in MPI_COMM_WORLD, for receives in device memory; kAny if it is not known.
   Ref<ReceiveRequest> make_receive(const MatchKey& key, const DataView& view, int from = kAny);
-  // The same, started.
+  // Makes and starts the request.
   Ref<SendRequest> send(const SendAddress& address, const DataView& view, SendMode mode);
   Ref<ReceiveRequest> receive(const MatchKey& key, const DataView& view, int from = kAny);
 
   // The first message that matches, which stays where it is; null if there is none.
   const ArrivedMessage* probe(const MatchKey& key) const;
-  // The same, and no other receive gets the message. The caller passes it to receive_probed() or drop_probed().
+  // As probe(), and no other receive gets the message. The caller passes it to receive_probed() or drop_probed().
   ArrivedMessage* take_probed(const MatchKey& key);
   void start_probed(ReceiveRequest& request, ArrivedMessage* arrived);
   void drop_probed(ArrivedMessage* arrived);
 
   // --- Messages for this rank, which RankEngines hands over
   void on_block(runtime::MessagePtr message);
-  // The same for a message that has no block, see Messenger::send_direct().
+  // As on_block(), for a message that has no block, see Messenger::send_direct().
   void on_direct(const runtime::DirectArrival& arrival);
-  runtime::Posting on_announced(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
+  runtime::Posting on_announced(runtime::MessagePtr& message,
+                                std::span<runtime::ReceiveBuffer> receive_buffers);
   static void on_landed(runtime::MessagePtr message);
   static void on_dropped(runtime::Message& message);
   // A rank offers a receive for the next message to it.
@@ -203,8 +204,9 @@ class PointToPoint {
   // For receives in device memory: of bytes that came in the message's block, and of packed bytes on the same device.
   void land_on_device(ReceiveRequest& request, runtime::MessagePtr message);
   void unpack_on_device(ReceiveRequest& request, runtime::Attachment block);
-  void choose_landing_block(ReceiveRequest& request, runtime::Landing& landing);
-  void choose_landing(ReceiveRequest& request, runtime::Message& message, runtime::Landing& landing);
+  void choose_receive_block(ReceiveRequest& request, runtime::ReceiveBuffer& receive_buffer);
+  void choose_receive_buffer(ReceiveRequest& request, runtime::Message& message,
+                             runtime::ReceiveBuffer& receive_buffer);
   // Gives the receive a message that waits here.
   void hand_over(ReceiveRequest& request, ArrivedMessage* arrived);
   ArrivedMessage* keep(const MatchKey& key, std::size_t size_bytes);

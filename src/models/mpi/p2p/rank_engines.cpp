@@ -68,8 +68,8 @@ void RankEngines::set_handlers() {
       [](void*, runtime::MessagePtr message) { PointToPoint::on_landed(std::move(message)); }, this);
   messenger_.set_poster(
       range_.first_handler + PointToPoint::kAnnounced,
-      [](void* self, runtime::MessagePtr& message, std::span<runtime::Landing> landings) {
-        return self_of(self).receiver_of(*message).on_announced(message, landings);
+      [](void* self, runtime::MessagePtr& message, std::span<runtime::ReceiveBuffer> receive_buffers) {
+        return self_of(self).receiver_of(*message).on_announced(message, receive_buffers);
       },
       [](void*, runtime::Message& message) { PointToPoint::on_dropped(message); });
   messenger_.set_urgent_handler(

@@ -15,9 +15,9 @@ namespace weft::mpi {
 namespace {
 
 // How long a sender waits for an offer. Between two GPUs, in a ping-pong of 8 B, 85 % of the offers come within 0.6 us, and 99.9 %
-// within 6 us; the latency is the same (benchmarks/results/2026-11-26-gpu). A wait looks at least once, which may take longer.
-constexpr std::chrono::microseconds kPatience{2};
-constexpr int kLeastLooks = 1;
+// within 6 us; the latency is the same (benchmarks/results/2026-11-26-gpu). A wait polls at least once, which may take longer.
+constexpr std::chrono::microseconds kSpinBudget{2};
+constexpr int kLeastPolls = 1;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void ReceiveOffers::make(OfferedReceive& receive, const MatchKey& key, const Dat
   const std::optional<base::Status> posted = messenger_.machine().peer_memory().receive_offered(
       to.in, number, {view.data, view.size_bytes, view.place, view.stream}, &receive);
   if (!posted) return to.missed();
-  receive.state = OfferedReceive::State::kOpen;
+  receive.state = OfferedReceive::OfferState::kOpen;
   ++to.in.next;
   to.receive = &receive;
   to.number = number;
@@ -86,10 +86,10 @@ bool ReceiveOffers::revoke(int from) {
 }
 
 bool ReceiveOffers::revoke(OfferedReceive& receive) {
-  if (receive.state == OfferedReceive::State::kNone) return true;
+  if (receive.state == OfferedReceive::OfferState::kNone) return true;
   // Its completion is called inside, or the sender copies.
   messenger_.machine().cancel(&receive);
-  return receive.state == OfferedReceive::State::kNone;
+  return receive.state == OfferedReceive::OfferState::kNone;
 }
 
 OfferedReceive* ReceiveOffers::take(int from, std::uint64_t number) {
@@ -118,7 +118,7 @@ void ReceiveOffers::told(const ReceiveOffer& offer) {
   Peer& of = peer(offer.from);
   of.offer = offer;
   of.has_offer = true;
-  of.patience.told(of.unoffered && is_for(offer, of.unoffered->header, of.unoffered->size_bytes));
+  of.spin.told(of.unoffered && is_for(offer, of.unoffered->header, of.unoffered->size_bytes));
 }
 
 const ReceiveOffer* ReceiveOffers::find(const MessageHeader& header, const DataView& view,
@@ -126,11 +126,11 @@ const ReceiveOffer* ReceiveOffers::find(const MessageHeader& header, const DataV
   Peer* const of = known_peer(header.to);
   if (of == nullptr || !view.is_dense() || view.size_bytes == 0) return nullptr;
   const auto is_here = [&] { return of->has_offer && is_for(of->offer, header, view.size_bytes); };
-  const bool waits = of->patience.may_wait(num_heard) && !is_here() && !messenger_.shares_processor();
+  const bool waits = of->spin.may_wait(num_heard) && !is_here() && !messenger_.shares_processor();
   if (waits) await(*of, header, view.size_bytes);
   const bool has_offer = is_here();
   has_waited = waits && !has_offer;
-  of->patience.sent(waits, has_offer);
+  of->spin.sent(waits, has_offer);
   of->unoffered.reset();
   if (!has_offer) of->unoffered = Unoffered{header, view.size_bytes};
   return has_offer ? &of->offer : nullptr;
@@ -143,13 +143,13 @@ void ReceiveOffers::await(Peer& of, const MessageHeader& header, std::uint64_t s
     const MessageHeader& header;
     std::uint64_t size_bytes;
     std::chrono::steady_clock::time_point until;
-    int looks;
-  } wait{of, header, size_bytes, std::chrono::steady_clock::now() + kPatience, 0};
+    int polls;
+  } wait{of, header, size_bytes, std::chrono::steady_clock::now() + kSpinBudget, 0};
   messenger_.progress_until(
       [](void* context) {
         Wait& waits = *static_cast<Wait*>(context);
         if (waits.of.has_offer && is_for(waits.of.offer, waits.header, waits.size_bytes)) return true;
-        return waits.looks++ >= kLeastLooks && std::chrono::steady_clock::now() >= waits.until;
+        return waits.polls++ >= kLeastPolls && std::chrono::steady_clock::now() >= waits.until;
       },
       &wait);
 }

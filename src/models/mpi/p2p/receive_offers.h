@@ -8,7 +8,7 @@
 // No other receive can match that message first: none was posted earlier with such a key, and what the source has sent before
 // has been matched or kept. A message of the source that accepts nothing makes the offer void, and the receiver takes it back.
 //
-// A sender waits a moment for offers where that has paid (sender_patience.h). If none comes, its message says that it has waited
+// A sender waits a moment for offers where that has paid (sender_spin.h). If none comes, its message says that it has waited
 // (kAwaitsOffers). After offers in vain some receives are not offered.
 //
 // Threads: the PE's. Invariant: bytes land in an offered receive only if its message is the one that accepts.
@@ -27,14 +27,14 @@
 #include "models/mpi/p2p/data_view.h"
 #include "models/mpi/p2p/matching/header.h"
 #include "models/mpi/p2p/matching/match_table.h"
-#include "models/mpi/p2p/sender_patience.h"
+#include "models/mpi/p2p/sender_spin.h"
 #include "models/mpi/p2p/shared_state.h"
 
 namespace weft::mpi {
 
 // The part of a receive that offers know. Its function is called when the bytes have landed, or the offer is over without them.
 struct OfferedReceive : base::Completion {
-  enum class State : std::uint8_t {
+  enum class OfferState : std::uint8_t {
     kNone,
     kOpen,      // posted for its source
     kLanded,    // the bytes are here, and the message is not
@@ -44,7 +44,7 @@ struct OfferedReceive : base::Completion {
   OfferedReceive(Function ended, int from_in) : base::Completion(ended), from(from_in) {}
 
   int from;  // the source in MPI_COMM_WORLD; kAny if it is not known
-  State state = State::kNone;
+  OfferState state = OfferState::kNone;
 };
 
 class ReceiveOffers {
@@ -68,7 +68,7 @@ class ReceiveOffers {
   bool has_open() const { return num_open_ > 0; }
   // A message of that rank accepts no offer: takes back what was offered to it. False if it has accepted that.
   [[nodiscard]] bool revoke(int from);
-  // The same for a receive that is to end without a message.
+  // Takes back the offer of a receive that must end without a message. False if the offer was accepted.
   [[nodiscard]] bool revoke(OfferedReceive& receive);
   // The rank says that it has accepted this offer. Returns the receive, whose offer is over then; null if there is none.
   OfferedReceive* take(int from, std::uint64_t number);
@@ -95,7 +95,7 @@ class ReceiveOffers {
     MessageHeader header;
     std::uint64_t size_bytes = 0;
   };
-  // What this rank and another one have offered to each other.
+  // The offers between this rank and another one.
   struct Peer {
     machine::IncomingStream in;
     machine::OutgoingStream out;
@@ -107,7 +107,7 @@ class ReceiveOffers {
     bool has_offer = false;                // `offer` is valid: of the peer to this rank
     ReceiveOffer offer;
     std::optional<Unoffered> unoffered;  // the last message to the peer, if it found no offer
-    SenderPatience patience;
+    SenderSpin spin;
 
     void missed() { skips_left = misses = times_to_skip(misses); }
   };

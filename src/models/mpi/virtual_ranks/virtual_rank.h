@@ -58,7 +58,7 @@ class VirtualRank : private runtime::Work {
   // --- On the rank's own stack
   // Returns after a wake(). The caller looks whether what it waits for has happened.
   void wait();
-  // Lets the other ranks that are ready run, and the PE look at the network.
+  // Lets the other ranks that are ready run, and the PE poll the network.
   void yield();
 
  protected:

@@ -17,7 +17,7 @@ Barrier::Barrier(runtime::Messenger& messenger, runtime::HandlerId handler, cons
 
 runtime::Future<> Barrier::enter() {
   const std::uint64_t number = next_++;
-  State& state = states_[number];
+  BarrierState& state = states_[number];
   const Entered mine{members_.rank(), collectives_};
   if (state.first.rank >= 0 && state.first.collectives != collectives_)
     fail_different(number, state.first, mine);
@@ -50,7 +50,7 @@ void Barrier::arrive(int from, const BarrierNote& note) {
   };
   if (!is_round || (from + distance) % size != members_.rank()) refuse(", which it does not send");
   if (note.barrier < next_ && !states_.contains(note.barrier)) refuse(" that is over");
-  State& state = states_[note.barrier];
+  BarrierState& state = states_[note.barrier];
   const std::uint32_t bit = std::uint32_t{1} << note.round;
   if ((state.arrived & bit) != 0) refuse(" a second time");
   state.arrived |= bit;
@@ -73,7 +73,7 @@ void Barrier::fail_different(std::uint64_t number, const Entered& one, const Ent
       has_last ? base::format(" (the last is {})", last_) : ""));
 }
 
-void Barrier::send(std::uint64_t number, const State& state) {
+void Barrier::send(std::uint64_t number, const BarrierState& state) {
   const std::int64_t distance = std::int64_t{1} << state.round;
   const int to = static_cast<int>((members_.rank() + distance) % members_.size());
   const BarrierNote note{members_.id(), number, static_cast<std::uint64_t>(state.round),
@@ -83,7 +83,7 @@ void Barrier::send(std::uint64_t number, const State& state) {
   messenger_.send(members_.pe_of(to), std::move(message));
 }
 
-void Barrier::advance(std::uint64_t number, State& state) {
+void Barrier::advance(std::uint64_t number, BarrierState& state) {
   while (state.round < num_rounds_ && (state.arrived >> state.round & 1) != 0) {
     ++state.round;
     if (state.round < num_rounds_) send(number, state);

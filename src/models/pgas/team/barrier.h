@@ -49,7 +49,7 @@ class Barrier {
     int rank = -1;
     std::uint64_t collectives = 0;  // other ones that it has begun before
   };
-  struct State {
+  struct BarrierState {
     std::uint32_t arrived = 0;  // a bit for each round whose note is here
     int round = 0;              // of this rank, when it has entered
     bool is_entered = false;
@@ -57,9 +57,9 @@ class Barrier {
     runtime::Future<> done;
   };
 
-  void send(std::uint64_t number, const State& state);
+  void send(std::uint64_t number, const BarrierState& state);
   // Goes through the rounds whose notes are here. May end the state.
-  void advance(std::uint64_t number, State& state);
+  void advance(std::uint64_t number, BarrierState& state);
   void fail_different(std::uint64_t number, const Entered& one, const Entered& other);
 
   runtime::Messenger& messenger_;
@@ -70,7 +70,7 @@ class Barrier {
   std::uint64_t collectives_ = 0;  // other ones that this rank has begun
   std::string_view last_;          // of those
   // By number: barriers that this rank has entered and that are not over, and those of which notes have come ahead.
-  std::unordered_map<std::uint64_t, State> states_;
+  std::unordered_map<std::uint64_t, BarrierState> states_;
 };
 
 }  // namespace weft::pgas

@@ -38,7 +38,7 @@ void* find_object(runtime::Runtime& runtime, const ObjectNumber& where) {
                                    "exist; do all PEs run the same program?",
                                    runtime.pe(), where.team.number, where.team.leader_pe));
   }
-  const ObjectTable::Entry* const entry = team->objects.find(where.number);
+  const ObjectTable::ObjectEntry* const entry = team->objects.find(where.number);
   if (entry == nullptr && !team->objects.is_made(where.number)) return nullptr;
   if (entry == nullptr) {
     throw base::Error(

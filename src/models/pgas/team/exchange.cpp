@@ -59,7 +59,7 @@ std::uint64_t Exchange::begin(const CollectiveType& type) {
   const std::uint64_t number = next_++;
   Collective& collective = collectives_[number];
   collective.type = type;
-  for (const Entry& entry : collective.entries) {
+  for (const PartEntry& entry : collective.entries) {
     PartHeader header;
     (entry.arrived != nullptr ? entry.arrived : entry.deferred)->unpacker() | header;
     if (header.type != type) fail_different(type, header.type, entry.from);
@@ -73,19 +73,19 @@ void Exchange::fail_different(const CollectiveType& mine, const CollectiveType& 
   messenger_.fail(base::format("PE {}: {}", messenger_.pe(), difference(mine, theirs, from)));
 }
 
-Exchange::Entry* Exchange::find(Collective& collective, int from, std::uint32_t step) {
-  for (Entry& entry : collective.entries) {
+Exchange::PartEntry* Exchange::find(Collective& collective, int from, std::uint32_t step) {
+  for (PartEntry& entry : collective.entries) {
     if (entry.from == from && entry.step == step) return &entry;
   }
   return nullptr;
 }
 
-Exchange::Entry* Exchange::find(int from, std::uint64_t collective, std::uint32_t step) {
+Exchange::PartEntry* Exchange::find(int from, std::uint64_t collective, std::uint32_t step) {
   const auto found = collectives_.find(collective);
   return found == collectives_.end() ? nullptr : find(found->second, from, step);
 }
 
-Exchange::Entry* Exchange::entry_of(int from, const PartHeader& header) {
+Exchange::PartEntry* Exchange::entry_of(int from, const PartHeader& header) {
   if (header.step >= kMostSteps) refuse_part(from, "in a step that does not exist");
   if (header.collective < next_ && !collectives_.contains(header.collective))
     refuse_part(from, "that is over");
@@ -94,8 +94,9 @@ Exchange::Entry* Exchange::entry_of(int from, const PartHeader& header) {
     fail_different(*collective.type, header.type, from);
     return nullptr;
   }
-  Entry* const entry = find(collective, from, header.step);
-  if (entry == nullptr) return &collective.entries.emplace_back(Entry{header.step, from, nullptr, {}, {}});
+  PartEntry* const entry = find(collective, from, header.step);
+  if (entry == nullptr)
+    return &collective.entries.emplace_back(PartEntry{header.step, from, nullptr, {}, {}});
   const bool is_landing = entry->receive != nullptr && entry->receive->is_landing_;
   if (entry->arrived != nullptr || entry->deferred != nullptr || is_landing)
     refuse_part(from, "a second time");
@@ -143,7 +144,7 @@ runtime::Operation Exchange::send_buffer(int to, const PartId& part, const memor
 void Exchange::add(Receive& receive) {
   const PartId& id = receive.id_;
   Collective& collective = collectives_[id.collective];
-  Entry* const entry = find(collective, receive.from_, id.step);
+  PartEntry* const entry = find(collective, receive.from_, id.step);
   if (entry == nullptr) {
     collective.entries.push_back({id.step, receive.from_, &receive, {}, {}});
     return;
@@ -157,14 +158,15 @@ void Exchange::add(Receive& receive) {
   }
   runtime::MessagePtr message = std::move(entry->deferred);
   message->unpacker() | header;
-  std::vector<runtime::Landing> landings = messenger_.landings_of(*message);
-  if (choose(receive, header, landings)) messenger_.place(std::move(message), landings);
+  std::vector<runtime::ReceiveBuffer> receive_buffers = messenger_.receive_buffers_of(*message);
+  if (choose(receive, header, receive_buffers)) messenger_.place(std::move(message), receive_buffers);
 }
 
 void Exchange::remove(Receive& receive) {
   const auto collective = collectives_.find(receive.id_.collective);
   if (collective == collectives_.end()) return;
-  std::erase_if(collective->second.entries, [&](const Entry& entry) { return entry.receive == &receive; });
+  std::erase_if(collective->second.entries,
+                [&](const PartEntry& entry) { return entry.receive == &receive; });
 }
 
 void Exchange::finish(Receive& receive) {
@@ -190,28 +192,29 @@ void Exchange::give(Receive& receive, const PartHeader& header, runtime::Message
   finish(receive);
 }
 
-bool Exchange::choose(Receive& receive, const PartHeader& header, std::span<runtime::Landing> landings) {
+bool Exchange::choose(Receive& receive, const PartHeader& header,
+                      std::span<runtime::ReceiveBuffer> receive_buffers) {
   std::exception_ptr& error = receive.part_.error;
-  if (landings.size() != 1 || !receive.takes_buffer_) {
+  if (receive_buffers.size() != 1 || !receive.takes_buffer_) {
     error = invalid(base::format("rank {} sent data of another form than this rank expects", receive.from_));
-  } else if (landings[0].size_bytes != receive.into_.size_bytes) {
+  } else if (receive_buffers[0].size_bytes != receive.into_.size_bytes) {
     error = invalid(base::format(
         "rank {} gave {} bytes to {} and this rank {}; all ranks give equally many "
         "elements",
-        receive.from_, landings[0].size_bytes, name_of(header.type.kind), receive.into_.size_bytes));
+        receive.from_, receive_buffers[0].size_bytes, name_of(header.type.kind), receive.into_.size_bytes));
   }
   if (error) {
     finish(receive);
     return false;
   }
   receive.is_landing_ = true;
-  landings[0].into = runtime::Attachment(receive.into_);
+  receive_buffers[0].into = runtime::Attachment(receive.into_);
   return true;
 }
 
 void Exchange::arrive(int from, const PartHeader& header, runtime::MessagePtr message) {
   if (message->was_posted()) return landed(from, header, std::move(message));
-  Entry* const entry = entry_of(from, header);
+  PartEntry* const entry = entry_of(from, header);
   if (entry == nullptr) return;
   if (entry->receive != nullptr) {
     give(*entry->receive, header, std::move(message));
@@ -222,23 +225,24 @@ void Exchange::arrive(int from, const PartHeader& header, runtime::MessagePtr me
 
 // The buffer that post() or add() has given a place.
 void Exchange::landed(int from, const PartHeader& header, runtime::MessagePtr message) {
-  const Entry* const entry = find(from, header.collective, header.step);
+  const PartEntry* const entry = find(from, header.collective, header.step);
   if (entry != nullptr && entry->receive != nullptr) give(*entry->receive, header, std::move(message));
 }
 
 runtime::Posting Exchange::post(int from, const PartHeader& header, runtime::MessagePtr& message,
-                                std::span<runtime::Landing> landings) {
-  Entry* const entry = entry_of(from, header);
+                                std::span<runtime::ReceiveBuffer> receive_buffers) {
+  PartEntry* const entry = entry_of(from, header);
   if (entry == nullptr) return runtime::Posting::kDrop;
   if (entry->receive == nullptr) {
     entry->deferred = std::move(message);
     return runtime::Posting::kDefer;
   }
-  return choose(*entry->receive, header, landings) ? runtime::Posting::kHandle : runtime::Posting::kDrop;
+  return choose(*entry->receive, header, receive_buffers) ? runtime::Posting::kHandle
+                                                          : runtime::Posting::kDrop;
 }
 
 void Exchange::dropped(int from, const PartHeader& header) {
-  const Entry* const entry = find(from, header.collective, header.step);
+  const PartEntry* const entry = find(from, header.collective, header.step);
   if (entry == nullptr || entry->receive == nullptr) return;
   Receive& receive = *entry->receive;
   receive.part_.error = std::make_exception_ptr(base::Error(

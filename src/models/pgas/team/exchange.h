@@ -1,10 +1,10 @@
 // The messages of a team's collective operations on one PE: parts of data from one rank to another.
 //
 // A part is known by the collective, a step of its algorithm and the rank that it comes from. The receiver posts a Receive,
-// before or after the part has arrived. A part is bytes in the message, a buffer beside it, or the error of the sender. A
+// before or after the part has arrived. A part is bytes in the message, an out-of-band buffer, or the error of the sender. A
 // buffer stays at its sender until its Receive says where it lands.
 //
-// What a peer sends is a claim: its rank, the kind of the collective and the size of a buffer are checked. Threads: the PE's.
+// A peer's message is a claim: its rank, the kind of the collective and the size of a buffer are checked. Threads: the PE's.
 #pragma once
 
 #include <coroutine>
@@ -44,7 +44,7 @@ enum class CollectiveKind : std::uint8_t {
 // As programs write it.
 std::string_view name_of(CollectiveKind kind);
 
-// What all ranks of a collective must agree on.
+// The properties of a collective on which all its ranks must agree.
 struct CollectiveType {
   CollectiveKind kind = CollectiveKind::kBroadcast;
   runtime::Reducer reducer = runtime::Reducer::kSum;
@@ -71,7 +71,7 @@ struct PartHeader {
 };
 static_assert(sizeof(PartHeader) == 32);
 
-// What a Receive gets.
+// The result of a Receive.
 struct Part {
   runtime::MessagePtr message;       // keeps the bytes
   std::span<const std::byte> bytes;  // none if a buffer has landed
@@ -104,7 +104,7 @@ class Exchange {
   // that is over. The job fails if this rank has begun a collective of another type.
   void arrive(int from, const PartHeader& header, runtime::MessagePtr message);
   runtime::Posting post(int from, const PartHeader& header, runtime::MessagePtr& message,
-                        std::span<runtime::Landing> landings);
+                        std::span<runtime::ReceiveBuffer> receive_buffers);
   // A buffer that post() has accepted does not come.
   void dropped(int from, const PartHeader& header);
 
@@ -116,7 +116,7 @@ class Exchange {
   // More than any algorithm has; a rank sends one part in each.
   static constexpr std::uint32_t kMostSteps = 128;
 
-  struct Entry {
+  struct PartEntry {
     std::uint32_t step = 0;
     int from = 0;
     Receive* receive = nullptr;
@@ -126,21 +126,21 @@ class Exchange {
   // One that this rank has begun and not ended, or of which parts have come ahead.
   struct Collective {
     std::optional<CollectiveType> type;  // when this rank has begun it
-    std::vector<Entry> entries;          // one for each child in a tree, or for each step
+    std::vector<PartEntry> entries;      // one for each child in a tree, or for each step
   };
 
   // Null if there is none.
-  Entry* find(int from, std::uint64_t collective, std::uint32_t step);
-  static Entry* find(Collective& collective, int from, std::uint32_t step);
+  PartEntry* find(int from, std::uint64_t collective, std::uint32_t step);
+  static PartEntry* find(Collective& collective, int from, std::uint32_t step);
   runtime::MessagePtr make_message(const PartId& part, bool failed, std::size_t size_bytes);
   void send_to(int rank, runtime::MessagePtr message);
   // The entry of a part that has arrived, until another is added. Null if the job has failed.
-  Entry* entry_of(int from, const PartHeader& header);
+  PartEntry* entry_of(int from, const PartHeader& header);
   void fail_different(const CollectiveType& mine, const CollectiveType& theirs, int from);
   void add(Receive& receive);
   void remove(Receive& receive);
   // Says where the buffer lands. Returns false if the Receive cannot take it; it has ended with an error then.
-  bool choose(Receive& receive, const PartHeader& header, std::span<runtime::Landing> landings);
+  bool choose(Receive& receive, const PartHeader& header, std::span<runtime::ReceiveBuffer> receive_buffers);
   void landed(int from, const PartHeader& header, runtime::MessagePtr message);
   void give(Receive& receive, const PartHeader& header, runtime::MessagePtr message);
   // Ends the Receive and forgets the part.
@@ -163,13 +163,13 @@ class Receive final : private runtime::ResumeWork {
   Receive& operator=(const Receive&) = delete;
 
   auto operator co_await() {
-    struct Awaiter {
+    struct ReceiveAwaiter {
       Receive& receive;
       bool await_ready() const { return receive.is_done_; }
       void await_suspend(std::coroutine_handle<> waiting) const { receive.wait(waiting); }
       Part await_resume() const { return std::move(receive.part_); }
     };
-    return Awaiter{*this};
+    return ReceiveAwaiter{*this};
   }
 
  private:

@@ -9,13 +9,13 @@
 
 #include "weft/runtime/messenger.h"
 
-#include "models/pgas/team/kept_messages.h"
+#include "models/pgas/team/early_messages.h"
 
 namespace weft::pgas {
 
 class ObjectTable {
  public:
-  struct Entry {
+  struct ObjectEntry {
     void* object = nullptr;
     std::uint64_t type = 0;
   };
@@ -30,7 +30,7 @@ class ObjectTable {
   const std::shared_ptr<ObjectTable*>& self() const { return self_; }
 
   // Returns its number, which all ranks give in the same order. Messages that wait for it are handled in later turns.
-  std::uint64_t add(const Entry& entry) {
+  std::uint64_t add(const ObjectEntry& entry) {
     const std::uint64_t number = next_++;
     objects_.emplace(number, entry);
     auto waiting = waiting_.extract(number);
@@ -39,7 +39,7 @@ class ObjectTable {
   }
   void remove(std::uint64_t number) { objects_.erase(number); }
   // Null if it has been destroyed, or is not made yet.
-  const Entry* find(std::uint64_t number) const {
+  const ObjectEntry* find(std::uint64_t number) const {
     const auto found = objects_.find(number);
     return found == objects_.end() ? nullptr : &found->second;
   }
@@ -59,8 +59,8 @@ class ObjectTable {
   runtime::Messenger& messenger_;
   std::shared_ptr<ObjectTable*> self_;
   std::uint64_t next_ = 0;
-  std::unordered_map<std::uint64_t, Entry> objects_;
-  std::unordered_map<std::uint64_t, KeptMessages> waiting_;
+  std::unordered_map<std::uint64_t, ObjectEntry> objects_;
+  std::unordered_map<std::uint64_t, EarlyMessages> waiting_;
 };
 
 }  // namespace weft::pgas

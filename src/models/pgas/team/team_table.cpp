@@ -25,8 +25,8 @@ TeamTable::TeamTable(runtime::Runtime& runtime, runtime::HandlerId first_handler
       [](void* self, runtime::MessagePtr message) { table_of(self).on_part(std::move(message)); }, this);
   runtime_.set_poster(
       handlers_.part,
-      [](void* self, runtime::MessagePtr& message, std::span<runtime::Landing> landings) {
-        return table_of(self).post_part(message, landings);
+      [](void* self, runtime::MessagePtr& message, std::span<runtime::ReceiveBuffer> receive_buffers) {
+        return table_of(self).post_part(message, receive_buffers);
       },
       [](void* self, runtime::Message& message) { table_of(self).on_dropped(message); });
   runtime_.set_urgent_handler(
@@ -114,12 +114,13 @@ void TeamTable::on_part(runtime::MessagePtr message) {
   team->exchange.arrive(from, header, std::move(message));
 }
 
-runtime::Posting TeamTable::post_part(runtime::MessagePtr& message, std::span<runtime::Landing> landings) {
+runtime::Posting TeamTable::post_part(runtime::MessagePtr& message,
+                                      std::span<runtime::ReceiveBuffer> receive_buffers) {
   PartHeader header;
   message->unpacker() | header;
   TeamState* const team = find_or_wait(header.team, message, true);
   if (team == nullptr) return runtime::Posting::kDefer;
-  return team->exchange.post(sender_rank(*team, *message), header, message, landings);
+  return team->exchange.post(sender_rank(*team, *message), header, message, receive_buffers);
 }
 
 void TeamTable::on_dropped(runtime::Message& message) {

@@ -15,7 +15,7 @@
 #include "weft/pgas/world.h"
 #include "weft/runtime/runtime.h"
 
-#include "models/pgas/team/kept_messages.h"
+#include "models/pgas/team/early_messages.h"
 #include "models/pgas/team/team_state.h"
 
 namespace weft::pgas {
@@ -58,7 +58,7 @@ class TeamTable {
 
   TeamState& add_world();
   void on_part(runtime::MessagePtr message);
-  runtime::Posting post_part(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
+  runtime::Posting post_part(runtime::MessagePtr& message, std::span<runtime::ReceiveBuffer> receive_buffers);
   void on_dropped(runtime::Message& message);
   void on_barrier(runtime::MessagePtr message);
 
@@ -66,7 +66,7 @@ class TeamTable {
   TeamHandlers handlers_;
   std::uint32_t last_number_ = 0;
   std::unordered_map<TeamId, std::unique_ptr<TeamState>, Hash> teams_;
-  std::unordered_map<TeamId, KeptMessages, Hash> waiting_;
+  std::unordered_map<TeamId, EarlyMessages, Hash> waiting_;
   World world_;
 };
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import weft
 
-SIZES = [63 << 10, 64 << 10, 1 << 20]  # around the size from which buffers travel beside a message
+SIZES = [63 << 10, 64 << 10, 1 << 20]  # around the size from which buffers travel out of band
 
 
 class Box:

@@ -15,7 +15,7 @@ import weft
 
 MODE, FOLDER = sys.argv[1:3]
 NUM_CELLS = 7
-LARGE = 100_000  # float64: travels beside the message, and is a buffer of its own in the file
+LARGE = 100_000  # float64: travels out of band, and is a buffer of its own in the file
 
 
 class Log(weft.Chare):

@@ -18,7 +18,7 @@ import numpy as np
 import weft
 
 MODE = sys.argv[1]
-LARGE = 10_000  # float64: travels beside the message
+LARGE = 10_000  # float64: travels out of band
 
 
 def values_of(number: int, size: int) -> np.ndarray[Any, Any]:

@@ -8,7 +8,7 @@ SIZES = [
     (32 << 10) - 8,
     32 << 10,
     1 << 20,
-]  # from 32 KiB on, buffers of other calls travel beside the message
+]  # from 32 KiB on, buffers of other calls travel out of band
 
 
 class Box:

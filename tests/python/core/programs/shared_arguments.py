@@ -341,7 +341,7 @@ async def forms() -> None:
     cells.collect()
     await weft.quiescence()
     await expect_shared(pes, [False], 7)
-    # What travels beside the message comes to each chare in a message of its own.
+    # What travels out of band comes to each chare in a message of its own.
     await cells.keep.call((1000,), b"x" * 100_000, np.zeros(100_000), Settings(1))
     await expect_shared(pes, [False] * 4, 7)
     await weft.gather(*[cells[i].keep.call((1000,)) for i in range(7)])

@@ -73,9 +73,9 @@ void set_option(InProcessJob& job, std::string_view variable, std::string_view v
 }
 
 // Ends a loop that waits for something which does not come. Far longer than any of them takes.
-class Patience {
+class Deadline {
  public:
-  bool ends() const {
+  bool has_passed() const {
     if (std::chrono::steady_clock::now() < end_) return false;
     ADD_FAILURE() << "what the test waits for has not come in 100 s";
     return true;
@@ -109,8 +109,8 @@ TEST(PeriodicBalancing, BalancesARampWithoutSyncPoints) {
         sum += 1 + 9.0 * i / (kElements - 1);
       }
       double imbalance = 1;
-      const Patience patience;
-      while (imbalance >= 0.05 && !patience.ends()) {
+      const Deadline deadline;
+      while (imbalance >= 0.05 && !deadline.has_passed()) {
         const std::vector<int> pes = co_await roamers.call<&Roamer::where_now>();
         double first = 0;
         for (int i = 0; i < kElements; ++i) first += pes[i] == 0 ? 1 + 9.0 * i / (kElements - 1) : 0;
@@ -134,8 +134,8 @@ TEST(PeriodicBalancing, CallsReachElementsThatMoveOnce) {
       constexpr int kElements = 9;
       auto roamers = Array<Roamer>::create(runtime, {kElements});
       int number = 0;
-      const Patience patience;
-      for (int moves = 0; moves < 300 && !patience.ends(); moves = co_await moves_of(roamers)) {
+      const Deadline deadline;
+      for (int moves = 0; moves < 300 && !deadline.has_passed(); moves = co_await moves_of(roamers)) {
         for (int burst = 0; burst < 50; ++burst, ++number) {
           if (burst % 5 == 0) {
             roamers.send<&Roamer::hear>(number);
@@ -159,12 +159,12 @@ TEST(PeriodicBalancing, PinnedAndSuspendedElementsStay) {
     auto roamers = Array<Roamer>::create(runtime, {4});
     co_await roamers[0].call<&Roamer::pin>(true);
     auto waiting = roamers[1].call<&Roamer::wait>();
-    const Patience patience;
-    while (!co_await roamers[1].call<&Roamer::waits>() && !patience.ends()) {
+    const Deadline deadline;
+    while (!co_await roamers[1].call<&Roamer::waits>() && !deadline.has_passed()) {
     }
     const int first = co_await roamers[0].call<&Roamer::times_moved>();
     const int second = co_await roamers[1].call<&Roamer::times_moved>();
-    while (co_await roamers[3].call<&Roamer::times_moved>() < 20 && !patience.ends()) {
+    while (co_await roamers[3].call<&Roamer::times_moved>() < 20 && !deadline.has_passed()) {
     }
     EXPECT_EQ(co_await roamers[0].call<&Roamer::times_moved>(), first);
     EXPECT_EQ(co_await roamers[1].call<&Roamer::times_moved>(), second);
@@ -172,7 +172,7 @@ TEST(PeriodicBalancing, PinnedAndSuspendedElementsStay) {
     co_await waiting;
     co_await roamers[0].call<&Roamer::pin>(false);
     for (const int i : {0, 1}) {
-      while (co_await roamers[i].call<&Roamer::times_moved>() < 3 && !patience.ends()) {
+      while (co_await roamers[i].call<&Roamer::times_moved>() < 3 && !deadline.has_passed()) {
       }
     }
   }),
@@ -226,11 +226,11 @@ TEST(PeriodicBalancing, CollectionsEndDuringRounds) {
   InProcessJob job(3);
   balance_with(job, "rotate");
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
-    const Patience patience;
+    const Deadline deadline;
     for (int generation = 0; generation < 30; ++generation) {
       auto roamers = Array<Roamer>::create(runtime, {12});
       auto others = Array<Roamer>::create(runtime, {5});
-      while (co_await roamers[0].call<&Roamer::times_moved>() < generation % 3 && !patience.ends()) {
+      while (co_await roamers[0].call<&Roamer::times_moved>() < generation % 3 && !deadline.has_passed()) {
       }
       co_await roamers.destroy();
       co_await others.destroy();
@@ -247,11 +247,11 @@ TEST(PeriodicBalancing, SparseElementsMoveAndEnd) {
   balance_with(job, "rotate");
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
     auto roamers = Array<Roamer>::create_sparse(runtime, 100);
-    const Patience patience;
+    const Deadline deadline;
     for (int round = 0; round < 40; ++round) {
       for (int i = 0; i < 10; ++i) co_await roamers.insert(7 * i);
       EXPECT_EQ(alive, 10);
-      while (co_await roamers[7].call<&Roamer::times_moved>() == 0 && !patience.ends()) {
+      while (co_await roamers[7].call<&Roamer::times_moved>() == 0 && !deadline.has_passed()) {
       }
       for (int i = 0; i < 10; ++i) roamers[7 * i].send<&Roamer::hear>(0);
       for (int i = 0; i < 10; ++i) EXPECT_EQ(co_await roamers[7 * i].call<&Roamer::num_heard>(), 1);
@@ -277,11 +277,11 @@ TEST(PeriodicBalancing, CheckpointsHaveEachElementOnce) {
     balance_with(job, "rotate");
     EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
       Array<Roamer> roamers;
-      const Patience patience;
+      const Deadline deadline;
       if (num_pes == 2) {
         co_await restore(runtime, folder.path(), roamers);
         EXPECT_EQ((co_await roamers.call<&Roamer::num_heard>()), std::vector<int>(20, 30));
-        while (co_await moves_of(roamers) < 1000 && !patience.ends()) {
+        while (co_await moves_of(roamers) < 1000 && !deadline.has_passed()) {
         }
         co_return;
       }
@@ -289,7 +289,7 @@ TEST(PeriodicBalancing, CheckpointsHaveEachElementOnce) {
       for (int number = 0; number < 30; ++number) {
         roamers.send<&Roamer::hear>(number);
         const int moves = co_await moves_of(roamers);
-        while (co_await moves_of(roamers) == moves && !patience.ends()) {
+        while (co_await moves_of(roamers) == moves && !deadline.has_passed()) {
         }
         co_await checkpoint(runtime, folder.path(), roamers);
       }
@@ -311,9 +311,9 @@ TEST(PeriodicBalancing, StrategiesGetNoSnapshotWithoutElements) {
     EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
       auto none = Array<Roamer>::create_sparse(runtime, 100);
       auto some = Array<Roamer>::create(runtime, {4});
-      const Patience patience;
+      const Deadline deadline;
       // Rounds of both collections begin at the same time.
-      while (co_await moves_of(some) == 0 && !patience.ends()) {
+      while (co_await moves_of(some) == 0 && !deadline.has_passed()) {
       }
       co_await none.insert(3);
     }),
@@ -329,12 +329,12 @@ TEST(PeriodicBalancing, ElementsAreInsertedAfterRoundsWithoutAny) {
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
     auto empty = Array<Roamer>::create_sparse(runtime, 100);
     auto others = Array<Roamer>::create(runtime, {4});
-    const Patience patience;
+    const Deadline deadline;
     // Rounds of both collections begin at the same time.
-    while (co_await moves_of(others) < 20 && !patience.ends()) {
+    while (co_await moves_of(others) < 20 && !deadline.has_passed()) {
     }
     co_await empty.insert(3);
-    while (co_await empty[3].call<&Roamer::times_moved>() == 0 && !patience.ends()) {
+    while (co_await empty[3].call<&Roamer::times_moved>() == 0 && !deadline.has_passed()) {
     }
   }),
             "");

@@ -13,11 +13,11 @@
 namespace weft::chare {
 namespace {
 
-using argument_detail::kBesideBytes;
+using argument_detail::kOutOfBandBytes;
 
-// Sizes around the one from which a vector travels beside the message.
-const std::vector<std::size_t> kSizes{0,      1, kBesideBytes / 8 - 1, kBesideBytes / 8, kBesideBytes / 8 + 1,
-                                      200'000};
+// Sizes around the one from which a vector travels out of band.
+const std::vector<std::size_t> kSizes{
+    0, 1, kOutOfBandBytes / 8 - 1, kOutOfBandBytes / 8, kOutOfBandBytes / 8 + 1, 200'000};
 
 std::vector<double> pattern(std::size_t size) {
   std::vector<double> values(size);
@@ -130,7 +130,7 @@ TEST_P(ArgumentTest, ViewsAreOfTheCallsOwnCopy) {
   });
 }
 
-TEST_P(ArgumentTest, TravelsBesidePayloads) {
+TEST_P(ArgumentTest, TravelsOutOfBandWithPayloads) {
   run([](Runtime& runtime) -> Task<> {
     auto keepers = Array<Keeper>::create(runtime, {3});
     const std::vector<int> numbers(100, 42);
@@ -200,21 +200,21 @@ TEST(VectorPool, KeepsALimitedAmount) {
 struct DamagedBlock : ::testing::Test {
   // What reading a count of `count` and buffer `which` says, of elements of 8 bytes.
   std::string failure(std::uint64_t count, std::uint32_t which) {
-    std::vector<std::byte> bytes = base::pack(count | argument_detail::kBesideFlag);
+    std::vector<std::byte> bytes = base::pack(count | argument_detail::kOutOfBandFlag);
     std::vector<std::byte> number = base::pack(which);
     bytes.insert(bytes.end(), number.begin(), number.end());
     Pup p = Pup::unpacker(bytes.data(), bytes.size());
-    EXPECT_TRUE(argument_detail::is_beside(p));
+    EXPECT_TRUE(argument_detail::is_out_of_band(p));
     try {
-      argument_detail::read_block(p, landings, 8);
+      argument_detail::read_block(p, receive_buffers, 8);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), base::StatusCode::kCorrupt);
       return error.what();
     }
     return "";
   }
-  DamagedBlock() { landings[1].size_bytes = 800; }
-  std::vector<runtime::Landing> landings = std::vector<runtime::Landing>(2);
+  DamagedBlock() { receive_buffers[1].size_bytes = 800; }
+  std::vector<runtime::ReceiveBuffer> receive_buffers = std::vector<runtime::ReceiveBuffer>(2);
 };
 
 TEST_F(DamagedBlock, IsRefused) {
@@ -223,14 +223,14 @@ TEST_F(DamagedBlock, IsRefused) {
   EXPECT_NE(failure(std::uint64_t{1} << 61, 1).find("do all PEs run"), std::string::npos);
   EXPECT_NE(failure((std::uint64_t{1} << 61) + 100, 1), "");  // 8 times that is 800 again
   EXPECT_NE(failure(100, 2).find("no buffer numbered 2"), std::string::npos);
-  landings[1].into = runtime::Attachment(memory::Buffer{});
+  receive_buffers[1].into = runtime::Attachment(memory::Buffer{});
   EXPECT_NE(failure(100, 1).find("no buffer numbered 1"), std::string::npos);
 }
 
 TEST_F(DamagedBlock, OfAMessageThatEndsEarly) {
   const std::vector<std::byte> bytes(7);
   Pup p = Pup::unpacker(bytes.data(), bytes.size());
-  EXPECT_FALSE(argument_detail::is_beside(p));
+  EXPECT_FALSE(argument_detail::is_out_of_band(p));
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ TEST(Destruction, DestructorsMayCall) {
             "");
 }
 
-// A call whose arguments land beside its message, in a coroutine.
+// A call whose arguments land out of band, in a coroutine.
 struct Lander : Chare<Lander> {
   Lander() { ++num_counted; }
   ~Lander() override { --num_counted; }

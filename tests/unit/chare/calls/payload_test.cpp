@@ -355,7 +355,7 @@ TEST_P(PayloadTest, HostMemoryHasNoStream) {
   });
 }
 
-// Also where another argument travels beside the message.
+// Also where another argument travels out of band.
 TEST_P(PayloadTest, InsideAnotherValueItIsRefused) {
   TestMemory memory = doubles({1, 2});
   run([&](Runtime&) -> Task<> {

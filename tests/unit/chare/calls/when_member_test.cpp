@@ -13,7 +13,7 @@
 namespace weft::chare {
 namespace {
 
-constexpr std::size_t kBeside = 10'000;  // doubles: they travel beside the message
+constexpr std::size_t kOutOfBandElements = 10'000;  // doubles: they travel out of band
 
 struct Keyed : Chare<Keyed> {
   Keyed() = default;
@@ -22,7 +22,7 @@ struct Keyed : Chare<Keyed> {
 
   int step(int) { return log_and_go_on(); }
   void view(int, std::span<const double> values) {
-    if (values.size() == kBeside) log_and_go_on();
+    if (values.size() == kOutOfBandElements) log_and_go_on();
   }
   Task<int> wait(int) {
     co_await runtime::yield_now(runtime());
@@ -81,7 +81,7 @@ TEST(WhenMember, CallsAreFoundByTheMemberThatTheyEqual) {
         auto twice =
             proxy.call<&Keyed::step>(4);  // behind the first call with 4, which makes it wait for ever
         for (int number = 2; number < kCount; number += 3)
-          proxy.send<&Keyed::view>(number, std::vector<double>(kBeside));
+          proxy.send<&Keyed::view>(number, std::vector<double>(kOutOfBandElements));
         for (const Future<int>& result : results) static_cast<void>(co_await result);
         co_await runtime.quiescence();
         EXPECT_FALSE(twice.state()->is_set());

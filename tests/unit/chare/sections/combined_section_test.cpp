@@ -357,7 +357,7 @@ TEST(CombinedSection, IsSavedAndRestoredUnlessAReductionLacksContributions) {
 
 TEST(CombinedSection, ACallThatIsRefusedReachesNoMember) {
   runtime::RuntimeOptions options;
-  options.flow_marks = {100'000, 200'000, 1'000'000};
+  options.watermarks = {100'000, 200'000, 1'000'000};
   testing::InProcessJob job(3, "loopback", options);
   const auto first = Array<Node>::create(job.runtime(0), {3}, 1);
   const auto second = Array<Node>::create(job.runtime(0), {3}, 2);

@@ -20,7 +20,7 @@ struct FloodedSection : ::testing::Test {
   }
   static runtime::RuntimeOptions options() {
     runtime::RuntimeOptions options;
-    options.flow_marks = {100'000, 200'000, 1'000'000};
+    options.watermarks = {100'000, 200'000, 1'000'000};
     return options;
   }
   void settle() {

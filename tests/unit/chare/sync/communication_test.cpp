@@ -140,7 +140,7 @@ TEST(SyncCommunication, CallsOnOnePeAndBetweenPesCountAlike) {
   EXPECT_EQ(std::get<3>(seen[4][0]), std::get<3>(seen[4][1]));  // the views
   EXPECT_GE(std::get<3>(seen[4][0]), 80U);
   EXPECT_EQ(seen[4][2], (Edges{{2, 3, 1, 100'008}})[0]);
-  EXPECT_EQ(seen[4][3], (Edges{{2, 4, 1, 100'012}})[0]);  // it travels beside the message
+  EXPECT_EQ(seen[4][3], (Edges{{2, 4, 1, 100'012}})[0]);  // it travels out of band
   EXPECT_EQ(seen[5], Edges());
 }
 

@@ -412,14 +412,14 @@ TEST(SyncRounds, ChecksWhatPartnersSend) {
   const std::vector<balance::GivenObject> objects;
   const std::vector<balance::GivenEdge> edges;
   EXPECT_EQ(refusal_of(1, 0, SyncKind::kState, kNone, 1.0, 1.0), "");  // early
-  EXPECT_EQ(refusal_of(1, 0, SyncKind::kGift, kTwo, objects, edges), "");
+  EXPECT_EQ(refusal_of(1, 0, SyncKind::kProposal, kTwo, objects, edges), "");
   EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kState, kOne, 1.0, 1.0), "not the partner"));
   EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kState, std::uint64_t{8}, 1.0, 1.0), "round 8 of 8"));
   EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kState, kNone, 1.0, 0.0), "has speed 0"));
   constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kState, kNone, kNoNumber, 1.0), "it takes nan s"));
-  EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kGift, ~kNone, objects, edges), "over here"));
-  EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kGift, kNone, ~kNone), "bytes"));
+  EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kProposal, ~kNone, objects, edges), "over here"));
+  EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kProposal, kNone, ~kNone), "bytes"));
 }
 
 // The wrong message comes before the step. Those of the step follow.
@@ -440,11 +440,13 @@ TEST(SyncRounds, RefusesWhatDoesNotFitTheStep) {
   };
   const std::vector<balance::GivenEdge> edges;
   EXPECT_TRUE(says(refusal(SyncKind::kState, kNone, 20.0, 1.0), "tells its time in round 0 twice"));
-  EXPECT_TRUE(says(refusal(SyncKind::kGift, kNone, std::vector<balance::GivenObject>{{2, 10, 1, 0}}, edges),
-                   "does not fit on PE 0"));
+  EXPECT_TRUE(
+      says(refusal(SyncKind::kProposal, kNone, std::vector<balance::GivenObject>{{2, 10, 1, 0}}, edges),
+           "does not fit on PE 0"));
   // PE 0 finds in the round that it has this object.
-  EXPECT_TRUE(says(refusal(SyncKind::kGift, kNone, std::vector<balance::GivenObject>{{0, 10, 1, 0}}, edges),
-                   "object 0 comes to PE 0, which has it"));
+  EXPECT_TRUE(
+      says(refusal(SyncKind::kProposal, kNone, std::vector<balance::GivenObject>{{0, 10, 1, 0}}, edges),
+           "object 0 comes to PE 0, which has it"));
 }
 
 TEST(SyncRounds, AllPesDecideInTheSameWay) {

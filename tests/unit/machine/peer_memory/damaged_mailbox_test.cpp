@@ -21,8 +21,8 @@ struct DamagedMailbox : PeerMemoryTest {
     TestMemory to = used(1, 100, 100);
     const std::uint32_t number = outgoing[0].next;
     received = receive(1, to.buffer());
-    Slot& slot = incoming[1].mailbox->slot(number);
-    ASSERT_EQ(slot.word.load(), Slot::posted(number));
+    MailboxSlot& slot = incoming[1].mailbox->slot(number);
+    ASSERT_EQ(slot.word.load(), MailboxSlot::posted(number));
     damage(slot);
     sent = send(0, from.buffer());
     finish({received, sent});
@@ -41,7 +41,7 @@ TEST_P(DamagedMailbox, NothingOutsideOfTheAllocationIsWritten) {
   start();
   const std::uint64_t before = copies(0);
   for (const std::uint64_t offset : {std::uint64_t{1}, std::uint64_t{100}, ~std::uint64_t{0} - 50}) {
-    send_into([&](Slot& slot) { slot.buffer.offset_bytes = offset; });
+    send_into([&](MailboxSlot& slot) { slot.buffer.offset_bytes = offset; });
     EXPECT_EQ(sent->status.code(), StatusCode::kCorrupt);
     EXPECT_NE(sent->status.message().find("PE 0 to PE 1: a peer posted 100 bytes at offset"),
               std::string_view::npos)
@@ -58,7 +58,7 @@ TEST_P(DamagedMailbox, WhatNamesNoAllocationTakesItsTag) {
   for (const unsigned seed : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u}) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    send_into([&](Slot& slot) {
+    send_into([&](MailboxSlot& slot) {
       slot.buffer.export_number = 1'000'000 + seed;
       if (seed % 3 == 0) slot.buffer.exported_bytes = 0xffffffffu;
       if (seed % 3 == 1) slot.buffer.place.device = -5;
@@ -74,7 +74,7 @@ TEST_P(DamagedMailbox, WhatNamesNoAllocationTakesItsTag) {
 TEST_P(DamagedMailbox, AKindThatDoesNotExistTakesItsTag) {
   start();
   const std::uint64_t before = copies(0);
-  send_into([&](Slot& slot) {
+  send_into([&](MailboxSlot& slot) {
     slot.buffer.export_number = 1'000'000;
     slot.buffer.place.kind = static_cast<memory::Kind>(200);
   });

@@ -10,13 +10,13 @@ TEST(MailboxFile, BothSidesSeeOneMemory) {
   MailboxFile own = MailboxFile::create().value();
   auto other = MailboxFile::open(own.name());
   ASSERT_TRUE(other.ok()) << other.status().to_string();
-  Slot& slot = own.mailbox(kMailboxes - 1).slot(kSlots - 1);
-  EXPECT_EQ(slot.word.load(), Slot::kFree);
+  MailboxSlot& slot = own.mailbox(kMailboxes - 1).slot(kSlots - 1);
+  EXPECT_EQ(slot.word.load(), MailboxSlot::kFree);
   slot.buffer.size_bytes = 77;
-  slot.word.store(Slot::posted(5));
-  Slot& seen = other->mailbox(kMailboxes - 1).slot(kSlots - 1);
+  slot.word.store(MailboxSlot::posted(5));
+  MailboxSlot& seen = other->mailbox(kMailboxes - 1).slot(kSlots - 1);
   EXPECT_NE(&seen, &slot);
-  EXPECT_EQ(seen.word.load(), Slot::posted(5));
+  EXPECT_EQ(seen.word.load(), MailboxSlot::posted(5));
   EXPECT_EQ(seen.buffer.size_bytes, 77u);
   other->owner().is_asleep.store(1);
   EXPECT_EQ(own.owner().is_asleep.load(), 1u);
@@ -31,7 +31,7 @@ TEST(MailboxFile, MailboxesAndSlotsLieApart) {
     EXPECT_EQ(own.mailbox(1).slot(counter).outcome.load(), 0u);
   }
   // What the receiver writes and what the sender writes share no cache line.
-  Slot& slot = own.mailbox(1).slot(0);
+  MailboxSlot& slot = own.mailbox(1).slot(0);
   EXPECT_GE(reinterpret_cast<std::uintptr_t>(&slot.outcome) - reinterpret_cast<std::uintptr_t>(&slot.word),
             64u);
   EXPECT_EQ(&own.mailbox(1).slot(3), &own.mailbox(1).slot(3 + kSlots));

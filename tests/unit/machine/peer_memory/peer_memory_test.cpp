@@ -330,7 +330,7 @@ TEST_P(PeerMemoryTest, AnOldOutcomeIsNotTakenForThisMessages) {
   TestMemory out(memory(0), kDevice, 100, 1);
   TestMemory in = used(1, 100, 100);
   const IncomingStream& stream = incoming[1];
-  stream.mailbox->slot(stream.next).outcome.store(Slot::done(stream.next));
+  stream.mailbox->slot(stream.next).outcome.store(MailboxSlot::done(stream.next));
   const OutcomePtr received = receive(1, in.buffer());
   settle();
   EXPECT_FALSE(received->done);

@@ -43,13 +43,13 @@ TEST(ProcessCopyTest, AProcessThatIsNotThereHasFailed) {
 }
 
 TEST(ProcessCopyTest, AProcessHasEndedBeforeItsParentKnows) {
-  EXPECT_TRUE(look_at_process(::getpid()).ok());
+  EXPECT_TRUE(probe_process(::getpid()).ok());
   testing::ChildProcess child;
-  EXPECT_TRUE(look_at_process(child.pid()).ok());
+  EXPECT_TRUE(probe_process(child.pid()).ok());
   child.kill();
-  EXPECT_EQ(look_at_process(child.pid()).code(), StatusCode::kPeerFailed);
+  EXPECT_EQ(probe_process(child.pid()).code(), StatusCode::kPeerFailed);
   child.reap();
-  EXPECT_EQ(look_at_process(child.pid()).code(), StatusCode::kPeerFailed);
+  EXPECT_EQ(probe_process(child.pid()).code(), StatusCode::kPeerFailed);
 }
 
 }  // namespace

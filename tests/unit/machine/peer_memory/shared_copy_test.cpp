@@ -196,13 +196,13 @@ struct DyingReceiver : SharedCopyTest {
     };
     for (int i = 0; i < 2'000'000 && !is_known(); ++i) step();
     ASSERT_TRUE(is_known());
-    Slot& slot = next_slot();
+    MailboxSlot& slot = next_slot();
     slot.buffer = {.allocation_base = reinterpret_cast<std::uintptr_t>(to.buffer().data),
                    .size_bytes = kLarge,
                    .place = {}};
-    slot.word.store(Slot::posted(outgoing[0].next));
+    slot.word.store(MailboxSlot::posted(outgoing[0].next));
   }
-  Slot& next_slot() { return mailboxes->mailbox(0).slot(outgoing[0].next); }
+  MailboxSlot& next_slot() { return mailboxes->mailbox(0).slot(outgoing[0].next); }
   void expect_peer_failed(const Outcome& sent) {
     EXPECT_EQ(sent.status.code(), StatusCode::kPeerFailed) << sent.status.to_string();
     EXPECT_EQ(sent.size_bytes, 0u);

@@ -120,11 +120,11 @@ TEST_P(OneHostTest, AListenerIsGuardedByASecret) {
     return condition();
   };
   const std::vector<std::byte> header(24, std::byte{7});
-  conformance::Operation theirs;
+  conformance::CheckedOperation theirs;
   theirs.start(machines[2]->am_send(0, kId, header, {}, &theirs));
   EXPECT_TRUE(until([&] { return machines[0]->num_refused() == 1 || arrived > 0; }));
   EXPECT_EQ(arrived, 0) << "a message without the secret reached a handler";
-  conformance::Operation ours;
+  conformance::CheckedOperation ours;
   ours.start(machines[1]->am_send(0, kId, header, {}, &ours));
   EXPECT_TRUE(until([&] { return arrived == 1 && ours.done() && theirs.done(); }));
   for (auto& machine : machines) machine->close();

@@ -87,7 +87,7 @@ class OutsiderTest : public ::testing::TestWithParam<std::size_t> {
 
   std::vector<std::unique_ptr<memory::Memory>> memories_;
   std::vector<std::vector<std::byte>> arrived_;
-  std::deque<conformance::Operation> operations_;
+  std::deque<conformance::CheckedOperation> operations_;
   std::vector<std::unique_ptr<UcxMachine>> machines_;
 };
 
@@ -112,17 +112,17 @@ TEST_P(OutsiderTest, ItsSmallPutsReachNoMemory) {
   send(2, {}, bytes);
   send(1, {}, bytes);
   ASSERT_TRUE(until([&] { return machine(0).num_refused() == 1 && arrived_.size() == 1; }));
-  const auto put = [&](int pe) -> conformance::Operation& {
+  const auto put = [&](int pe) -> conformance::CheckedOperation& {
     auto& putting = operations_.emplace_back();
     putting.start(
         machine(pe).put_and_flush(0, memory::ConstBuffer(bytes.data(), bytes.size()), remote, 0, &putting));
     return putting;
   };
-  const conformance::Operation& outside = put(2);
+  const conformance::CheckedOperation& outside = put(2);
   ASSERT_TRUE(until([&] { return machine(0).num_refused() == 2; }));
   EXPECT_FALSE(outside.done());
   EXPECT_TRUE(std::ranges::all_of(target, [](std::byte value) { return value == std::byte{1}; }));
-  const conformance::Operation& inside = put(1);
+  const conformance::CheckedOperation& inside = put(1);
   ASSERT_TRUE(until([&] { return inside.done(); }));
   EXPECT_TRUE(inside.status().ok()) << inside.status().to_string();
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), target.begin()));

@@ -97,8 +97,8 @@ TEST(MemoryHooksTest, MemoryThatIsMappedAgainIsSentAsItIs) {
     RemoteMemory registered;
     if (round % 2 == 1)
       registered = machines[0]->register_memory(memory::Buffer{place, size, {}, nullptr}).value();
-    conformance::Operation sending;
-    conformance::Operation receiving;
+    conformance::CheckedOperation sending;
+    conformance::CheckedOperation receiving;
     receiving.start(
         machines[1]->tag_receive(1, ~Tag{0}, memory::Buffer{received.data(), size, {}, nullptr}, &receiving));
     sending.start(machines[0]->tag_send(1, 1, memory::ConstBuffer(place, size), &sending));

@@ -18,7 +18,7 @@ namespace weft::machine::ucx {
 namespace {
 
 using base::StatusCode;
-using conformance::Operation;
+using conformance::CheckedOperation;
 using conformance::World;
 using memory::Buffer;
 using memory::Kind;
@@ -34,14 +34,15 @@ class SmallPutsTest : public ::testing::TestWithParam<std::string> {
     for (const int pe : {1, 2}) {
       const RemoteMemory remote =
           world_.machine(pe).register_memory(world_.buffer(pe, Kind::kHost, 8)).value();
-      Operation first;
+      CheckedOperation first;
       first.start(world_.machine(0).put_and_flush(pe, world_.buffer(0, Kind::kHost, 8), remote, 0, &first));
       EXPECT_TRUE(world_.finish(first));
     }
   }
 
   RemoteMemory publish(const Buffer& target) { return world_.machine(1).register_memory(target).value(); }
-  void put(Operation& operation, const Buffer& local, const RemoteMemory& remote, std::size_t offset = 0) {
+  void put(CheckedOperation& operation, const Buffer& local, const RemoteMemory& remote,
+           std::size_t offset = 0) {
     operation.start(world_.machine(0).put_and_flush(1, local, remote, offset, &operation));
   }
   static constexpr std::size_t kHeaderBytes = sizeof(MessageWords);
@@ -58,13 +59,13 @@ class SmallPutsTest : public ::testing::TestWithParam<std::string> {
     sending.start(machine.transport_am_send(to, id, bytes, payload, &sending));
   }
   bool all_sent() {
-    return world_.until([&] { return std::ranges::all_of(sendings_, &Operation::done); });
+    return world_.until([&] { return std::ranges::all_of(sendings_, &CheckedOperation::done); });
   }
 
   // Of 256 messages, in shared memory.
   static bool has_small_queues() { return GetParam() == "ucx"; }
 
-  std::deque<Operation> sendings_;
+  std::deque<CheckedOperation> sendings_;
   World world_;
 };
 
@@ -73,7 +74,7 @@ TEST_P(SmallPutsTest, SizesAroundTheLimit) {
                                  SmallPuts::kMostBytes, SmallPuts::kMostBytes + 1}) {
     Buffer target = world_.buffer(1, Kind::kHost, pattern(size + 16, 1));
     const RemoteMemory remote = publish(target);
-    Operation operation;
+    CheckedOperation operation;
     put(operation, world_.buffer(0, Kind::kHost, pattern(size, 2)), remote, 8);
     EXPECT_TRUE(operation.was_pending());
     ASSERT_TRUE(world_.finish(operation)) << size;
@@ -90,7 +91,7 @@ TEST_P(SmallPutsTest, APutToMemoryThatIsNoLongerRegisteredIsRefused) {
     Buffer target = world_.buffer(1, Kind::kHost, pattern(size, 1));
     const RemoteMemory remote = publish(target);
     ASSERT_TRUE(world_.machine(1).deregister_memory(remote).ok());
-    Operation operation;
+    CheckedOperation operation;
     put(operation, world_.buffer(0, Kind::kHost, pattern(size, 2)), remote);
     ASSERT_TRUE(world_.finish(operation)) << size;
     EXPECT_EQ(operation.status().code(), StatusCode::kNotFound) << size;
@@ -109,7 +110,7 @@ TEST_P(SmallPutsTest, APutToMemoryThatWasReachedBeforeIsRefused) {
     remotes.push_back(publish(targets.back()));
   }
   const auto try_put = [&](std::size_t which, int seed) {
-    Operation operation;
+    CheckedOperation operation;
     put(operation, world_.buffer(0, Kind::kHost, pattern(8, seed)), remotes[which]);
     EXPECT_TRUE(world_.finish(operation));
     return operation.status().code();
@@ -131,7 +132,7 @@ TEST_P(SmallPutsTest, APutThatNoMessageNamesIsUcxs) {
     RemoteMemory renamed = publish(target);
     const std::uint64_t region = Request::mask(Request::kRegionBits) + beyond;
     std::memcpy(renamed.key.data(), &region, sizeof region);
-    Operation operation;
+    CheckedOperation operation;
     put(operation, world_.buffer(0, Kind::kHost, pattern(8, 2)), renamed);
     ASSERT_TRUE(world_.finish(operation));
     EXPECT_EQ(operation.status().code(), beyond == 0 ? StatusCode::kNotFound : StatusCode::kOk)
@@ -143,7 +144,7 @@ TEST_P(SmallPutsTest, APutThatNoMessageNamesIsUcxs) {
   constexpr std::size_t kFar = std::size_t{1} << Request::kOffsetBits;
   remote.address -= kFar;
   remote.size_bytes += kFar;
-  Operation operation;
+  CheckedOperation operation;
   put(operation, world_.buffer(0, Kind::kHost, pattern(8, 2)), remote, kFar);
   ASSERT_TRUE(world_.finish(operation));
   EXPECT_TRUE(operation.status().ok()) << operation.status().to_string();
@@ -155,7 +156,7 @@ TEST_P(SmallPutsTest, APutToTheOwnPe) {
   Buffer target = world_.buffer(1, Kind::kHost, 16);
   const RemoteMemory remote = publish(target);
   for (const int seed : {1, 2, 3}) {
-    Operation operation;
+    CheckedOperation operation;
     operation.start(world_.machine(1).put_and_flush(1, world_.buffer(1, Kind::kHost, pattern(16, seed)),
                                                     remote, 0, &operation));
     EXPECT_TRUE(operation.was_pending());
@@ -165,7 +166,7 @@ TEST_P(SmallPutsTest, APutToTheOwnPe) {
   }
   // UCX would have written.
   ASSERT_TRUE(world_.machine(1).deregister_memory(remote).ok());
-  Operation refused;
+  CheckedOperation refused;
   refused.start(
       world_.machine(1).put_and_flush(1, world_.buffer(1, Kind::kHost, pattern(16, 4)), remote, 0, &refused));
   ASSERT_TRUE(world_.finish(refused));
@@ -179,20 +180,20 @@ TEST_P(SmallPutsTest, AFlushWaitsForThePutsBeforeIt) {
     Buffer target = world_.buffer(1, Kind::kHost, kCount * 8);
     const RemoteMemory remote = publish(target);
     const Buffer local = world_.buffer(0, Kind::kHost, pattern(kCount * 8, 3));
-    std::deque<Operation> puts(kCount);
+    std::deque<CheckedOperation> puts(kCount);
     for (std::size_t i = 0; i < kCount; ++i) {
       const Buffer part{static_cast<std::byte*>(local.data) + i * 8, 8, {}, nullptr};
       put(puts[i], part, remote, i * 8);
     }
     std::vector<std::byte> found;
-    Operation flush;
+    CheckedOperation flush;
     flush.then = [&] { found = world_.read(1, target); };
     flush.start(is_of_one_pe ? world_.machine(0).flush(1, &flush) : world_.machine(0).flush(&flush));
     ASSERT_TRUE(world_.finish(flush));
     EXPECT_TRUE(flush.was_pending());
     EXPECT_TRUE(flush.status().ok()) << flush.status().to_string();
     EXPECT_EQ(found, pattern(kCount * 8, 3));
-    EXPECT_TRUE(world_.until([&] { return std::ranges::all_of(puts, &Operation::done); }));
+    EXPECT_TRUE(world_.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
   }
 }
 
@@ -203,22 +204,22 @@ TEST_P(SmallPutsTest, ARefusedPutFailsAlone) {
   const Buffer local = world_.buffer(0, Kind::kHost, 8);
   Buffer target = world_.buffer(1, Kind::kHost, 1'000'000);
   const RemoteMemory remote = publish(target);
-  std::deque<Operation> large(4);
-  std::deque<Operation> refused(4);
+  std::deque<CheckedOperation> large(4);
+  std::deque<CheckedOperation> refused(4);
   for (std::size_t i = 0; i < large.size(); ++i) {
     put(large[i], world_.buffer(0, Kind::kHost, pattern(target.size_bytes, 5)), remote);
     put(refused[i], local, gone);
   }
-  Operation flush;
+  CheckedOperation flush;
   flush.start(world_.machine(0).flush(1, &flush));
-  Operation of_all;
+  CheckedOperation of_all;
   of_all.start(world_.machine(0).flush(&of_all));
   ASSERT_TRUE(world_.until([&] {
-    return flush.done() && of_all.done() && std::ranges::all_of(large, &Operation::done) &&
-           std::ranges::all_of(refused, &Operation::done);
+    return flush.done() && of_all.done() && std::ranges::all_of(large, &CheckedOperation::done) &&
+           std::ranges::all_of(refused, &CheckedOperation::done);
   }));
-  for (const Operation& put : refused) EXPECT_EQ(put.status().code(), StatusCode::kNotFound);
-  for (const Operation& put : large) EXPECT_TRUE(put.status().ok()) << put.status().to_string();
+  for (const CheckedOperation& put : refused) EXPECT_EQ(put.status().code(), StatusCode::kNotFound);
+  for (const CheckedOperation& put : large) EXPECT_TRUE(put.status().ok()) << put.status().to_string();
   EXPECT_TRUE(flush.status().ok()) << flush.status().to_string();
   EXPECT_TRUE(of_all.status().ok()) << of_all.status().to_string();
   EXPECT_EQ(world_.read(1, target), pattern(target.size_bytes, 5));
@@ -228,7 +229,7 @@ TEST_P(SmallPutsTest, CompletionsMayStartMore) {
   Buffer target = world_.buffer(1, Kind::kHost, 64);
   const RemoteMemory remote = publish(target);
   const Buffer local = world_.buffer(0, Kind::kHost, pattern(64, 6));
-  std::deque<Operation> more;
+  std::deque<CheckedOperation> more;
   const auto start_more = [&] {
     if (more.size() >= 60) return;
     const Buffer part{static_cast<std::byte*>(local.data) + more.size() % 8 * 8, 8, {}, nullptr};
@@ -237,7 +238,7 @@ TEST_P(SmallPutsTest, CompletionsMayStartMore) {
     auto& flush = more.emplace_back();
     flush.start(world_.machine(0).flush(more.size() % 4 == 0 ? 1 : 2, &flush));
   };
-  std::deque<Operation> first(6);
+  std::deque<CheckedOperation> first(6);
   for (std::size_t i = 0; i < first.size(); ++i) {
     first[i].then = start_more;
     if (i % 2 == 0) {
@@ -246,10 +247,10 @@ TEST_P(SmallPutsTest, CompletionsMayStartMore) {
       first[i].start(world_.machine(0).flush(1, &first[i]));
     }
   }
-  ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(first, &Operation::done); }));
+  ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(first, &CheckedOperation::done); }));
   EXPECT_EQ(more.size(), 2 * first.size());
-  ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(more, &Operation::done); }));
-  for (const Operation& operation : more)
+  ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(more, &CheckedOperation::done); }));
+  for (const CheckedOperation& operation : more)
     EXPECT_TRUE(operation.status().ok()) << operation.status().to_string();
   EXPECT_EQ(world_.read(1, target), pattern(64, 6));
 }
@@ -325,12 +326,12 @@ TEST_P(SmallPutsTest, OnlyTheOwnerEndsAPut) {
   auto& looking = dynamic_cast<TransportMachine&>(world_.machine(2));
   ASSERT_TRUE(looking.transport_set_am_handler(kSmallPutAmId, on_put, &next_number).ok());
   const RemoteMemory unserved = world_.machine(2).register_memory(world_.buffer(2, Kind::kHost, 8)).value();
-  Operation seen;
+  CheckedOperation seen;
   seen.start(world_.machine(0).put_and_flush(2, local, unserved, 0, &seen));
   ASSERT_TRUE(world_.until([&] { return next_number != 0; }));
 
-  std::deque<Operation> puts(2);
-  for (Operation& operation : puts) put(operation, local, remote);
+  std::deque<CheckedOperation> puts(2);
+  for (CheckedOperation& operation : puts) put(operation, local, remote);
   // PE 1 makes no progress, so no answer of its own arrives.
   const auto without_owner = [&](auto condition) {
     for (int round = 0; round < 100'000 && !condition(); ++round) {
@@ -353,11 +354,11 @@ TEST_P(SmallPutsTest, OnlyTheOwnerEndsAPut) {
   forge(1, 0, kSmallPutAnswerAmId, Answer{1, 1, number, static_cast<std::uint32_t>(StatusCode::kPending)});
   forge(1, 0, kSmallPutAnswerAmId, Answer{2, 1, number + 1, 100'000});
   ASSERT_TRUE(without_owner([&] { return puts[0].done() && puts[1].done(); }));
-  for (const Operation& operation : puts) {
+  for (const CheckedOperation& operation : puts) {
     EXPECT_EQ(operation.status().code(), StatusCode::kCorrupt) << operation.status().to_string();
   }
   // The true answers come too late, and do not end the put that has the slot now.
-  Operation next;
+  CheckedOperation next;
   std::vector<std::byte> found;
   next.then = [&] { found = world_.read(1, target, 8); };
   put(next, world_.buffer(0, Kind::kHost, pattern(8, 4)), remote);
@@ -372,12 +373,12 @@ TEST_P(SmallPutsTest, AClosedMachineEndsItsPutsAndFlushes) {
   Buffer target = world_.buffer(1, Kind::kHost, 64);
   const RemoteMemory remote = publish(target);
   const Buffer local = world_.buffer(0, Kind::kHost, 8);
-  std::deque<Operation> operations(3);
+  std::deque<CheckedOperation> operations(3);
   put(operations[0], local, remote);
   operations[1].start(world_.machine(0).flush(1, &operations[1]));
   operations[2].start(world_.machine(0).flush(&operations[2]));
   world_.machine(0).close();
-  for (const Operation& operation : operations) {
+  for (const CheckedOperation& operation : operations) {
     EXPECT_EQ(operation.status().code(), StatusCode::kClosed) << operation.status().to_string();
   }
 }
@@ -390,7 +391,7 @@ TEST_P(SmallPutsTest, AnswersThatHaveToWait) {
   for (const bool closes : {false, true}) {
     const auto values = pattern(kCount * 8, closes ? 2 : 1);
     const Buffer local = world_.buffer(0, Kind::kHost, values);
-    std::deque<Operation> puts(kCount);
+    std::deque<CheckedOperation> puts(kCount);
     for (std::size_t i = 0; i < kCount; ++i) {
       const Buffer part{static_cast<std::byte*>(local.data) + i * 8, 8, {}, nullptr};
       put(puts[i], part, remote, i * 8);
@@ -403,21 +404,21 @@ TEST_P(SmallPutsTest, AnswersThatHaveToWait) {
     if (has_small_queues()) {
       EXPECT_EQ(world_.read(1, target), values) << "all are served";
     }
-    EXPECT_FALSE(std::ranges::any_of(puts, &Operation::done));
+    EXPECT_FALSE(std::ranges::any_of(puts, &CheckedOperation::done));
     if (closes) {
       ::testing::internal::CaptureStderr();
       world_.machine(1).close();
       EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
       world_.machine(0).close();
-      for (const Operation& put : puts) {
+      for (const CheckedOperation& put : puts) {
         const StatusCode code = put.status().code();
         EXPECT_TRUE(put.done() && (code == StatusCode::kOk || code == StatusCode::kClosed))
             << put.status().to_string();
       }
       EXPECT_EQ(puts.back().status().code(), StatusCode::kClosed);
     } else {
-      ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(puts, &Operation::done); }));
-      for (const Operation& put : puts) EXPECT_TRUE(put.status().ok()) << put.status().to_string();
+      ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
+      for (const CheckedOperation& put : puts) EXPECT_TRUE(put.status().ok()) << put.status().to_string();
       EXPECT_EQ(world_.read(1, target), values);
       EXPECT_TRUE(all_sent());
     }

@@ -15,7 +15,7 @@ namespace weft::machine::ucx {
 namespace {
 
 using base::StatusCode;
-using conformance::Operation;
+using conformance::CheckedOperation;
 using conformance::World;
 using memory::Buffer;
 using memory::Kind;
@@ -32,15 +32,15 @@ TEST_P(ManySmallPutsTest, APutEndsWhenItsMessageHasLeft) {
   const Buffer target = world.buffer(1, Kind::kHost, SmallPuts::kMostBytes);
   const RemoteMemory remote = world.machine(1).register_memory(target).value();
   const Buffer local = world.buffer(0, Kind::kHost, SmallPuts::kMostBytes);
-  Operation first;  // makes the connection
+  CheckedOperation first;  // makes the connection
   first.start(world.machine(0).put_and_flush(1, local, remote, 0, &first));
   ASSERT_TRUE(world.finish(first));
   // More than the sockets or queues hold while PE 1 takes nothing from them.
   constexpr std::uint32_t kCount = 70'000;
   static_assert(kCount > SmallPutRequest::mask(SmallPutRequest::kNumberBits));
-  std::deque<Operation> puts(kCount);
-  for (Operation& put : puts) put.start(world.machine(0).put_and_flush(1, local, remote, 0, &put));
-  std::deque<Operation> sendings;
+  std::deque<CheckedOperation> puts(kCount);
+  for (CheckedOperation& put : puts) put.start(world.machine(0).put_and_flush(1, local, remote, 0, &put));
+  std::deque<CheckedOperation> sendings;
   for (const std::uint32_t which : {0u, kCount - 1}) {
     const auto number =
         static_cast<std::uint32_t>(which & SmallPutRequest::mask(SmallPutRequest::kNumberBits));
@@ -54,8 +54,8 @@ TEST_P(ManySmallPutsTest, APutEndsWhenItsMessageHasLeft) {
   for (int round = 0; round < 1000; ++round) world.machine(0).progress();
   EXPECT_TRUE(puts.front().done()) << "slots and numbers do not begin at 0 here";
   EXPECT_FALSE(puts.back().done());
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &Operation::done); }));
-  for (const Operation& put : puts) ASSERT_TRUE(put.status().ok()) << put.status().to_string();
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
+  for (const CheckedOperation& put : puts) ASSERT_TRUE(put.status().ok()) << put.status().to_string();
 }
 
 // Only a network tells that a peer is gone.
@@ -64,30 +64,30 @@ TEST(SmallPutsToAFailedPeerTest, EndWithAnError) {
   const Buffer target = world.buffer(1, Kind::kHost, 64);
   const RemoteMemory remote = world.machine(1).register_memory(target).value();
   const Buffer local = world.buffer(0, Kind::kHost, 8);
-  Operation first;
+  CheckedOperation first;
   first.start(world.machine(0).put_and_flush(1, local, remote, 0, &first));
   ASSERT_TRUE(world.finish(first));
-  std::deque<Operation> puts(5);
-  std::deque<Operation> more;
-  for (Operation& put : puts) {
+  std::deque<CheckedOperation> puts(5);
+  std::deque<CheckedOperation> more;
+  for (CheckedOperation& put : puts) {
     put.then = [&] {
       auto& further = more.emplace_back();
       further.start(world.machine(0).put_and_flush(1, local, remote, 0, &further));
     };
   }
-  for (Operation& put : puts) put.start(world.machine(0).put_and_flush(1, local, remote, 0, &put));
-  Operation flush;
+  for (CheckedOperation& put : puts) put.start(world.machine(0).put_and_flush(1, local, remote, 0, &put));
+  CheckedOperation flush;
   flush.start(world.machine(0).flush(1, &flush));
   world.destroy(1);
   ASSERT_TRUE(world.until([&] {
     world.machine(0).progress();
-    return std::ranges::all_of(puts, &Operation::done) && flush.done();
+    return std::ranges::all_of(puts, &CheckedOperation::done) && flush.done();
   }));
-  for (const Operation& put : puts) EXPECT_EQ(put.status().code(), StatusCode::kPeerFailed);
+  for (const CheckedOperation& put : puts) EXPECT_EQ(put.status().code(), StatusCode::kPeerFailed);
   EXPECT_EQ(flush.status().code(), StatusCode::kPeerFailed);
   ASSERT_EQ(more.size(), puts.size());
-  for (const Operation& put : more) EXPECT_EQ(put.status().code(), StatusCode::kPeerFailed);
-  Operation late;
+  for (const CheckedOperation& put : more) EXPECT_EQ(put.status().code(), StatusCode::kPeerFailed);
+  CheckedOperation late;
   late.start(world.machine(0).put_and_flush(1, local, remote, 0, &late));
   EXPECT_EQ(late.status().code(), StatusCode::kPeerFailed);
 }

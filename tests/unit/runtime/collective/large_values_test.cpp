@@ -14,9 +14,9 @@
 #include "weft/runtime/observer.h"
 #include "weft/weft.h"
 
+#include "runtime/collective/deferred_value.h"
 #include "runtime/collective/exchange_plan.h"
 #include "runtime/collective/reductions.h"
-#include "runtime/collective/withheld.h"
 #include "runtime/message/handlers.h"
 #include "tests/support/in_process_job.h"
 #include "tests/unit/runtime/collective/reducing_job.h"
@@ -303,7 +303,7 @@ TEST(LargeValues, AContributorMayLeaveWhileTheExchangeIsRepeated) {
   }
 }
 
-// One value is withheld, and the merge with the other one, which is small, fails when the exchange is repeated.
+// One value is deferred, and the merge with the other one, which is small, fails when the exchange is repeated.
 TEST(LargeValues, NoPeGetsAResultAfterAFailedMerge) {
   for (const int large : {0, 1}) {
     LargeJob job(one_on_each(2));
@@ -468,7 +468,7 @@ TEST(LargeValues, DamagedPartsAreRefused) {
 TEST(LargeValues, DescriptionsOfAPeMayNotComeTwice) {
   const std::vector<std::byte> value(100);
   const ElementLayout layout = reduction_detail::layout_of_values<Doubles>()(Reducer::kSum, value);
-  std::vector<WithheldDescription> two = {describe(value, layout, 1, 0), describe(value, layout, 1, 1)};
+  std::vector<DeferredDescription> two = {describe(value, layout, 1, 0), describe(value, layout, 1, 1)};
   const auto bytes = std::as_bytes(std::span(two));
   EXPECT_EQ(read_descriptions(bytes, 2).size(), 2U);
   EXPECT_TRUE(read_descriptions(bytes, 1).empty());

@@ -80,15 +80,15 @@ TEST(Quiescence, APeThatIsEndingAnswersNoProbe) {
   }
 }
 
-// --- The standstill. Over UCX, because the job must not take the pauses between the looks for a hang.
+// --- The standstill. Over UCX, because the job must not take the pauses between the polls for a hang.
 
 struct Program final : ProgramActivity {
-  std::optional<std::uint64_t> look() override {
-    ++looks;
-    return answer(looks);
+  std::optional<std::uint64_t> poll() override {
+    ++polls;
+    return answer(polls);
   }
   std::function<std::optional<std::uint64_t>(int)> answer = [](int) { return std::uint64_t{0}; };
-  int looks = 0;
+  int polls = 0;
 };
 
 TEST(Standstill, ComesWhenNothingIsUnderWay) {
@@ -105,7 +105,7 @@ TEST(Standstill, ComesWhenNothingIsUnderWay) {
   }),
             "");
   EXPECT_EQ(calls, (1 << 11) - 1);
-  for (const Program& program : programs) EXPECT_GE(program.looks, 2);
+  for (const Program& program : programs) EXPECT_GE(program.polls, 2);
 }
 
 TEST(Standstill, ComesAfterAllThatWaitsForQuiescence) {
@@ -129,9 +129,9 @@ TEST(Standstill, ComesAfterAllThatWaitsForQuiescence) {
 TEST(Standstill, ComesAfterOperationsWhoseMessagesAreNotCounted) {
   testing::InProcessJob job(2, "ucx");
   std::optional<Future<>> end;
-  Program here;  // two equal looks are a standstill if nothing waits
-  here.answer = [&end](int look) {
-    if (look == 4) end->set();
+  Program here;  // two equal polls are a standstill if nothing waits
+  here.answer = [&end](int poll) {
+    if (poll == 4) end->set();
     return std::uint64_t{0};
   };
   job.runtime(0).set_program_activity(&here);
@@ -142,7 +142,7 @@ TEST(Standstill, ComesAfterOperationsWhoseMessagesAreNotCounted) {
     end.reset();
   }),
             "");
-  EXPECT_GT(here.looks, 4);
+  EXPECT_GT(here.polls, 4);
 }
 
 TEST(Standstill, ComesAfterSleeps) {
@@ -160,13 +160,13 @@ TEST(Standstill, AProgramThatMayActOrTakesStepsIsNotOver) {
   testing::InProcessJob job(2, "ucx");
   Program here;
   Program there;
-  here.answer = [](int look) { return look < 3 ? std::nullopt : std::optional<std::uint64_t>(7); };
-  there.answer = [](int look) { return static_cast<std::uint64_t>(look < 5 ? look : 5); };
+  here.answer = [](int poll) { return poll < 3 ? std::nullopt : std::optional<std::uint64_t>(7); };
+  there.answer = [](int poll) { return static_cast<std::uint64_t>(poll < 5 ? poll : 5); };
   job.runtime(0).set_program_activity(&here);
   job.runtime(1).set_program_activity(&there);
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> { co_await runtime.standstill(); }), "");
-  EXPECT_GE(here.looks, 4);
-  EXPECT_GE(there.looks, 6);
+  EXPECT_GE(here.polls, 4);
+  EXPECT_GE(there.polls, 6);
 }
 
 TEST(Standstill, OnlyPe0WaitsForIt) {

@@ -292,9 +292,9 @@ TEST(Reductions, AConcatenationOfBytesThatAreNoVectorIsRefused) {
 
 TEST(Reductions, AScopeWhoseRootDoesNotExistIsRefused) {
   testing::InProcessJob job(2);
-  MessagePtr silent =
-      Message::pack(job.runtime(1), kReductionSilentHandler, std::uint32_t{2'000'000'000}, kFirstModelScope);
-  job.runtime(1).send(0, std::move(silent));
+  MessagePtr empty =
+      Message::pack(job.runtime(1), kReductionEmptyHandler, std::uint32_t{2'000'000'000}, kFirstModelScope);
+  job.runtime(1).send(0, std::move(empty));
   const std::string failure = job.run_until([] { return false; });
   EXPECT_NE(failure.find("rooted at PE 2000000000 of 2"), std::string::npos) << failure;
 }

@@ -1,4 +1,4 @@
-// What the tests of attachments share: a job whose PEs keep what arrives, and the ways it is run in.
+// Shared by the tests of attachments: a job whose PEs keep what arrives, and the ways it is run in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using weft::testing::Way;
 inline constexpr HandlerId kHandler = kNumHandlers - 1;
 using Bytes = std::vector<std::uint8_t>;
 
-// What the messages that arrive on one PE bring, and who chooses where they land.
+// The contents of the messages that arrive on one PE, and the function that chooses where they land.
 struct Inbox {
   explicit Inbox(Runtime& runtime_in) : runtime(runtime_in) {
     runtime.set_handler(
@@ -40,13 +40,13 @@ struct Inbox {
         this);
   }
   // `function` may take the message away to defer it; otherwise it says whether the message is wanted.
-  void post_with(std::function<bool(MessagePtr&, std::span<Landing>)> function) {
+  void post_with(std::function<bool(MessagePtr&, std::span<ReceiveBuffer>)> function) {
     poster = std::move(function);
     runtime.set_poster(
         kHandler,
-        [](void* context, MessagePtr& message, std::span<Landing> landings) {
+        [](void* context, MessagePtr& message, std::span<ReceiveBuffer> receive_buffers) {
           ++self(context).posted;
-          const bool wanted = self(context).poster(message, landings);
+          const bool wanted = self(context).poster(message, receive_buffers);
           if (message == nullptr) return Posting::kDefer;
           return wanted ? Posting::kHandle : Posting::kDrop;
         },
@@ -61,7 +61,7 @@ struct Inbox {
   }
 
   Runtime& runtime;
-  std::function<bool(MessagePtr&, std::span<Landing>)> poster;
+  std::function<bool(MessagePtr&, std::span<ReceiveBuffer>)> poster;
   int posted = 0;
   int dropped = 0;
   std::vector<MessagePtr> messages;

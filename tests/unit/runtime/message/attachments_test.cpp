@@ -44,14 +44,14 @@ TEST_P(AttachmentsTest, LandWhereThePosterSays) {
   for (std::size_t size : {64, 100'000}) {
     for (Kind kind : {Kind::kHost, Kind::kEmulated}) {
       TestMemory into(job.memory(1), Place{kind, 0}, size);
-      inbox(1).post_with([&](MessagePtr& message, std::span<Landing> landings) {
+      inbox(1).post_with([&](MessagePtr& message, std::span<ReceiveBuffer> receive_buffers) {
         std::uint64_t payload = 0;
         message->unpacker() | payload;
         EXPECT_EQ(payload, 7u);
-        EXPECT_EQ(landings.size(), 1u);
-        EXPECT_EQ(landings[0].size_bytes, size);
-        EXPECT_EQ(landings[0].place, place());
-        landings[0].into = Attachment(into.buffer());
+        EXPECT_EQ(receive_buffers.size(), 1u);
+        EXPECT_EQ(receive_buffers[0].size_bytes, size);
+        EXPECT_EQ(receive_buffers[0].place, place());
+        receive_buffers[0].into = Attachment(into.buffer());
         return true;
       });
       std::vector<TestMemory> sent = one(size);
@@ -68,8 +68,8 @@ TEST_P(AttachmentsTest, LargerRoomIsFilledAtItsBeginningAndSmallerRoomTakesTheLe
   for (std::size_t size : {1000, 200'000}) {
     for (std::size_t capacity : {size * 2, size / 2, std::size_t{0}}) {
       TestMemory into(job.memory(1), place(), capacity, 100);
-      inbox(1).post_with([&](MessagePtr&, std::span<Landing> landings) {
-        landings[0].into = Attachment(into.buffer());
+      inbox(1).post_with([&](MessagePtr&, std::span<ReceiveBuffer> receive_buffers) {
+        receive_buffers[0].into = Attachment(into.buffer());
         return true;
       });
       std::vector<TestMemory> sent = one(size);
@@ -88,8 +88,8 @@ TEST_P(AttachmentsTest, LargerRoomIsFilledAtItsBeginningAndSmallerRoomTakesTheLe
 TEST_P(AttachmentsTest, ToTheOwnPeAreCopiedToWhereThePosterSays) {
   for (bool chooses : {false, true}) {
     TestMemory into(job.memory(0), Place{Kind::kEmulated, 1}, 100'000);
-    inbox(0).post_with([&](MessagePtr&, std::span<Landing> landings) {
-      if (chooses) landings[0].into = Attachment(into.buffer());
+    inbox(0).post_with([&](MessagePtr&, std::span<ReceiveBuffer> receive_buffers) {
+      if (chooses) receive_buffers[0].into = Attachment(into.buffer());
       return true;
     });
     released = 0;
@@ -108,9 +108,9 @@ TEST_P(AttachmentsTest, ToTheOwnPeAreCopiedToWhereThePosterSays) {
 
 TEST_P(AttachmentsTest, GoOnWithAForwardedMessageToWhereThePosterThereSays) {
   TestMemory into(job.memory(2), Place{}, 70'000);
-  inbox(2).post_with([&](MessagePtr&, std::span<Landing> landings) {
-    EXPECT_EQ(landings[0].place, place());
-    landings[0].into = Attachment(into.buffer());
+  inbox(2).post_with([&](MessagePtr&, std::span<ReceiveBuffer> receive_buffers) {
+    EXPECT_EQ(receive_buffers[0].place, place());
+    receive_buffers[0].into = Attachment(into.buffer());
     return true;
   });
   std::vector<TestMemory> sent = one(70'000);
@@ -132,8 +132,8 @@ TEST_P(AttachmentsTest, APosterThatComesLaterMovesWhatHasLanded) {
   EXPECT_TRUE(outcome(send(1, sent)).ok());
   expect_arrival(1);
   TestMemory into(job.memory(1), place(), 3000);
-  inbox(1).post_with([&](MessagePtr&, std::span<Landing> landings) {
-    landings[0].into = Attachment(into.buffer());
+  inbox(1).post_with([&](MessagePtr&, std::span<ReceiveBuffer> receive_buffers) {
+    receive_buffers[0].into = Attachment(into.buffer());
     return true;
   });
   MessagePtr waited = std::move(inbox(1).messages[0]);
@@ -144,7 +144,7 @@ TEST_P(AttachmentsTest, APosterThatComesLaterMovesWhatHasLanded) {
 }
 
 TEST_P(AttachmentsTest, AMessageThatIsNotWantedComesFree) {
-  inbox(1).post_with([](MessagePtr&, std::span<Landing>) { return false; });
+  inbox(1).post_with([](MessagePtr&, std::span<ReceiveBuffer>) { return false; });
   std::vector<TestMemory> sent = one(200'000);
   EXPECT_TRUE(outcome(send(1, sent)).ok());
   EXPECT_EQ(job.run_until([&] { return job.runtime(1).processed() == 1; }), "");
@@ -157,8 +157,8 @@ TEST_P(AttachmentsTest, MemoryThatARefusingPosterChoseIsLeftAlone) {
   for (const std::size_t size : {64, 200'000}) {
     TestMemory into(job.memory(1), place(), size, 50);
     const auto before = into.now();
-    inbox(1).post_with([&](MessagePtr&, std::span<Landing> landings) {
-      landings[0].into = Attachment(into.buffer());
+    inbox(1).post_with([&](MessagePtr&, std::span<ReceiveBuffer> receive_buffers) {
+      receive_buffers[0].into = Attachment(into.buffer());
       return false;
     });
     std::vector<TestMemory> sent = one(size);
@@ -173,7 +173,7 @@ TEST_P(AttachmentsTest, MemoryThatARefusingPosterChoseIsLeftAlone) {
 
 TEST_P(AttachmentsTest, APosterThatThrowsEndsTheJob) {
   inbox(1).post_with(
-      [](MessagePtr&, std::span<Landing>) -> bool { throw std::runtime_error("no such place"); });
+      [](MessagePtr&, std::span<ReceiveBuffer>) -> bool { throw std::runtime_error("no such place"); });
   std::vector<TestMemory> sent = one(200'000);
   send(1, sent).detach();
   std::string failure = job.run_until([] { return false; });

@@ -175,7 +175,7 @@ TEST_P(BroadcastAttachmentsTest, AMessageThatWaitsWhereItHasLandedDoesNotGoDownT
 }
 
 TEST_P(BroadcastAttachmentsTest, AHandlerWithAPosterTakesNone) {
-  inbox(0).post_with([](MessagePtr&, std::span<Landing>) { return true; });
+  inbox(0).post_with([](MessagePtr&, std::span<ReceiveBuffer>) { return true; });
   std::vector<TestMemory> sent = given(0, {100});
   EXPECT_THROW(broadcast(0, sent).detach(), Error);
   EXPECT_EQ(released, 1);

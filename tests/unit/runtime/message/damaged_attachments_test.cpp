@@ -111,7 +111,7 @@ TEST_F(DamagedAttachmentsTest, ABroadcastWhoseRootDoesNotExistIsRefused) {
 }
 
 TEST_F(DamagedAttachmentsTest, ABroadcastForAHandlerWithAPosterIsRefused) {
-  inbox(1).post_with([](MessagePtr&, std::span<Landing>) { return true; });
+  inbox(1).post_with([](MessagePtr&, std::span<ReceiveBuffer>) { return true; });
   MessagePtr outgoing = message();
   outgoing->envelope().flags = kBroadcastFlag;
   Announcement announced{0, 5, 100, Kind::kHost};

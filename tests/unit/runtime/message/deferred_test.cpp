@@ -17,9 +17,9 @@ constexpr std::size_t kLarge = 2'000'000;
 struct DeferredTest : AttachmentsTest {
   DeferredTest() {
     for (int pe : {0, 1}) {
-      inbox(pe).post_with([this](MessagePtr& message, std::span<Landing> landings) {
+      inbox(pe).post_with([this](MessagePtr& message, std::span<ReceiveBuffer> receive_buffers) {
         if (!defers) {
-          if (room) landings[0].into = Attachment(room->buffer());
+          if (room) receive_buffers[0].into = Attachment(room->buffer());
           return true;
         }
         deferred.push_back(std::move(message));
@@ -39,9 +39,9 @@ struct DeferredTest : AttachmentsTest {
   }
   void place_in(int pe, const Buffer& buffer) {
     MessagePtr message = take();
-    std::vector<Landing> landings = job.runtime(pe).landings_of(*message);
-    landings.at(0).into = Attachment(buffer);
-    job.runtime(pe).place(std::move(message), landings);
+    std::vector<ReceiveBuffer> receive_buffers = job.runtime(pe).receive_buffers_of(*message);
+    receive_buffers.at(0).into = Attachment(buffer);
+    job.runtime(pe).place(std::move(message), receive_buffers);
   }
   // Whether the sender keeps the bytes until they are asked for: what staging copies through host memory is
   // on its way before.
@@ -88,8 +88,8 @@ TEST_P(DeferredTest, SeveralArePlacedInAnyOrder) {
   expect_deferred(sent.size());
   while (!deferred.empty()) {
     MessagePtr message = take();
-    std::vector<Landing> landings = job.runtime(1).landings_of(*message);
-    job.runtime(1).place(std::move(message), landings);
+    std::vector<ReceiveBuffer> receive_buffers = job.runtime(1).receive_buffers_of(*message);
+    job.runtime(1).place(std::move(message), receive_buffers);
   }
   expect_arrival(1, sent.size());
   for (std::size_t i = 0; i < sent.size(); ++i) {
@@ -140,7 +140,7 @@ TEST_P(DeferredTest, TheEndOfTheJobWaitsForNoPlace) {
   job.runtime(0).exit(0);
   EXPECT_EQ(job.run_until([&] { return job.runtime(0).stopped() && job.runtime(1).stopped(); }), "");
   EXPECT_TRUE(outcome(std::move(operation)).ok());
-  std::vector<Landing> none;
+  std::vector<ReceiveBuffer> none;
   job.runtime(1).place(take(), none);  // too late, and harmless
 }
 
@@ -162,7 +162,7 @@ TEST_P(DeferredTest, PlacesMustBeAsManyAsBuffers) {
   std::vector<TestMemory> sent = one(1000);
   Operation operation = send(1, sent);
   expect_deferred();
-  std::vector<Landing> two(2);
+  std::vector<ReceiveBuffer> two(2);
   EXPECT_THROW(job.runtime(1).place(take(), two), Error);
   EXPECT_TRUE(outcome(std::move(operation)).ok()) << "a message that is refused frees its sender";
 }

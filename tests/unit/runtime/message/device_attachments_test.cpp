@@ -52,8 +52,8 @@ TEST_P(DeviceAttachmentsTest, ALandingWaitsForItsStream) {
     bool done = false;
     TestMemory into(job.memory(1), place(), capacity);
     into.buffer().stream = busy_stream(1, done);
-    inbox(1).post_with([&](MessagePtr&, std::span<Landing> landings) {
-      landings[0].into = Attachment(into.buffer());
+    inbox(1).post_with([&](MessagePtr&, std::span<ReceiveBuffer> receive_buffers) {
+      receive_buffers[0].into = Attachment(into.buffer());
       return true;
     });
     std::vector<TestMemory> sent = one(50'000);
@@ -72,7 +72,7 @@ TEST_P(DeviceAttachmentsTest, ALandingWaitsForItsStream) {
 TEST_P(DeviceAttachmentsTest, WhatAPosterKeepsGoesWithItsMessage) {
   for (int to : {1, 0}) {
     const auto kept = std::make_shared<int>(5);
-    inbox(to).post_with([&](MessagePtr& message, std::span<Landing>) {
+    inbox(to).post_with([&](MessagePtr& message, std::span<ReceiveBuffer>) {
       message->keep(kept);
       return true;
     });

@@ -90,7 +90,7 @@ TEST_P(FlowAccountsTest, Broadcasts) {
 }
 
 TEST_P(FlowAccountsTest, ABroadcastThatIsRefused) {
-  inbox(0).post_with([](MessagePtr&, std::span<Landing>) { return true; });
+  inbox(0).post_with([](MessagePtr&, std::span<ReceiveBuffer>) { return true; });
   std::vector<TestMemory> sent = one(100);
   const std::uint64_t before = job.runtime(0).sent();
   MessagePtr made = message();
@@ -134,8 +134,8 @@ TEST_P(FlowAccountsTest, AForwardedPartOfABroadcast) {
 
 TEST_P(FlowAccountsTest, MessagesThatPostersRefuseOrDefer) {
   std::vector<MessagePtr> deferred;
-  inbox(1).post_with([](MessagePtr&, std::span<Landing>) { return false; });
-  inbox(2).post_with([&](MessagePtr& message, std::span<Landing>) {
+  inbox(1).post_with([](MessagePtr&, std::span<ReceiveBuffer>) { return false; });
+  inbox(2).post_with([&](MessagePtr& message, std::span<ReceiveBuffer>) {
     deferred.push_back(std::move(message));
     return true;
   });
@@ -147,10 +147,10 @@ TEST_P(FlowAccountsTest, MessagesThatPostersRefuseOrDefer) {
         EXPECT_EQ(job.run_until([&] { return !deferred.empty(); }), "");
         MessagePtr waited = std::move(deferred[0]);
         deferred.clear();
-        std::vector<Landing> landings(1);
-        landings[0].size_bytes = size_bytes;
-        landings[0].place = waited->attachments()[0].buffer().place;
-        job.runtime(2).place(std::move(waited), landings);
+        std::vector<ReceiveBuffer> receive_buffers(1);
+        receive_buffers[0].size_bytes = size_bytes;
+        receive_buffers[0].place = waited->attachments()[0].buffer().place;
+        job.runtime(2).place(std::move(waited), receive_buffers);
         expect_arrival(2);
         inbox(2).messages.clear();
       }
@@ -162,7 +162,7 @@ TEST_P(FlowAccountsTest, MessagesThatPostersRefuseOrDefer) {
 
 TEST_P(FlowAccountsTest, ADeferredMessageThatIsReleased) {
   MessagePtr deferred;
-  inbox(1).post_with([&](MessagePtr& message, std::span<Landing>) {
+  inbox(1).post_with([&](MessagePtr& message, std::span<ReceiveBuffer>) {
     deferred = std::move(message);
     return true;
   });

@@ -19,7 +19,7 @@ namespace {
 
 constexpr HandlerId kTestHandler = kNumHandlers - 1;
 constexpr std::int64_t kFirst = 100 * FlowControl::kMessageBytes;
-constexpr FlowMarks kMarks{kFirst, 2 * kFirst, 10 * kFirst};
+constexpr Watermarks kWatermarks{kFirst, 2 * kFirst, 10 * kFirst};
 
 struct Counter : Chare<Counter> {
   Counter() { count = 0; }
@@ -36,7 +36,7 @@ struct FlowControlTest : ::testing::Test {
   }
   static RuntimeOptions options() {
     RuntimeOptions options;
-    options.flow_marks = kMarks;
+    options.watermarks = kWatermarks;
     return options;
   }
   // The error of the call that throws, and how many passed before.
@@ -208,9 +208,9 @@ TEST(FlowCredit, NumbersThatDoNotFitWhatWasSentEndTheJob) {
   EXPECT_NE(after_credit(0, 0, kMost).find("claims to have handled"), std::string::npos);
 }
 
-TEST(FlowMarks, ShrinkWithTheNumberOfPes) {
-  const FlowMarks few = FlowMarks::for_job(2, 2);
-  const FlowMarks many = FlowMarks::for_job(1000, 8);
+TEST(Watermarks, ShrinkWithTheNumberOfPes) {
+  const Watermarks few = Watermarks::for_job(2, 2);
+  const Watermarks many = Watermarks::for_job(1000, 8);
   EXPECT_EQ(few.first_bytes, 32 << 20);
   EXPECT_EQ(many.first_bytes, 1 << 20);
   EXPECT_GT(many.third_bytes, many.second_bytes);

@@ -14,9 +14,9 @@
 namespace weft::runtime {
 namespace {
 
-constexpr std::int64_t kFirstMark = 100 * FlowControl::kMessageBytes;
-constexpr FlowMarks kCycleMarks{kFirstMark, 2 * kFirstMark, 10 * kFirstMark};
-constexpr int kEndless = 3000;  // more than the third mark lets pass
+constexpr std::int64_t kFirstWatermark = 100 * FlowControl::kMessageBytes;
+constexpr Watermarks kCycleWatermarks{kFirstWatermark, 2 * kFirstWatermark, 10 * kFirstWatermark};
+constexpr int kEndless = 3000;  // more than the third watermark lets pass
 
 struct Calling : Chare<Calling> {
   Calling() { all.at(static_cast<std::size_t>(index())) = this; }
@@ -74,7 +74,7 @@ struct Turns final : IdleHook {
 struct FlowCycleTest : ::testing::Test {
   static RuntimeOptions options() {
     RuntimeOptions options;
-    options.flow_marks = kCycleMarks;
+    options.watermarks = kCycleWatermarks;
     return options;
   }
   void start(int num_pes) {
@@ -149,7 +149,7 @@ TEST_F(FlowCycleTest, TwoPesThatFloodEachOtherGetErrors) {
   for (Calling* one : chares) {
     if (one->error.empty()) continue;
     EXPECT_NE(one->error.find("wait"), std::string::npos) << one->error;
-    EXPECT_GT(one->made, 200) << "calls pass up to the second mark";
+    EXPECT_GT(one->made, 200) << "calls pass up to the second watermark";
   }
   expect_all_taken();
 }

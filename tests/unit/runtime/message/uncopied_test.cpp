@@ -192,25 +192,25 @@ TEST(UncopiedTest, ASendThatTheMachineRefusesIsRevoked) {
 // Each call that waits in vain has more of the next ones copy at once, until the receiver has too much to take.
 TEST(UncopiedTest, CallsToAPeThatTakesNothingStopWaiting) {
   LateCopy test;
-  int looks = 0;
-  InProgress counter(test.job.runtime(0), [&] { looks += test.is_sending ? 1 : 0; });
+  int polls = 0;
+  InProgress counter(test.job.runtime(0), [&] { polls += test.is_sending ? 1 : 0; });
   counter.left = std::numeric_limits<int>::max();
   std::vector<Bytes> blocks(24, Bytes(kBytes));
-  std::vector<int> looks_of_call;
+  std::vector<int> polls_of_call;
   for (Bytes& block : blocks) {
     test.values = test.original;
-    looks = 0;
+    polls = 0;
     test.send_in_turn(block);
-    looks_of_call.push_back(looks);
+    polls_of_call.push_back(polls);
   }
   std::vector<bool> waited;
-  for (const int one : looks_of_call) waited.push_back(one > 0);
+  for (const int one : polls_of_call) waited.push_back(one > 0);
   std::vector<bool> expected(24, false);
   for (const int call : {0, 2, 6, 14})
     expected[static_cast<std::size_t>(call)] = true;                     // after 1, 3 and 7 that do not
   for (std::size_t call = 17; call < 24; ++call) expected[call] = true;  // 16 MiB are to be taken
   EXPECT_EQ(waited, expected);
-  EXPECT_GT(looks_of_call[0], looks_of_call[2]) << "only the first call follows a success";
+  EXPECT_GT(polls_of_call[0], polls_of_call[2]) << "only the first call follows a success";
   counter.left = 1;
   test.expect_arrival(1, blocks.size());
   for (std::size_t i = 0; i < blocks.size(); ++i)

@@ -20,7 +20,7 @@ class AwaitedAnswers {
     } else {
       first_free_ = slots_[at].next_free;
     }
-    Slot& slot = slots_[at];
+    AnswerSlot& slot = slots_[at];
     slot.awaiting = awaiting;
     slot.rank = rank;
     if (++slot.turn == 0) slot.turn = 1;
@@ -30,7 +30,7 @@ class AwaitedAnswers {
   T* take(std::uint64_t number, int rank) {
     const auto at = static_cast<std::uint32_t>(number);
     if (at >= slots_.size()) return nullptr;
-    Slot& slot = slots_[at];
+    AnswerSlot& slot = slots_[at];
     if (slot.awaiting == nullptr || slot.rank != rank || slot.turn != number >> 32) return nullptr;
     T* const awaiting = slot.awaiting;
     slot.awaiting = nullptr;
@@ -41,7 +41,7 @@ class AwaitedAnswers {
   // All that wait; no number is valid afterwards.
   std::vector<T*> take_all() {
     std::vector<T*> waiting;
-    for (const Slot& slot : slots_) {
+    for (const AnswerSlot& slot : slots_) {
       if (slot.awaiting != nullptr) waiting.push_back(slot.awaiting);
     }
     slots_.clear();
@@ -51,13 +51,13 @@ class AwaitedAnswers {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  struct Slot {
+  struct AnswerSlot {
     T* awaiting = nullptr;
     int rank = 0;
     std::uint32_t turn = 0;
     std::uint32_t next_free = kNone;
   };
-  std::vector<Slot> slots_;
+  std::vector<AnswerSlot> slots_;
   std::uint32_t first_free_ = kNone;
 };
 

@@ -29,7 +29,7 @@ void MatchTable::push(const MatchKey& key, MatchLink& link) {
     slots_[at].key = key;
     ++num_used_;
   }
-  Slot& slot = slots_[at];
+  MatchSlot& slot = slots_[at];
   link.next = nullptr;
   link.previous = slot.last;
   (slot.last == nullptr ? slot.first : slot.last->next) = &link;
@@ -37,27 +37,27 @@ void MatchTable::push(const MatchKey& key, MatchLink& link) {
 }
 
 void MatchTable::remove(const MatchKey& key, MatchLink& link) {
-  Slot& slot = slots_[slot_of(key)];
+  MatchSlot& slot = slots_[slot_of(key)];
   (link.previous == nullptr ? slot.first : link.previous->next) = link.next;
   (link.next == nullptr ? slot.last : link.next->previous) = link.previous;
 }
 
 void* MatchTable::any() const {
   const auto filled =
-      std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.first != nullptr; });
+      std::find_if(slots_.begin(), slots_.end(), [](const MatchSlot& slot) { return slot.first != nullptr; });
   return filled == slots_.end() ? nullptr : filled->first->entry;
 }
 
 // Forgets empty queues, and grows if the others fill more than a quarter.
 void MatchTable::rebuild() {
-  std::vector<Slot> old = std::exchange(slots_, {});
+  std::vector<MatchSlot> old = std::exchange(slots_, {});
   std::size_t num_filled = 0;
-  for (const Slot& slot : old) num_filled += slot.first != nullptr ? 1U : 0U;
+  for (const MatchSlot& slot : old) num_filled += slot.first != nullptr ? 1U : 0U;
   std::size_t size = kFewestSlots;
   while (size < 4 * (num_filled + 1)) size *= 2;
   slots_.resize(size);
   num_used_ = num_filled;
-  for (const Slot& slot : old) {
+  for (const MatchSlot& slot : old) {
     if (slot.first != nullptr) slots_[slot_of(slot.key)] = slot;
   }
 }

@@ -37,7 +37,7 @@ class MatchTable {
 
   // The first entry with exactly that key, wildcards included; null if there is none.
   MatchLink* first(const MatchKey& key) const {
-    const Slot& slot = slots_[slot_of(key)];
+    const MatchSlot& slot = slots_[slot_of(key)];
     return slot.used ? slot.first : nullptr;
   }
   void push(const MatchKey& key, MatchLink& link);
@@ -47,7 +47,7 @@ class MatchTable {
   void* any() const;
 
  private:
-  struct Slot {
+  struct MatchSlot {
     MatchKey key;
     MatchLink* first = nullptr;
     MatchLink* last = nullptr;
@@ -70,7 +70,7 @@ class MatchTable {
   }
   void rebuild();
 
-  std::vector<Slot> slots_;  // a power of two; at most half are used
+  std::vector<MatchSlot> slots_;  // a power of two; at most half are used
   std::size_t num_used_ = 0;
 };
 
@@ -99,7 +99,7 @@ class PostedQueue {
     if (lone_ == nullptr) return find_in_table(key);
     return matches(lone_->key, key) ? lone_ : nullptr;
   }
-  // The same, and it is no longer posted.
+  // As find(), and the receive is no longer posted.
   PostedEntry* take(const MatchKey& key) {
     PostedEntry* const found = find(key);
     if (found != nullptr) remove(*found);

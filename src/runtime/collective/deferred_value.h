@@ -1,10 +1,10 @@
 // Large values of reductions for all PEs, which an exchange leaves out at first.
 //
-// A PE whose value is large and can be cut (ElementLayout) withholds it: the exchange carries a description instead. So when the
+// A PE whose value is large and can be cut (ElementLayout) defers it: the exchange carries a description instead. So when the
 // exchange is over, all PEs know the same of all values, and take the same of two ways:
 //
-// - If each PE withholds a value and all values are alike, they are cut: plan_cut() says which elements go where. Parts travel
-//   beside their messages and land in place.
+// - If each PE defers a value and all values are alike, they are cut: plan_cut() says which elements go where. Parts travel
+//   out of band and land in place.
 // - Otherwise the exchange is repeated with the values themselves. So it is if a PE has no contributor, or if NumPy arrays have
 //   different element types.
 //
@@ -29,7 +29,7 @@ namespace weft::runtime {
 inline constexpr std::size_t kLeastCutBytes = kLargeContributionBytes;
 
 // The wire format.
-struct WithheldDescription {
+struct DeferredDescription {
   std::uint64_t contributions = 0;
   std::uint64_t value_bytes = 0;
   std::uint64_t front_hash = 0;  // of what precedes the elements
@@ -39,18 +39,18 @@ struct WithheldDescription {
   std::uint32_t reserved = 0;
 
   // Whether the two values can be merged element by element.
-  bool is_like(const WithheldDescription& other) const {
+  bool is_like(const DeferredDescription& other) const {
     return value_bytes == other.value_bytes && front_hash == other.front_hash &&
            element_bytes == other.element_bytes && first_element == other.first_element;
   }
 };
-static_assert(sizeof(WithheldDescription) == 40);
+static_assert(sizeof(DeferredDescription) == 40);
 
 // REQUIRES: the layout is that of the value.
-WithheldDescription describe(std::span<const std::byte> value, const ElementLayout& layout,
+DeferredDescription describe(std::span<const std::byte> value, const ElementLayout& layout,
                              std::uint64_t contributions, int pe);
 // Empty if the bytes are none, or if two of them are of one PE.
-std::vector<WithheldDescription> read_descriptions(std::span<const std::byte> items, int num_pes);
+std::vector<DeferredDescription> read_descriptions(std::span<const std::byte> items, int num_pes);
 
 // Memory for large values, kept for the next ones: fresh memory costs as much as a copy.
 class LargeMemory {
@@ -87,8 +87,8 @@ struct CutMemory {
 };
 
 // One reduction on a PE, as long as it is not over.
-struct Withheld {
-  // Of this PE's value; null if it withholds none.
+struct DeferredValue {
+  // The memory of this PE's value; null if the PE defers none.
   std::shared_ptr<CutMemory> memory;
   ElementLayout layout;
   std::uint64_t contributions = 0;

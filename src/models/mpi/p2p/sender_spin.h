@@ -1,4 +1,4 @@
-// Whether a sender waits a moment for an offer of its receiver, see ReceiveOffers.
+// Whether a sender spins, for a few microseconds at most, until an offer of its receiver comes, see ReceiveOffers.
 //
 // In a ping-pong of blocking calls, and between ranks that send at the same time, an offer comes just after the message that could
 // have accepted it. A sender to which that has happened waits, if something shows that the offer may come. What waits in vain
@@ -19,9 +19,9 @@ constexpr int times_to_skip(int skipped_before) {
   return std::min(2 * skipped_before + 1, kMostTimes);
 }
 
-class SenderPatience {
+class SenderSpin {
  public:
-  // The peer has made an offer. `is_late`: the last message could have accepted it, and was sent without it.
+  // Tells that the peer has made an offer. `is_late`: the last message could have accepted it, and was sent without it.
   void told(bool is_late);
 
   // A message to the peer is next, and so many of the peer's have come. Returns whether it waits for its offer, unless that is here.

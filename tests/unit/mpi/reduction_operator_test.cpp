@@ -1,4 +1,4 @@
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/operation/reduction_operator.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 namespace weft::mpi {
 namespace {
 
-class OperationTest : public ::testing::Test {
+class ReductionOperatorTest : public ::testing::Test {
  protected:
   Datatype& named(MPI_Datatype handle) { return *types_.find(handle); }
 
@@ -31,11 +31,11 @@ class OperationTest : public ::testing::Test {
   }
 
   PredefinedTypes types_;
-  PredefinedOperations operations_;
+  PredefinedOperators operations_;
 };
 
 // The table of MPI 5.0, section 6.9.2, and the two additions of kernels.cpp.
-TEST_F(OperationTest, OperatorsAreDefinedForTheTypesOfTheStandard) {
+TEST_F(ReductionOperatorTest, OperatorsAreDefinedForTheTypesOfTheStandard) {
   const MPI_Op arithmetic[] = {MPI_SUM, MPI_PROD};
   const MPI_Op ordering[] = {MPI_MIN, MPI_MAX};
   const MPI_Op bitwise[] = {MPI_BAND, MPI_BOR, MPI_BXOR};
@@ -62,7 +62,7 @@ TEST_F(OperationTest, OperatorsAreDefinedForTheTypesOfTheStandard) {
   });
 }
 
-TEST_F(OperationTest, NumbersAreCombined) {
+TEST_F(ReductionOperatorTest, NumbersAreCombined) {
   EXPECT_EQ(reduced<int>(MPI_SUM, MPI_INT, 2, 3), 5);
   EXPECT_EQ(reduced<int>(MPI_SUM, MPI_INT, std::numeric_limits<int>::max(), 1),
             std::numeric_limits<int>::min());
@@ -77,7 +77,7 @@ TEST_F(OperationTest, NumbersAreCombined) {
   EXPECT_TRUE(reduced<Int128>(MPI_PROD, MPI_INTEGER16, Int128{1} << 70, 4) == Int128{1} << 72);
 }
 
-TEST_F(OperationTest, BitsAndTruthValuesAreCombined) {
+TEST_F(ReductionOperatorTest, BitsAndTruthValuesAreCombined) {
   EXPECT_EQ(reduced<int>(MPI_BAND, MPI_INT, 6, 3), 2);
   EXPECT_EQ(reduced<unsigned char>(MPI_BOR, MPI_BYTE, 0x81, 0x03), 0x83);
   EXPECT_EQ(reduced<long>(MPI_BXOR, MPI_AINT, 6, 3), 5);
@@ -86,13 +86,13 @@ TEST_F(OperationTest, BitsAndTruthValuesAreCombined) {
   EXPECT_EQ(reduced<int>(MPI_LXOR, MPI_LOGICAL, 1, 1), 0);
 }
 
-TEST_F(OperationTest, ComplexNumbersAreMultiplied) {
+TEST_F(ReductionOperatorTest, ComplexNumbersAreMultiplied) {
   using Complex = std::complex<double>;
   EXPECT_EQ(reduced<Complex>(MPI_PROD, MPI_CXX_DOUBLE_COMPLEX, {1, 2}, {3, 4}), Complex(-5, 10));
   EXPECT_EQ(reduced<Complex>(MPI_SUM, MPI_DOUBLE_COMPLEX, {1, 2}, {3, 4}), Complex(4, 6));
 }
 
-TEST_F(OperationTest, HalvesAreRoundedToTheNearest) {
+TEST_F(ReductionOperatorTest, HalvesAreRoundedToTheNearest) {
   EXPECT_EQ(float(reduced<Half>(MPI_SUM, MPI_REAL2, Half(1.5F), Half(0.25F))), 1.75F);
   EXPECT_EQ(float(Half(65519.0F)), 65504.0F);
   EXPECT_TRUE(std::isinf(float(Half(65520.0F))));
@@ -108,7 +108,7 @@ TEST_F(OperationTest, HalvesAreRoundedToTheNearest) {
   }
 }
 
-TEST_F(OperationTest, PairsKeepTheSmallerIndexOfEqualValues) {
+TEST_F(ReductionOperatorTest, PairsKeepTheSmallerIndexOfEqualValues) {
   struct Pair {
     double value;
     int index;
@@ -124,14 +124,14 @@ TEST_F(OperationTest, PairsKeepTheSmallerIndexOfEqualValues) {
   EXPECT_EQ(reduced<Reals>(MPI_MINLOC, MPI_2REAL, {1, 8}, {2, 4}).index, 8);
 }
 
-TEST_F(OperationTest, DuplicatesOfPairsWorkToo) {
+TEST_F(ReductionOperatorTest, DuplicatesOfPairsWorkToo) {
   struct Pair {
     long value;
     int index;
   };
   Ref<Datatype> duplicate;
   ASSERT_TRUE(make_dup(named(MPI_LONG_INT), &duplicate).ok());
-  const Operation& operation = *operations_.find(MPI_MAXLOC);
+  const ReductionOperator& operation = *operations_.find(MPI_MAXLOC);
   ASSERT_TRUE(operation.check(*duplicate).ok());
   const Pair in[] = {{1, 10}, {5, 11}};
   Pair inout[] = {{2, 20}, {2, 21}};
@@ -140,7 +140,7 @@ TEST_F(OperationTest, DuplicatesOfPairsWorkToo) {
   EXPECT_EQ(inout[1].index, 11);
 }
 
-TEST_F(OperationTest, ReplaceCopiesAndNoOpDoesNot) {
+TEST_F(ReductionOperatorTest, ReplaceCopiesAndNoOpDoesNot) {
   Ref<Datatype> column;
   ASSERT_TRUE(make_vector({3, 1, 2}, named(MPI_INT), CallForm::kSmall, &column).ok());
   const std::vector<int> in{1, 2, 3, 4, 5};
@@ -161,9 +161,10 @@ void subtract_ints(void* in, void* inout, MPI_Count* length, MPI_Datatype*) {
     static_cast<int*>(inout)[i] = static_cast<int*>(in)[i] - static_cast<int*>(inout)[i];
 }
 
-TEST_F(OperationTest, FunctionsOfTheProgramAreCalled) {
-  const Ref<Operation> add = Ref<Operation>::adopt(new Operation(&add_ints, true));
-  const Ref<Operation> subtract = Ref<Operation>::adopt(new Operation(&subtract_ints, false));
+TEST_F(ReductionOperatorTest, FunctionsOfTheProgramAreCalled) {
+  const Ref<ReductionOperator> add = Ref<ReductionOperator>::adopt(new ReductionOperator(&add_ints, true));
+  const Ref<ReductionOperator> subtract =
+      Ref<ReductionOperator>::adopt(new ReductionOperator(&subtract_ints, false));
   EXPECT_TRUE(add->is_commutative());
   EXPECT_FALSE(subtract->is_commutative());
   std::vector<int> in(100);
@@ -175,7 +176,7 @@ TEST_F(OperationTest, FunctionsOfTheProgramAreCalled) {
   EXPECT_EQ(inout[99], -5);
 }
 
-TEST_F(OperationTest, UndefinedOperationsAreErrorsWithNames) {
+TEST_F(ReductionOperatorTest, UndefinedOperationsAreErrorsWithNames) {
   const Error error = operations_.find(MPI_MAX)->check(named(MPI_C_DOUBLE_COMPLEX));
   EXPECT_EQ(error.error_class, MPI_ERR_OP);
   EXPECT_NE(error.text.find("MPI_MAX is not defined for MPI_C_DOUBLE_COMPLEX"), std::string::npos)

@@ -9,14 +9,14 @@
 
 namespace weft::pgas {
 
-class KeptMessages {
+class EarlyMessages {
  public:
   void keep(runtime::MessagePtr message) { messages_.push_back(std::move(message)); }
-  // Of a poster, which returns kDefer then.
+  // For a poster, which must return kDefer then.
   void keep_deferred(runtime::MessagePtr message) { deferred_.push_back(std::move(message)); }
   std::size_t size() const { return messages_.size() + deferred_.size(); }
 
-  // They are handled again, in later turns.
+  // Has the kept messages handled again, in later turns.
   void hand_on(runtime::Messenger& messenger) {
     for (runtime::MessagePtr& message : std::exchange(messages_, {}))
       messenger.send(messenger.pe(), std::move(message));

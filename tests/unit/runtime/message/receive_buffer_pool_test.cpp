@@ -1,4 +1,4 @@
-#include "runtime/message/landing_pool.h"
+#include "runtime/message/receive_buffer_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr memory::Place kDevice{memory::Kind::kEmulated, 0};
 
-struct LandingPoolTest : ::testing::Test {
+struct ReceiveBufferPoolTest : ::testing::Test {
   Attachment allocate(std::size_t size_bytes, memory::Place place = kDevice) {
     auto made = pool.allocate(size_bytes, place);
     EXPECT_TRUE(made.ok()) << made.status().to_string();
@@ -23,10 +23,10 @@ struct LandingPoolTest : ::testing::Test {
   }
 
   testing::InProcessJob job{1};
-  LandingPool pool{job.runtime(0)};
+  ReceiveBufferPool pool{job.runtime(0)};
 };
 
-TEST_F(LandingPoolTest, KeepsDeviceMemoryForReuseBySimilarSizes) {
+TEST_F(ReceiveBufferPoolTest, KeepsDeviceMemoryForReuseBySimilarSizes) {
   const void* first = allocate(100'000).buffer().data;
   EXPECT_GT(pool.kept_bytes(), 0u);
   Attachment again = allocate(99'000);
@@ -37,14 +37,14 @@ TEST_F(LandingPoolTest, KeepsDeviceMemoryForReuseBySimilarSizes) {
   EXPECT_EQ(job.memory(0).place_of(first), kDevice);
 }
 
-TEST_F(LandingPoolTest, DevicesHaveBlocksOfTheirOwn) {
+TEST_F(ReceiveBufferPoolTest, DevicesHaveBlocksOfTheirOwn) {
   const void* first = allocate(1000).buffer().data;
   Attachment other = allocate(1000, memory::Place{memory::Kind::kEmulated, 1});
   EXPECT_NE(other.buffer().data, first);
   EXPECT_EQ(job.memory(0).place_of(other.buffer().data).device, 1);
 }
 
-TEST_F(LandingPoolTest, GivesUpWhatItKeepsWhenTheDeviceRunsShort) {
+TEST_F(ReceiveBufferPoolTest, GivesUpWhatItKeepsWhenTheDeviceRunsShort) {
   limit_device_to(100'000);
   {
     Attachment kept = allocate(60'000);
@@ -60,7 +60,7 @@ TEST_F(LandingPoolTest, GivesUpWhatItKeepsWhenTheDeviceRunsShort) {
       << refused.status().message();
 }
 
-TEST_F(LandingPoolTest, HostMemoryComesFromThePesOwnPool) {
+TEST_F(ReceiveBufferPoolTest, HostMemoryComesFromThePesOwnPool) {
   std::size_t before = job.runtime(0).pool().kept_bytes();
   {
     Attachment host = allocate(5000, {});
@@ -69,7 +69,7 @@ TEST_F(LandingPoolTest, HostMemoryComesFromThePesOwnPool) {
   EXPECT_EQ(pool.kept_bytes(), 0u);
 }
 
-TEST_F(LandingPoolTest, SizesThatNobodyHasAreRefused) {
+TEST_F(ReceiveBufferPoolTest, SizesThatNobodyHasAreRefused) {
   for (memory::Place place : {memory::Place{}, kDevice}) {
     EXPECT_EQ(pool.allocate(std::size_t{1} << 62, place).status().code(), StatusCode::kOutOfMemory);
   }
@@ -77,7 +77,7 @@ TEST_F(LandingPoolTest, SizesThatNobodyHasAreRefused) {
             StatusCode::kOutOfMemory);
 }
 
-TEST_F(LandingPoolTest, NothingTakesNoMemory) {
+TEST_F(ReceiveBufferPoolTest, NothingTakesNoMemory) {
   Attachment empty = allocate(0);
   EXPECT_EQ(empty.buffer().size_bytes, 0u);
 }

@@ -91,10 +91,10 @@ void PointToPoint::unpack_on_device(ReceiveRequest& request, runtime::Attachment
 
 // Packed bytes land on the device of the elements. If it has no memory left, they land in the runtime's memory, and the
 // receive fails.
-void PointToPoint::choose_landing_block(ReceiveRequest& request, runtime::Landing& landing) {
+void PointToPoint::choose_receive_block(ReceiveRequest& request, runtime::ReceiveBuffer& receive_buffer) {
   base::Result<runtime::Attachment> block =
-      device_elements_.allocate(std::min(landing.size_bytes, request.view_.size_bytes), request.view_);
-  if (block.ok()) landing.into = std::move(block).value();
+      device_elements_.allocate(std::min(receive_buffer.size_bytes, request.view_.size_bytes), request.view_);
+  if (block.ok()) receive_buffer.into = std::move(block).value();
 }
 
 }  // namespace weft::mpi

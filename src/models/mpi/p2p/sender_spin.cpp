@@ -1,4 +1,4 @@
-#include "models/mpi/p2p/sender_patience.h"
+#include "models/mpi/p2p/sender_spin.h"
 
 namespace weft::mpi {
 
@@ -9,7 +9,7 @@ constexpr int kWaits = 3;
 
 }  // namespace
 
-void SenderPatience::told(bool is_late) {
+void SenderSpin::told(bool is_late) {
   expects_offer_ = true;
   if (!is_late || waits_left_ > 0) return;
   if (late_offers_left_ == 0) {
@@ -19,7 +19,7 @@ void SenderPatience::told(bool is_late) {
   }
 }
 
-bool SenderPatience::may_wait(std::uint32_t num_heard) {
+bool SenderSpin::may_wait(std::uint32_t num_heard) {
   const bool has_heard = expects_offer_ || num_heard_ != num_heard;
   num_heard_ = num_heard;
   follows_ = !has_heard && was_accepted_;
@@ -28,7 +28,7 @@ bool SenderPatience::may_wait(std::uint32_t num_heard) {
   return may_come && waits_left_ > 0;
 }
 
-void SenderPatience::sent(bool has_waited, bool has_offer) {
+void SenderSpin::sent(bool has_waited, bool has_offer) {
   const bool was_in_vain = has_waited && !has_offer;
   if (has_waited && has_offer) {
     waits_left_ = kWaits;

@@ -1,4 +1,4 @@
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/operation/reduction_operator.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -68,22 +68,22 @@ void replace(const void* in, void* inout, MPI_Count count, const Datatype& type)
 
 }  // namespace
 
-Operation::Operation(MPI_Op constant, const char* name, bool commutative)
+ReductionOperator::ReductionOperator(MPI_Op constant, const char* name, bool commutative)
     : Object(ObjectKind::kOperation), handle_(constant), name_(name), commutative_(commutative) {}
 
-Operation::Operation(MPI_User_function* function, bool commutative)
+ReductionOperator::ReductionOperator(MPI_User_function* function, bool commutative)
     : Object(ObjectKind::kOperation),
       handle_(reinterpret_cast<MPI_Op>(static_cast<Object*>(this))),
       commutative_(commutative),
       function_(function) {}
 
-Operation::Operation(MPI_User_function_c* function, bool commutative)
+ReductionOperator::ReductionOperator(MPI_User_function_c* function, bool commutative)
     : Object(ObjectKind::kOperation),
       handle_(reinterpret_cast<MPI_Op>(static_cast<Object*>(this))),
       commutative_(commutative),
       large_function_(function) {}
 
-Operation::Plan Operation::plan(const Datatype& type) const {
+ReductionOperator::Plan ReductionOperator::plan(const Datatype& type) const {
   using Way = Plan::Way;
   if (!is_predefined()) return {Way::kUser};
   if (handle_ == MPI_NO_OP) return {Way::kNothing};
@@ -101,7 +101,7 @@ Operation::Plan Operation::plan(const Datatype& type) const {
   return {kernel == nullptr ? Way::kUndefined : Way::kLoop, kernel, type.signature().elements};
 }
 
-Error Operation::check(const Datatype& type) const {
+Error ReductionOperator::check(const Datatype& type) const {
   if (plan(type).way != Plan::Way::kUndefined) return {};
   const std::string name = type.name().empty() ? "this derived datatype" : type.name();
   return {MPI_ERR_OP,
@@ -109,7 +109,7 @@ Error Operation::check(const Datatype& type) const {
                        name_, name)};
 }
 
-void Operation::reduce(const void* in, void* inout, MPI_Count count, const Datatype& type) const {
+void ReductionOperator::reduce(const void* in, void* inout, MPI_Count count, const Datatype& type) const {
   if (count == 0) return;
   const Plan todo = plan(type);
   switch (todo.way) {
@@ -128,7 +128,8 @@ void Operation::reduce(const void* in, void* inout, MPI_Count count, const Datat
   }
 }
 
-void Operation::call_user_function(const void* in, void* inout, MPI_Count count, const Datatype& type) const {
+void ReductionOperator::call_user_function(const void* in, void* inout, MPI_Count count,
+                                           const Datatype& type) const {
   const ProgramRuns program;
   MPI_Datatype handle = type.handle();
   void* from = const_cast<void*>(in);
@@ -154,13 +155,13 @@ const char* predefined_operation_name(std::uintptr_t handle) {
   return found == std::end(kNamedOperations) ? nullptr : found->name;
 }
 
-PredefinedOperations::PredefinedOperations() {
+PredefinedOperators::PredefinedOperators() {
   for (const NamedOperation& named : kNamedOperations)
     operations_.at(reinterpret_cast<std::uintptr_t>(named.handle) - kFirstOperation) =
-        Ref<Operation>::adopt(new Operation(named.handle, named.name, named.commutative));
+        Ref<ReductionOperator>::adopt(new ReductionOperator(named.handle, named.name, named.commutative));
 }
 
-Operation* PredefinedOperations::find(MPI_Op constant) const {
+ReductionOperator* PredefinedOperators::find(MPI_Op constant) const {
   const std::uintptr_t number = reinterpret_cast<std::uintptr_t>(constant) - kFirstOperation;
   return number < operations_.size() ? operations_[number].get() : nullptr;
 }

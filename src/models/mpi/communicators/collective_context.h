@@ -1,13 +1,13 @@
-// A circle: the processes that take part in one collective operation, and its messages. Collectives are coroutines on it.
+// A collective context: the processes that take part in one collective operation, and its messages. Collectives are coroutines on it.
 //
-//     Task<> to_the_right(Circle circle, DataView out, DataView in) {
-//       const auto receive = circle.receive(circle.left(), in);
-//       const auto send = circle.send(circle.right(), out);
-//       co_await circle.completed(*receive);
-//       co_await circle.completed(*send);
+//     Task<> to_the_right(CollectiveContext context, DataView out, DataView in) {
+//       const auto receive = context.receive(context.left(), in);
+//       const auto send = context.send(context.right(), out);
+//       co_await context.completed(*receive);
+//       co_await context.completed(*send);
 //     }
 //
-// Messages of a pair of processes within a circle are received in the order in which they were sent. Two circles of one
+// Messages of a pair of processes within a context are received in the order in which they were sent. Two contexts of one
 // communicator have different tags. Threads: the PE's.
 #pragma once
 
@@ -30,16 +30,16 @@
 
 namespace weft::mpi {
 
-class Circle {
+class CollectiveContext {
  public:
-  // `rank` is this process's number among the senders that the peers expect messages of. In a circle of one group it is its
-  // place in `peers`; in a circle of two groups it is its place in its own group, and `peers` are the other one.
+  // `rank` is this process's number among the senders that the peers expect messages of. In a context of one group it is its
+  // place in `peers`; in a context of two groups it is its place in its own group, and `peers` are the other one.
   // `team`: of the members on this PE; null if each has a PE of its own, or for collectives in which they do not work together.
   // Transfers of device memory come after the work that is queued on `stream` when they start; null: after nothing.
-  Circle(PointToPoint& engine, std::uint64_t context, int tag, MembersPointer peers, int rank,
-         std::shared_ptr<LocalTeam> team = nullptr, memory::StreamHandle stream = nullptr)
+  CollectiveContext(PointToPoint& engine, std::uint64_t id, int tag, MembersPointer peers, int rank,
+                    std::shared_ptr<LocalTeam> team = nullptr, memory::StreamHandle stream = nullptr)
       : engine_(engine),
-        context_(context),
+        id_(id),
         tag_(tag),
         peers_(std::move(peers)),
         rank_(rank),
@@ -48,7 +48,7 @@ class Circle {
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_->size()); }
-  std::uint64_t context() const { return context_; }
+  std::uint64_t id() const { return id_; }
   int tag() const { return tag_; }
   LocalTeam* team() const { return team_.get(); }
   runtime::Scheduler& scheduler() const { return engine_.messenger(); }
@@ -57,19 +57,19 @@ class Circle {
 
   Ref<SendRequest> send(int to, const DataView& view) const {
     const int world_rank = (*peers_)[static_cast<std::size_t>(to)];
-    const SendAddress address{context_, rank_, tag_, world_rank};
+    const SendAddress address{id_, rank_, tag_, world_rank};
     if (waits_for_stream(view)) [[unlikely]]
       return engine_.send(address, on_stream(view), SendMode::kStandard);
     return engine_.send(address, view, SendMode::kStandard);
   }
   Ref<ReceiveRequest> receive(int from, const DataView& view) const {
-    const MatchKey key{context_, from, tag_};
+    const MatchKey key{id_, from, tag_};
     const int world_rank = (*peers_)[static_cast<std::size_t>(from)];
     if (waits_for_stream(view)) [[unlikely]]
       return engine_.receive(key, on_stream(view), world_rank);
     return engine_.receive(key, view, world_rank);
   }
-  // The view, with the stream of the circle if it is device memory and names none.
+  // The view, with the stream of the context if it is device memory and names none.
   DataView on_stream(DataView view) const {
     if (waits_for_stream(view)) view.stream = stream_;
     return view;
@@ -83,7 +83,7 @@ class Circle {
   }
 
   PointToPoint& engine_;
-  std::uint64_t context_;
+  std::uint64_t id_;
   int tag_;
   MembersPointer peers_;
   int rank_;
@@ -105,23 +105,25 @@ class TransferFailed final : public base::Error {
 // --- Collectives on few bytes, for what communicators must agree on. A process that fails takes all steps of the function, sends no
 // bytes from then on (see transfers.h), and throws TransferFailed.
 
-// Returns when all of the circle have called it.
-runtime::Task<> wait_for_all(Circle circle);
+// Returns when all of the context have called it.
+runtime::Task<> barrier(CollectiveContext context);
 // `bytes` of `root` replaces that of the others, which has the same size.
-runtime::Task<> spread(Circle circle, int root, std::span<std::byte> bytes);
+runtime::Task<> broadcast_bytes(CollectiveContext context, int root, std::span<std::byte> bytes);
 // The bytes of all, in the order of ranks. All give equally many.
-runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std::byte> mine);
-// The same of some processes, in the order of `members`, which are their ranks in the circle. They alone call it; `place` is this
-// process's among them. A message tells the rank of its sender in the circle, so calls of processes with different members do not mix:
+runtime::Task<std::vector<std::byte>> allgather_bytes(CollectiveContext context,
+                                                      std::span<const std::byte> mine);
+// The bytes of some processes, in the order of `members`, which are their ranks in the context. They alone call it; `place` is this
+// process's among them. A message tells the rank of its sender in the context, so calls of processes with different members do not mix:
 // each pair of processes makes its common calls in one order.
-runtime::Task<std::vector<std::byte>> collect_among(Circle circle, std::vector<int> members, int place,
-                                                    std::span<const std::byte> mine);
+runtime::Task<std::vector<std::byte>> allgather_bytes_among(CollectiveContext context,
+                                                            std::vector<int> members, int place,
+                                                            std::span<const std::byte> mine);
 // Sends and receives, at the same time.
-runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
+runtime::Task<> swap_bytes(CollectiveContext context, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs);
 
-// The context of messages between the leaders of a LocalTeam. `context`: of a communicator's collectives.
-inline std::uint64_t context_of_leaders(std::uint64_t context) { return context | 2; }
+// The id of the context of messages between the leaders of a LocalTeam. `id`: that of a communicator's collectives.
+inline std::uint64_t leaders_context_id(std::uint64_t id) { return id | 2; }
 
 // The bytes of a value that may be copied as bytes.
 template <class T>

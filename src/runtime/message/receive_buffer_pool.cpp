@@ -1,4 +1,4 @@
-#include "runtime/message/landing_pool.h"
+#include "runtime/message/receive_buffer_pool.h"
 
 #include <algorithm>
 #include <bit>
@@ -33,8 +33,8 @@ base::Status no_memory(std::size_t size_bytes, memory::Place place, std::string_
 }  // namespace
 
 // A block of device memory. It is also the Completion of the wait for the stream that its last user named.
-struct LandingPool::Block final : base::Completion {
-  Block(LandingPool& pool_in, const memory::Buffer& buffer_in)
+struct ReceiveBufferPool::Block final : base::Completion {
+  Block(ReceiveBufferPool& pool_in, const memory::Buffer& buffer_in)
       : base::Completion(&Block::stream_done), pool(pool_in), buffer(buffer_in) {}
   static void stream_done(base::Completion* completion, base::Status status, std::size_t) {
     auto* block = static_cast<Block*>(completion);
@@ -44,16 +44,16 @@ struct LandingPool::Block final : base::Completion {
       block->pool.destroy(block);  // which waits for the device
     }
   }
-  LandingPool& pool;
+  ReceiveBufferPool& pool;
   memory::Buffer buffer;
 };
 
-memory::Place LandingPool::place_for(memory::Kind kind) const {
+memory::Place ReceiveBufferPool::place_for(memory::Kind kind) const {
   const memory::KindBackend* const backend = scheduler_.memory().backend(kind);
   return backend == nullptr || backend->num_devices() == 0 ? memory::Place() : scheduler_.own_place(kind);
 }
 
-base::Result<Attachment> LandingPool::allocate(std::size_t size_bytes, memory::Place place) {
+base::Result<Attachment> ReceiveBufferPool::allocate(std::size_t size_bytes, memory::Place place) {
   if (!place.is_host() && size_bytes > 0) return allocate_on_device(size_bytes, place);
   try {
     void* block = scheduler_.pool().allocate(size_bytes);
@@ -63,11 +63,11 @@ base::Result<Attachment> LandingPool::allocate(std::size_t size_bytes, memory::P
   }
 }
 
-void LandingPool::release_host(void* scheduler, const memory::Buffer& buffer) {
+void ReceiveBufferPool::release_host(void* scheduler, const memory::Buffer& buffer) {
   static_cast<Scheduler*>(scheduler)->pool().deallocate(buffer.data, buffer.size_bytes);
 }
 
-base::Result<Attachment> LandingPool::allocate_on_device(std::size_t size_bytes, memory::Place place) {
+base::Result<Attachment> ReceiveBufferPool::allocate_on_device(std::size_t size_bytes, memory::Place place) {
   const auto attach = [&](Block* block) {
     memory::Buffer buffer{block->buffer.data, size_bytes, place, nullptr};
     return Attachment(buffer, &release_device, block);
@@ -89,27 +89,27 @@ base::Result<Attachment> LandingPool::allocate_on_device(std::size_t size_bytes,
   return attach(new Block(*this, *buffer));
 }
 
-void LandingPool::release_device(void* owner, const memory::Buffer& buffer) {
+void ReceiveBufferPool::release_device(void* owner, const memory::Buffer& buffer) {
   auto* block = static_cast<Block*>(owner);
   if (buffer.stream == nullptr) return block->pool.keep(block);
   base::Status status = block->pool.scheduler_.memory().when_stream_done(buffer.place, buffer.stream, block);
   if (!status.is_pending()) Block::stream_done(block, std::move(status), 0);
 }
 
-void LandingPool::keep(Block* block) {
+void ReceiveBufferPool::keep(Block* block) {
   std::size_t size_bytes = block->buffer.size_bytes;
   if (kept_bytes_ + size_bytes > kMaxKeptBytes) return destroy(block);
   kept_[{device_key(block->buffer.place), size_bytes}].push_back(block);
   kept_bytes_ += size_bytes;
 }
 
-void LandingPool::destroy(Block* block) {
+void ReceiveBufferPool::destroy(Block* block) {
   // The result is ignored: deallocate fails only if the device has failed, which later operations report.
   static_cast<void>(scheduler_.memory().deallocate(block->buffer));
   delete block;
 }
 
-bool LandingPool::trim() {
+bool ReceiveBufferPool::trim() {
   bool any = kept_bytes_ > 0;
   for (auto& [key, blocks] : kept_) {
     for (Block* block : blocks) destroy(block);

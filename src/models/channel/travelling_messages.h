@@ -21,21 +21,22 @@
 
 namespace weft::channel {
 
-// One of them, as it travels.
-struct KeptMessage {
+// A message that travels with its end, as it is packed.
+struct TravellingMessage {
   std::uint32_t number = 0;
   std::string why;  // not empty: the sender could not send it
   std::vector<std::byte> bytes;
   void pup(Pup& p) { p | number | why | bytes; }
 };
 
-class KeptMessages {
+class TravellingMessages {
  public:
   // `end` must outlive the messages that have not arrived. `settled` is called, later, when a message has arrived.
-  KeptMessages(ChannelEnd& end, std::function<void()> settled) : end_(end), settled_(std::move(settled)) {}
-  ~KeptMessages();
-  KeptMessages(const KeptMessages&) = delete;
-  KeptMessages& operator=(const KeptMessages&) = delete;
+  TravellingMessages(ChannelEnd& end, std::function<void()> settled)
+      : end_(end), settled_(std::move(settled)) {}
+  ~TravellingMessages();
+  TravellingMessages(const TravellingMessages&) = delete;
+  TravellingMessages& operator=(const TravellingMessages&) = delete;
 
   // Receives the end's next message, of up to `size_bytes`, and counts it as asked for.
   void take_next(std::size_t size_bytes);
@@ -47,7 +48,7 @@ class KeptMessages {
   // Sizes or packs them. REQUIRES: is_settled().
   void pack(Pup& p) const;
   // Gives a message that has travelled to the end on this PE.
-  static void give(ChannelEnd& end, KeptMessage message);
+  static void give(ChannelEnd& end, TravellingMessage message);
 
  private:
   struct Arriving;

@@ -1,4 +1,4 @@
-#include "models/channel/kept_messages.h"
+#include "models/channel/travelling_messages.h"
 
 #include <utility>
 
@@ -35,8 +35,8 @@ struct Given : Completion {
 
 }  // namespace
 
-struct KeptMessages::Arriving : Completion {
-  Arriving(KeptMessages& owner_in, std::uint32_t number, std::size_t size_bytes)
+struct TravellingMessages::Arriving : Completion {
+  Arriving(TravellingMessages& owner_in, std::uint32_t number, std::size_t size_bytes)
       : Completion([](Completion* self, Status status, std::size_t received_bytes) {
           static_cast<Arriving*>(self)->arrived(status, received_bytes);
         }),
@@ -68,13 +68,13 @@ struct KeptMessages::Arriving : Completion {
     owner->settled_();
   }
 
-  KeptMessages* owner;  // null: given back
+  TravellingMessages* owner;  // null: given back
   ChannelEnd& end;
-  KeptMessage message;
+  TravellingMessage message;
   bool is_pending = false;
 };
 
-KeptMessages::~KeptMessages() {
+TravellingMessages::~TravellingMessages() {
   for (Arriving* const one : messages_) {
     if (one->is_pending) {
       one->owner = nullptr;
@@ -84,7 +84,7 @@ KeptMessages::~KeptMessages() {
   }
 }
 
-void KeptMessages::take_next(std::size_t size_bytes) {
+void TravellingMessages::take_next(std::size_t size_bytes) {
   const std::uint32_t number = end_.in.next++;
   auto* const arriving = new Arriving(*this, number, size_bytes);
   messages_.push_back(arriving);
@@ -97,7 +97,7 @@ void KeptMessages::take_next(std::size_t size_bytes) {
   if (!status.is_pending()) arriving->arrived(status, size_bytes);
 }
 
-void KeptMessages::give_back() {
+void TravellingMessages::give_back() {
   if (messages_.empty()) return;
   end_.in.next = messages_.front()->message.number;
   end_.num_kept = 0;
@@ -114,12 +114,12 @@ void KeptMessages::give_back() {
   num_arriving_ = 0;
 }
 
-void KeptMessages::pack(Pup& p) const {
+void TravellingMessages::pack(Pup& p) const {
   p.count(messages_.size(), 1);
   for (Arriving* const one : messages_) p | one->message;
 }
 
-void KeptMessages::give(ChannelEnd& end, KeptMessage message) {
+void TravellingMessages::give(ChannelEnd& end, TravellingMessage message) {
   if (!message.why.empty()) return end.failed_sends->end_receive(end, message.number, std::move(message.why));
   auto given = std::make_unique<Given>(*end.runtime, std::move(message.bytes));
   const memory::ConstBuffer from{given->bytes.data(), given->bytes.size(), {}, nullptr};

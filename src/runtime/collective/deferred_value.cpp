@@ -1,4 +1,4 @@
-#include "runtime/collective/withheld.h"
+#include "runtime/collective/deferred_value.h"
 
 #include <cstring>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace weft::runtime {
 
-WithheldDescription describe(std::span<const std::byte> value, const ElementLayout& layout,
+DeferredDescription describe(std::span<const std::byte> value, const ElementLayout& layout,
                              std::uint64_t contributions, int pe) {
   const std::string_view front(reinterpret_cast<const char*>(value.data()), layout.first_element);
   return {contributions,
@@ -19,13 +19,13 @@ WithheldDescription describe(std::span<const std::byte> value, const ElementLayo
           0};
 }
 
-std::vector<WithheldDescription> read_descriptions(std::span<const std::byte> items, int num_pes) {
-  std::vector<WithheldDescription> found(items.size() / sizeof(WithheldDescription));
-  if (items.size() % sizeof(WithheldDescription) != 0 || found.size() > static_cast<std::size_t>(num_pes))
+std::vector<DeferredDescription> read_descriptions(std::span<const std::byte> items, int num_pes) {
+  std::vector<DeferredDescription> found(items.size() / sizeof(DeferredDescription));
+  if (items.size() % sizeof(DeferredDescription) != 0 || found.size() > static_cast<std::size_t>(num_pes))
     return {};
   std::memcpy(found.data(), items.data(), items.size());
   std::vector<bool> known(static_cast<std::size_t>(num_pes));
-  for (const WithheldDescription& one : found) {
+  for (const DeferredDescription& one : found) {
     if (one.pe >= known.size() || known[one.pe]) return {};
     known[one.pe] = true;
   }

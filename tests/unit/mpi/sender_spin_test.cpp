@@ -1,5 +1,5 @@
 // What a sender decides by itself, and what two ranks make of it.
-#include "models/mpi/p2p/sender_patience.h"
+#include "models/mpi/p2p/sender_spin.h"
 
 #include <gtest/gtest.h>
 
@@ -16,14 +16,14 @@ struct Sender {
   // A message whose offer is here at once, comes while the sender waits, or does not come. Returns whether it has waited.
   enum class Offer : std::uint8_t { kHere, kComes, kNever };
   bool send(Offer offer) {
-    const bool waits = patience.may_wait(num_heard) && offer != Offer::kHere;
-    patience.sent(waits, offer == Offer::kHere || (waits && offer == Offer::kComes));
+    const bool waits = spin.may_wait(num_heard) && offer != Offer::kHere;
+    spin.sent(waits, offer == Offer::kHere || (waits && offer == Offer::kComes));
     return waits;
   }
   // The peer answers, and its next offer comes after the message that it is for, or comes in time.
   void hear() { ++num_heard; }
-  void late_offer() { patience.told(true); }
-  void offer() { patience.told(false); }
+  void late_offer() { spin.told(true); }
+  void offer() { spin.told(false); }
   // So many messages of a ping-pong whose offers are too late. Returns how many have waited.
   int exchange_late(int messages, Offer offer) {
     int waits = 0;
@@ -35,12 +35,12 @@ struct Sender {
     return waits;
   }
 
-  SenderPatience patience;
+  SenderSpin spin;
   std::uint32_t num_heard = 0;
 };
 using Offer = Sender::Offer;
 
-TEST(SenderPatience, WaitsOnlyAfterAnOfferThatCameTooLate) {
+TEST(SenderSpin, WaitsOnlyAfterAnOfferThatCameTooLate) {
   Sender sender;
   EXPECT_FALSE(sender.send(Offer::kComes));
   sender.hear();
@@ -51,12 +51,12 @@ TEST(SenderPatience, WaitsOnlyAfterAnOfferThatCameTooLate) {
   EXPECT_TRUE(sender.send(Offer::kComes));
 }
 
-TEST(SenderPatience, WaitsForEachMessageAsLongAsItPays) {
+TEST(SenderSpin, WaitsForEachMessageAsLongAsItPays) {
   Sender sender;
   EXPECT_EQ(sender.exchange_late(100, Offer::kComes), 99);
 }
 
-TEST(SenderPatience, StopsAfterWaitsInVainAndTriesEverMoreSeldom) {
+TEST(SenderSpin, StopsAfterWaitsInVainAndTriesEverMoreSeldom) {
   Sender sender;
   EXPECT_EQ(sender.exchange_late(4, Offer::kNever), 3);
   // 1, 3, 7, 15, 31 and then always 63 messages do not wait, and each time the next three do.
@@ -64,14 +64,14 @@ TEST(SenderPatience, StopsAfterWaitsInVainAndTriesEverMoreSeldom) {
   EXPECT_EQ(sender.exchange_late(messages, Offer::kNever), 7 * 3);
 }
 
-TEST(SenderPatience, AWaitThatPaysForgetsThoseInVain) {
+TEST(SenderSpin, AWaitThatPaysForgetsThoseInVain) {
   Sender sender;
   sender.exchange_late(300, Offer::kNever);
   while (!sender.send(Offer::kComes)) sender.late_offer();
   EXPECT_EQ(sender.exchange_late(50, Offer::kComes), 50);
 }
 
-TEST(SenderPatience, NeedsASignOfThePeer) {
+TEST(SenderSpin, NeedsASignOfThePeer) {
   Sender sender;
   sender.exchange_late(2, Offer::kNever);
   EXPECT_TRUE(sender.send(Offer::kNever));
@@ -85,7 +85,7 @@ TEST(SenderPatience, NeedsASignOfThePeer) {
 }
 
 // As the second send of a step, whose receive is not offered.
-TEST(SenderPatience, AMessageThatFollowsInVainSeldomWaits) {
+TEST(SenderSpin, AMessageThatFollowsInVainSeldomWaits) {
   Sender sender;
   sender.late_offer();
   int follow_waits = 0;
@@ -98,7 +98,7 @@ TEST(SenderPatience, AMessageThatFollowsInVainSeldomWaits) {
   EXPECT_LE(follow_waits, 6);
 }
 
-TEST(SenderPatience, SkipsGrowToABound) {
+TEST(SenderSpin, SkipsGrowToABound) {
   int skipped = 0;
   for (const int expected : {1, 3, 7, 15, 31, 63, 63}) EXPECT_EQ(skipped = times_to_skip(skipped), expected);
 }

@@ -21,12 +21,12 @@
 
 namespace weft::runtime {
 
-class LandingPool {
+class ReceiveBufferPool {
  public:
-  explicit LandingPool(Scheduler& scheduler) : scheduler_(scheduler) {}
-  ~LandingPool() { trim(); }
-  LandingPool(const LandingPool&) = delete;
-  LandingPool& operator=(const LandingPool&) = delete;
+  explicit ReceiveBufferPool(Scheduler& scheduler) : scheduler_(scheduler) {}
+  ~ReceiveBufferPool() { trim(); }
+  ReceiveBufferPool(const ReceiveBufferPool&) = delete;
+  ReceiveBufferPool& operator=(const ReceiveBufferPool&) = delete;
 
   // The place where a buffer from memory of that kind lands: this PE's own device, or host memory if the PE has
   // no device of the kind.

@@ -1,4 +1,4 @@
-// Carries large vectors of a plain type beside the bytes of a Pup, with one copy: for the state of objects that move.
+// Carries large vectors of a plain type out of band, beside the bytes of a Pup, with one copy: for the state of objects that move.
 //
 // The sender gives their storage away, so a vector is empty after it has been packed. The receiver makes vectors of the same
 // element types before they arrive; when they have arrived, unpacking moves them into the object. Both sides count the
@@ -18,21 +18,21 @@
 
 namespace weft::base {
 
-class Beside {
+class OutOfBand {
  public:
   // Smaller ones are packed.
   static constexpr std::size_t kLeastBytes = std::size_t{32} << 10;
 
-  Beside(VectorPool& pool, std::size_t most_vectors) : pool_(pool), most_vectors_(most_vectors) {}
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
-  virtual ~Beside() = default;
+  OutOfBand(VectorPool& pool, std::size_t most_vectors) : pool_(pool), most_vectors_(most_vectors) {}
+  OutOfBand(const OutOfBand&) = delete;
+  OutOfBand& operator=(const OutOfBand&) = delete;
+  virtual ~OutOfBand() = default;
 
-  // Whether a vector of so many elements may travel beside.
+  // Whether a vector of so many elements may travel out of band.
   bool can_take(std::size_t count, std::size_t element_bytes) const {
     return count >= kLeastBytes / element_bytes && types_.size() != most_vectors_;
   }
-  // The next vector travels beside: in every pass, before give() and take().
+  // The next vector travels out of band: in every pass, before give() and take().
   void count(const ElementType& type) { types_.push_back(type.id()); }
   // Those of the vectors so far.
   const std::vector<std::uint64_t>& types() const { return types_; }
@@ -53,7 +53,7 @@ class Beside {
  protected:
   // `release(owner)` is called once, when the memory has been sent.
   virtual void attach(void* data, std::size_t size_bytes, void* owner, void (*release)(void* owner)) = 0;
-  // What has arrived next. Throws Error(kCorrupt) if it is not of that size.
+  // Returns the next bytes that have arrived. Throws Error(kCorrupt) if it is not of that size.
   virtual std::span<const std::byte> next_bytes(std::size_t size_bytes) = 0;
   // The vector that holds these bytes; null if they are in other memory.
   virtual AnyVector* next_vector() = 0;

@@ -1,4 +1,4 @@
-// Operation: what a handle of type MPI_Op stands for.
+// ReductionOperator: what a handle of type MPI_Op stands for.
 #pragma once
 
 #include <array>
@@ -10,16 +10,16 @@
 
 namespace weft::mpi {
 
-class Operation final : public Object {
+class ReductionOperator final : public Object {
  public:
-  Operation(MPI_Op constant, const char* name, bool commutative);
-  Operation(MPI_User_function* function, bool commutative);
-  Operation(MPI_User_function_c* function, bool commutative);
+  ReductionOperator(MPI_Op constant, const char* name, bool commutative);
+  ReductionOperator(MPI_User_function* function, bool commutative);
+  ReductionOperator(MPI_User_function_c* function, bool commutative);
 
   MPI_Op handle() const { return handle_; }
   bool is_predefined() const { return name_ != nullptr; }
   bool is_commutative() const { return commutative_; }
-  // Of an operator of the program: one of the two is null.
+  // The functions of an operator that the program made: one of the two is null.
   MPI_User_function* function() const { return function_; }
   MPI_User_function_c* large_function() const { return large_function_; }
 
@@ -30,7 +30,7 @@ class Operation final : public Object {
   void reduce(const void* in, void* inout, MPI_Count count, const Datatype& type) const;
 
  private:
-  // What reduce() does for a datatype: nothing, copy, or a loop on `values` times the count.
+  // The work of reduce() for a datatype: none, a copy, or a loop over `values` times the count.
   struct Plan {
     enum class Way { kUndefined, kUser, kLoop, kReplace, kNothing } way;
     Kernel kernel = nullptr;
@@ -50,15 +50,15 @@ class Operation final : public Object {
 const char* predefined_operation_name(std::uintptr_t handle);
 
 // The operators of the ABI. A rank has one object of this class.
-class PredefinedOperations {
+class PredefinedOperators {
  public:
-  PredefinedOperations();
+  PredefinedOperators();
 
   // The operator of a constant of the ABI; null for MPI_OP_NULL and for other handles.
-  Operation* find(MPI_Op constant) const;
+  ReductionOperator* find(MPI_Op constant) const;
 
  private:
-  std::array<Ref<Operation>, 32> operations_;
+  std::array<Ref<ReductionOperator>, 32> operations_;
 };
 
 }  // namespace weft::mpi

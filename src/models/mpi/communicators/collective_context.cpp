@@ -1,4 +1,4 @@
-#include "models/mpi/communicators/circle.h"
+#include "models/mpi/communicators/collective_context.h"
 
 #include <algorithm>
 #include <cstring>
@@ -55,58 +55,60 @@ TransferFailed::TransferFailed(int error_class)
                        "collective calls, with the same number of elements?",
                        error_class_name(error_class))) {}
 
-runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
+runtime::Task<> swap_bytes(CollectiveContext context, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs) {
   FirstError error;
-  const auto receive = circle.receive(peer, view_of_span(theirs));
-  const auto send = circle.send(peer, view_of_span(mine));
-  error.add_receive(co_await circle.completed(*receive), theirs.size());
-  error.add(co_await circle.completed(*send));
+  const auto receive = context.receive(peer, view_of_span(theirs));
+  const auto send = context.send(peer, view_of_span(mine));
+  error.add_receive(co_await context.completed(*receive), theirs.size());
+  error.add(co_await context.completed(*send));
   error.throw_if_failed();
 }
 
 // In round r each process hears of all within a distance of 2^r.
-runtime::Task<> wait_for_all(Circle circle) {
+runtime::Task<> barrier(CollectiveContext context) {
   FirstError error;
-  for (int distance = 1; distance < circle.size(); distance *= 2) {
-    const auto receive = circle.receive((circle.rank() + circle.size() - distance) % circle.size(), {});
-    const auto send = circle.send((circle.rank() + distance) % circle.size(), {});
-    error.add(co_await circle.completed(*receive));
-    error.add(co_await circle.completed(*send));
+  for (int distance = 1; distance < context.size(); distance *= 2) {
+    const auto receive = context.receive((context.rank() + context.size() - distance) % context.size(), {});
+    const auto send = context.send((context.rank() + distance) % context.size(), {});
+    error.add(co_await context.completed(*receive));
+    error.add(co_await context.completed(*send));
   }
   error.throw_if_failed();
 }
 
 // Down a binomial tree.
-runtime::Task<> spread(Circle circle, int root, std::span<std::byte> bytes) {
-  const int size = circle.size();
-  const int place = (circle.rank() - root + size) % size;
+runtime::Task<> broadcast_bytes(CollectiveContext context, int root, std::span<std::byte> bytes) {
+  const int size = context.size();
+  const int place = (context.rank() - root + size) % size;
   int reach = 1;  // the lowest set bit of the place, or the first power of two that is not below the size
   while (reach < size && (place & reach) == 0) reach *= 2;
   FirstError error;
   if (place != 0) {
-    const auto receive = circle.receive((place - reach + root) % size, view_of_span(bytes));
-    error.add_receive(co_await circle.completed(*receive), bytes.size());
+    const auto receive = context.receive((place - reach + root) % size, view_of_span(bytes));
+    error.add_receive(co_await context.completed(*receive), bytes.size());
   }
   std::vector<Ref<SendRequest>> sends;
   for (int distance = reach / 2; distance > 0; distance /= 2) {
     if (place + distance < size)
-      sends.push_back(circle.send((place + distance + root) % size, error.view_unless_failed(bytes)));
+      sends.push_back(context.send((place + distance + root) % size, error.view_unless_failed(bytes)));
   }
-  for (const auto& send : sends) error.add(co_await circle.completed(*send));
+  for (const auto& send : sends) error.add(co_await context.completed(*send));
   error.throw_if_failed();
 }
 
-runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std::byte> mine) {
-  std::vector<int> all(static_cast<std::size_t>(circle.size()));
+runtime::Task<std::vector<std::byte>> allgather_bytes(CollectiveContext context,
+                                                      std::span<const std::byte> mine) {
+  std::vector<int> all(static_cast<std::size_t>(context.size()));
   std::iota(all.begin(), all.end(), 0);
-  const int place = circle.rank();
-  return collect_among(std::move(circle), std::move(all), place, mine);
+  const int place = context.rank();
+  return allgather_bytes_among(std::move(context), std::move(all), place, mine);
 }
 
 // Each round doubles what a process has: it gets the blocks of its right neighbours.
-runtime::Task<std::vector<std::byte>> collect_among(Circle circle, std::vector<int> members, int place,
-                                                    std::span<const std::byte> mine) {
+runtime::Task<std::vector<std::byte>> allgather_bytes_among(CollectiveContext context,
+                                                            std::vector<int> members, int place,
+                                                            std::span<const std::byte> mine) {
   const std::size_t size = members.size();
   const auto own = static_cast<std::size_t>(place);
   std::vector<std::byte> blocks(size * mine.size());  // block i: of the process i places to the right
@@ -116,12 +118,12 @@ runtime::Task<std::vector<std::byte>> collect_among(Circle circle, std::vector<i
     const std::size_t count = std::min(have, size - have);
     const std::size_t num_bytes = count * mine.size();
     const std::span<std::byte> all(blocks);
-    const auto receive = circle.receive(members[(own + have) % size],
-                                        view_of_span(all.subspan(have * mine.size(), num_bytes)));
+    const auto receive = context.receive(members[(own + have) % size],
+                                         view_of_span(all.subspan(have * mine.size(), num_bytes)));
     const auto send =
-        circle.send(members[(own + size - have) % size], error.view_unless_failed(all.first(num_bytes)));
-    error.add_receive(co_await circle.completed(*receive), num_bytes);
-    error.add(co_await circle.completed(*send));
+        context.send(members[(own + size - have) % size], error.view_unless_failed(all.first(num_bytes)));
+    error.add_receive(co_await context.completed(*receive), num_bytes);
+    error.add(co_await context.completed(*send));
   }
   error.throw_if_failed();
   const std::size_t first = (size - own) % size;
