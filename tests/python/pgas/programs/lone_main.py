@@ -9,7 +9,7 @@ import time
 import typing
 
 import weft
-import weft._lone_main
+import weft._pgas.lone_main
 import weft.pgas
 
 
@@ -88,7 +88,7 @@ class EndsTheJob(io.TextIOBase):
 
 
 if len(sys.argv) > 2:
-    weft._lone_main._PATIENCE_S = float(sys.argv[2])
+    weft._pgas.lone_main._PATIENCE_S = float(sys.argv[2])
     made = Full() if "full" in sys.argv else EndsTheJob(sys.stderr)
     sys.stderr = typing.cast(typing.TextIO, made)
 weft.run(globals()[sys.argv[1]])
