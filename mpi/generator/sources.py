@@ -175,7 +175,12 @@ def wrappers_source(topics: list[Topic], states: States) -> str:
 
 
 def stubs_source(topics: list[Topic], states: States) -> str:
-    lines = [HEAD, '#include "weft/mpi/mpi.h"\n', '#include "entry/entry.h"\n', "using namespace weft::mpi;\n"]
+    lines = [
+        HEAD,
+        '#include "weft/mpi/mpi.h"\n',
+        '#include "entry/entry.h"\n',
+        "using namespace weft::mpi;\n",
+    ]
     for topic in topics:
         for function in topic.functions:
             for large, name in enumerate(function.names):

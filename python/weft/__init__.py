@@ -32,8 +32,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     __version__: str
     from weft import emulated, load_balancing, pgas
-    from weft._asyncio import as_asyncio, asyncio_future
-    from weft._checkpoint import checkpoint, has_checkpoint, restore
+    from weft._await.asyncio_edge import as_asyncio, asyncio_future
+    from weft._await.waiting import as_completed, gather, wait
+    from weft._buffers.packing import pack
+    from weft._buffers.registration import register
+    from weft._chare.checkpoint import checkpoint, has_checkpoint, restore
+    from weft._chare.post_entry import post_entry
+    from weft._chare.reducers import Reducer
+    from weft._chare.when import when
     from weft._core import (
         Array,
         Channel,
@@ -64,16 +70,10 @@ if TYPE_CHECKING:
         stream_done,
         yield_now,
     )
-    from weft._devices import Device, device
-    from weft._packing import pack
-    from weft._pool import Pool
-    from weft._post_entry import post_entry
-    from weft._reducers import Reducer
-    from weft._registration import register
-    from weft._run import run
-    from weft._transport import PeerTransports, TransportUse, peer_transports, transport_use
-    from weft._waiting import as_completed, gather, wait
-    from weft._when import when
+    from weft._job.devices import Device, device
+    from weft._job.run import run
+    from weft._job.transport import PeerTransports, TransportUse, peer_transports, transport_use
+    from weft._pool.pool import Pool
 
 __all__ = [
     "Array",
@@ -134,27 +134,27 @@ __all__ = [
 # A name is loaded when it is first used: the `weft` command starts fast, `weft info` can say what is missing,
 # and a program that uses neither asyncio nor NumPy does not wait for them.
 _HOMES = {
-    "checkpoint": "weft._checkpoint",
-    "has_checkpoint": "weft._checkpoint",
-    "restore": "weft._checkpoint",
-    "Device": "weft._devices",
-    "device": "weft._devices",
-    "pack": "weft._packing",
-    "as_asyncio": "weft._asyncio",
-    "asyncio_future": "weft._asyncio",
-    "Reducer": "weft._reducers",
-    "Pool": "weft._pool",
-    "post_entry": "weft._post_entry",
-    "register": "weft._registration",
-    "run": "weft._run",
-    "PeerTransports": "weft._transport",
-    "TransportUse": "weft._transport",
-    "peer_transports": "weft._transport",
-    "transport_use": "weft._transport",
-    "as_completed": "weft._waiting",
-    "gather": "weft._waiting",
-    "wait": "weft._waiting",
-    "when": "weft._when",
+    "checkpoint": "weft._chare.checkpoint",
+    "has_checkpoint": "weft._chare.checkpoint",
+    "restore": "weft._chare.checkpoint",
+    "Device": "weft._job.devices",
+    "device": "weft._job.devices",
+    "pack": "weft._buffers.packing",
+    "as_asyncio": "weft._await.asyncio_edge",
+    "asyncio_future": "weft._await.asyncio_edge",
+    "Reducer": "weft._chare.reducers",
+    "Pool": "weft._pool.pool",
+    "post_entry": "weft._chare.post_entry",
+    "register": "weft._buffers.registration",
+    "run": "weft._job.run",
+    "PeerTransports": "weft._job.transport",
+    "TransportUse": "weft._job.transport",
+    "peer_transports": "weft._job.transport",
+    "transport_use": "weft._job.transport",
+    "as_completed": "weft._await.waiting",
+    "gather": "weft._await.waiting",
+    "wait": "weft._await.waiting",
+    "when": "weft._chare.when",
 }
 
 

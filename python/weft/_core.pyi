@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, Self
 
-from weft._reducers import Reducer
+from weft._chare.reducers import Reducer
 
 _T = TypeVar("_T")
 

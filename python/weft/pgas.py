@@ -57,10 +57,10 @@ from weft._core import (
     make_segment_at,
     put,
 )
-from weft._global_array import GlobalArray, GlobalSlice
-from weft._global_array import copy as _copy_slices
-from weft._global_array import make_array as _make_array
-from weft._run import run_with
+from weft._job.run import run_with
+from weft._pgas.global_array import GlobalArray, GlobalSlice
+from weft._pgas.global_array import copy as _copy_slices
+from weft._pgas.global_array import make_array as _make_array
 
 if TYPE_CHECKING:
     import numpy.typing as npt

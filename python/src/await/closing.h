@@ -1,4 +1,4 @@
-// The end of asynchronous generators that were left before their end (python/weft/_async_generators.py).
+// The end of asynchronous generators that were left before their end (python/weft/_await/async_generators.py).
 #pragma once
 
 #include "support/support.h"

@@ -63,7 +63,7 @@ PyObject* function_name(const PyCodeObject* code) {
 }
 
 // Whether it is the frame of weft.run: the scheduler calls a callback that is no Python function, such as future.set.
-bool is_of_weft_run(std::string_view file) { return file.ends_with("weft/_run.py"); }
+bool is_of_weft_run(std::string_view file) { return file.ends_with("weft/_job/run.py"); }
 
 // A line that sets futures.
 struct Site {

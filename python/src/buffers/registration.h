@@ -1,5 +1,5 @@
 // The registration of an array's memory with the network, for weft.register. The other part is
-// weft/_registration.py.
+// weft/_buffers/registration.py.
 #pragma once
 
 #include "support/support.h"

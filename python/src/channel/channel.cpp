@@ -172,7 +172,7 @@ PyObject* recv_object(PyObject* self, PyObject*) {
   });
 }
 
-// What the state of a chare that moves has in the place of its channels, see _migration.py.
+// What the state of a chare that moves has in the place of its channels, see weft/_chare/migration.py.
 PyObject* key(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     ChannelObject& object = *as_channel(self);

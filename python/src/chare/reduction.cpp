@@ -90,7 +90,7 @@ Ref merge_values(Reducer reducer, std::string_view function_key, PyObject* a, Py
   }
   Ref merged;
   if (merge_numbers(reducer, a, b, merged)) return merged;
-  Ref merge = import_from("weft._reducers", "merge");
+  Ref merge = import_from("weft._chare.reducers", "merge");
   return checked(PyObject_CallFunction(merge.get(), "iOO", static_cast<int>(reducer), a, b));
 }
 
@@ -154,7 +154,7 @@ void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>&
 runtime::Combiner combiner{"weft::python value", &combine, 0, &layout_of_value};
 const bool registered = runtime::Registry<runtime::Combiner>::add(&combiner);
 
-// The contribution as the reducer takes it, see weft._reducers.
+// The contribution as the reducer takes it, see weft._chare.reducers.
 Ref prepare(const ReducerChoice& choice, PyObject* value) {
   const bool is_numeric = choice.form == ResultForm::kReduced && choice.reducer != Reducer::kCustom;
   const bool joins = choice.form == ResultForm::kConcat;
@@ -163,7 +163,7 @@ Ref prepare(const ReducerChoice& choice, PyObject* value) {
       is_array_of_numbers(value) ||
       (joins ? PyList_CheckExact(value) : PyFloat_CheckExact(value) || PyLong_CheckExact(value));
   if (!(is_numeric || joins) || (is_plain && !runtime::is_logical(choice.reducer))) return Ref::borrow(value);
-  static PyObject* const function = import_from("weft._reducers", "prepared").release();
+  static PyObject* const function = import_from("weft._chare.reducers", "prepared").release();
   const auto kind = static_cast<int>(joins ? Reducer::kConcat : choice.reducer);
   return checked(PyObject_CallFunction(function, "iO", kind, value));
 }

@@ -162,7 +162,7 @@ namespace {
 
 // Looks at `size_bytes` objects at most, which bounds the time. Each takes at least a byte of the pickle that names it.
 bool is_immutable(PyObject* object, std::size_t size_bytes) {
-  static PyObject* const asked = import_from("weft._immutable", "is_immutable").release();
+  static PyObject* const asked = import_from("weft._codec.immutable", "is_immutable").release();
   const Ref budget = checked(PyLong_FromSize_t(size_bytes));
   return checked(PyObject_CallFunctionObjArgs(asked, object, budget.get(), nullptr)).get() == Py_True;
 }

@@ -44,10 +44,10 @@ class Decoder {
   void finish(base::Pup& p) const { p.skip(static_cast<std::size_t>(cursor_ - p.cursor())); }
 
   Ref value() { return nested(0); }
-  // From now on asks weft._immutable about objects that pickle has made.
+  // From now on asks weft._codec.immutable about objects that pickle has made.
   void watch_for_mutable_values() { watches_ = true; }
   // Whether nothing can change the values that were decoded since the last call. Lists, dicts and arrays can be changed, and
-  // objects that weft._immutable does not know. REQUIRES: watch_for_mutable_values().
+  // objects that weft._codec.immutable does not know. REQUIRES: watch_for_mutable_values().
   bool take_immutable() { return !std::exchange(has_mutable_, false); }
   // Whether arguments of a call are still to come that are linked with the value before.
   bool has_linked_arguments() const { return static_cast<bool>(arguments_); }

@@ -58,7 +58,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 Ref dump_linked(const EncodePart& encode_part, PyObject* value, PyObject* buffers) {
-  static PyObject* const dumps = import_from("weft._linked_pickle", "dumps").release();
+  static PyObject* const dumps = import_from("weft._codec.linked_pickle", "dumps").release();
   const Dumping here(encode_part);
   return checked(PyObject_CallFunctionObjArgs(dumps, value, buffers, nullptr));
 }

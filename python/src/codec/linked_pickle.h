@@ -1,4 +1,4 @@
-// Pickles of whole values whose objects refer to one another (ValueTag::kLinkedPickle): python/weft/_linked_pickle.py makes them.
+// Pickles of whole values whose objects refer to one another (ValueTag::kLinkedPickle): python/weft/_codec/linked_pickle.py makes them.
 //
 // Pickle keeps identity and cycles. Objects in the value's containers that have forms of their own are parts beside the pickle,
 // because some of them cannot be pickled (weft.nocopy, device arrays, memoryviews), and because arrays may travel out of band.

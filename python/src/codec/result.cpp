@@ -30,7 +30,7 @@ Ref decode_result(Decoder& decoder, ResultForm form) {
       return decode_all(decoder);
     case ResultForm::kConcat: {
       Ref parts = decode_all(decoder);
-      return checked(PyObject_CallOneArg(import_from("weft._reducers", "concat").get(), parts.get()));
+      return checked(PyObject_CallOneArg(import_from("weft._chare.reducers", "concat").get(), parts.get()));
     }
     case ResultForm::kReduced:
       static_cast<void>(decoder.name());

@@ -67,7 +67,7 @@ void init_own_device(PyObject* module) { add_functions(module, functions); }
 
 void watch_device_libraries(Engine& engine) {
   if (engine.runtime().memory().backend(memory::Kind::kCuda) == nullptr) return;
-  const Ref watch = import_from("weft._devices", "watch");
+  const Ref watch = import_from("weft._job.devices", "watch");
   checked(PyObject_CallNoArgs(watch.get()));
 }
 

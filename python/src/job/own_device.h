@@ -1,4 +1,4 @@
-// The PE's own device: weft.device(), and making it current for other libraries (weft._devices).
+// The PE's own device: weft.device(), and making it current for other libraries (weft._job.devices).
 //
 // Threads: the PE's, except where a function says otherwise.
 #pragma once

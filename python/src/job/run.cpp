@@ -85,7 +85,7 @@ class WakingInterrupt {
   bool installed_ = false;
 };
 
-// Tells the watch of a main that is an ordinary function (weft/_plain_main.py) whether the program may go on.
+// Tells the watch of a main that is an ordinary function (weft/_job/plain_main.py) whether the program may go on.
 class PythonActivity final : public runtime::ProgramActivity {
  public:
   explicit PythonActivity(Engine& engine) : engine_(engine) { engine_.runtime().set_program_activity(this); }
@@ -97,7 +97,7 @@ class PythonActivity final : public runtime::ProgramActivity {
     if (engine_.sleeps_pending() > 0) return std::nullopt;
     int may_act = -1;
     try {
-      const Ref function = import_from("weft._plain_main", "may_act");
+      const Ref function = import_from("weft._job.plain_main", "may_act");
       const Ref answer = Ref::steal(PyObject_CallNoArgs(function.get()));
       if (answer) may_act = PyObject_IsTrue(answer.get());
     } catch (const PythonError&) {
@@ -171,7 +171,7 @@ struct StartMain final : runtime::Work {
   Ref after_function(Ref returned) {
     result = std::move(returned);
     if (engine.runtime().ending()) return Ref::borrow(Py_None);
-    Ref module = Ref::steal(PyImport_ImportModule("weft._plain_main"));
+    Ref module = Ref::steal(PyImport_ImportModule("weft._job.plain_main"));
     return module ? Ref::steal(PyObject_CallMethod(module.get(), "after", "O", result.get())) : Ref();
   }
 

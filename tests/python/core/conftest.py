@@ -1,4 +1,4 @@
-"""Runs the programs of this folder as jobs."""
+"""Runs the programs below this folder as jobs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,26 @@ from typing import Any
 
 import pytest
 
-PROGRAMS = Path(__file__).parent / "programs"
 TIMEOUT_S = 60
 
+PROGRAMS = Path(__file__).parent / "programs"
+SUPPORT = PROGRAMS / "support"  # modules that programs of several folders import
+
 RunJob = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def program_path(name: str) -> Path:
+    """A program is named without its folder."""
+    found = list(PROGRAMS.glob(f"*/{name}"))
+    assert len(found) == 1, f"{len(found)} programs are named {name}"
+    return found[0]
+
+
+def program_environment(added: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's, with `added`; programs find their modules."""
+    environment = {**os.environ, **(added or {})}
+    folders = [str(SUPPORT), environment.get("PYTHONPATH", "")]
+    return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +43,7 @@ def run_job() -> RunJob:
     def run(
         num_pes: int, program: str, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        script = [str(PROGRAMS / program), *arguments]
+        script = [str(program_path(program)), *arguments]
         launcher = [] if num_pes == 1 else ["-m", "weft", "run", "-n", str(num_pes)]
         return subprocess.run(
             [sys.executable, *launcher, *script],
@@ -35,7 +51,7 @@ def run_job() -> RunJob:
             text=True,
             timeout=TIMEOUT_S,
             check=False,
-            env={**os.environ, **(environment or {})},
+            env=program_environment(environment),
         )
 
     return run

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
-from weft._conditions import _IGNORED, analyse
-from weft._when import _MARK
+from weft._chare.conditions import _IGNORED, analyse
+from weft._chare.when import _MARK
 
 from .conftest import RunJob
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from .conftest import PROGRAMS, TIMEOUT_S, RunJob
+from .conftest import TIMEOUT_S, RunJob, program_path
 
 UNAWAITED = [
     ("unawaited", ["PE 1", "Worker[3].divide", "ZeroDivisionError", "failing.py", "return 1 / x"]),
@@ -89,7 +89,7 @@ def test_a_chare_whose_constructor_raised_was_not_made(run_job: RunJob) -> None:
 @pytest.mark.parametrize("mode", ["asleep", "busy"])
 def test_ctrl_c(mode: str) -> None:
     with subprocess.Popen(
-        [sys.executable, str(PROGRAMS / "failing.py"), mode],
+        [sys.executable, str(program_path("failing.py")), mode],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .conftest import PROGRAMS, TIMEOUT_S
+from .conftest import TIMEOUT_S, program_environment, program_path
 
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
@@ -80,10 +79,10 @@ def test_a_line_is_written_in_one_piece(unbuffered: str) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with ours, theirs:
         subprocess.run(
-            [sys.executable, str(PROGRAMS / "refusals.py")],
+            [sys.executable, str(program_path("refusals.py"))],
             stdout=theirs,
             timeout=TIMEOUT_S,
             check=True,
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            env=program_environment({"PYTHONUNBUFFERED": unbuffered}),
         )
         assert ours.recv(100) == b"all checked\n"

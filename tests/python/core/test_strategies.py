@@ -12,7 +12,7 @@ import pytest
 import weft
 from weft import load_balancing
 
-from .conftest import PROGRAMS, RunJob
+from .conftest import RunJob, program_path
 
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
@@ -58,7 +58,7 @@ def test_an_exit_ends_the_job_with_its_code(run_job: RunJob) -> None:
 def test_weft_run_takes_the_name() -> None:
     command = ["-m", "weft", "run", "-n", "2", "--lb", "heaviest_first", "--lb-verbose"]
     ended = subprocess.run(
-        [sys.executable, *command, str(PROGRAMS / "strategies.py")],
+        [sys.executable, *command, str(program_path("strategies.py"))],
         capture_output=True,
         text=True,
         timeout=60,

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from .conftest import PROGRAMS
+from .conftest import program_path
 
 
 def run_module(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -16,7 +16,7 @@ def run_module(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_typed_program_passes_mypy(tmp_path) -> None:
-    ended = run_module("mypy", "--strict", f"--cache-dir={tmp_path}", str(PROGRAMS / "typed.py"))
+    ended = run_module("mypy", "--strict", f"--cache-dir={tmp_path}", str(program_path("typed.py")))
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

@@ -138,7 +138,7 @@ void PyChare::pack_state() {
   auto encoder = std::make_unique<Encoder>(OutOfBand::kLarge);
   encoder->name(info_.key());
   encoder->number(info_.fingerprint());
-  static PyObject* const pack = import_from("weft._migration", "pack_state").release();
+  static PyObject* const pack = import_from("weft._chare.migration", "pack_state").release();
   const Ref parts = checked(PyObject_CallOneArg(pack, object()));
   encoder->pickled(Ref::borrow(PyTuple_GetItem(parts.get(), 0)), PyTuple_GetItem(parts.get(), 1));
   encoder->value(PyTuple_GetItem(parts.get(), 2));
@@ -151,7 +151,7 @@ namespace {
 // With Python's error set, which stays: ", in its attribute lock" if that cannot travel.
 std::string culprit(PyObject* chare) {
   const Ref error = PythonError::take();
-  static PyObject* const find = import_from("weft._migration", "culprit").release();
+  static PyObject* const find = import_from("weft._chare.migration", "culprit").release();
   const Ref name = Ref::steal(PyObject_CallOneArg(find, chare));
   if (!name) PyErr_Clear();
   const std::string found = name ? readable(name.get()) : std::string();
@@ -182,7 +182,7 @@ void PyChare::pup(Pup& p) {
       Decoder decoder(p);
       const auto [pickled, buffers] = decoder.pickled();
       const Ref device_arrays = decoder.value();
-      static PyObject* const unpack = import_from("weft._migration", "unpack_state").release();
+      static PyObject* const unpack = import_from("weft._chare.migration", "unpack_state").release();
       checked(PyObject_CallFunctionObjArgs(unpack, object(), pickled.get(), buffers.get(),
                                            device_arrays.get(), nullptr));
       if (decoder.remaining_bytes() != 0) waiting_call_codec_.decode(decoder, *this);

@@ -1,4 +1,4 @@
-// The condition of an entry method, which weft.when has attached to it (python/weft/_when.py).
+// The condition of an entry method, which weft.when has attached to it (python/weft/_chare/when.py).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Condition {
   // then says so. Throws PythonError if it raises.
   bool holds(CallArguments& arguments) const;
 
-  // --- What is known of it without calling it (python/weft/_conditions.py), see chare::WaitingCall. These never throw.
+  // --- What is known of it without calling it (python/weft/_chare/conditions.py), see chare::WaitingCall. These never throw.
   struct OfCall {
     std::optional<std::uint64_t> key;
     bool is_plain = false;  // whether the arguments that the condition gets cannot change

@@ -54,7 +54,7 @@ void watch_lone_main(PyObject* team, const Ref& future, const char* use) {
     return;
   Ref& watch = engine.collective_watch();
   if (!watch) {
-    const Ref type = import_from("weft._lone_main", "Watch");
+    const Ref type = import_from("weft._pgas.lone_main", "Watch");
     watch = checked(PyObject_CallOneArg(type.get(), engine.lone_main()));
   }
   Ref started = checked(PyObject_CallMethod(watch.get(), "begun", "OOs", team, future.get(), use));

@@ -1,7 +1,7 @@
 // Collective operations in a job of weft.run, whose main runs on PE 0 alone.
 //
 // All PEs of a team take part in its collective operations. A main that runs alone and awaits one may therefore wait for ever.
-// weft/_lone_main.py says so after some time. Threads: the PE's.
+// weft/_pgas/lone_main.py says so after some time. Threads: the PE's.
 #pragma once
 
 #include "support/support.h"

@@ -197,7 +197,7 @@ PyObject* allreduce(PyObject* self, PyObject* const* values, Py_ssize_t count, P
 
 PyObject* allgather(PyObject* self, PyObject* value) {
   return guarded([&]() -> PyObject* {
-    const Ref gather = attribute(import_from("weft._reducers", "Reducer").get(), "gather");
+    const Ref gather = attribute(import_from("weft._chare.reducers", "Reducer").get(), "gather");
     return reduce_to(self, value, gather.get(), -1, "Team.allgather");
   });
 }

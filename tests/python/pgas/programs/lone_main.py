@@ -1,6 +1,6 @@
 """Collective operations in a main of weft.run, which runs on PE 0 alone; `argv[1]` is what main does.
 
-With `argv[2]`, the timeout of the watch in seconds, its sentence ends the job with code 3.
+With `argv[2]`, the patience of the watch in seconds, its sentence ends the job with code 3.
 """
 
 import io
@@ -9,7 +9,7 @@ import time
 import typing
 
 import weft
-import weft._lone_main
+import weft._pgas.lone_main
 import weft.pgas
 
 
@@ -88,7 +88,7 @@ class EndsTheJob(io.TextIOBase):
 
 
 if len(sys.argv) > 2:
-    weft._lone_main._TIMEOUT_S = float(sys.argv[2])
+    weft._pgas.lone_main._TIMEOUT_S = float(sys.argv[2])
     made = Full() if "full" in sys.argv else EndsTheJob(sys.stderr)
     sys.stderr = typing.cast(typing.TextIO, made)
 weft.run(globals()[sys.argv[1]])

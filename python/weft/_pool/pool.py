@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from weft import _core
-from weft._pool_job import Job
-from weft._pool_members import (
+from weft._pool.job import Job
+from weft._pool.members import (
     ARGUMENTS,
     KEYWORDS,
     ONE_ARGUMENT,

@@ -8,7 +8,7 @@ from refusing import refused
 
 import weft
 
-sys.path.insert(0, str(Path(__file__).parent / "stand_in_modules"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support" / "stand_in_modules"))
 
 
 class Tensor:

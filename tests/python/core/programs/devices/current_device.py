@@ -14,7 +14,7 @@ from pathlib import Path
 
 import weft
 
-sys.path.insert(0, str(Path(__file__).parent / "stand_in_modules"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support" / "stand_in_modules"))
 WHEN = sys.argv[1]
 
 
@@ -30,7 +30,7 @@ def make_current(device):
 
 def current():
     """What the library's module says, without the import that would make a difference."""
-    source = Path(__file__).parent / "stand_in_modules" / "cupy.py"
+    source = Path(__file__).parents[1] / "support" / "stand_in_modules" / "cupy.py"
     names = {"__name__": "not_cupy"}
     exec(compile(source.read_text(), source, "exec"), names)
     return names["current_device"]()

@@ -9,9 +9,9 @@ if many calls wait. So its code is read, once:
   attributes changes.
 
 The extension does so only while the values are ones that cannot change: Python's own numbers, strings and
-tuples of them (is_plain() in python/src/chare/classes/condition.cpp). Everything else is asked each time: conditions
-with calls, with global variables, or with code that this module does not know, as another version of Python
-may have.
+tuples of them (is_plain() in python/src/chare/classes/condition.cpp). Everything else is asked each time:
+conditions with calls, with global variables, or with code that this module does not know, as another version
+of Python may have.
 """
 
 from __future__ import annotations

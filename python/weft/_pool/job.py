@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
 
 from weft import _core
-from weft._pool_members import Failure, Link, as_remote
+from weft._pool.members import Failure, Link, as_remote
 
 #: The time that a chunk is to take if the program does not choose the chunks. Measured with empty tasks (two
 #: cores, PEs on one host): a chunk costs 7 us on the caller's own PE and 14 us on another, beside 0.15 us per

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from weft._conditions import analyse
+from weft._chare.conditions import analyse
 
 _MARK = "__weft_when__"  # kConditionMark of python/src/chare/classes/condition.cpp
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 import weft
-from weft._waiting import _Watch
+from weft._await.waiting import _Watch
 
 
 class Worker(weft.Chare):

@@ -2,7 +2,7 @@
 
 import weft
 from weft import _core
-from weft._pool_members import Slots
+from weft._pool.members import Slots
 
 CACHE = [0]
 

@@ -5,7 +5,7 @@ import weakref
 
 import weft
 from weft import _core
-from weft._waiting import _Wait
+from weft._await.waiting import _Wait
 
 
 class Worker(weft.Chare):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TextIO, TypeVar, overload
 
 from weft import _core
-from weft._async_generators import closed_when_left
+from weft._await.async_generators import closed_when_left
 
 _T = TypeVar("_T")
 
@@ -63,12 +63,12 @@ def run_with(start: Callable[[Callable[[], Any]], tuple[int, bool, Any]], main: 
         with closed_when_left():
             code, interrupted, result = start(main)
     finally:
-        if "weft._pool_members" in sys.modules:
-            sys.modules["weft._pool_members"].end_of_job()
-        if "weft._devices" in sys.modules:
-            sys.modules["weft._devices"].stop_watching()
-        if "weft._asyncio" in sys.modules:
-            sys.modules["weft._asyncio"].end_of_job()
+        if "weft._pool.members" in sys.modules:
+            sys.modules["weft._pool.members"].end_of_job()
+        if "weft._job.devices" in sys.modules:
+            sys.modules["weft._job.devices"].stop_watching()
+        if "weft._await.asyncio_edge" in sys.modules:
+            sys.modules["weft._await.asyncio_edge"].end_of_job()
         _flush(sys.stdout)
         _flush(sys.stderr)
     if interrupted:

@@ -19,7 +19,7 @@ _TIMEOUT_S = 5.0
 # PEs in a sentence.
 _MOST_NAMED = 8
 
-_PACKAGE = f"{Path(__file__).parent}{os.sep}"
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 # Coroutines of weft.pgas that call collective operations.
 _NAMES = {"make_array": "weft.pgas.make_array", "release": "GlobalArray.release"}
 

@@ -13,10 +13,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft import _core
-from weft._array_selection import Selection, element_of, select
-from weft._array_sides import NO_REPORTS, ArraySide, Layout, PointerSide, Reports, SelectionSide, transfer
-from weft._array_values import converted
-from weft._elsewhere import Elsewhere
+from weft._pgas.array_selection import Selection, element_of, select
+from weft._pgas.array_sides import (
+    NO_REPORTS,
+    ArraySide,
+    Layout,
+    PointerSide,
+    Reports,
+    SelectionSide,
+    transfer,
+)
+from weft._pgas.array_values import converted
+from weft._pgas.elsewhere import Elsewhere
 
 if TYPE_CHECKING:
     import numpy as np

@@ -51,7 +51,7 @@ def may_act() -> bool:
 
 def _threads_may_post() -> bool:
     """Whether a thread of the program, or a coroutine in asyncio's loop, may still call Weft."""
-    asyncio_edge = sys.modules.get("weft._asyncio")
+    asyncio_edge = sys.modules.get("weft._await.asyncio_edge")
     if asyncio_edge is not None and asyncio_edge.num_running() > 0:
         return True
     own = {threading.main_thread(), threading.current_thread()}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from weft import _core
-from weft._array_selection import Selection
+from weft._pgas.array_selection import Selection
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,0 +1,1 @@
+"""Awaiting: several things at once, what asyncio makes, and generators that are left."""

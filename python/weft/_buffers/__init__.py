@@ -1,0 +1,1 @@
+"""Memory of arrays: packed, and registered with the network."""

@@ -1,0 +1,1 @@
+"""Chares: their conditions and post entries, reductions, moves and checkpoints."""

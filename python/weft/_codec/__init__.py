@@ -1,0 +1,1 @@
+"""Values: what the extension asks Python about them, and leaves to pickle."""

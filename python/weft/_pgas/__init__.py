@@ -1,0 +1,1 @@
+"""The global arrays of weft.pgas."""
