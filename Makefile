@@ -34,8 +34,9 @@ $(QUICK)/build.ninja: $(SETUP)
 $(SANITIZED)/build.ninja: $(SETUP)
 	$(CONFIGURE) -B $(SANITIZED) -DWEFT_SANITIZE=address,undefined -DWEFT_BUILD_EXAMPLES=OFF -DWEFT_BUILD_BENCHMARKS=OFF
 
-# The Python package of a build tree, as the wheel that users get, installed into .venv.
-INSTALL := pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall .
+# Installs the Python package of a build tree into .venv, as the wheel that users get, and weft-bench.
+PIP_INSTALL := pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall
+INSTALL := $(PIP_INSTALL) ./benchmarks && $(PIP_INSTALL) .
 
 # The examples, the mini-apps and the Python package with the MPI library.
 build: $(RELEASE)/build.ninja

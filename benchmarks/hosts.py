@@ -24,9 +24,9 @@ sys.path.insert(0, str(ROOT / "tests" / "multihost"))
 import launchers  # noqa: E402
 from cluster import Cluster, Host, Network, finish, missing  # noqa: E402
 
-from weft.bench.programs import Programs  # noqa: E402
-from weft.bench.provenance import provenance  # noqa: E402
-from weft.bench.system_ucx import perftest  # noqa: E402
+from weft_bench.programs import Programs  # noqa: E402
+from weft_bench.provenance import provenance  # noqa: E402
+from weft_bench.system_ucx import perftest  # noqa: E402
 
 SCRIPTS = ROOT / "benchmarks" / "python"
 TIMEOUT_S = 120.0

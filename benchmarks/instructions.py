@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.bench.programs import Programs
+from weft_bench.programs import Programs
 
 _WINDOW = 64
 

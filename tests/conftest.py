@@ -63,7 +63,7 @@ def need_gpus() -> Callable[[int], None]:
 
     A machine with one GPU is a GPU machine too: what needs two is skipped there, loudly.
     """
-    from weft.bench.gpus import gpu_names
+    from weft_bench.gpus import gpu_names
 
     there = len(gpu_names())
 

@@ -52,8 +52,6 @@ FOLDER_CYCLES_EXEMPT: frozenset[str] = frozenset()
 
 # How many files a folder below these has at most.
 WIDEST = {"include": 25, "src": 25, "mpi": 25, "python": 25, "tests": 40}
-# Folders that still have more. Take one out when it is divided.
-WIDTH_EXEMPT = frozenset({"python/weft/bench"})
 
 CHECKED_FOLDERS = (
     "include",
@@ -299,7 +297,7 @@ def check_widths(root: Path) -> Iterator[Violation]:
             if path.is_file() and path.suffix not in (".md", ".pyc")
         )
         for folder, num_files in sorted(widths.items()):
-            if num_files > most and folder not in WIDTH_EXEMPT:
+            if num_files > most:
                 message = f"{num_files} files in one folder, at most {most} may be; divide it by topic"
                 yield Violation(folder, 1, message)
 

@@ -14,13 +14,13 @@ from goals.figures import GOALS, Goal, Verdict, goals_beside, judge, judge_files
 from goals.gpu_figures import gpu_questions, judge_gpu
 from goals.pgas_figures import judge_pgas
 from goals.report import published_table, verdict_table
-from weft.bench.cli import COMMON_METHOD, METHODS, add_running_options
-from weft.bench.errors import BenchError
-from weft.bench.gpus import expect_memory, gpu_names
-from weft.bench.programs import Programs
-from weft.bench.record import Record, read_records
-from weft.bench.report import make_console, show, show_problems
-from weft.bench.running import ask_question, expect_runs, launches_of
+from weft_bench.cli import COMMON_METHOD, METHODS, add_running_options
+from weft_bench.errors import BenchError
+from weft_bench.gpus import expect_memory, gpu_names
+from weft_bench.programs import Programs
+from weft_bench.record import Record, read_records
+from weft_bench.report import make_console, show, show_problems
+from weft_bench.running import ask_question, expect_runs, launches_of
 
 _FIGURES_METHOD = """
 Every figure that Weft is held to, beside its limit.

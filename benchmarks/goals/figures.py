@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from weft.bench.programs import Programs
-from weft.bench.question import DISTINCT_BUFFERS, Question, without_buffers
-from weft.bench.record import METRICS, Record
-from weft.bench.system import Series, System
-from weft.bench.system_weft import Weft, weft_systems
-from weft.bench.systems import reference_systems
+from weft_bench.programs import Programs
+from weft_bench.question import DISTINCT_BUFFERS, Question, without_buffers
+from weft_bench.record import METRICS, Record
+from weft_bench.system import Series, System
+from weft_bench.system_weft import Weft, weft_systems
+from weft_bench.systems import reference_systems
 
 _KIB = 1 << 10
 _MIB = 1 << 20

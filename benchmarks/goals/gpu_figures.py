@@ -9,13 +9,13 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from goals.figures import RAW_UCX, Goal, Reference, Verdict, judge
-from weft.bench.gpus import PAIR
-from weft.bench.programs import Programs
-from weft.bench.question import Question, default_sizes
-from weft.bench.record import METRICS, Record
-from weft.bench.system import System
-from weft.bench.system_weft import weft_systems
-from weft.bench.systems import reference_systems
+from weft_bench.gpus import PAIR
+from weft_bench.programs import Programs
+from weft_bench.question import Question, default_sizes
+from weft_bench.record import METRICS, Record
+from weft_bench.system import System
+from weft_bench.system_weft import weft_systems
+from weft_bench.systems import reference_systems
 
 
 def _question(bench: str, sizes: tuple[int, ...], memory: str) -> Question:

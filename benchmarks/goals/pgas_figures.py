@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from goals.figures import Goal, Reference, Verdict, judge
-from weft.bench.gpus import PAIR
-from weft.bench.pgas import HALF_SIZE, PEAK, flood_points
-from weft.bench.question import Question
-from weft.bench.record import Record
+from weft_bench.gpus import PAIR
+from weft_bench.pgas import HALF_SIZE, PEAK, flood_points
+from weft_bench.question import Question
+from weft_bench.record import Record
 
 LATENCY = Question("pgas_latency", (8,))
 FETCH_ADD = Question("pgas_fetch_add", (8,))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from weft.bench.record import METRICS, Record
+from weft_bench.record import METRICS, Record
 
 #: Messages up to this size are eager ones.
 _EAGER_BYTES = 4096

@@ -9,10 +9,10 @@ from rich.table import Table
 
 from goals.figures import Verdict
 from goals.published import FIGURES, ours
-from weft.bench.question import without_buffers
-from weft.bench.record import METRICS, Record
-from weft.bench.report import size_label, value_label
-from weft.bench.system import Series
+from weft_bench.question import without_buffers
+from weft_bench.record import METRICS, Record
+from weft_bench.report import size_label, value_label
+from weft_bench.system import Series
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:

@@ -15,8 +15,8 @@ import weft
 from blocks import Timeline
 from decomposition import Problem, UserError
 from kernels import COMPUTE, PACK, covered
-from weft.bench.provenance import provenance
-from weft.bench.record import Record, write_records
+from weft_bench.provenance import provenance
+from weft_bench.record import Record, write_records
 
 
 @dataclass

@@ -7,8 +7,8 @@ from argparse import Namespace
 from dataclasses import dataclass
 
 from grid import Problem, UserError
-from weft.bench.provenance import Provenance
-from weft.bench.record import Record, write_records
+from weft_bench.provenance import Provenance
+from weft_bench.record import Record, write_records
 
 
 @dataclass(frozen=True)

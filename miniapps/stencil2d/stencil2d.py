@@ -23,7 +23,7 @@ from kernels import Values
 from options import METHOD, at_least, grid_size, make_parser, pin
 from report import Result, describe, report, write_json
 from verification import examine
-from weft.bench.provenance import provenance
+from weft_bench.provenance import provenance
 from weft_kernels import make_kernels
 
 PROGRAM = "stencil2d.py"

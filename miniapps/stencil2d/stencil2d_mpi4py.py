@@ -21,7 +21,7 @@ from kernels import HostKernels, Kernels, Values
 from options import METHOD, grid_size, make_parser, pin
 from report import Result, describe, report, write_json
 from verification import examine
-from weft.bench.provenance import provenance
+from weft_bench.provenance import provenance
 
 PROGRAM = "stencil2d_mpi4py.py"
 BARRIERS = f"{METHOD} The barriers are MPI_Barrier."

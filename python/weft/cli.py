@@ -1,4 +1,4 @@
-"""The `weft` command: run, ranks, info, lb, mpicc, mpicxx, mpi-bin, bench, study.
+"""The `weft` command: run, ranks, info, lb, mpicc, mpicxx, mpi-bin, and of weft-bench: bench, study.
 
 Imports are inside the functions that need them: `weft run` starts fast, also without the extension module.
 """
@@ -248,8 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return compile_program(words[0], words[1:])  # every option is the compiler's
     _add_compilers(commands)
     if words[:1] not in (["run"], ["ranks"], ["info"], ["lb"], ["mpi-bin"]):
-        _add_bench(commands)  # these take their time to import
-        _add_study(commands)
+        _add_measuring(commands, words)  # it takes its time to import
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
         asked = getattr(options, "parser", parser)
@@ -428,13 +427,17 @@ def _add_compilers(commands: argparse._SubParsersAction[_Parser]) -> None:
         )
 
 
-def _add_bench(commands: argparse._SubParsersAction[_Parser]) -> None:
-    from weft.bench.cli import add_parser
+def _add_measuring(commands: argparse._SubParsersAction[_Parser], words: Sequence[str]) -> None:
+    """Adds `bench` and `study`, which are in a package of their own: benchmarks/weft_bench."""
+    import importlib.util
 
-    add_parser(commands)
-
-
-def _add_study(commands: argparse._SubParsersAction[_Parser]) -> None:
-    from weft.study.cli import add_parser
-
-    add_parser(commands)
+    if importlib.util.find_spec("weft_bench") is not None:
+        for module in ("weft_bench.cli", "weft_bench.study.cli"):
+            importlib.import_module(module).add_parser(commands)
+    elif words[:1] in (["bench"], ["study"]):
+        print(
+            f"weft {words[0]}: the package weft-bench is not installed; in a clone of Weft run "
+            "`pip install ./benchmarks`",
+            file=sys.stderr,
+        )
+        sys.exit(2)

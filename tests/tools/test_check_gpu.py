@@ -37,6 +37,7 @@ def measured(monkeypatch, tmp_path):
         runs = {}
 
         def run(self, name, command, share=1.0, required=True, **variables):
+            assert str(ROOT / "benchmarks") in self.environment["PYTHONPATH"].split(":")  # has weft_bench
             runs[name] = ([str(word) for word in command[3:]], share)
             (self.folder / f"{name}.json").touch()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from weft.bench import running
-from weft.bench.record import Record
-from weft.bench.system import Reading, Series
+from weft_bench import running
+from weft_bench.record import Record
+from weft_bench.system import Reading, Series
 
 
 class Fixed:

@@ -6,12 +6,12 @@ import signal
 
 import pytest
 
-from weft.bench import cli, command, gpus, running
-from weft.bench.programs import Programs
-from weft.bench.question import Question
-from weft.bench.record import read_records
-from weft.bench.system_weft import MODELS, weft_systems
-from weft.bench.systems import reference_systems
+from weft_bench import cli, command, gpus, running
+from weft_bench.programs import Programs
+from weft_bench.question import Question
+from weft_bench.record import read_records
+from weft_bench.system_weft import MODELS, weft_systems
+from weft_bench.systems import reference_systems
 
 
 def run(*arguments):

@@ -22,8 +22,8 @@ from goals.figures import (
 )
 from goals.gpu_figures import comparisons, gpu_goals, gpu_questions, judge_gpu
 from goals.report import verdict_table
-from weft.bench.programs import Programs
-from weft.bench.record import METRICS
+from weft_bench.programs import Programs
+from weft_bench.record import METRICS
 
 
 @pytest.fixture

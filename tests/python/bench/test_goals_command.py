@@ -10,8 +10,8 @@ import pytest
 
 from goals import command
 from goals.figures import BANDWIDTH, LATENCY, goals_beside
-from weft.bench import gpus, running
-from weft.bench.record import read_records, write_records
+from weft_bench import gpus, running
+from weft_bench.record import read_records, write_records
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 

@@ -5,14 +5,14 @@ import json
 
 import pytest
 
-from weft.bench import heat3d, heat3d_report
-from weft.bench.errors import BenchError
-from weft.bench.heat3d import FIGURES, Case, Outcome, Run, cases, edges, histogram, measure, summary
-from weft.bench.launches import Launches
-from weft.bench.programs import Programs
-from weft.bench.provenance import Provenance
-from weft.bench.record import read_records
-from weft.bench.report import make_console
+from weft_bench import heat3d, heat3d_report
+from weft_bench.errors import BenchError
+from weft_bench.heat3d import FIGURES, Case, Outcome, Run, cases, edges, histogram, measure, summary
+from weft_bench.launches import Launches
+from weft_bench.programs import Programs
+from weft_bench.provenance import Provenance
+from weft_bench.record import read_records
+from weft_bench.report import make_console
 
 WHERE = Provenance(git="0123", host="a machine", date="2026-01-02T03:04:05Z")
 # Windows of a fake run, in microseconds.

@@ -4,14 +4,14 @@ import dataclasses
 
 import pytest
 
-from weft.bench import jacobi3d, jacobi3d_report
-from weft.bench.errors import BenchError
-from weft.bench.jacobi3d import LANGUAGES, PARTS, Case, cases, grown, measure
-from weft.bench.launches import Launches
-from weft.bench.programs import Programs
-from weft.bench.provenance import Provenance
-from weft.bench.record import read_records, write_records
-from weft.bench.report import make_console
+from weft_bench import jacobi3d, jacobi3d_report
+from weft_bench.errors import BenchError
+from weft_bench.jacobi3d import LANGUAGES, PARTS, Case, cases, grown, measure
+from weft_bench.launches import Launches
+from weft_bench.programs import Programs
+from weft_bench.provenance import Provenance
+from weft_bench.record import read_records, write_records
+from weft_bench.report import make_console
 
 WHERE = Provenance(git="0123", host="a machine", date="2026-01-02T03:04:05Z")
 DEFAULTS = {

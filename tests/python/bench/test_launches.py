@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
-from weft.bench.errors import BenchError
-from weft.bench.launches import Launches, Stopped, Teller, what_was_taken
-from weft.bench.progress import Lines
-from weft.bench.record import read_records
+from weft_bench.errors import BenchError
+from weft_bench.launches import Launches, Stopped, Teller, what_was_taken
+from weft_bench.progress import Lines
+from weft_bench.record import read_records
 
 
 class Clock:

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from weft.bench.programs import Programs
-from weft.bench.question import Question, Step
-from weft.bench.system_charm import Charm
-from weft.bench.system_mpi import Mpi
-from weft.bench.system_pgas import MpiRma
+from weft_bench.programs import Programs
+from weft_bench.question import Question, Step
+from weft_bench.system_charm import Charm
+from weft_bench.system_mpi import Mpi
+from weft_bench.system_pgas import MpiRma
 
 _PING_PONG = [("latency", "latency_us"), ("bandwidth", "bandwidth_GBps"), ("rate", "rate_Mps")]
 _SINGLE = [

@@ -6,14 +6,14 @@ import dataclasses
 import pytest
 
 from goals.pgas_figures import FETCH_ADD, LATENCY, PGAS_GOALS, device_pgas_goals, judge_pgas
-from weft.bench import cli, pgas, system_pgas
-from weft.bench.errors import BenchError
-from weft.bench.pgas import flood_points, half_size, questions
-from weft.bench.programs import Programs
-from weft.bench.question import FLOOD_WINDOW, Question, buffers_beyond_cache
-from weft.bench.record import METRICS, read_records
-from weft.bench.system_pgas import MpiRma, UcxRma, WeftPgas, one_sided_systems
-from weft.bench.system_ucx import WEFT_SETTINGS, Tool
+from weft_bench import cli, pgas, system_pgas
+from weft_bench.errors import BenchError
+from weft_bench.pgas import flood_points, half_size, questions
+from weft_bench.programs import Programs
+from weft_bench.question import FLOOD_WINDOW, Question, buffers_beyond_cache
+from weft_bench.record import METRICS, read_records
+from weft_bench.system_pgas import MpiRma, UcxRma, WeftPgas, one_sided_systems
+from weft_bench.system_ucx import WEFT_SETTINGS, Tool
 
 
 def parsed(*arguments):

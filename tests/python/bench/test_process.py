@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from weft.bench.errors import BenchError
-from weft.bench.process import capture, finish, free_port, launched, read_measurements, wait_listening
-from weft.bench.question import Question, Step
+from weft_bench.errors import BenchError
+from weft_bench.process import capture, finish, free_port, launched, read_measurements, wait_listening
+from weft_bench.question import Question, Step
 
 STEPS = [Step(8, 10, 1), Step(64, 10, 2)]
 LATENCY = Question("latency", (8, 64))

@@ -2,10 +2,10 @@
 
 import pytest
 
-from weft.bench import programs
-from weft.bench.errors import BenchError
-from weft.bench.programs import Programs
-from weft.bench.provenance import provenance
+from weft_bench import programs
+from weft_bench.errors import BenchError
+from weft_bench.programs import Programs
+from weft_bench.provenance import provenance
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from goals.published import FIGURES, ours
 from goals.report import published_table
-from weft.bench.report import make_console
+from weft_bench.report import make_console
 
 (LATENCY,) = [f for f in FIGURES if (f.text, f.system) == ("latency", "Charm++")]
 (EAGER,) = [f for f in FIGURES if f.text == "latency of eager messages"]

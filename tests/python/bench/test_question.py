@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.bench.errors import BenchError
-from weft.bench.gpus import PAIR, SAME
-from weft.bench.question import (
+from weft_bench.errors import BenchError
+from weft_bench.gpus import PAIR, SAME
+from weft_bench.question import (
     GPU_RATE,
     STAGED_RATE,
     WINDOW,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.bench.errors import BenchError
-from weft.bench.record import (
+from weft_bench.errors import BenchError
+from weft_bench.record import (
     LANGUAGES,
     MEMORIES,
     METRICS,

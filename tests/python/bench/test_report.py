@@ -5,10 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
-from weft.bench import plot
-from weft.bench.errors import BenchError
-from weft.bench.report import best_of, show, size_label, value_label
-from weft.bench.schedule import Outcome
+from weft_bench import plot
+from weft_bench.errors import BenchError
+from weft_bench.report import best_of, show, size_label, value_label
+from weft_bench.schedule import Outcome
 
 
 @pytest.fixture

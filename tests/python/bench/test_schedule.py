@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from weft.bench.errors import BenchError
-from weft.bench.launches import Launches, Teller
-from weft.bench.provenance import Provenance
-from weft.bench.question import Question
-from weft.bench.record import read_records
-from weft.bench.schedule import ask
-from weft.bench.system import Reading, Series
+from weft_bench.errors import BenchError
+from weft_bench.launches import Launches, Teller
+from weft_bench.provenance import Provenance
+from weft_bench.question import Question
+from weft_bench.record import read_records
+from weft_bench.schedule import ask
+from weft_bench.system import Reading, Series
 
 WHERE = Provenance(git="0123", host="a machine", date="2026-01-02T03:04:05Z")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.bench.programs import Programs
-from weft.bench.steadiness import Steadiness, core_distance_ns
+from weft_bench.programs import Programs
+from weft_bench.steadiness import Steadiness, core_distance_ns
 
 
 def steady_with(distances):

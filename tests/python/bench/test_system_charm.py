@@ -2,10 +2,10 @@
 
 import pytest
 
-from weft.bench import system_charm
-from weft.bench.programs import Programs
-from weft.bench.question import Question
-from weft.bench.system_charm import Charm
+from weft_bench import system_charm
+from weft_bench.programs import Programs
+from weft_bench.question import Question
+from weft_bench.system_charm import Charm
 
 LATENCY = Question("latency", (65536,))
 REDUCTION = Question("reduction", (100_000,))

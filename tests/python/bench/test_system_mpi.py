@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from weft.bench import system_mpi
-from weft.bench.programs import Programs
-from weft.bench.question import Question
-from weft.bench.system_mpi import Mpi
+from weft_bench import system_mpi
+from weft_bench.programs import Programs
+from weft_bench.question import Question
+from weft_bench.system_mpi import Mpi
 
 LATENCY = Question("latency", (8,))
 

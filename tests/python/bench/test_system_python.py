@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from weft.bench import system_python
-from weft.bench.errors import BenchError
-from weft.bench.process import capture
-from weft.bench.programs import Programs
-from weft.bench.question import Question
-from weft.bench.system_python import Charm4py, Mpi4pyOpenMpi, mpiexec, mpiexec_command
-from weft.bench.system_ucx import Tool
+from weft_bench import system_python
+from weft_bench.errors import BenchError
+from weft_bench.process import capture
+from weft_bench.programs import Programs
+from weft_bench.question import Question
+from weft_bench.system_python import Charm4py, Mpi4pyOpenMpi, mpiexec, mpiexec_command
+from weft_bench.system_ucx import Tool
 
 WITH_CUDA = "mpi:x:mpi_built_with_cuda_support:value:true\nmca:pml:ucx:version:5\n"
 WITH_UCX = 'mpi:x:mpi_built_with_cuda_support:value:false\nmca:pml:ucx:version:"5.0.11"\n'

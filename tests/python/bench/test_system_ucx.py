@@ -2,11 +2,11 @@
 
 import pytest
 
-from weft.bench import system_ucx
-from weft.bench.errors import BenchError
-from weft.bench.programs import Programs
-from weft.bench.question import Question, Step
-from weft.bench.system_ucx import (
+from weft_bench import system_ucx
+from weft_bench.errors import BenchError
+from weft_bench.programs import Programs
+from weft_bench.question import Question, Step
+from weft_bench.system_ucx import (
     DEFAULT_SETTINGS,
     HOST_SETTINGS,
     WEFT_SETTINGS,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from weft.bench.gpus import gpu_names
+from weft_bench.gpus import gpu_names
 
 EXCHANGES = ("channel", "pgas")
 EQUAL = "values equal those of the serial reference to the last bit"

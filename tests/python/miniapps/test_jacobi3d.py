@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.bench.gpus import gpu_names
-from weft.bench.record import read_records
+from weft_bench.gpus import gpu_names
+from weft_bench.record import read_records
 
 LANGUAGES = ("cpp", "python")
 # A job that takes longer hangs.

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weft.bench.gpus import gpu_names
-from weft.bench.system_python import mpiexec, mpiexec_command
+from weft_bench.gpus import gpu_names
+from weft_bench.system_python import mpiexec, mpiexec_command
 
 FOLDER = Path(__file__).resolve().parents[3] / "miniapps" / "pic"
 LANGUAGES = ("cpp", "python")

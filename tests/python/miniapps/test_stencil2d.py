@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from weft.bench.gpus import gpu_names
-from weft.bench.record import read_records
-from weft.bench.system_python import mpiexec, mpiexec_command
+from weft_bench.gpus import gpu_names
+from weft_bench.record import read_records
+from weft_bench.system_python import mpiexec, mpiexec_command
 
 # A job that takes longer hangs.
 HANG_S = 60

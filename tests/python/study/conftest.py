@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from weft.bench.programs import Programs
-from weft.bench.provenance import Provenance
-from weft.study.plan import Group, Study, Variant
-from weft.study.trials import Header, TrialFile
+from weft_bench.programs import Programs
+from weft_bench.provenance import Provenance
+from weft_bench.study.plan import Group, Study, Variant
+from weft_bench.study.trials import Header, TrialFile
 
 WHERE = Provenance(git="0123", host="a machine, 2 cores", date="2026-01-02T03:04:05Z")
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from weft.study.claims import (
+from weft_bench.study.claims import (
     CLAIMS,
     NOT_REPRODUCED,
     OUT_OF_REACH,
@@ -19,7 +19,7 @@ from weft.study.claims import (
     weft_with_odf,
     weft_without_odf,
 )
-from weft.study.plan import Group, Variant
+from weft_bench.study.plan import Group, Variant
 
 AT_LEAST = Claim("fake", "a text", "a source", named("mpi4py"), balanced("weft"), 1.5, at_least=True)
 AT_MOST = Claim("fake", "a text", "a source", weft_without_odf, named("mpi4py"), 1.05, at_least=False)

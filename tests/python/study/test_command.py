@@ -6,17 +6,18 @@ import dataclasses
 import json
 import os
 import signal
+import sys
 
 import pytest
 
-from weft.bench import system_python
-from weft.bench.errors import BenchError
-from weft.bench.gpus import gpu_names
 from weft.cli import main
-from weft.study import command, plan, studies
-from weft.study.plan import Group, Study, Variant
-from weft.study.report import cells_of, columns_of
-from weft.study.summary import rows_of
+from weft_bench import system_python
+from weft_bench.errors import BenchError
+from weft_bench.gpus import gpu_names
+from weft_bench.study import command, plan, studies
+from weft_bench.study.plan import Group, Study, Variant
+from weft_bench.study.report import cells_of, columns_of
+from weft_bench.study.summary import rows_of
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_the_same_command_resumes_and_another_is_refused(small, tmp_path, monkey
 
 
 def test_without_matplotlib_there_is_no_picture(small, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(command.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert small("--trials", 1) == 0
     assert "no picture: pip install matplotlib" in capsys.readouterr().out
     assert "times.png" not in (tmp_path / "study-stencil2d" / "report.md").read_text()
@@ -169,7 +170,7 @@ def parsed(*arguments: str):
     """The arguments of `weft study`, and the study that they ask for."""
     import argparse
 
-    from weft.study.cli import add_parser
+    from weft_bench.study.cli import add_parser
 
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from weft.bench.errors import BenchError
-from weft.bench.launches import Launches, Stopped
-from weft.study.plan import Group, Study
-from weft.study.running import label_of, order_of, read_time, run_study
+from weft_bench.errors import BenchError
+from weft_bench.launches import Launches, Stopped
+from weft_bench.study.plan import Group, Study
+from weft_bench.study.running import label_of, order_of, read_time, run_study
 
 
 def one_group(study: Study) -> Study:

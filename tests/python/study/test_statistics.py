@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.study import statistics
-from weft.study.statistics import interval_of_mean, interval_of_ratio, mann_whitney
+from weft_bench.study import statistics
+from weft_bench.study.statistics import interval_of_mean, interval_of_ratio, mann_whitney
 
 settings.register_profile("weft", deadline=None, derandomize=True, database=None)
 settings.load_profile("weft")

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from weft.bench.errors import BenchError
-from weft.study.trials import Trial
+from weft_bench.errors import BenchError
+from weft_bench.study.trials import Trial
 
 
 def trial(number: int, value: float = 1.0, variant: str = "mpi4py", group: str = "strong, 1 PE") -> Trial:
