@@ -62,17 +62,22 @@ Ref<Request> make_receive(const ReceiveCall& call) {
                                                    Outcome::of_no_process()));
 }
 
-Error request_send(const Message& message, MPI_Comm comm, SendMode mode, MPI_Request* request,
-                   bool persistent = false) {
-  SendCall call;
-  if (Error error = prepare(message, comm, &call); !error.ok()) return error;
-  return give_request(make_send(call, mode), call.communicator, request, persistent);
+int request_send(const char* function, const Message& message, MPI_Comm comm, SendMode mode,
+                 MPI_Request* request, bool persistent = false) {
+  return guarded(function, comm, [&]() -> Error {
+    SendCall call;
+    if (Error error = prepare(message, comm, &call); !error.ok()) return error;
+    return give_request(make_send(call, mode), call.communicator, request, persistent);
+  });
 }
 
-Error request_receive(const Room& room, MPI_Comm comm, MPI_Request* request, bool persistent = false) {
-  ReceiveCall call;
-  if (Error error = prepare(room, comm, &call); !error.ok()) return error;
-  return give_request(make_receive(call), call.communicator, request, persistent);
+int request_receive(const char* function, const Room& room, MPI_Comm comm, MPI_Request* request,
+                    bool persistent = false) {
+  return guarded(function, comm, [&]() -> Error {
+    ReceiveCall call;
+    if (Error error = prepare(room, comm, &call); !error.ok()) return error;
+    return give_request(make_receive(call), call.communicator, request, persistent);
+  });
 }
 
 // --- Both
@@ -155,40 +160,29 @@ int MPI_Rsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int des
 
 int MPI_Isend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                 MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
 }
 int MPI_Issend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request);
 }
 int MPI_Irsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
 }
 
 int MPI_Send_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                     MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
 }
 int MPI_Ssend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                      MPI_Comm comm, MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request, true);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request,
+                      true);
 }
 int MPI_Rsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                      MPI_Comm comm, MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
 }
 
 int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
@@ -210,13 +204,11 @@ int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, in
 }
 int MPI_Irecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                 MPI_Request* request) {
-  return guarded(__func__, comm,
-                 [&] { return request_receive({buf, count, datatype, source, tag}, comm, request); });
+  return request_receive(__func__, {buf, count, datatype, source, tag}, comm, request);
 }
 int MPI_Recv_init_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                     MPI_Request* request) {
-  return guarded(__func__, comm,
-                 [&] { return request_receive({buf, count, datatype, source, tag}, comm, request, true); });
+  return request_receive(__func__, {buf, count, datatype, source, tag}, comm, request, true);
 }
 
 int MPI_Sendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
