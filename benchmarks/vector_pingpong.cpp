@@ -7,6 +7,7 @@
 
 #include "weft/weft.h"
 
+#include "benchmarks/job_program.h"
 #include "benchmarks/measuring.h"
 
 namespace weft::benchmarks {
@@ -78,9 +79,4 @@ weft::Task<> measure(weft::Runtime& runtime, const Arguments& arguments) {
 }  // namespace
 }  // namespace weft::benchmarks
 
-int main(int argc, char** argv) {
-  auto arguments = weft::benchmarks::parse_arguments(argc, argv);
-  return weft::run(argc, argv, [&arguments](weft::Runtime& runtime) {
-    return weft::benchmarks::measure(runtime, arguments);
-  });
-}
+int main(int argc, char** argv) { return weft::benchmarks::run(argc, argv, weft::benchmarks::measure); }

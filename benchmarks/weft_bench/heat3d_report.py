@@ -11,11 +11,11 @@ from rich.table import Table
 
 from weft_bench.errors import BenchError
 from weft_bench.heat3d import FIGURES, Case, Outcome, edges, histogram
+from weft_bench.plot import new_figure, save
 from weft_bench.report import runs_label, value_label
 
 _NAMES = {"channel": "two-sided (channel)", "pgas": "one-sided (pgas)"}
 _COLOURS = {"channel": "#4477aa", "pgas": "#ee6677"}
-_DOTS_PER_INCH = 140
 _WIDTH_INCHES = 10.0
 _LETTERS_PER_INCH = 13  # of the title
 
@@ -72,14 +72,8 @@ def write_plot(path: Path, outcome: Outcome) -> None:
     """
     if not outcome.pairs:
         raise BenchError(f"nothing was measured with both exchanges, so {path} was not drawn")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise BenchError("--plot needs matplotlib: pip install matplotlib") from error
     rows = len(outcome.pairs)
-    figure = Figure(figsize=(_WIDTH_INCHES, 0.9 + 2.2 * rows), dpi=_DOTS_PER_INCH, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(_WIDTH_INCHES, 0.9 + 2.2 * rows)
     grid = figure.subplots(rows, 2, squeeze=False, sharex="row", sharey="row")
     for axes, pair in zip(grid, outcome.pairs, strict=True):
         bins = edges([outcome.runs[case] for case in pair])
@@ -91,8 +85,7 @@ def write_plot(path: Path, outcome: Outcome) -> None:
     first = next(iter(outcome.records.values()))
     about = textwrap.fill(f"{first.host}; {first.date}", width=int(_LETTERS_PER_INCH * _WIDTH_INCHES))
     figure.suptitle(f"Heat conduction in 3D, {first.memory} memory\n{about}", fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png")
+    save(figure, path)
 
 
 def _draw(axes: Any, outcome: Outcome, case: Case, bins: list[float]) -> None:

@@ -12,11 +12,11 @@ from rich.table import Table
 
 from weft_bench.errors import BenchError
 from weft_bench.jacobi3d import PARTS, Case, Outcome
+from weft_bench.plot import new_figure, save
 from weft_bench.report import runs_label, value_label
 
 _SPLIT = ("compute", "pack", "communication")
 _COLOURS = {"compute": "#4477aa", "pack": "#ccbb44", "communication": "#ee6677"}
-_DOTS_PER_INCH = 140
 _LETTERS_PER_INCH = 13  # of the title
 
 
@@ -48,17 +48,11 @@ def write_plot(path: Path, outcome: Outcome) -> None:
     """
     if not outcome.records:
         raise BenchError(f"nothing was measured, so {path} was not drawn")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise BenchError("--plot needs matplotlib: pip install matplotlib") from error
     scalings = list(dict.fromkeys(case.scaling for case in outcome.cases))
     pes = sorted({case.pes for case in outcome.cases})
     bars = max(len(_panel(outcome, scaling, number)) for scaling in scalings for number in pes)
     size = (2.0 + len(pes) * max(2.5, 0.35 * bars), 1.2 + 4.2 * len(scalings))
-    figure = Figure(figsize=size, dpi=_DOTS_PER_INCH, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(*size)
     grid = figure.subplots(len(scalings), len(pes), squeeze=False, sharey="row")
     for row, scaling in enumerate(scalings):
         for column, number in enumerate(pes):
@@ -71,8 +65,7 @@ def write_plot(path: Path, outcome: Outcome) -> None:
     first = next(iter(outcome.records.values()))
     about = textwrap.fill(f"{first.host}; {first.date}", width=int(_LETTERS_PER_INCH * size[0]))
     figure.suptitle(f"Jacobi3D, {first.memory} memory\n{about}", fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png")
+    save(figure, path)
 
 
 def _panel(outcome: Outcome, scaling: str, pes: int) -> list[Case]:

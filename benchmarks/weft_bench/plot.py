@@ -26,6 +26,24 @@ _MOST_INSIDE = 8
 _LIST_INCHES = 4.5
 
 
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of matplotlib's, of that many inches. Raises BenchError if there is no matplotlib."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BenchError("the picture needs matplotlib: pip install matplotlib") from error
+    figure = Figure(figsize=(width, height), dpi=_DOTS_PER_INCH, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure into `path`, a PNG, and make its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png")
+
+
 def write_plot(path: Path, records: Sequence[Record]) -> None:
     """Draw records into `path`, a PNG; BenchError when there are none or no matplotlib.
 
@@ -33,11 +51,6 @@ def write_plot(path: Path, records: Sequence[Record]) -> None:
     """
     if not records:
         raise BenchError(f"nothing was measured, so {path} was not drawn")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise BenchError("--plot needs matplotlib: pip install matplotlib") from error
     parts = [
         (buffers, part)
         for bench in dict.fromkeys(record.bench for record in records)
@@ -48,12 +61,10 @@ def write_plot(path: Path, records: Sequence[Record]) -> None:
     width, height = _SIZE_INCHES
     if any(len(_series(part)) > _MOST_INSIDE for _, part in parts):
         width += _LIST_INCHES
-    figure = Figure(figsize=(width * columns, height * rows), dpi=_DOTS_PER_INCH, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(width * columns, height * rows)
     for number, (buffers, part) in enumerate(parts):
         _draw(figure.add_subplot(rows, columns, number + 1), part, buffers)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png")
+    save(figure, path)
 
 
 def _series(records: Sequence[Record]) -> list[Series]:

@@ -12,6 +12,7 @@
 
 #include "weft/weft.h"
 
+#include "command_line/program.h"
 #include "gather.h"
 #include "heat_options.h"
 #include "heat_report.h"
@@ -24,12 +25,7 @@ namespace {
 
 using jacobi3d::Device;
 using jacobi3d::Problem;
-using jacobi3d::UserError;
-
-void say(const std::string& text) {
-  std::printf("%s\n", text.c_str());
-  std::fflush(stdout);
-}
+using miniapps::say;
 
 bool verify(const Options& options, std::vector<double> temperatures) {
   const Solution solution = solve_serially(options.body(), options.all_steps());
@@ -110,27 +106,21 @@ weft::Task<bool> solve(weft::Runtime& runtime, const Options& options) {
   co_return is_right;
 }
 
-// On PE 0 alone, so that a mistake is reported once.
-weft::Task<> start(weft::Runtime& runtime, int argc, char** argv) {
-  int code = 0;
-  try {
-    const Options options = parse_options(argc, argv);
-    if (options.help) {
-      std::fputs(help_text().c_str(), stdout);
-    } else {
-      const bool is_right = co_await solve(runtime, options);
-      code = is_right ? 0 : 1;
-    }
-  } catch (const UserError& error) {
-    std::fprintf(stderr, "heat3d: %s (see heat3d --help)\n", error.what());
-    code = 2;
+weft::Task<bool> run(weft::Runtime& runtime, int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
+  if (options.help) {
+    std::fputs(help_text().c_str(), stdout);
+    co_return true;
   }
-  runtime.exit(code);
+  const bool is_right = co_await solve(runtime, options);
+  co_return is_right;
 }
 
 }  // namespace
 }  // namespace heat3d
 
 int main(int argc, char** argv) {
-  return weft::run(argc, argv, [=](weft::Runtime& runtime) { return heat3d::start(runtime, argc, argv); });
+  return weft::run(argc, argv, [=](weft::Runtime& runtime) {
+    return miniapps::run(runtime, "heat3d", heat3d::run(runtime, argc, argv));
+  });
 }

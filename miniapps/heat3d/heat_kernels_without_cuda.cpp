@@ -5,7 +5,7 @@
 namespace heat3d {
 
 std::unique_ptr<HeatDevice> make_cuda_heat(const Body&, jacobi3d::KernelDevice&) {
-  throw jacobi3d::UserError("this program was built without a CUDA compiler");
+  throw miniapps::UserError("this program was built without a CUDA compiler");
 }
 
 }  // namespace heat3d

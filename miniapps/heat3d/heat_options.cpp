@@ -9,18 +9,11 @@
 namespace heat3d {
 namespace {
 
-using jacobi3d::Arguments;
-using jacobi3d::UserError;
+using miniapps::Arguments;
+using miniapps::UserError;
 
 // A window of the report holds two steps.
 constexpr int kLeastSteps = 3;
-
-Exchange take_exchange(Arguments& arguments) {
-  const std::string_view name = arguments.take_value("--exchange");
-  for (Exchange exchange : {Exchange::kChannel, Exchange::kPgas})
-    if (name == name_of(exchange)) return exchange;
-  throw UserError(fmt::format("--exchange must be channel or pgas, not '{}'", name));
-}
 
 }  // namespace
 
@@ -46,7 +39,8 @@ Options parse_options(int argc, char** argv) {
     } else if (option == "--warmup") {
       options.warmup = arguments.take_number(option, 0);
     } else if (option == "--exchange") {
-      options.exchange = take_exchange(arguments);
+      options.exchange =
+          arguments.take_one_of(option, {"channel", "pgas"}) == "pgas" ? Exchange::kPgas : Exchange::kChannel;
     } else if (option == "--memory") {
       options.placement.memory = jacobi3d::take_memory(arguments);
     } else if (option == "--pin") {

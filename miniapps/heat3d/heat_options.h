@@ -28,7 +28,7 @@ struct Options {
   Body body() const;
 };
 
-// Throws jacobi3d::UserError, whose text says what is wrong and what to write instead.
+// Throws miniapps::UserError, whose text says what is wrong and what to write instead.
 Options parse_options(int argc, char** argv);
 
 std::string help_text();

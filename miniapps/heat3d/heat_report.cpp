@@ -77,7 +77,7 @@ void write_json(const Options& options, int num_pes, const Timing& timing) {
   file << '\n';
   file.close();
   if (!file) {
-    throw jacobi3d::UserError(fmt::format("cannot write {}: {}", options.json_file, std::strerror(errno)));
+    throw miniapps::UserError(fmt::format("cannot write {}: {}", options.json_file, std::strerror(errno)));
   }
 }
 

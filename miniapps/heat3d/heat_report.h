@@ -28,7 +28,7 @@ struct Timing {
 std::string describe(const Options& options, const jacobi3d::Problem& problem, int num_pes);
 std::string table(const Options& options, const Timing& timing);
 
-// Throws jacobi3d::UserError naming the file.
+// Throws miniapps::UserError naming the file.
 void write_json(const Options& options, int num_pes, const Timing& timing);
 
 }  // namespace heat3d

@@ -18,6 +18,7 @@
 
 #include "weft/weft.h"
 
+#include "command_line/program.h"
 #include "options.h"
 
 namespace heat_conduction {
@@ -151,7 +152,7 @@ struct Strip : weft::Chare<Strip> {
 weft::Task<bool> solve(weft::Runtime& runtime, Options options) {
   const Problem problem{options.size, runtime.num_pes() * options.odf, options.check_every, options.until};
   if (problem.num_strips > problem.size)
-    throw UserError("there are more strips than rows: use a larger --size");
+    throw miniapps::UserError("there are more strips than rows: use a larger --size");
   std::printf("heat conduction in C++: %d x %d points in %d strips\n", problem.size, problem.size,
               problem.num_strips);
   auto plate = weft::Array<Strip>::create(runtime, problem.num_strips, problem);
@@ -174,28 +175,21 @@ weft::Task<bool> solve(weft::Runtime& runtime, Options options) {
   co_return verified[0] != 'f';
 }
 
-// On PE 0 alone, so that a mistake is reported once.
-weft::Task<> start(weft::Runtime& runtime, int argc, char** argv) {
-  int code = 0;
-  try {
-    const Options options = parse_options(argc, argv);
-    if (options.help) {
-      std::fputs(kHelp, stdout);
-    } else {
-      const bool is_right = co_await solve(runtime, options);
-      if (!is_right) code = 1;
-    }
-  } catch (const UserError& error) {
-    std::fprintf(stderr, "heat_conduction: %s (see heat_conduction --help)\n", error.what());
-    code = 2;
+weft::Task<bool> run(weft::Runtime& runtime, int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
+  if (options.help) {
+    std::fputs(kHelp, stdout);
+    co_return true;
   }
-  runtime.exit(code);
+  const bool is_right = co_await solve(runtime, options);
+  co_return is_right;
 }
 
 }  // namespace
 }  // namespace heat_conduction
 
 int main(int argc, char** argv) {
-  return weft::run(argc, argv,
-                   [=](weft::Runtime& runtime) { return heat_conduction::start(runtime, argc, argv); });
+  return weft::run(argc, argv, [=](weft::Runtime& runtime) {
+    return miniapps::run(runtime, "heat_conduction", heat_conduction::run(runtime, argc, argv));
+  });
 }

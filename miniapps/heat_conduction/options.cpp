@@ -1,60 +1,35 @@
 #include "options.h"
 
-#include <charconv>
-#include <span>
-#include <string>
 #include <string_view>
-#include <system_error>
+
+#include "fmt/format.h"
+
+#include "command_line/arguments.h"
 
 namespace heat_conduction {
-namespace {
 
-template <class Number>
-bool parse(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-int positive(const std::string& option, std::string_view text) {
-  int number = 0;
-  if (!parse(text, number) || number < 1) {
-    throw UserError(option + " must be a whole number of at least 1, not '" + std::string(text) + "'");
-  }
-  return number;
-}
-
-void set(Options& options, const std::string& option, std::string_view value) {
-  if (option == "--size") {
-    options.size = positive(option, value);
-  } else if (option == "--odf") {
-    options.odf = positive(option, value);
-  } else if (option == "--check-every") {
-    options.check_every = positive(option, value);
-  } else if (option == "--until") {
-    if (!parse(value, options.until) || !(options.until > 0.0 && options.until < 10.0)) {
-      throw UserError("--until must be above 0 and below 10");
-    }
-  } else {
-    throw UserError("unknown option '" + option + "'");
-  }
-}
-
-}  // namespace
+using miniapps::UserError;
 
 Options parse_options(int argc, char** argv) {
   Options options;
-  const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::string option = words[i];
-    if (option == "--verify") {
+  for (miniapps::Arguments arguments(argc, argv); !arguments.done();) {
+    const std::string_view option = arguments.take();
+    if (option == "--size") {
+      options.size = arguments.take_number(option, 1);
+    } else if (option == "--odf") {
+      options.odf = arguments.take_number(option, 1);
+    } else if (option == "--check-every") {
+      options.check_every = arguments.take_number(option, 1);
+    } else if (option == "--until") {
+      options.until = arguments.take_real(option);
+      if (options.until <= 0.0 || options.until >= 10.0)
+        throw UserError("--until must be above 0 and below 10");
+    } else if (option == "--verify") {
       options.verify = true;
     } else if (option == "--help" || option == "-h") {
       options.help = true;
-    } else if (i + 1 == words.size()) {
-      throw UserError(option.starts_with("--") ? option + " is unknown or needs a value"
-                                               : "unknown word '" + option + "'");
     } else {
-      set(options, option, words[++i]);
+      throw UserError(fmt::format("there is no option '{}'", option));
     }
   }
   return options;

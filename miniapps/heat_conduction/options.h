@@ -1,15 +1,7 @@
 // The command line of heat_conduction.
 #pragma once
 
-#include <stdexcept>
-
 namespace heat_conduction {
-
-// A mistake of the user, reported as one sentence.
-class UserError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 struct Options {
   int size = 96;
@@ -34,7 +26,7 @@ What is timed. From PE 0's broadcast that starts the strips until the last one h
 JSON object with the time as "value" in seconds, as those of the measuring programs.
 )";
 
-// Throws UserError, whose text says what is wrong.
+// Throws miniapps::UserError, whose text says what is wrong.
 Options parse_options(int argc, char** argv);
 
 }  // namespace heat_conduction

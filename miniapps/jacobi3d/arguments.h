@@ -1,47 +1,19 @@
-// The words of a command line, taken one by one. Each mistake is a UserError that names the option. heat3d uses it too.
+// The options of jacobi3d that heat3d has too.
 #pragma once
 
-#include <charconv>
-#include <cstddef>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "fmt/format.h"
 
 #include "weft/weft.h"
 
+#include "command_line/arguments.h"
 #include "decomposition.h"
 
 namespace jacobi3d {
 
-class Arguments {
- public:
-  Arguments(int argc, char** argv) : words_(argv + 1, argv + argc) {}
-
-  bool done() const { return next_ == words_.size(); }
-  std::string_view take() { return words_[next_++]; }
-  bool next_is_value() const { return !done() && !words_[next_].starts_with("--"); }
-
-  std::string_view take_value(std::string_view option) {
-    if (!next_is_value()) throw UserError(fmt::format("{} needs a value", option));
-    return take();
-  }
-
-  int take_number(std::string_view option, int least) {
-    std::string_view text = take_value(option);
-    int number = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number < least) {
-      throw UserError(fmt::format("{} must be a whole number of at least {}, not '{}'", option, least, text));
-    }
-    return number;
-  }
-
- private:
-  std::vector<std::string_view> words_;
-  std::size_t next_ = 0;
-};
+using miniapps::Arguments;
 
 inline Triple take_points(Arguments& arguments) {
   Triple points{};

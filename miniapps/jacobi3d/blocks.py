@@ -66,16 +66,11 @@ class Part:
         return Timeline(weft.my_pe(), self._kernels.take_intervals())
 
 
-class MessagingBlock(weft.Chare):
-    """A block whose faces are arguments of an entry method.
-
-    They are sent in place and land where the post entry method says, in the buffers that are unpacked.
-    """
+class Block(weft.Chare):
+    """The part that both kinds of blocks share."""
 
     def __init__(self, setup: Setup) -> None:
         self._part = Part(setup, self.index)
-        self._num_halos = [0] * NUM_SLOTS
-        self._all_halos = [weft.Future() for _ in range(NUM_SLOTS)]
         self._sends: list[list[Any]] = [[] for _ in range(NUM_SLOTS)]
 
     async def run(self, iterations: int) -> Timeline:
@@ -84,6 +79,33 @@ class MessagingBlock(weft.Chare):
         for slot in range(NUM_SLOTS):
             await self._sent(slot)
         return await self._part.finish()
+
+    async def values(self) -> Values:
+        return await self._part.field.values()
+
+    async def checksum(self) -> int:
+        return await self._part.field.checksum(self._part.setup.problem.points)
+
+    async def _iterate(self) -> None:
+        raise NotImplementedError
+
+    async def _sent(self, slot: int) -> None:
+        """Waits until the slot's buffers are free again."""
+        sends, self._sends[slot] = self._sends[slot], []
+        for send in sends:
+            await send
+
+
+class MessagingBlock(Block):
+    """A block whose faces are arguments of an entry method.
+
+    They are sent in place and land where the post entry method says, in the buffers that are unpacked.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._num_halos = [0] * NUM_SLOTS
+        self._all_halos = [weft.Future() for _ in range(NUM_SLOTS)]
 
     @weft.post_entry("halo")
     def post_halo(self, iteration: int, face: int, values: weft.Landing) -> None:
@@ -99,12 +121,6 @@ class MessagingBlock(weft.Chare):
         self._num_halos[slot] += 1
         if self._num_halos[slot] == len(self._part.neighbours):
             self._all_halos[slot].set()
-
-    async def values(self) -> Values:
-        return await self._part.field.values()
-
-    async def checksum(self) -> int:
-        return await self._part.field.checksum(self._part.setup.problem.points)
 
     async def _iterate(self) -> None:
         part, slot = self._part, self._part.slot
@@ -123,36 +139,16 @@ class MessagingBlock(weft.Chare):
         if not part.neighbours:  # alone in the grid: let others have a turn
             await weft.sleep(0)
 
-    async def _sent(self, slot: int) -> None:
-        """Waits until the slot's buffers are free again."""
-        sends, self._sends[slot] = self._sends[slot], []
-        for send in sends:
-            await send
 
-
-class ChannelBlock(weft.Chare):
+class ChannelBlock(Block):
     """A block with a channel to each neighbour: it posts its receives, sends its faces, waits, updates."""
 
     def __init__(self, setup: Setup) -> None:
-        self._part = Part(setup, self.index)
+        super().__init__(setup)
         self._channels = {
             face: weft.Channel(self, self.proxy[neighbour])
             for face, neighbour in self._part.neighbours.items()
         }
-        self._sends: list[list[Any]] = [[] for _ in range(NUM_SLOTS)]
-
-    async def run(self, iterations: int) -> Timeline:
-        for _ in range(iterations):
-            await self._iterate()
-        for slot in range(NUM_SLOTS):
-            await self._sent(slot)
-        return await self._part.finish()
-
-    async def values(self) -> Values:
-        return await self._part.field.values()
-
-    async def checksum(self) -> int:
-        return await self._part.field.checksum(self._part.setup.problem.points)
 
     async def _iterate(self) -> None:
         slot, buffers = self._part.slot, self._part.buffers
@@ -168,12 +164,6 @@ class ChannelBlock(weft.Chare):
         self._part.update()
         if not self._channels:  # alone in the grid: let others have a turn
             await weft.sleep(0)
-
-    async def _sent(self, slot: int) -> None:
-        """Waits until the slot's buffers are free again."""
-        sends, self._sends[slot] = self._sends[slot], []
-        for send in sends:
-            await send
 
 
 BLOCKS: dict[str, type[weft.Chare]] = {"messaging": MessagingBlock, "channel": ChannelBlock}

@@ -2,19 +2,16 @@
 // and counts alone, so all PEs compute the same result. decomposition.py is the same in Python.
 #pragma once
 
-#include <stdexcept>
 #include <vector>
 
 #include "weft/weft.h"
 
+#include "command_line/user_error.h"
 #include "grid.h"
 
 namespace jacobi3d {
 
-// A mistake of the user, reported as one sentence.
-struct UserError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using miniapps::UserError;
 
 struct Problem {
   Triple points{};  // of the whole grid, without its boundary

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "channel_block.h"
+#include "command_line/program.h"
 #include "gather.h"
 #include "messaging_block.h"
 #include "options.h"
@@ -22,10 +23,7 @@
 namespace jacobi3d {
 namespace {
 
-void say(const std::string& text) {
-  std::printf("%s\n", text.c_str());
-  std::fflush(stdout);
-}
+using miniapps::say;
 
 Setup make_setup(weft::Runtime& runtime, const Problem& problem, weft::Group<Device> devices,
                  const std::string& model, int num_iterations) {
@@ -87,26 +85,21 @@ weft::Task<bool> solve_all(weft::Runtime& runtime, const Options& options) {
   co_return std::all_of(results.begin(), results.end(), [](const Result& result) { return result.correct; });
 }
 
-// On PE 0 alone, so that a mistake is reported once.
-weft::Task<> start(weft::Runtime& runtime, int argc, char** argv) {
-  int code = 0;
-  try {
-    Options options = parse_options(argc, argv);
-    if (options.help) {
-      std::fputs(help_text().c_str(), stdout);
-    } else if (!co_await solve_all(runtime, options)) {
-      code = 1;
-    }
-  } catch (const UserError& error) {
-    std::fprintf(stderr, "jacobi3d: %s (see jacobi3d --help)\n", error.what());
-    code = 2;
+weft::Task<bool> run(weft::Runtime& runtime, int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
+  if (options.help) {
+    std::fputs(help_text().c_str(), stdout);
+    co_return true;
   }
-  runtime.exit(code);
+  const bool is_right = co_await solve_all(runtime, options);
+  co_return is_right;
 }
 
 }  // namespace
 }  // namespace jacobi3d
 
 int main(int argc, char** argv) {
-  return weft::run(argc, argv, [=](weft::Runtime& runtime) { return jacobi3d::start(runtime, argc, argv); });
+  return weft::run(argc, argv, [=](weft::Runtime& runtime) {
+    return miniapps::run(runtime, "jacobi3d", jacobi3d::run(runtime, argc, argv));
+  });
 }

@@ -10,16 +10,9 @@ namespace jacobi3d {
 namespace {
 
 std::vector<std::string> take_models(Arguments& arguments) {
-  std::string_view model = arguments.take_value("--model");
+  const std::string model = arguments.take_one_of("--model", {"messaging", "channel", "both"});
   if (model == "both") return {"messaging", "channel"};
-  if (model == "messaging" || model == "channel") return {std::string(model)};
-  throw UserError(fmt::format("--model must be messaging, channel or both, not '{}'", model));
-}
-
-bool take_staging(Arguments& arguments) {
-  std::string_view name = arguments.take_value("--staging");
-  if (name == "host" || name == "device") return name == "host";
-  throw UserError(fmt::format("--staging must be host or device, not '{}'", name));
+  return {model};
 }
 
 // What the options say together.
@@ -49,7 +42,7 @@ Options parse_options(int argc, char** argv) {
     } else if (option == "--memory") {
       options.placement.memory = take_memory(arguments);
     } else if (option == "--staging") {
-      options.placement.host_staging = take_staging(arguments);
+      options.placement.host_staging = arguments.take_one_of(option, {"host", "device"}) == "host";
       staging_given = true;
     } else if (option == "--verify") {
       options.verify = true;

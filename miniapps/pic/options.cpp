@@ -1,60 +1,15 @@
 #include "options.h"
 
-#include <charconv>
-#include <cmath>
-#include <limits>
 #include <string_view>
-#include <vector>
 
 #include "fmt/format.h"
+
+#include "command_line/arguments.h"
 
 namespace pic {
 namespace {
 
-class Arguments {
- public:
-  Arguments(int argc, char** argv) : words_(argv + 1, argv + argc) {}
-
-  bool done() const { return next_ == words_.size(); }
-  std::string_view take() { return words_[next_++]; }
-
-  std::string_view take_value(std::string_view option) {
-    if (done() || words_[next_].starts_with("--")) throw UserError(fmt::format("{} needs a value", option));
-    return take();
-  }
-
-  std::int64_t take_number(std::string_view option, std::int64_t least) {
-    const std::string_view text = take_value(option);
-    std::int64_t number = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number < least) {
-      throw UserError(fmt::format("{} must be a whole number of at least {}, not '{}'", option, least, text));
-    }
-    return number;
-  }
-
-  double take_real(std::string_view option) {
-    const std::string_view text = take_value(option);
-    double number = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) {
-      throw UserError(fmt::format("{} must be a number, not '{}'", option, text));
-    }
-    return number;
-  }
-
-  std::string take_one_of(std::string_view option, const std::vector<std::string_view>& names) {
-    const std::string_view text = take_value(option);
-    for (std::string_view name : names) {
-      if (name == text) return std::string(text);
-    }
-    throw UserError(fmt::format("{} must be one of {}, not '{}'", option, fmt::join(names, ", "), text));
-  }
-
- private:
-  std::vector<std::string_view> words_;
-  std::size_t next_ = 0;
-};
+using miniapps::Arguments;
 
 Distribution distribution_named(std::string_view name) {
   if (name == "geometric") return Distribution::kGeometric;
@@ -66,23 +21,23 @@ Distribution distribution_named(std::string_view name) {
 
 Area take_patch(Arguments& arguments, std::string_view option) {
   Area patch;
-  patch.first_column = arguments.take_number(option, 0);
-  patch.end_column = arguments.take_number(option, 0) + 1;
-  patch.first_row = arguments.take_number(option, 0);
-  patch.end_row = arguments.take_number(option, 0) + 1;
+  patch.first_column = arguments.take_large_number(option, 0);
+  patch.end_column = arguments.take_large_number(option, 0) + 1;
+  patch.first_row = arguments.take_large_number(option, 0);
+  patch.end_row = arguments.take_large_number(option, 0) + 1;
   return patch;
 }
 
 // Whether the option is one of the problem.
 bool take_problem(Problem& problem, std::string_view option, Arguments& arguments) {
   if (option == "--size") {
-    problem.size = arguments.take_number(option, 2);
+    problem.size = arguments.take_large_number(option, 2);
   } else if (option == "--particles") {
-    problem.particles = arguments.take_number(option, 1);
+    problem.particles = arguments.take_large_number(option, 1);
   } else if (option == "--k") {
-    problem.k = arguments.take_number(option, 0);
+    problem.k = arguments.take_large_number(option, 0);
   } else if (option == "--m") {
-    problem.m = arguments.take_number(option, -kMaxMove);
+    problem.m = arguments.take_large_number(option, -kMaxMove);
   } else if (option == "--distribution") {
     problem.distribution = distribution_named(
         arguments.take_one_of(option, {"geometric", "sinusoidal", "linear", "patch", "uniform"}));
@@ -94,7 +49,7 @@ bool take_problem(Problem& problem, std::string_view option, Arguments& argument
   } else if (option == "--patch") {
     problem.patch = take_patch(arguments, option);
   } else if (option == "--seed") {
-    problem.seed = static_cast<std::uint64_t>(arguments.take_number(option, 0));
+    problem.seed = static_cast<std::uint64_t>(arguments.take_large_number(option, 0));
   } else {
     return false;
   }
@@ -109,13 +64,13 @@ Options parse_options(int argc, char** argv) {
     const std::string_view option = arguments.take();
     if (take_problem(options.problem, option, arguments)) continue;
     if (option == "--steps") {
-      options.steps = arguments.take_number(option, 0);
+      options.steps = arguments.take_large_number(option, 0);
     } else if (option == "--warmup") {
-      options.warmup = arguments.take_number(option, 1);
+      options.warmup = arguments.take_large_number(option, 1);
     } else if (option == "--odf") {
-      options.odf = arguments.take_number(option, 1);
+      options.odf = arguments.take_large_number(option, 1);
     } else if (option == "--lb-every") {
-      options.lb_every = arguments.take_number(option, 0);
+      options.lb_every = arguments.take_large_number(option, 0);
     } else if (option == "--load") {
       options.counts_particles = arguments.take_one_of(option, {"time", "particles"}) == "particles";
     } else if (option == "--split") {

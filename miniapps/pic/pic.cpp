@@ -11,16 +11,14 @@
 #include "weft/weft.h"
 
 #include "block.h"
+#include "command_line/program.h"
 #include "options.h"
 #include "report.h"
 
 namespace pic {
 namespace {
 
-void say(const std::string& text) {
-  std::printf("%s\n", text.c_str());
-  std::fflush(stdout);
-}
+using miniapps::say;
 
 weft::Task<Result> solve(weft::Runtime& runtime, const Options& options) {
   const Setup setup{options.problem, options.lb_every, options.warmup, options.counts_particles};
@@ -49,31 +47,25 @@ weft::Task<Result> solve(weft::Runtime& runtime, const Options& options) {
   co_return result;
 }
 
-// On PE 0 alone, so that a mistake is reported once.
-weft::Task<> start(weft::Runtime& runtime, int argc, char** argv) {
-  int code = 0;
-  try {
-    Options options = parse_options(argc, argv);
-    if (options.help) {
-      std::fputs(help_text().c_str(), stdout);
-    } else {
-      cut(options.problem, runtime.num_pes() * options.odf, options.split);
-      check(options.problem);
-      say(describe(options, runtime.num_pes()));
-      const Result result = co_await solve(runtime, options);
-      say(report(options, result, runtime.num_pes()));
-      if (result.verdict && !result.verdict->correct) code = 1;
-    }
-  } catch (const UserError& error) {
-    std::fprintf(stderr, "pic: %s (see pic --help)\n", error.what());
-    code = 2;
+weft::Task<bool> run(weft::Runtime& runtime, int argc, char** argv) {
+  Options options = parse_options(argc, argv);
+  if (options.help) {
+    std::fputs(help_text().c_str(), stdout);
+    co_return true;
   }
-  runtime.exit(code);
+  cut(options.problem, runtime.num_pes() * options.odf, options.split);
+  check(options.problem);
+  say(describe(options, runtime.num_pes()));
+  const Result result = co_await solve(runtime, options);
+  say(report(options, result, runtime.num_pes()));
+  co_return !result.verdict || result.verdict->correct;
 }
 
 }  // namespace
 }  // namespace pic
 
 int main(int argc, char** argv) {
-  return weft::run(argc, argv, [=](weft::Runtime& runtime) { return pic::start(runtime, argc, argv); });
+  return weft::run(argc, argv, [=](weft::Runtime& runtime) {
+    return miniapps::run(runtime, "pic", pic::run(runtime, argc, argv));
+  });
 }

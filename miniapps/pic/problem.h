@@ -11,11 +11,12 @@
 
 #include <array>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "weft/weft.h"
+
+#include "command_line/user_error.h"
 
 namespace pic {
 
@@ -33,10 +34,7 @@ inline constexpr std::int64_t kMaxMove = 1'000'000;
 // One array for each field.
 using Fields = std::array<std::vector<double>, kNumFields>;
 
-// The text is one sentence that says what is wrong and what to write instead.
-class UserError : public std::runtime_error {
-  using runtime_error::runtime_error;
-};
+using miniapps::UserError;
 
 enum class Distribution : std::uint8_t { kGeometric, kSinusoidal, kLinear, kPatch, kUniform };
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weft_bench.errors import BenchError
+from weft_bench.plot import new_figure, save
 from weft_bench.study.plan import Study
 from weft_bench.study.summary import Row, Values
 from weft_bench.study.trials import Header
 
-_DOTS_PER_INCH = 140
 _HEIGHT_INCHES = 5.0
 _BAR_INCHES = 0.55
 
@@ -19,16 +19,10 @@ def write_plot(path: Path, study: Study, header: Header, rows: Sequence[Row], va
     """Draws into `path`, a PNG. Raises BenchError if nothing was measured or matplotlib is missing."""
     if not rows:
         raise BenchError(f"nothing was measured, so {path} was not drawn")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise BenchError("the picture needs matplotlib: pip install matplotlib") from error
     variants = list(dict.fromkeys(row.variant for row in rows))
     groups = list(dict.fromkeys(row.group for row in rows))
     width = max(7.0, _BAR_INCHES * len(groups) * (len(variants) + 1))
-    figure = Figure(figsize=(width, _HEIGHT_INCHES), dpi=_DOTS_PER_INCH, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(width, _HEIGHT_INCHES)
     axes = figure.add_subplot()
     for number, variant in enumerate(variants):
         own = [row for row in rows if row.variant == variant]
@@ -51,5 +45,4 @@ def write_plot(path: Path, study: Study, header: Header, rows: Sequence[Row], va
         f"{header.where.host}; {header.where.date}",
         fontsize=9,
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png")
+    save(figure, path)

@@ -1,11 +1,13 @@
 // What entry points that communicate have in common: from the program's arguments to the model's.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <utility>
 
 #include "weft/mpi/mpi.h"
 
+#include "entry/entry.h"
 #include "entry/handles.h"
 #include "models/mpi/communicators/communicator.h"
 #include "models/mpi/objects/error.h"
@@ -28,6 +30,17 @@ MPI_Comm handle_of_scope(ErrorScope* scope);
 
 // Errors: MPI_ERR_COMM.
 Error find_communicator(MPI_Comm comm, Communicator** found);
+// Calls `body(communicator)`, which returns an Error, after the checks.
+template <class Body>
+int with_communicator(const char* function, MPI_Comm comm, std::initializer_list<PointerArgument> arguments,
+                      const Body& body) {
+  return guarded(function, comm, [&]() -> Error {
+    if (Error error = require(arguments); !error.ok()) return error;
+    Communicator* communicator = nullptr;
+    if (Error error = find_communicator(comm, &communicator); !error.ok()) return error;
+    return body(*communicator);
+  });
+}
 // The same for one with one group. Errors: MPI_ERR_COMM.
 Error find_intracommunicator(MPI_Comm comm, Communicator** found);
 // Errors: MPI_ERR_OTHER if MPI has not been started, or has ended.
@@ -89,10 +102,6 @@ class FinishedRequest final : public Request {
 
 // Gives the program the request, started unless it is persistent.
 Error give_request(Ref<Request> request, Communicator* communicator, MPI_Request* handle, bool persistent);
-template <class T>
-Ref<Request> as_request(Ref<T> request) {
-  return Ref<Request>::adopt(request.leave());
-}
 
 // The error that an outcome tells.
 Error error_of(const Outcome& outcome);

@@ -1,11 +1,13 @@
 // Session: what a handle of type MPI_Session stands for.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <utility>
 
 #include "weft/mpi/mpi.h"
 
+#include "entry/entry.h"
 #include "models/mpi/objects/error.h"
 #include "models/mpi/objects/error_handler.h"
 #include "models/mpi/objects/info.h"
@@ -25,5 +27,16 @@ class Session final : public ErrorScope {
 
 // Errors: MPI_ERR_SESSION.
 Error find_session(MPI_Session handle, Session** found);
+// Calls `body(session)`, which returns an Error, after the checks.
+template <class Body>
+int with_session(const char* function, MPI_Session session, std::initializer_list<PointerArgument> arguments,
+                 const Body& body) {
+  return guarded(function, session, [&]() -> Error {
+    if (Error error = require(arguments); !error.ok()) return error;
+    Session* found = nullptr;
+    if (Error error = find_session(session, &found); !error.ok()) return error;
+    return body(*found);
+  });
+}
 
 }  // namespace weft::mpi

@@ -23,19 +23,7 @@ namespace weft::mpi {
 
 namespace {
 
-// Calls `body(communicator)`, which returns an Error, after the checks.
-template <class Body>
-int with_communicator(const char* function, MPI_Comm comm, std::initializer_list<PointerArgument> results,
-                      const Body& body) {
-  return guarded(function, comm, [&]() -> Error {
-    if (Error error = require(results); !error.ok()) return error;
-    Communicator* communicator = nullptr;
-    if (Error error = find_communicator(comm, &communicator); !error.ok()) return error;
-    return body(*communicator);
-  });
-}
-
-// The same for calls that make a communicator: `newcomm` is MPI_COMM_NULL behind an error. `name`: of the argument.
+// with_communicator() for calls that make a communicator: `newcomm` is MPI_COMM_NULL behind an error. `name`: of the argument.
 template <class Body>
 int with_parent(const char* function, MPI_Comm comm, MPI_Comm* newcomm, const char* name, const Body& body) {
   return guarded(function, comm, [&]() -> Error {

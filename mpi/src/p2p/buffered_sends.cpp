@@ -125,28 +125,12 @@ Error flush_later(BufferSpace& space, Owner owner, Communicator* communicator, M
                       false);
 }
 
-// Calls `body(space)` with the buffer of the communicator, the session, or the process.
+// Calls `body(space)` with the buffer of the process.
 template <class Body>
 int with_process_space(const char* function, const Body& body) {
   return guarded(function, kNoObject, [&]() -> Error {
     if (Error error = check_running(); !error.ok()) return error;
     return body(this_process().buffer_space);
-  });
-}
-template <class Body>
-int with_comm_space(const char* function, MPI_Comm comm, const Body& body) {
-  return guarded(function, comm, [&]() -> Error {
-    Communicator* communicator = nullptr;
-    if (Error error = find_communicator(comm, &communicator); !error.ok()) return error;
-    return body(*communicator);
-  });
-}
-template <class Body>
-int with_session_space(const char* function, MPI_Session session, const Body& body) {
-  return guarded(function, session, [&]() -> Error {
-    Session* found = nullptr;
-    if (Error error = find_session(session, &found); !error.ok()) return error;
-    return body(*found);
   });
 }
 
@@ -194,41 +178,41 @@ int MPI_Buffer_iflush(MPI_Request* request) {
 }
 
 int MPI_Comm_attach_buffer_c(MPI_Comm comm, void* buffer, MPI_Count size) {
-  return with_comm_space(__func__, comm,
-                         [&](Communicator& found) { return attach(found.buffer_space, buffer, size); });
+  return with_communicator(__func__, comm, {},
+                           [&](Communicator& found) { return attach(found.buffer_space, buffer, size); });
 }
 int MPI_Comm_detach_buffer_c(MPI_Comm comm, void* buffer_addr, MPI_Count* size) {
-  return with_comm_space(__func__, comm,
-                         [&](Communicator& found) { return detach(found.buffer_space, buffer_addr, size); });
+  return with_communicator(
+      __func__, comm, {}, [&](Communicator& found) { return detach(found.buffer_space, buffer_addr, size); });
 }
 int MPI_Comm_flush_buffer(MPI_Comm comm) {
-  return with_comm_space(__func__, comm, [&](Communicator& found) -> Error {
+  return with_communicator(__func__, comm, {}, [&](Communicator& found) -> Error {
     flush(found.buffer_space);
     return {};
   });
 }
 int MPI_Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request) {
-  return with_comm_space(__func__, comm, [&](Communicator& found) {
+  return with_communicator(__func__, comm, {}, [&](Communicator& found) {
     return flush_later(found.buffer_space, Ref<Communicator>(found), &found, request);
   });
 }
 
 int MPI_Session_attach_buffer_c(MPI_Session session, void* buffer, MPI_Count size) {
-  return with_session_space(__func__, session,
-                            [&](Session& found) { return attach(*found.buffer_space, buffer, size); });
+  return with_session(__func__, session, {},
+                      [&](Session& found) { return attach(*found.buffer_space, buffer, size); });
 }
 int MPI_Session_detach_buffer_c(MPI_Session session, void* buffer_addr, MPI_Count* size) {
-  return with_session_space(__func__, session,
-                            [&](Session& found) { return detach(*found.buffer_space, buffer_addr, size); });
+  return with_session(__func__, session, {},
+                      [&](Session& found) { return detach(*found.buffer_space, buffer_addr, size); });
 }
 int MPI_Session_flush_buffer(MPI_Session session) {
-  return with_session_space(__func__, session, [&](Session& found) -> Error {
+  return with_session(__func__, session, {}, [&](Session& found) -> Error {
     flush(*found.buffer_space);
     return {};
   });
 }
 int MPI_Session_iflush_buffer(MPI_Session session, MPI_Request* request) {
-  return with_session_space(__func__, session, [&](Session& found) {
+  return with_session(__func__, session, {}, [&](Session& found) {
     return flush_later(*found.buffer_space, Ref<Session>(found), nullptr, request);
   });
 }

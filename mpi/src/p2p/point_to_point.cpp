@@ -27,6 +27,13 @@ struct Room {
   int tag;
 };
 
+Error prepare(const Message& message, MPI_Comm comm, SendCall* call) {
+  return prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, call);
+}
+Error prepare(const Room& room, MPI_Comm comm, ReceiveCall* call) {
+  return prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, call);
+}
+
 Error send_now(const SendCall& call, SendMode mode) {
   if (mode == SendMode::kStandard && call.engine().send_at_once(call.address, call.view)) return {};
   const auto request = call.engine().send(call.address, call.view, mode);
@@ -39,10 +46,7 @@ Error blocking_send(const Message& message, MPI_Comm comm, SendMode mode) {
   if (mode == SendMode::kStandard && prepare_plain(message.buffer, message.count, message.type, message.dest,
                                                    message.tag, comm, &call)) [[likely]]
     return send_now(call, mode);
-  if (Error error =
-          prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
-      !error.ok())
-    return error;
+  if (Error error = prepare(message, comm, &call); !error.ok()) return error;
   return call.no_process ? Error() : send_now(call, mode);
 }
 
@@ -58,33 +62,37 @@ Ref<Request> make_receive(const ReceiveCall& call) {
                                                    Outcome::of_no_process()));
 }
 
-Error request_send(const Message& message, MPI_Comm comm, SendMode mode, MPI_Request* request,
-                   bool persistent = false) {
-  SendCall call;
-  if (Error error =
-          prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
-      !error.ok())
-    return error;
-  return give_request(make_send(call, mode), call.communicator, request, persistent);
+int request_send(const char* function, const Message& message, MPI_Comm comm, SendMode mode,
+                 MPI_Request* request, bool persistent = false) {
+  return guarded(function, comm, [&]() -> Error {
+    SendCall call;
+    if (Error error = prepare(message, comm, &call); !error.ok()) return error;
+    return give_request(make_send(call, mode), call.communicator, request, persistent);
+  });
 }
 
-Error request_receive(const Room& room, MPI_Comm comm, MPI_Request* request, bool persistent = false) {
-  ReceiveCall call;
-  if (Error error = prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, &call);
-      !error.ok())
-    return error;
-  return give_request(make_receive(call), call.communicator, request, persistent);
+int request_receive(const char* function, const Room& room, MPI_Comm comm, MPI_Request* request,
+                    bool persistent = false) {
+  return guarded(function, comm, [&]() -> Error {
+    ReceiveCall call;
+    if (Error error = prepare(room, comm, &call); !error.ok()) return error;
+    return give_request(make_receive(call), call.communicator, request, persistent);
+  });
 }
 
 // --- Both
 
-Error prepare_both(const Message& message, const Room& room, MPI_Comm comm, SendCall* send,
-                   ReceiveCall* receive) {
-  if (Error error =
-          prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, send);
-      !error.ok())
-    return error;
-  return prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, receive);
+// Calls `body(&send, receive)` if both calls are possible.
+template <class Body>
+int with_both(const char* function, const Message& message, const Room& room, MPI_Comm comm,
+              const Body& body) {
+  return guarded(function, comm, [&]() -> Error {
+    SendCall send;
+    ReceiveCall receive;
+    if (Error error = prepare(message, comm, &send); !error.ok()) return error;
+    if (Error error = prepare(room, comm, &receive); !error.ok()) return error;
+    return body(&send, receive);
+  });
 }
 
 // Replaces the view of the send by a packed copy of it, in host memory.
@@ -152,40 +160,29 @@ int MPI_Rsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int des
 
 int MPI_Isend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                 MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
 }
 int MPI_Issend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request);
 }
 int MPI_Irsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
 }
 
 int MPI_Send_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                     MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
 }
 int MPI_Ssend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                      MPI_Comm comm, MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request, true);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request,
+                      true);
 }
 int MPI_Rsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                      MPI_Comm comm, MPI_Request* request) {
-  return guarded(__func__, comm, [&] {
-    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
-  });
+  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
 }
 
 int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
@@ -207,68 +204,47 @@ int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, in
 }
 int MPI_Irecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                 MPI_Request* request) {
-  return guarded(__func__, comm,
-                 [&] { return request_receive({buf, count, datatype, source, tag}, comm, request); });
+  return request_receive(__func__, {buf, count, datatype, source, tag}, comm, request);
 }
 int MPI_Recv_init_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                     MPI_Request* request) {
-  return guarded(__func__, comm,
-                 [&] { return request_receive({buf, count, datatype, source, tag}, comm, request, true); });
+  return request_receive(__func__, {buf, count, datatype, source, tag}, comm, request, true);
 }
 
 int MPI_Sendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
                    void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
                    MPI_Comm comm, MPI_Status* status) {
-  return guarded(__func__, comm, [&]() -> Error {
-    SendCall send;
-    ReceiveCall receive;
-    if (Error error = prepare_both({sendbuf, sendcount, sendtype, dest, sendtag},
-                                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, &send, &receive);
-        !error.ok())
-      return error;
-    return exchange_now(send, receive, status);
-  });
+  return with_both(
+      __func__, {sendbuf, sendcount, sendtype, dest, sendtag},
+      {recvbuf, recvcount, recvtype, source, recvtag}, comm,
+      [&](SendCall* send, const ReceiveCall& receive) { return exchange_now(*send, receive, status); });
 }
 int MPI_Sendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
                            int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
-  return guarded(__func__, comm, [&]() -> Error {
-    SendCall send;
-    ReceiveCall receive;
-    if (Error error = prepare_both({buf, count, datatype, dest, sendtag},
-                                   {buf, count, datatype, source, recvtag}, comm, &send, &receive);
-        !error.ok())
-      return error;
-    std::vector<std::byte> copy;
-    if (Error error = copy_sent(&send, &copy); !error.ok()) return error;
-    return exchange_now(send, receive, status);
-  });
+  return with_both(__func__, {buf, count, datatype, dest, sendtag}, {buf, count, datatype, source, recvtag},
+                   comm, [&](SendCall* send, const ReceiveCall& receive) -> Error {
+                     std::vector<std::byte> copy;
+                     if (Error error = copy_sent(send, &copy); !error.ok()) return error;
+                     return exchange_now(*send, receive, status);
+                   });
 }
 int MPI_Isendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
                     void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
                     MPI_Comm comm, MPI_Request* request) {
-  return guarded(__func__, comm, [&]() -> Error {
-    SendCall send;
-    ReceiveCall receive;
-    if (Error error = prepare_both({sendbuf, sendcount, sendtype, dest, sendtag},
-                                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, &send, &receive);
-        !error.ok())
-      return error;
-    return exchange_later(send, receive, {}, comm, request);
-  });
+  return with_both(__func__, {sendbuf, sendcount, sendtype, dest, sendtag},
+                   {recvbuf, recvcount, recvtype, source, recvtag}, comm,
+                   [&](SendCall* send, const ReceiveCall& receive) {
+                     return exchange_later(*send, receive, {}, comm, request);
+                   });
 }
 int MPI_Isendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
                             int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
-  return guarded(__func__, comm, [&]() -> Error {
-    SendCall send;
-    ReceiveCall receive;
-    if (Error error = prepare_both({buf, count, datatype, dest, sendtag},
-                                   {buf, count, datatype, source, recvtag}, comm, &send, &receive);
-        !error.ok())
-      return error;
-    auto copy = std::make_shared<std::vector<std::byte>>();
-    if (Error error = copy_sent(&send, copy.get()); !error.ok()) return error;
-    return exchange_later(send, receive, std::move(copy), comm, request);
-  });
+  return with_both(__func__, {buf, count, datatype, dest, sendtag}, {buf, count, datatype, source, recvtag},
+                   comm, [&](SendCall* send, const ReceiveCall& receive) -> Error {
+                     auto copy = std::make_shared<std::vector<std::byte>>();
+                     if (Error error = copy_sent(send, copy.get()); !error.ok()) return error;
+                     return exchange_later(*send, receive, std::move(copy), comm, request);
+                   });
 }
 
 }  // extern "C"

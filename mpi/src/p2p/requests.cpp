@@ -160,7 +160,10 @@ Error reach_one(CompletionMode mode, MPI_Request handle, bool* done) {
   return reach(mode, [handle] { return is_done(handle); }, done);
 }
 
+// The following check the requests first, and reach_some() where it writes.
+
 Error reach_all(CompletionMode mode, int count, const MPI_Request* requests, bool* done) {
+  if (Error error = check_requests(count, requests); !error.ok()) return error;
   int first = 0;
   return reach(
       mode,
@@ -173,6 +176,7 @@ Error reach_all(CompletionMode mode, int count, const MPI_Request* requests, boo
 
 // `place`: of one that is done, or MPI_UNDEFINED. `done`: also if none is active.
 Error reach_any(CompletionMode mode, int count, const MPI_Request* requests, int* place, bool* done) {
+  if (Error error = check_requests(count, requests); !error.ok()) return error;
   *place = MPI_UNDEFINED;
   *done = !std::any_of(requests, requests + count, is_active);
   if (*done) return {};
@@ -188,16 +192,23 @@ Error reach_any(CompletionMode mode, int count, const MPI_Request* requests, int
 
 // Writes the places of all that are done. `num_done`: MPI_UNDEFINED if none is active.
 Error reach_some(CompletionMode mode, int count, const MPI_Request* requests, int* num_done, int* places) {
-  int first = MPI_UNDEFINED;
-  bool done = false;
+  if (Error error = require({{num_done, "outcount"}}); !error.ok()) return error;
+  if (Error error = check_requests(count, requests); !error.ok()) return error;
+  if (count > 0)
+    if (Error error = require({{places, "array_of_indices"}}); !error.ok()) return error;
   *num_done = MPI_UNDEFINED;
   if (!std::any_of(requests, requests + count, is_active)) return {};
-  if (Error error = reach_any(mode, count, requests, &first, &done); !error.ok()) return error;
-  *num_done = 0;
-  for (int i = done ? first : count; i < count; ++i) {
-    if (is_active_and_done(requests[i])) places[(*num_done)++] = i;
-  }
-  return {};
+  bool done = false;
+  return reach(
+      mode,
+      [&] {
+        *num_done = 0;
+        for (int i = 0; i < count; ++i) {
+          if (is_active_and_done(requests[i])) places[(*num_done)++] = i;
+        }
+        return *num_done > 0;
+      },
+      &done);
 }
 
 // --- The families. `flag` is null in a call that waits.
@@ -218,7 +229,6 @@ int complete_any(const char* function, CompletionMode mode, int count, MPI_Reque
   return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
     bool done = false;
     if (Error error = require({{place, "indx"}}); !error.ok()) return error;
-    if (Error error = check_requests(count, requests); !error.ok()) return error;
     if (Error error = reach_any(mode, count, requests, place, &done); !error.ok()) return error;
     if (flag != nullptr) *flag = done ? 1 : 0;
     if (*place != MPI_UNDEFINED) return finish_one(&requests[*place], status, scope);
@@ -231,7 +241,6 @@ int complete_all(const char* function, CompletionMode mode, int count, MPI_Reque
                  MPI_Status* statuses) {
   return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
     bool done = false;
-    if (Error error = check_requests(count, requests); !error.ok()) return error;
     if (Error error = reach_all(mode, count, requests, &done); !error.ok()) return error;
     if (flag != nullptr) *flag = done ? 1 : 0;
     if (!done) return {};
@@ -242,10 +251,6 @@ int complete_all(const char* function, CompletionMode mode, int count, MPI_Reque
 int complete_some(const char* function, CompletionMode mode, int count, MPI_Request* requests, int* num_done,
                   int* places, MPI_Status* statuses) {
   return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
-    if (Error error = require({{num_done, "outcount"}}); !error.ok()) return error;
-    if (Error error = check_requests(count, requests); !error.ok()) return error;
-    if (count > 0)
-      if (Error error = require({{places, "array_of_indices"}}); !error.ok()) return error;
     if (Error error = reach_some(mode, count, requests, num_done, places); !error.ok()) return error;
     return finish_several(
         std::max(*num_done, 0), [places](int i) { return places[i]; }, requests, statuses, scope);
@@ -338,7 +343,6 @@ int MPI_Request_get_status_any(int count, const MPI_Request array_of_requests[],
   return guarded(__func__, kNoObject, [&]() -> Error {
     bool done = false;
     if (Error error = require({{indx, "indx"}, {flag, "flag"}}); !error.ok()) return error;
-    if (Error error = check_requests(count, array_of_requests); !error.ok()) return error;
     if (Error error = reach_any(CompletionMode::kTest, count, array_of_requests, indx, &done); !error.ok())
       return error;
     *flag = done ? 1 : 0;
@@ -355,7 +359,6 @@ int MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[],
   return guarded(__func__, kNoObject, [&]() -> Error {
     bool done = false;
     if (Error error = require({{flag, "flag"}}); !error.ok()) return error;
-    if (Error error = check_requests(count, array_of_requests); !error.ok()) return error;
     if (Error error = reach_all(CompletionMode::kTest, count, array_of_requests, &done); !error.ok())
       return error;
     *flag = done ? 1 : 0;
@@ -367,10 +370,6 @@ int MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[],
 int MPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int* outcount,
                                 int array_of_indices[], MPI_Status* array_of_statuses) {
   return guarded(__func__, kNoObject, [&]() -> Error {
-    if (Error error = require({{outcount, "outcount"}}); !error.ok()) return error;
-    if (Error error = check_requests(incount, array_of_requests); !error.ok()) return error;
-    if (incount > 0)
-      if (Error error = require({{array_of_indices, "array_of_indices"}}); !error.ok()) return error;
     if (Error error =
             reach_some(CompletionMode::kTest, incount, array_of_requests, outcount, array_of_indices);
         !error.ok())

@@ -58,17 +58,6 @@ Error check_hints(const Info* hints) {
                              *level)};
 }
 
-template <class Body>
-int with_session(const char* function, MPI_Session session, std::initializer_list<PointerArgument> arguments,
-                 const Body& body) {
-  return guarded(function, session, [&]() -> Error {
-    if (Error error = require(arguments); !error.ok()) return error;
-    Session* found = nullptr;
-    if (Error error = find_session(session, &found); !error.ok()) return error;
-    return body(*found);
-  });
-}
-
 }  // namespace
 
 }  // namespace weft::mpi

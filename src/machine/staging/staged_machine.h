@@ -134,18 +134,7 @@ class StagedMachine : public TransportMachine {
 
   base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                    std::size_t offset_bytes, base::Completion* completion) final {
-    if (!can_reach(pe)) [[unlikely]]
-      return bad_peer(pe, num_pes(), is_closed());
-    if (!is_inside(remote, offset_bytes, local.size_bytes)) [[unlikely]] {
-      return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
-    }
-    if (local.size_bytes == 0) return {};
-    const bool is_host = local.place.is_host() && remote.place.is_host();
-    const bool is_as_is = is_host || (staging_.takes_as_is(local) && staging_.addresses(remote.place));
-    const memory::Place place = is_as_is ? local.place : device_side(local.place, remote.place);
-    const TransferPath path =
-        path_of(pe, is_host || (staging_.passes(local) && staging_.addresses(remote.place)));
-    return counted(TransferType::kPut, path, place, local.size_bytes, completion, [&] {
+    return one_sided(TransferType::kPut, pe, local, remote, offset_bytes, completion, [&](bool is_as_is) {
       return is_as_is ? self().transport_put(pe, local, remote, offset_bytes, completion)
                       : staging_.put(pe, local, remote, offset_bytes, completion);
     });
@@ -168,18 +157,7 @@ class StagedMachine : public TransportMachine {
 
   base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
                    base::Completion* completion) final {
-    if (!can_reach(pe)) [[unlikely]]
-      return bad_peer(pe, num_pes(), is_closed());
-    if (!is_inside(remote, offset_bytes, local.size_bytes)) [[unlikely]] {
-      return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
-    }
-    if (local.size_bytes == 0) return {};
-    const bool is_host = local.place.is_host() && remote.place.is_host();
-    const bool is_as_is = is_host || (staging_.takes_as_is(local) && staging_.addresses(remote.place));
-    const memory::Place place = is_as_is ? local.place : device_side(local.place, remote.place);
-    const TransferPath path =
-        path_of(pe, is_host || (staging_.passes(local) && staging_.addresses(remote.place)));
-    return counted(TransferType::kGet, path, place, local.size_bytes, completion, [&] {
+    return one_sided(TransferType::kGet, pe, local, remote, offset_bytes, completion, [&](bool is_as_is) {
       return is_as_is ? self().transport_get(pe, local, remote, offset_bytes, completion)
                       : staging_.get(pe, local, remote, offset_bytes, completion);
     });
@@ -347,6 +325,26 @@ class StagedMachine : public TransportMachine {
     if (counts_.is_observed()) [[unlikely]]
       counts_.observe(type, path, place.kind, size_bytes, status, completion);
     return status;
+  }
+
+  // put() and get(): checks, counts, and calls `start(is_as_is)`. `is_as_is`: the transport takes the transfer now.
+  template <class Start>
+  [[gnu::always_inline]] base::Status one_sided(TransferType type, int pe, const memory::ConstBuffer& local,
+                                                const RemoteMemory& remote, std::size_t offset_bytes,
+                                                base::Completion* completion, Start start) {
+    if (!can_reach(pe)) [[unlikely]]
+      return bad_peer(pe, num_pes(), is_closed());
+    if (!is_inside(remote, offset_bytes, local.size_bytes)) [[unlikely]] {
+      return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
+    }
+    if (local.size_bytes == 0) return {};
+    const bool is_host = local.place.is_host() && remote.place.is_host();
+    const bool is_as_is = is_host || (staging_.takes_as_is(local) && staging_.addresses(remote.place));
+    const memory::Place place = is_as_is ? local.place : device_side(local.place, remote.place);
+    const TransferPath path =
+        path_of(pe, is_host || (staging_.passes(local) && staging_.addresses(remote.place)));
+    return counted(type, path, place, local.size_bytes, completion,
+                   [&start, is_as_is] { return start(is_as_is); });
   }
 
   static PeerMemory::Reach reach(StagingMode mode, int pes_on_host) {

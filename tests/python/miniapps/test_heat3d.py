@@ -93,7 +93,7 @@ def test_the_file_has_the_windows_of_each_pe(run_example, tmp_path, exchange: st
     ("words", "part"),
     [
         (["--size", 2, "--odf", 9], "cannot be cut into 18 blocks"),
-        (["--exchange", "two"], "--exchange must be channel or pgas, not 'two'"),
+        (["--exchange", "two"], "--exchange must be one of channel, pgas, not 'two'"),
         (["--steps", 2], "--steps must be a whole number of at least 3"),
         (["--json", "no/such/folder/f.json", "--size", 4], "cannot write no/such/folder/f.json"),
         (["--odd"], "there is no option '--odd'"),

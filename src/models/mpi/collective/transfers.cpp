@@ -6,28 +6,6 @@
 #include "weft/mpi/mpi.h"
 
 namespace weft::mpi {
-namespace {
-
-template <class T>
-Ref<Request> base_of(Ref<T> request) {
-  return Ref<Request>::adopt(request.leave());
-}
-
-// Between two ranges of host memory, through packed bytes if both have gaps.
-void copy_in_host_memory(const DataView& from, const DataView& to) {
-  if (from.size_bytes == 0) return;
-  if (from.is_dense()) {
-    to.unpack(from.data, from.size_bytes);
-  } else if (to.is_dense()) {
-    from.pack(to.data);
-  } else {
-    std::vector<std::byte> packed(from.size_bytes);
-    from.pack(packed.data());
-    to.unpack(packed.data(), packed.size());
-  }
-}
-
-}  // namespace
 
 void Transfers::fail(int error_class) {
   if (!has_failed()) error_ = std::make_exception_ptr(TransferFailed(error_class));
@@ -50,12 +28,13 @@ void Transfers::start_send(int to, const DataView& view) {
   const Ref<SendRequest> request = context_.send(to, view);
   if (request->is_complete() && request->outcome().error != MPI_SUCCESS)
     throw TransferFailed(request->outcome().error);
-  started_.push_back({base_of(request)});
+  started_.push_back({as_request(request)});
 }
 
 void Transfers::receive(int from, const DataView& view) {
   if (from != MPI_PROC_NULL)
-    started_.push_back({base_of(context_.receive(from, view)), static_cast<std::int64_t>(view.size_bytes)});
+    started_.push_back(
+        {as_request(context_.receive(from, view)), static_cast<std::int64_t>(view.size_bytes)});
 }
 
 void Transfers::copy(const DataView& from, const DataView& to) {
@@ -63,7 +42,7 @@ void Transfers::copy(const DataView& from, const DataView& to) {
   if (from.size_bytes != to.size_bytes) {
     fail(MPI_ERR_TRUNCATE);
   } else if (from.place.is_host() && to.place.is_host()) {
-    compute([&] { copy_in_host_memory(from, to); });
+    compute([&] { from.copy_to(to); });
   } else {
     receive(context_.rank(), to);
     send(context_.rank(), from);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "weft/memory/buffer.h"
 
@@ -58,6 +59,19 @@ struct DataView {
       std::memcpy(data, packed, taken);
     } else {
       layout->unpack(packed, taken, data, count);
+    }
+  }
+  // Copies the bytes to another view, which takes as many as it has room for. REQUIRES: host memory on both sides.
+  void copy_to(const DataView& to) const {
+    if (size_bytes == 0) return;
+    if (is_dense()) {
+      to.unpack(data, size_bytes);
+    } else if (to.is_dense() && size_bytes <= to.size_bytes) {
+      pack(to.data);
+    } else {
+      std::vector<std::byte> packed(size_bytes);
+      pack(packed.data());
+      to.unpack(packed.data(), packed.size());
     }
   }
 

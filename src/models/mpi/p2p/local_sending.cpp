@@ -3,30 +3,11 @@
 // Host memory only. Other messages to this PE go through its queue, as do those that come while one of them is in the queue:
 // the numbers of the pair show it.
 #include <cstring>
-#include <vector>
 
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 
 namespace weft::mpi {
-
-namespace {
-
-// Between two ranges of host memory, through packed bytes if both have gaps or the receive takes only a part.
-void copy_between_ranks(const DataView& from, const DataView& to) {
-  if (from.size_bytes == 0) return;
-  if (from.is_dense()) {
-    to.unpack(from.data, from.size_bytes);
-  } else if (to.is_dense() && from.size_bytes <= to.size_bytes) {
-    from.pack(to.data);
-  } else {
-    std::vector<std::byte> packed(from.size_bytes);
-    from.pack(packed.data());
-    to.unpack(packed.data(), packed.size());
-  }
-}
-
-}  // namespace
 
 bool PointToPoint::is_next_from(const PointToPoint& sender) const {
   return sender.pairs_[static_cast<std::size_t>(rank_)].next_sent ==
@@ -41,7 +22,7 @@ void PointToPoint::count_local(PointToPoint& sender) {
 void PointToPoint::land_local(ReceiveRequest& request, const SendAddress& address, const DataView& view) {
   request.posted_ = false;
   request.match(address.source, address.tag, view.size_bytes);
-  copy_between_ranks(view, request.view_);
+  view.copy_to(request.view_);
   request.end(request.found_);
 }
 

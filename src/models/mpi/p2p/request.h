@@ -125,6 +125,10 @@ class Request : public Object {
 };
 
 using RequestRef = Ref<Request>;
+template <class T>
+Ref<Request> as_request(Ref<T> request) {
+  return Ref<Request>::adopt(request.leave());
+}
 
 // Awaitable, for coroutines of the model: continues when the request is complete, and gives its outcome. The coroutine keeps the
 // request.

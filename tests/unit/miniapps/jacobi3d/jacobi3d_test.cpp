@@ -206,10 +206,10 @@ TEST(OptionsTest, MistakesAreNamed) {
   EXPECT_EQ(message({"--size", "8x8"}), "--size must be a whole number of at least 1, not '8x8'");
   EXPECT_EQ(message({"--size", "8", "8"}), "--size takes one number, or three: X Y Z");
   EXPECT_EQ(message({"--iterations"}), "--iterations needs a value");
-  EXPECT_EQ(message({"--model", "mpi"}), "--model must be messaging, channel or both, not 'mpi'");
+  EXPECT_EQ(message({"--model", "mpi"}), "--model must be one of messaging, channel, both, not 'mpi'");
   EXPECT_EQ(message({"--memory", "core"}), "--memory must be host, emulated or cuda, not 'core'");
   EXPECT_EQ(message({"--memory", "emulated", "--staging", "none"}),
-            "--staging must be host or device, not 'none'");
+            "--staging must be one of host, device, not 'none'");
   EXPECT_EQ(message({"--staging", "host"}),
             "--staging is about device memory: give --memory emulated or cuda with it");
   EXPECT_EQ(message({"--fast"}), "there is no option '--fast'");
