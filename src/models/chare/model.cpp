@@ -81,7 +81,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
       [](void* context, runtime::ScopeId scope) {
         return static_cast<Parts*>(context)->why_closed(scope.root_pe, scope.id);
       },
-      this);
+      parts_.get());
   runtime_.reductions().set_result_function(
       first_handler_ + kAllReduced,
       [](void* context, std::span<const std::byte> prefix, std::span<const std::byte> result) {
