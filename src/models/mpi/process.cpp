@@ -1,5 +1,7 @@
 #include "models/mpi/process.h"
 
+#include <sched.h>
+
 #include <numeric>
 
 namespace weft::mpi {
@@ -29,7 +31,9 @@ void Process::progress() {
     rank->yield();
     return;
   }
-  runtime_.step();
+  // What a program polls for comes from another PE, which may need this processor.
+  if (!runtime_.step() && runtime_.shares_processor()) [[unlikely]]
+    sched_yield();
   if (runtime_.stopped()) [[unlikely]]
     fail_();
 }
