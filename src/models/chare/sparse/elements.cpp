@@ -74,7 +74,7 @@ runtime::Future<> SparseArrays::insert(Collection& collection, std::uint64_t ind
   const Ticket ticket = begin(collection, {collection.id(), true, done, {}});
   message.tickets.push_back(ticket);
   try {
-    runtime.send_call(home, pack(message, arguments));
+    runtime.send_call(home, message_of(message, arguments));
   } catch (...) {
     forget(collection, ticket);
     throw;

@@ -102,7 +102,7 @@ void SparseArrays::forget(Collection& collection, const Ticket& ticket) {
   begun_.erase(found);
 }
 
-MessagePtr SparseArrays::pack(const SparseMessage& message, std::span<const std::byte> rest) const {
+MessagePtr SparseArrays::message_of(const SparseMessage& message, std::span<const std::byte> rest) const {
   runtime::Runtime& runtime = chares_.runtime();
   const std::size_t header_bytes = base::packed_size(message, &runtime);
   MessagePtr packed = Message::create(runtime, chares_.first_handler_ + kSparse, header_bytes + rest.size());
@@ -113,7 +113,7 @@ MessagePtr SparseArrays::pack(const SparseMessage& message, std::span<const std:
 }
 
 void SparseArrays::send(int pe, const SparseMessage& message, std::span<const std::byte> rest) {
-  chares_.runtime().send(pe, pack(message, rest));
+  chares_.runtime().send(pe, message_of(message, rest));
 }
 
 void SparseArrays::reply(const std::vector<Ticket>& tickets, const SparseMessage& outcome,

@@ -54,7 +54,7 @@ runtime::Future<> SparseArrays::done_inserting(Collection& collection) {
 // --- The leader
 
 void SparseArrays::send_to_all(const SparseMessage& message) {
-  chares_.parts_->send_to_all(pack(message, {}));
+  chares_.parts_->send_to_all(message_of(message, {}));
 }
 
 void SparseArrays::on_ask(Collection& target, const SparseMessage& message) {

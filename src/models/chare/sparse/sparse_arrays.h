@@ -96,7 +96,7 @@ class SparseArrays final : public Feature, public ElementSets {
   bool fits(const Collection& target, const SparseMessage& message) const;
   void fail_unfit(const Collection& target, const runtime::Message& message);
   void send(int pe, const SparseMessage& message, std::span<const std::byte> rest = {});
-  runtime::MessagePtr pack(const SparseMessage& message, std::span<const std::byte> rest) const;
+  runtime::MessagePtr message_of(const SparseMessage& message, std::span<const std::byte> rest) const;
   // `outcome`: a message of which the outcome is sent to the PEs of the tickets; `rest` is its packed exception.
   void reply(const std::vector<Ticket>& tickets, const SparseMessage& outcome,
              std::span<const std::byte> rest = {});
