@@ -8,7 +8,7 @@ namespace weft::chare {
 
 namespace {
 
-[[noreturn, gnu::cold]] void invalid(std::string message) {
+[[noreturn, gnu::cold]] void refuse_index(std::string message) {
   throw base::Error(base::StatusCode::kInvalidArgument, message);
 }
 
@@ -17,7 +17,8 @@ namespace {
 Index::Index(std::initializer_list<int> coordinates)
     : num_dimensions_(static_cast<std::int32_t>(coordinates.size())) {
   if (coordinates.size() == 0 || coordinates.size() > kMaxDimensions) {
-    invalid(base::format("an index has 1 to {} coordinates, not {}", kMaxDimensions, coordinates.size()));
+    refuse_index(
+        base::format("an index has 1 to {} coordinates, not {}", kMaxDimensions, coordinates.size()));
   }
   std::copy(coordinates.begin(), coordinates.end(), coordinates_.begin());
 }
@@ -31,15 +32,16 @@ std::string Index::to_string() const {
 
 Shape::Shape(const int* extents, int num_dimensions) {
   if (num_dimensions < 1 || num_dimensions > kMaxDimensions) {
-    invalid(base::format("a shape has 1 to {} dimensions, not {}", kMaxDimensions, num_dimensions));
+    refuse_index(base::format("a shape has 1 to {} dimensions, not {}", kMaxDimensions, num_dimensions));
   }
   extents_.num_dimensions_ = num_dimensions;
   size_ = 1;
   for (int d = 0; d < num_dimensions; ++d) {
-    if (extents[d] < 1) invalid(base::format("extent {} of dimension {} is not at least 1", extents[d], d));
+    if (extents[d] < 1)
+      refuse_index(base::format("extent {} of dimension {} is not at least 1", extents[d], d));
     extents_[d] = extents[d];
     if (__builtin_mul_overflow(size_, static_cast<std::uint64_t>(extents[d]), &size_)) {
-      invalid(base::format("the shape {} has more than 2^64 elements", extents_.to_string()));
+      refuse_index(base::format("the shape {} has more than 2^64 elements", extents_.to_string()));
     }
   }
 }
@@ -51,7 +53,7 @@ Shape Shape::with_map(Map map) const {
 }
 
 Shape Shape::on_pe(int pe) const {
-  if (pe < 0) invalid(base::format("a collection was put on PE {}; PEs are numbered from 0", pe));
+  if (pe < 0) refuse_index(base::format("a collection was put on PE {}; PEs are numbered from 0", pe));
   Shape shape = with_map(Map::kOnePe);
   shape.map_argument_ = static_cast<std::uint32_t>(pe);
   return shape;
@@ -71,7 +73,8 @@ void Shape::check_homes(int num_pes) const {
 
 Shape Shape::with_table(std::vector<std::uint32_t> pes) const {
   if (pes.size() != size_) {
-    invalid(base::format("a map of {} PEs was given for a collection of {} elements", pes.size(), size_));
+    refuse_index(
+        base::format("a map of {} PEs was given for a collection of {} elements", pes.size(), size_));
   }
   Shape shape = with_map(Map::kTable);
   shape.table_ = std::make_shared<const std::vector<std::uint32_t>>(std::move(pes));
@@ -120,23 +123,23 @@ int Shape::home(std::uint64_t linear, int num_pes) const {
       return static_cast<int>(linear % pes);
     case Map::kOnePe:
       if (map_argument_ < pes) return static_cast<int>(map_argument_);
-      invalid(base::format("a collection was put on PE {}; this job has PEs 0 to {}", map_argument_,
-                           num_pes - 1));
+      refuse_index(base::format("a collection was put on PE {}; this job has PEs 0 to {}", map_argument_,
+                                num_pes - 1));
     case Map::kTable: {
       std::uint32_t pe = table_->at(linear);
       if (pe < pes) return static_cast<int>(pe);
-      invalid(base::format("the map puts element {} on PE {}; this job has PEs 0 to {}",
-                           index(linear).to_string(), pe, num_pes - 1));
+      refuse_index(base::format("the map puts element {} on PE {}; this job has PEs 0 to {}",
+                                index(linear).to_string(), pe, num_pes - 1));
     }
     case Map::kUser:
       break;
   }
   const MapInfo* map = runtime::Registry<MapInfo>::find(map_argument_);
-  if (map == nullptr) invalid(base::format("the map {} is not known on this PE", map_argument_));
+  if (map == nullptr) refuse_index(base::format("the map {} is not known on this PE", map_argument_));
   int pe = map->home(index(linear), *this, num_pes);
   if (pe < 0 || pe >= num_pes) {
-    invalid(base::format("the map {} puts element {} on PE {}; this job has PEs 0 to {}", map->name,
-                         index(linear).to_string(), pe, num_pes - 1));
+    refuse_index(base::format("the map {} puts element {} on PE {}; this job has PEs 0 to {}", map->name,
+                              index(linear).to_string(), pe, num_pes - 1));
   }
   return pe;
 }
