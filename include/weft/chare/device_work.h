@@ -5,7 +5,7 @@
 //     launch_kernels(..., stream_.handle());
 //   }                                          // the end of the work
 //
-// The device measures the time between both ends, see runtime/device_time.h; nothing waits for it. What else is queued on the
+// The device measures the time between both ends, see runtime/metering/device_time.h; nothing waits for it. What else is queued on the
 // stream between them counts too. Objects of one chare and one stream may overlap, and then count once. An object may live
 // across co_await. It does nothing if the chare's class takes no part in load balancing.
 //

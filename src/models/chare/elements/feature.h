@@ -57,7 +57,7 @@ class Feature {
   // Why the program cannot move it now; empty if it can.
   virtual std::string obstacle(const ChareBase& /*chare*/) const { return {}; }
   // Nothing of the element is suspended, or the models may be ready for it to move. Returns true if the feature has done what is
-  // to be done with the element, or will; nobody else moves it then.
+  // to be done with the element, or will; nothing else moves it then.
   virtual bool continue_move(ChareBase& /*chare*/) { return false; }
   // The element was to move, and stays.
   virtual void stayed(ChareBase& /*chare*/) {}

@@ -103,10 +103,11 @@ class Arrived final : public base::OutOfBand {
   std::size_t next_ = 0;
 };
 
-// What the features of the element have packed; `p` goes on behind it. Throws Error(kCorrupt) if the message is shorter.
+// What the features of the element have packed, and no more; `p` goes on behind it. Throws Error(kCorrupt) if the message is
+// shorter.
 Pup features_of(const MoveHeader& header, Pup& p) {
   p.expect(header.feature_bytes);
-  Pup features = p;
+  Pup features = Pup::unpacker(p.cursor(), header.feature_bytes, p.context());
   p.skip(header.feature_bytes);
   return features;
 }
@@ -350,6 +351,13 @@ void Chares::Parts::on_moved_here(MessagePtr message) {
   if (!target.is_sparse()) runtime_.reductions().contributor_arrived(scope_of(target), header.next_reduction);
   for (Feature* const feature : features) {
     if (!feature->arrived(*arrived, taken_along, from_pe)) return;
+  }
+  if (taken_along.remaining_bytes() != 0) {
+    runtime_.fail(
+        base::format("{} has taken along {} bytes from PE {} that PE {} does not know; do all PEs run "
+                     "the same program?",
+                     arrived->where(), taken_along.remaining_bytes(), from_pe, runtime_.pe()));
+    return;
   }
   report_arrival(target, header, from_pe);
   try {

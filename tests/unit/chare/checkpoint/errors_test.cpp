@@ -10,7 +10,7 @@
 namespace weft::chare::saved {
 namespace {
 
-// The same name as a class of checkpoint_kill_test.cpp.
+// The same name as a class of kill_test.cpp.
 struct Twin : Chare<Twin> {
   void pup(Pup&) {}
 };

@@ -59,7 +59,7 @@ struct Marcher : Chare<Marcher> {
   std::vector<int> trail;
 };
 
-// checkpoint_errors_test.cpp has a class of this name too.
+// errors_test.cpp has a class of this name too.
 struct Twin : Chare<Twin> {
   void pup(Pup&) {}
   void touch() {}

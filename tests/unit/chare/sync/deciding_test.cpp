@@ -189,7 +189,7 @@ TEST(SyncDecision, ChecksWhatPeersSend) {
 }
 
 // PE 1 sends its element 3 to PE 0, with this load beside a state that is right.
-std::string failure_of_move(const std::optional<LoadOnTheMove>& load) {
+std::string failure_of_move(const std::optional<LoadOnTheMove>& load, int more_bytes = 0) {
   InProcessJob job(2);
   return job.run([&](Runtime& runtime) -> Task<> {
     auto workers = Array<Worker>::create(runtime, {4});
@@ -204,7 +204,8 @@ std::string failure_of_move(const std::optional<LoadOnTheMove>& load) {
     header.move = 1;
     // What the element takes along: its reductions over sections, and its load.
     const std::vector<SectionCount> counts;
-    header.feature_bytes = static_cast<std::uint32_t>(base::packed_size(counts) + base::packed_size(load));
+    header.feature_bytes = static_cast<std::uint32_t>(
+        static_cast<int>(base::packed_size(counts) + base::packed_size(load)) + more_bytes);
     // What the channels of the element would have: ends, and announcements of peers.
     const std::vector<std::uint64_t> none;
     peer.send(0, runtime::Message::pack(peer, handler, header, counts, load, none, none, Future<int>(), false,
@@ -216,6 +217,12 @@ std::string failure_of_move(const std::optional<LoadOnTheMove>& load) {
 LoadOnTheMove load_on_the_move(std::uint64_t step, SyncPhase phase, std::optional<double> set_load_s,
                                std::int64_t measured_ns) {
   return {{step, phase, set_load_s}, measured_ns, {}};
+}
+
+TEST(SyncDecision, ChecksTheBytesOfWhatAnElementTakesAlong) {
+  const LoadOnTheMove load = load_on_the_move(0, SyncPhase::kRuns, 1.0, 1);
+  EXPECT_TRUE(says(failure_of_move(load, 8), "has taken along 8 bytes from PE 1 that PE 0 does not know"));
+  EXPECT_TRUE(says(failure_of_move(load, -8), "damaged"));
 }
 
 TEST(SyncDecision, ChecksTheLoadOfAnElementThatComes) {
