@@ -15,7 +15,7 @@
 
 namespace weft::job {
 
-// The revision of the messages that PEs send one another. Every change of what travels raises it.
+// Of the messages that PEs send one another: to be raised with every change of what travels.
 inline constexpr int kWireRevision = 31;
 
 inline constexpr std::size_t kMaxNoteBytes = 4096;

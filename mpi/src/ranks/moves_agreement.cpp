@@ -33,8 +33,7 @@ constexpr std::array kKindsThatStay = {
     NamedKind{ObjectKind::kFile, "files", "close them before"},
 };
 
-// Names objects of the rank that keep it from moving: they are bound to the process, or to an operation in flight. Empty if
-// there are none.
+// What is bound to the process, or to an operation under way.
 std::string objects_of(const VirtualRank& rank) {
   for (const NamedKind& named : kKindsThatStay) {
     const int count = rank.num_objects(named.kind);
