@@ -399,7 +399,7 @@ class Stream:
     def __cuda_stream__(self) -> tuple[int, int]: ...
 
 @final
-class Landing:
+class ReceiveBuffer:
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property

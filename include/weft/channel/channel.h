@@ -113,7 +113,7 @@ class Channel {
   std::shared_ptr<void> hold() const;
   // For other languages: a further channel between the same two chares, which no id of a program names. Its messages
   // belong to messages of this one. Throws Error(kClosed) if one of the two collections has been destroyed.
-  Channel beside() const;
+  Channel out_of_band() const;
   // For other languages: what they keep for this end. It is released with the end, or when the job ends.
   std::shared_ptr<void>& attached() const;
   // The part of it that a move takes along. When num_busy has become 0, call attached_is_idle().

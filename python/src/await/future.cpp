@@ -37,7 +37,8 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     static const char* const names[] = {"num_values", nullptr};
     PyObject* number = Py_None;
-    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:Future", const_cast<char**>(names), &number) ==
+    const bool is_plain = PyTuple_GET_SIZE(arguments) == 0 && keywords == nullptr;  // as most are
+    if (!is_plain && PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:Future", const_cast<char**>(names), &number) ==
         0) {
       throw PythonError();
     }

@@ -31,7 +31,7 @@ namespace {
 
 using runtime::Reducer;
 
-// A contribution on the wire: the key of the custom function, empty for the others, and the value.
+// An encoded contribution: the key of the custom function, empty for the others, and the value.
 struct ReducerChoice {
   Reducer reducer;
   ResultForm form;

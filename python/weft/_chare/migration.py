@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from weft import _core
+from weft._public import name_public_module
 
 
 class _Pickler(pickle.Pickler):
@@ -82,6 +83,10 @@ def _take(which: int, kind: str) -> Any:
     if kind in ("cupy", "torch"):
         __import__(kind)
     return _MAKERS[kind](_arrived[which])
+
+
+# Checkpoints name them.
+name_public_module("weft", [_itself, _take])
 
 
 def pack_state(chare: _core.Chare) -> tuple[bytes, list[pickle.PickleBuffer], list[object]]:

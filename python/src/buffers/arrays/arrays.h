@@ -1,4 +1,4 @@
-// NumPy arrays: which arrays have a wire form of their own, making arrays, and finding the memory of one.
+// NumPy arrays: which arrays have an encoding of their own, making arrays, and finding the memory of one.
 #pragma once
 
 #include <cstddef>

@@ -248,7 +248,7 @@ PyObject* reduce(PyObject* self, PyObject*) {
 
 bool encode(Encoder& encoder, PyObject* object) {
   const GlobalPointerObject* const pointer = as_global_pointer(object);
-  const int number = wire_type_number(pointer->dtype);
+  const int number = encoded_type_number(pointer->dtype);
   encoder.tag(ValueTag::kGlobalPointer);
   encoder.raw(&pointer->address, sizeof pointer->address);
   encoder.number(static_cast<std::int16_t>(number));
@@ -259,7 +259,7 @@ bool encode(Encoder& encoder, PyObject* object) {
 Ref decode(Decoder& decoder) {
   const GlobalAddress address = address_from(decoder.raw(sizeof(GlobalAddress)));
   const auto number = decoder.number<std::int16_t>();
-  Ref dtype = number < 0 ? dtype_or_nothing(decoder.value()) : dtype_from_wire(number);
+  Ref dtype = number < 0 ? dtype_or_nothing(decoder.value()) : dtype_of_number(number);
   if (!dtype || item_size_bytes(dtype) == 0) Decoder::corrupt("the type of a global pointer");
   return make_global_pointer(address, std::move(dtype));
 }
