@@ -54,7 +54,7 @@ inline constexpr std::size_t kCopyLimitBytes = 4096;
 
 struct ChannelEnd;
 
-// What Channel::attached() keeps for an end and that travels with it.
+// The part of the state that a language attaches to an end, see Channel::attached(), that travels with the end.
 struct AttachedState {
   std::uint32_t numbers[2] = {0, 0};  // of the language's own
   std::uint32_t num_busy = 0;  // operations of the language; the chare does not move while there are any

@@ -55,7 +55,7 @@ class PyFutureState final : public runtime::FutureState {
   std::string setter() const override;
 
   // --- A copy in the state of an element that moves
-  // What end_job_if_unobserved() got, for the copy; empty for none. The duty itself goes with the outcome.
+  // The text that end_job_if_unobserved() got, for the copy; empty for none. The duty itself goes with the outcome.
   std::string duty() const { return observed_ ? std::string() : std::string(where_); }
   // REQUIRES: ready without an error. A borrowed reference.
   PyObject* value() const { return value_.get(); }
@@ -81,7 +81,7 @@ class PyFutureState final : public runtime::FutureState {
   std::uint64_t promises_left_ = 1;
   std::string_view where_;  // empty: an error does not end the job
   std::string where_text_;  // has `where_`, unless that is a literal
-  Setter setter_;  // which code of the program has set it last
+  Setter setter_;           // which code of the program has set it last
   std::shared_ptr<void> kept_;
 };
 

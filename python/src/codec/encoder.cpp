@@ -426,7 +426,7 @@ void Encoder::linked_pickle(PyObject* object) {
 }
 
 int Encoder::part(PyObject* object) {
-  // What an object consists of travels as pickle takes it: post entry methods choose no places for it, and arrays of other
+  // The parts of an object that is pickled travel as pickle takes them: post entry methods choose no places for it, and arrays of other
   // libraries stay theirs.
   if (parts_ == nullptr || !parts_->outside.has(object)) return -1;
   if (encoding_of(Py_TYPE(object)).nature == Nature::kOwner && !is_copy_here()) return -1;

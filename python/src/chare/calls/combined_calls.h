@@ -18,7 +18,7 @@
 
 namespace weft::python {
 
-// What a weft.CombinedSection names.
+// The members that a weft.CombinedSection names.
 struct CombinedProxy {
   chare::CombinedMembers::Pointer members;
   std::vector<ProxyCore> cores;  // of the parts; never empty

@@ -18,7 +18,7 @@ namespace weft::python {
 
 class Encoder;
 
-// What the elements of a PE share of the arguments of a call to several of them: the objects that nothing can change.
+// The arguments that the elements of a PE share in a call to several of them: the objects that nothing can change.
 class SharedArguments final : public chare::SharedCall {
  public:
   struct Place {

@@ -31,7 +31,7 @@ PyTypeObject* pointer_type = nullptr;
   throw base::Error(base::StatusCode::kInvalidArgument, message);
 }
 
-// Of a peer or a pickle. Operations check the PE and the segment; the kind has a name.
+// Reads an address that a peer or a pickle has sent. Operations check the PE and the segment; the kind has a name.
 GlobalAddress address_from(const std::byte* bytes) {
   GlobalAddress address;
   std::memcpy(static_cast<void*>(&address), bytes, sizeof address);
