@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 def name_public_module(module: str, objects: Iterable[object]) -> None:
-    """States that `module` has these objects. Objects that are not from a private module of Weft stay as they are."""
+    """States that `module` has these objects. An object of any module that is not private stays as it is."""
     for one in objects:
         if (getattr(one, "__module__", None) or "").startswith("weft._"):
             one.__module__ = module

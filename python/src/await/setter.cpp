@@ -70,10 +70,11 @@ int instruction_of([[maybe_unused]] PyFrameObject* frame) {
 #endif
 }
 
-// The sites that have set futures last, because to find a line takes longer than to set a future. They stay until the process ends.
+// The site of the frame. The last ones are remembered, because to find a line takes longer than to set a future.
 SetterSite* site_of(PyFrameObject* frame) {
   constexpr std::size_t num_remembered = 64;
-  static auto* const sites = new std::array<SetterSite*, num_remembered>{};  // Python ends before static objects do
+  // Never deleted: the sites hold Python objects, and Python ends before static objects do.
+  static auto* const sites = new std::array<SetterSite*, num_remembered>{};
   PyCodeObject* const code = PyFrame_GetCode(frame);
   Ref code_object = Ref::steal(reinterpret_cast<PyObject*>(code));
   const int instruction = instruction_of(frame);

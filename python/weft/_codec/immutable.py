@@ -78,7 +78,8 @@ def _named_tuple(value: tuple[object, ...]) -> Iterable[object]:
     return tuple.__iter__(value)
 
 
-# The functions by class. The table keeps classes that can be found in their modules; a class that a program makes and forgets is not kept.
+# The functions by class. The table keeps classes that can be found in their modules. A class that a program
+# makes and forgets is not kept.
 _known: dict[type, _Parts] = {
     **dict.fromkeys((type(None), bool, int, float, complex, str, bytes, type(...)), _none),
     **dict.fromkeys((_core.ElementProxy, _core.CollectionProxy, _core.EntryMethod), _none),

@@ -364,8 +364,8 @@ async def make_array(
                 f"make_array is collective: rank 0 asks for {first_dtype} of shape {first_extents}, and rank "
                 f"{rank} for {their_pointer.dtype} of shape {their_extents}"
             )
-    # The published blocks may become known later than the pointers: messages of a pair are in no order. A rank may drop
-    # its block at once, which a use of the block will say.
+    # The published blocks may become known later than the pointers: messages of a pair are in no order. A
+    # rank may drop its block at once, which a use of the block will say.
     for pointer in pointers:
         with contextlib.suppress(_core.Error):
             await pointer.learn()

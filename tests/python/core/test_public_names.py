@@ -1,4 +1,4 @@
-"""Public classes and functions name their public module: pickles and checkpoints do not name private files."""
+"""Public classes and functions name their public module: pickles and checkpoints name no private files."""
 
 from __future__ import annotations
 

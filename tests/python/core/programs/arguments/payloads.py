@@ -315,7 +315,8 @@ async def check_posts(chare):
             values, seen = await chare.halo.call(array, side=side)
             assert values[:5] == [0.0, 1.0, 2.0, 3.0, 4.0], values
             word = kind.partition(":")[0]
-            assert seen == ((5,), np.float64, 40, word, f"<weft.ReceiveBuffer float64 of shape (5,) from {word}>")
+            text = f"<weft.ReceiveBuffer float64 of shape (5,) from {word}>"
+            assert seen == ((5,), np.float64, 40, word, text)
     # A NumPy array of any size is on its way there too.
     values, seen = await chare.halo.call(np.full(3, 7.0), 1)
     assert values[:4] == [7.0, 7.0, 7.0, 3.0] and seen[3] == "host"
