@@ -140,7 +140,7 @@ format: $(SETUP)
 docs: build
 	tools/check_links.py
 	sphinx-build -q -W --keep-going -c docs -d build/doctrees . build/docs
-	python -W error -m pdoc weft -o build/docs/api
+	python -W error docs/reference.py build/docs/api
 
 clean:
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -5,7 +5,8 @@
 Each program runs twice with different numbers of messages; the difference of the counts over the difference
 of the messages is what one message costs: sending, moving and receiving it, in both PEs together. "in UCX" is
 what of it is spent in UCX's own libraries, "in Weft" in the program itself; the rest is libc. Of
-path_instructions only the function `counted` counts, which runs after the connections are there.
+path_instructions only the function `counted` counts, which runs after the connections are there. In Python
+"in Weft" is what is spent in the extension; the rest is Python's and libc's.
 --functions lists the N functions that cost most, without those they call.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from pathlib import Path
 from weft_bench.programs import Programs
 
 _WINDOW = 64
+_PYTHON_PROGRAMS = Path(__file__).parent / "python"
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,15 @@ class Route:
 
     title: str
     program: str
+
+    def command(self, programs: Programs, messages: int) -> list[str]:
+        if self.program.endswith(".py"):
+            return [sys.executable, str(_PYTHON_PROGRAMS / self.program), *self.arguments(messages)]
+        return [str(programs.need(self.program)), *self.arguments(messages)]
+
+    def is_of_weft(self, file: str) -> bool:
+        name = Path(file).name
+        return name.startswith("_core.") if self.program.endswith(".py") else name == self.program
 
     def arguments(self, messages: int) -> list[str]:
         if self.program == "local_entry_rate":
@@ -44,6 +56,10 @@ PATHS = (
     Route("entry method (8 B)", "path_instructions"),
     Route("local entry method (8 B)", "local_entry_rate"),
     Route("local entry method, measured", "local_entry_rate"),
+    Route("send in Python", "local_calls.py"),
+    Route("call in Python", "local_calls.py"),
+    Route("coroutine in Python", "local_calls.py"),
+    Route("future in Python", "local_calls.py"),
 )
 _FEW, _MANY = 64 * 50, 64 * 350
 
@@ -60,12 +76,11 @@ def main() -> None:
     programs = Programs(options.programs)
     print(f"{'path':28}{'instructions':>14}{'in UCX':>10}{'in Weft':>10}")
     for path in PATHS:
-        program = programs.need(path.program)
-        few, many = (count([str(program), *path.arguments(messages)]) for messages in (_FEW, _MANY))
+        few, many = (count(path.command(programs, messages)) for messages in (_FEW, _MANY))
         cost = {key: (many[key] - few[key]) / (_MANY - _FEW) for key in many if not is_start_up(key[0])}
         total = sum(cost.values())
         in_ucx = sum(value for (file, _), value in cost.items() if "libuc" in file)
-        in_weft = sum(value for (file, _), value in cost.items() if Path(file).name == program.name)
+        in_weft = sum(value for (file, _), value in cost.items() if path.is_of_weft(file))
         print(f"{path.title:28}{total:14.0f}{in_ucx:10.0f}{in_weft:10.0f}")
         for (file, function), value in Counter(cost).most_common(options.functions):
             print(f"    {value:8.1f}  {Path(file).name:20} {function}")

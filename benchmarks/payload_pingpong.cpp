@@ -42,7 +42,7 @@ class Peer : public weft::Chare<Peer> {
     arrived_ = 0;
     partner().send<&Peer::next>();
   }
-  void post(weft::Landing<std::byte>& data) { data.into(incoming_.next().span()); }
+  void post(weft::ReceiveBuffer<std::byte>& data) { data.into(incoming_.next().span()); }
 
   void next() {
     if (left_ == 0) {

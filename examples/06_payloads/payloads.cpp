@@ -23,7 +23,7 @@ struct Block : weft::Chare<Block> {
   std::string report() const { return label_ + ": " + std::to_string(static_cast<int>(total_)); }
 
   // Runs when a call of halo arrives, before its elements do: says where they land.
-  void post_halo(int, weft::Landing<double>& values) { values.into(ghost_.span(), stream_.handle()); }
+  void post_halo(int, weft::ReceiveBuffer<double>& values) { values.into(ghost_.span(), stream_.handle()); }
 
   // Runs when they are in ghost_.
   void halo(int, weft::Payload<double>) { has_halo_.set(); }

@@ -108,7 +108,7 @@ class MessagingBlock(Block):
         self._all_halos = [weft.Future() for _ in range(NUM_SLOTS)]
 
     @weft.post_entry("halo")
-    def post_halo(self, iteration: int, face: int, values: weft.Landing) -> None:
+    def post_halo(self, iteration: int, face: int, values: weft.ReceiveBuffer) -> None:
         values.into(self._part.buffers.incoming(iteration % NUM_SLOTS)[face])
 
     def halo(self, iteration: int, face: int, values: Any) -> None:

@@ -49,7 +49,7 @@ weft::Task<> MessagingBlock::sent(int number) {
   slot(number).sends.clear();
 }
 
-void MessagingBlock::post_halo(int iteration, int face, weft::Landing<double>& values) {
+void MessagingBlock::post_halo(int iteration, int face, weft::ReceiveBuffer<double>& values) {
   values.into(values_of(part_.buffers().incoming(face, iteration % kNumSlots)));
 }
 

@@ -24,7 +24,7 @@ class MessagingBlock : public weft::Chare<MessagingBlock> {
   // another and neighbours run ahead, by one iteration at most, since they need this block's halo for the one
   // after.
   void halo(int iteration, int face, weft::Payload<double> values);
-  void post_halo(int iteration, int face, weft::Landing<double>& values);
+  void post_halo(int iteration, int face, weft::ReceiveBuffer<double>& values);
   using PostEntryMethods =
       weft::PostEntryMethods<weft::Post<&MessagingBlock::halo, &MessagingBlock::post_halo>>;
 

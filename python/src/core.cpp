@@ -9,9 +9,9 @@
 #include "buffers/arrays/array_codec.h"
 #include "buffers/device/emulated.h"
 #include "buffers/device_array_type.h"
-#include "buffers/landing.h"
+#include "buffers/in_place_argument.h"
 #include "buffers/object_buffer.h"
-#include "buffers/payload.h"
+#include "buffers/receive_buffer.h"
 #include "buffers/registration.h"
 #include "buffers/streams/stream.h"
 #include "channel/channel.h"
@@ -66,11 +66,11 @@ void init_topics(PyObject* module) {
   init_array_codec(module);
   init_object_buffer(module);
   init_device_array(module);
-  init_payload(module);
+  init_in_place_arguments(module);
   init_stream(module);
   init_emulated(module);
   init_registration(module);
-  init_landing(module);
+  init_receive_buffer(module);
   init_chare(module);
   init_element_proxy(module);
   init_collection_proxy(module);

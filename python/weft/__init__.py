@@ -52,8 +52,8 @@ if TYPE_CHECKING:
         Error,
         Future,
         Group,
-        Landing,
         Operation,
+        ReceiveBuffer,
         RemoteError,
         Section,
         Singleton,
@@ -88,10 +88,10 @@ __all__ = [
     "Error",
     "Future",
     "Group",
-    "Landing",
     "Operation",
     "PeerTransports",
     "Pool",
+    "ReceiveBuffer",
     "Reducer",
     "RemoteError",
     "Section",
@@ -155,25 +155,49 @@ _HOMES = {
     "gather": "weft._await.waiting",
     "wait": "weft._await.waiting",
     "when": "weft._chare.when",
+    "_itself": "weft._chare.migration",
+    "_take": "weft._chare.migration",
 }
+_SUBMODULES = ("emulated", "load_balancing", "pgas")
+# Functions that pickles and checkpoints name.
+_PICKLED = (
+    "_copied_future",
+    "_decode",
+    "_entry_method_at",
+    "_future_at",
+    "_itself",
+    "_moved_channel",
+    "_set_copied_future",
+    "_take",
+)
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return _version()
-    if name == "_core" or name in __all__:
-        from weft._ucx_hooks import shorten_wait
-
-        shorten_wait()
-    if name not in __all__:
+    if name != "_core" and name not in __all__ and name not in _PICKLED:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     import importlib
 
-    if name in ("emulated", "load_balancing", "pgas"):
+    from weft._public import name_public_module
+    from weft._ucx_hooks import shorten_wait
+
+    shorten_wait()
+    if name in _SUBMODULES:
         return importlib.import_module(f"weft.{name}")
-    found = getattr(importlib.import_module(_HOMES.get(name, "weft._core")), name)
+    home = _home_of(name)
+    module = importlib.import_module(home)
+    here = [one for one in (*__all__, *_PICKLED) if one not in _SUBMODULES and _home_of(one) == home]
+    name_public_module(__name__, [getattr(module, one) for one in here])
+    if name == "_core":
+        return module
+    found = getattr(module, name)
     globals()[name] = found
     return found
+
+
+def _home_of(name: str) -> str:
+    return _HOMES.get(name, "weft._core")
 
 
 def _version() -> str:

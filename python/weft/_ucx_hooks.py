@@ -13,7 +13,7 @@ import os
 GRACE = "UCX_MEM_BISTRO_GRACE_DURATION"
 # Without other threads nothing can be inside the functions.
 NO_THREADS = "0"
-# What every UCX up to 1.20 waits.
+# The time that every UCX up to 1.20 waits.
 WITH_THREADS = "5ms"
 
 

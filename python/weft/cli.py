@@ -68,7 +68,7 @@ STRATEGIES = ("none", "greedy", "refine", "greedy_refine", "diffusion", "rotate"
 
 RANKS = "WEFT_MPI_RANKS"
 
-# Of `weft run`, and of `weft ranks` but for the number of ranks.
+# The options of `weft run`. `weft ranks` has them too, except the number of ranks.
 _SETTINGS = (
     _Setting(
         "--stats",

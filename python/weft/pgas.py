@@ -61,6 +61,7 @@ from weft._job.run import run_with
 from weft._pgas.global_array import GlobalArray, GlobalSlice
 from weft._pgas.global_array import copy as _copy_slices
 from weft._pgas.global_array import make_array as _make_array
+from weft._public import name_public_module as _name_public_module
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -277,3 +278,6 @@ def _with_strides(end: Any, strides: Sequence[int] | None) -> Any:
 
 def _result(dst: Any) -> Any:
     return None if isinstance(dst, GlobalPointer) else dst
+
+
+_name_public_module(__name__, [globals()[name] for name in __all__])

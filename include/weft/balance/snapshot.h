@@ -1,4 +1,4 @@
-// What a load-balancing strategy decides on: the objects of a job, their loads, and who talks to whom.
+// The input of a load-balancing strategy: the objects of a job, their loads, and who talks to whom.
 //
 // Units. ObjectLoad::load_s is the time in seconds that an object takes on a PE of speed 1. On a PE of speed s it takes
 // load_s / s. A collector that measured a time on a PE of speed s therefore stores time * s. Background load is the time
@@ -22,12 +22,12 @@ struct ObjectLoad {
   // Where the object is now.
   int pe = 0;
   double load_s = 0;
-  // What a move would send; 0 if it is not known.
+  // The bytes that a move would send; 0 if they are not known.
   std::uint64_t size_bytes = 0;
   bool can_move = true;
 };
 
-// What one object has sent to another one. The ends are positions in Snapshot::objects. Strategies treat both directions
+// The messages that one object has sent to another one. The ends are positions in Snapshot::objects. Strategies treat both directions
 // alike. Several edges between the same objects add up.
 struct CommunicationEdge {
   std::uint32_t from = 0;
@@ -55,7 +55,7 @@ using Placement = std::vector<int>;
 inline constexpr int kMaxPes = 1 << 24;
 inline constexpr std::size_t kMaxObjects = std::size_t{1} << 31;
 inline constexpr double kMaxLoadS = 1e12;
-// Of all edges together: strategies count a byte at both of its ends, and with a sign.
+// The most bytes of all edges together: strategies count a byte at both of its ends, and with a sign.
 inline constexpr std::uint64_t kMaxEdgeBytes = ~std::uint64_t{0} / 4;
 inline constexpr double kMinSpeed = 1e-6;
 inline constexpr double kMaxSpeed = 1e6;

@@ -78,7 +78,7 @@ constexpr std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-// Of the type's name.
+// The hash of the type's name.
 template <class T>
 constexpr std::uint64_t id_of() {
   return hash_of(__PRETTY_FUNCTION__);

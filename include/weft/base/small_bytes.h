@@ -60,7 +60,7 @@ class SmallBytes {
     size_ = bytes.size();
   }
 
-  // The same wire format as a std::vector<std::byte>.
+  // Packs in the wire format of a std::vector<std::byte>.
   void pup(Pup& p) {
     const std::size_t count = p.count(size_, 1);
     if (p.is_unpacking()) resize(count);

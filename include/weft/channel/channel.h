@@ -54,7 +54,7 @@ inline constexpr std::size_t kCopyLimitBytes = 4096;
 
 struct ChannelEnd;
 
-// What Channel::attached() keeps for an end and that travels with it.
+// The part of the state that a language attaches to an end, see Channel::attached(), that travels with the end.
 struct AttachedState {
   std::uint32_t numbers[2] = {0, 0};  // of the language's own
   std::uint32_t num_busy = 0;  // operations of the language; the chare does not move while there are any
@@ -113,7 +113,7 @@ class Channel {
   std::shared_ptr<void> hold() const;
   // For other languages: a further channel between the same two chares, which no id of a program names. Its messages
   // belong to messages of this one. Throws Error(kClosed) if one of the two collections has been destroyed.
-  Channel beside() const;
+  Channel out_of_band() const;
   // For other languages: what they keep for this end. It is released with the end, or when the job ends.
   std::shared_ptr<void>& attached() const;
   // The part of it that a move takes along. When num_busy has become 0, call attached_is_idle().

@@ -1,4 +1,4 @@
-// What a channel message consists of, for check mode (`weft run --check`): the type of its elements, as NumPy
+// The contents of a channel message, for check mode (`weft run --check`): the type of its elements, as NumPy
 // names it, and its extents.
 #pragma once
 

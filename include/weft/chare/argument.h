@@ -62,7 +62,7 @@ template <class Parameter>
 inline constexpr bool kIsMutableReference =
     std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
 
-// Of what has no pup function; the elements of containers are looked at when they are packed.
+// Whether a type without a pup function holds a pointer. The elements of containers are looked at when they are packed.
 template <class T>
 inline constexpr bool kHoldsPointer = false;
 template <class T>
@@ -86,7 +86,7 @@ decltype(auto) view_of(const Stored<Parameter>& stored) {
   }
 }
 
-// What the method is called with.
+// The argument with which the method is called.
 template <class Parameter>
 decltype(auto) pass(Stored<Parameter>& stored) {
   if constexpr (kIsView<Parameter>) {
@@ -214,7 +214,7 @@ std::size_t packed_size(const Argument& argument, void* context) {
   }
 }
 
-// The same for a value that is stored: what it would take in a message of its own.
+// The bytes of a value that is stored: those that it would take in a message of its own.
 template <class Value>
 std::size_t stored_size(const Value& value, void* context) {
   if constexpr (kIsElementView<Value>) {

@@ -222,7 +222,7 @@ class Chare : public ChareBase {
     chares().contribute(*this, runtime::Reducer::kCustom, runtime::nothing_combiner(), {}, target.target());
   }
 
-  // The same over a section, see section.h: every member must contribute, and only they. Members number their reductions over
+  // Contributes to a reduction over a section, see section.h: every member must contribute, and only they. Members number their reductions over
   // each section on its own. kGather and kConcat keep the order of the section. Throws Error(kInvalidArgument) if this chare is
   // no member.
   template <class Value>
@@ -231,7 +231,7 @@ class Chare : public ChareBase {
   template <auto Merge, class Value>
   void contribute(const Value& value, TargetFor<Value> target, const Section<T>& section);
   void contribute(runtime::TargetFor<void> target, const Section<T>& section);
-  // The same over members of several collections, see combined_section.h.
+  // Contributes to a reduction over members of several collections, see combined_section.h.
   template <class Value>
   void contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target,
                   const CombinedSection<T>& section);
@@ -239,7 +239,7 @@ class Chare : public ChareBase {
   void contribute(const Value& value, TargetFor<Value> target, const CombinedSection<T>& section);
   void contribute(runtime::TargetFor<void> target, const CombinedSection<T>& section);
 
-  // The same, and every element gets the result: co_await allreduce(x, Reducer::kSum).
+  // A reduction whose result every element gets: co_await allreduce(x, Reducer::kSum).
   template <class Value>
   runtime::Future<Value> allreduce(const Value& value, runtime::Reducer reducer) {
     if (reducer == runtime::Reducer::kGather) {

@@ -104,7 +104,7 @@ struct ConstructorInfo {
   // Null: the C++ type tells all.
   void (*name_collection)(Collection& made, Pup& arguments) = nullptr;
 };
-// What the entry method of a language keeps between the calls of one message to several elements, see EntryInfo::invoke_shared.
+// State that the entry method of a language keeps between the calls of one message to several elements, see EntryInfo::invoke_shared.
 struct SharedCall {
   virtual ~SharedCall() = default;
 };
@@ -176,7 +176,7 @@ class Collection {
   }
 
   ChareBase* find(std::uint64_t index) const;
-  // The same, also if created() of the element has not ended.
+  // The element with that index if it is on this PE, also if its created() has not ended.
   ChareBase* find_constructed(std::uint64_t index) const;
   // Those whose created() has not ended count too.
   std::size_t num_local() const;
@@ -190,7 +190,7 @@ class Collection {
     class_key_ = std::move(key);
   }
   const std::string& class_key() const { return class_key_; }
-  // What its class says.
+  // The balancing for which its class asks.
   Balancing balancing() const { return balancing_; }
   void set_balancing(Balancing balancing) { balancing_ = balancing; }
   // Whether its elements are measured and take part in load balancing in this job.
@@ -302,7 +302,7 @@ class Chares final : public runtime::Model {
   // Ends the element when nothing of it is suspended. The future is ready when it is gone and can be inserted again. It fails
   // with Error(kNotFound) if there is no such element, with Error(kInvalidArgument) if the element has channels.
   runtime::Future<> remove(Collection& collection, std::uint64_t index);
-  // The same for an element of this PE; a failure ends the job.
+  // Removes an element of this PE; a failure ends the job.
   void remove_self(ChareBase& chare);
   // Counts the elements. Insertions and removals that were begun before, on any PE, are over when the future is ready. From then
   // on calls with gathered results and reductions concern the elements that were counted. It fails with
@@ -320,7 +320,7 @@ class Chares final : public runtime::Model {
   // Sends a call to the last known PE of the element, and returns that PE. Flow control may hold the call back, see
   // Messenger::send_call().
   int send_entry(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
-  // The same for a message of another model. Flow control does not hold it back.
+  // Sends a message of another model to an element. Flow control does not hold it back.
   void send_to_element(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
   // For handlers of other models whose payload begins with an EntryHeader (entry unused). Returns the element
   // if it is on this PE, also while its created() runs. Otherwise it keeps or forwards the message and returns null.
@@ -371,10 +371,10 @@ class Chares final : public runtime::Model {
   // The chare's part of the next reduction of its collection, see Reductions. The result goes to `target`.
   void contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                   std::span<const std::byte> value, const runtime::Target& target);
-  // The same; the result goes to the `state` of every contributor.
+  // A contribution to a reduction whose result goes to the `state` of every contributor.
   void contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                          std::span<const std::byte> value, runtime::FutureState* state);
-  // The same for a value of kLargeContributionBytes or more, which is not copied if it is the first of this PE.
+  // contribute_to_all() for a value of kLargeContributionBytes or more, which is not copied if it is the first of this PE.
   void contribute_large_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                                std::vector<std::byte>&& value, runtime::FutureState* state);
 

@@ -157,7 +157,7 @@ struct CombinedResults {
         });
     return --num_missing == 0;
   }
-  // Of the first part with one; null for none.
+  // The error of the first part that has one; null if no part has one.
   std::exception_ptr error() const {
     for (const std::exception_ptr& one : errors) {
       if (one) return one;

@@ -1,4 +1,4 @@
-// What an element of a collection keeps for load balancing. Elements have one whose class overrides resume_from_sync(), and
+// The measurements that an element of a collection keeps for load balancing. Elements have them whose class overrides resume_from_sync(), and
 // those of a C++ class with conditions (when.h): it tells them that a coroutine of theirs has been resumed.
 #pragma once
 
@@ -47,7 +47,7 @@ struct ElementLoad final : runtime::WorkTime {
   }
 
   std::unique_ptr<runtime::DeviceTime> device;  // null until the element has had device work
-  // What it has sent since its last report; null if the job does not count messages (BalancingOptions).
+  // The messages that the element has sent since its last report; null if the job does not count messages (BalancingOptions).
   std::unique_ptr<SentMessages> messages;
   // The element if its class has conditions; null if not, and when the element does not exist any more.
   ChareBase* conditional = nullptr;

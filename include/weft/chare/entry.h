@@ -268,7 +268,7 @@ class EntryMethod {
     static_assert(kHasPayload, "only an entry method with payloads has a post entry method");
     static_assert(
         std::is_same_v<typename PostTraits::Arguments, Wanted>,
-        "a post entry method takes the arguments of its entry method, with a weft::Landing<T>& in the "
+        "a post entry method takes the arguments of its entry method, with a weft::ReceiveBuffer<T>& in the "
         "place of each weft::Payload<T>");
     static_assert(std::is_void_v<typename PostTraits::Result>,
                   "a post entry method returns nothing and cannot wait");
@@ -293,9 +293,9 @@ class EntryMethod {
     const auto argument = [&]<std::size_t Which, class Parameter>() -> decltype(auto) {
       using Value = std::tuple_element_t<Which, Arguments>;
       if constexpr (payload_detail::kIsPayload<Value>) {
-        auto& landing = std::get<Which>(chosen);
-        landing.bind(base.runtime(), receive_buffers[placed.which[Which]]);
-        return (landing);
+        auto& receive_buffer = std::get<Which>(chosen);
+        receive_buffer.bind(base.runtime(), receive_buffers[placed.which[Which]]);
+        return (receive_buffer);
       } else if constexpr (argument_detail::kIsView<Parameter>) {
         return argument_detail::view_of<Parameter>(std::get<Which>(placed.arguments));
       } else {

@@ -1,4 +1,4 @@
-// What an entry method takes as the target of a reduction. For the target() functions of proxies and sections; programs do not name
+// The argument type of an entry method that is the target of a reduction. For the target() functions of proxies and sections; programs do not name
 // this.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace weft::chare::proxy_detail {
 
-// What a method takes behind so many bound arguments, as a contribution packs it; void for nothing.
+// The argument type of a method behind so many bound arguments, as a contribution packs it; void for nothing.
 template <class Stored>
 struct ContributedAs {
   using Type = Stored;

@@ -61,7 +61,7 @@ void send_nothing(ChareBase& chare, const ReplyTo& reply);
 // method if the chare's collection has been destroyed.
 void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
                 const std::exception_ptr& error);
-// The same for an error of another language, whose code is `code`.
+// Sends the error of another language, whose code is `code`, to the caller.
 void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
                 const std::exception_ptr& error, base::StatusCode code);
 
@@ -95,7 +95,7 @@ std::exception_ptr read_gathered(Pup& p, Start start, Value value) {
   return first;
 }
 
-// What a call to several elements gives: their results, or nothing.
+// The type of the result of a call to several elements: their results, or nothing.
 template <class Value>
 struct GatheredValuesOf {
   using Type = std::vector<Value>;

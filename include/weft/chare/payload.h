@@ -3,7 +3,7 @@
 //
 //   struct Block : weft::Chare<Block> {
 //     void halo(int side, weft::Payload<double> values);             // runs when they are here
-//     void post_halo(int side, weft::Landing<double>& values) {      // before: says where they land
+//     void post_halo(int side, weft::ReceiveBuffer<double>& values) {      // before: says where they land
 //       values.into(ghosts_[side], stream_);
 //     }
 //     using PostEntryMethods = weft::PostEntryMethods<weft::Post<&Block::halo, &Block::post_halo>>;
@@ -102,13 +102,13 @@ class Payload {
   runtime::Attachment attachment_;
 };
 
-// In a post entry method: a payload that is about to arrive.
+// In a post entry method: the receive buffer of a payload that is about to arrive.
 template <class T>
-class Landing {
+class ReceiveBuffer {
  public:
-  Landing() = default;
-  Landing(const Landing&) = delete;
-  Landing& operator=(const Landing&) = delete;
+  ReceiveBuffer() = default;
+  ReceiveBuffer(const ReceiveBuffer&) = delete;
+  ReceiveBuffer& operator=(const ReceiveBuffer&) = delete;
 
   // The number of elements.
   std::size_t size() const { return receive_buffer_->size_bytes / sizeof(T); }
@@ -137,7 +137,7 @@ class Landing {
   runtime::ReceiveBuffer* receive_buffer_ = nullptr;
 };
 
-// Names the post entry method of an entry method. It takes the same arguments, with a Landing<T>& in the
+// Names the post entry method of an entry method. It takes the same arguments, with a ReceiveBuffer<T>& in the
 // place of each Payload<T>, and runs before the payloads land. It cannot suspend. Its exceptions go to the
 // same caller as those of the entry method, which then does not run.
 template <auto EntryMethod, auto PostEntryMethod>
@@ -194,7 +194,7 @@ struct PostArgument {
 };
 template <class T>
 struct PostArgument<Payload<T>> {
-  using Type = Landing<T>;
+  using Type = ReceiveBuffer<T>;
 };
 template <class Arguments>
 struct PostArguments;

@@ -150,7 +150,7 @@ runtime::OperationState* send_packed(Collection& collection, std::uint64_t index
   return chares.send_call_message(collection, index, std::move(message), Packing::kHasPayload, is_forwarded);
 }
 
-// The same for a call whose caller does not wait for its payloads, if it has any: a failure to send them ends the job.
+// Sends a call whose caller does not wait for its payloads, if it has any: a failure to send them ends the job.
 template <class Packing>
 void forward_call(Collection& collection, std::uint64_t index, const EntryInfo& entry, const ReplyTo& reply,
                   std::int32_t priority, typename Packing::Arguments&& arguments) {
@@ -222,7 +222,7 @@ class ElementProxy {
   std::uint64_t linear_index() const { return index_; }
   Index index() const { return collection_->shape().index(index_); }
 
-  // The same element. Its messages run before (negative) or after (positive) those of priority 0.
+  // A proxy of the same element, whose messages run before (negative) or after (positive) those of priority 0.
   ElementProxy with_priority(std::int32_t priority) const {
     ElementProxy proxy = *this;
     proxy.priority_ = priority;
@@ -374,7 +374,7 @@ class CollectionProxy {
   runtime::Future<> insert(const Index& index, Args&&... arguments) const {
     return insert_on(-1, index, std::forward<Args>(arguments)...);
   }
-  // The same on PE `pe`. Throws Error(kOutOfRange) if there is no such PE.
+  // insert() on PE `pe`. Throws Error(kOutOfRange) if there is no such PE.
   template <class... Args>
   runtime::Future<> insert_on(int pe, const Index& index, Args&&... arguments) const {
     using proxy_detail::Travelling;

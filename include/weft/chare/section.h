@@ -31,7 +31,7 @@ namespace weft::chare {
 template <class T>
 class Section {
  public:
-  // Of no collection; it has no members, and nothing can be called on it.
+  // A section of no collection; it has no members, and nothing can be called on it.
   Section() = default;
   Section(Collection& collection, SectionMembers::Pointer members)
       : collection_(&collection), members_(std::move(members)) {}

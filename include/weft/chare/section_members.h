@@ -71,7 +71,7 @@ class SectionMembers {
   // Those of `first`, then those of the others that are not there yet.
   static Pointer combined(const Collection& collection, std::span<const Pointer> sections);
 
-  // Of this section: the members at the positions first, first + step, .... REQUIRES: they exist; step is not 0.
+  // The members of this section at the positions first, first + step, .... REQUIRES: they exist; step is not 0.
   Pointer select(const Collection& collection, std::uint64_t first, std::uint64_t count,
                  std::int64_t step = 1) const;
   // `parts` sections of successive members, whose sizes differ by one at most. Throws Error(kInvalidArgument) for parts < 1.
@@ -84,7 +84,7 @@ class SectionMembers {
   std::optional<std::uint64_t> position(std::uint64_t linear_index) const;
   // The places of the members in the section, by ascending linear index. Empty if they are in this order already.
   std::vector<std::uint64_t> places_by_index() const;
-  // Of the members alone; a section is identified by its collection and this. Costs a step for each member, once for this object.
+  // An id of the members alone; a section is identified by its collection and this. Costs a step for each member, once for this object.
   const SectionId& id() const;
   bool has_id() const { return id_.has_value(); }
   // REQUIRES: `equal` has the same members.

@@ -39,7 +39,7 @@ class Sections {
 
   // As SectionMembers::unpack(). A section that is unpacked again and again, as for each member of a call, is one object.
   SectionMembers::Pointer unpack(Pup& p, const Collection& collection);
-  // The same for a combined section.
+  // Unpacks the members of a combined section, as unpack() does.
   std::shared_ptr<const CombinedMembers> unpack_combined(Pup& p);
   // While it exists, several elements unpack these arguments: unpack() reads each section in them once. REQUIRES: the bytes do
   // not change meanwhile.
@@ -65,18 +65,18 @@ class Sections {
   // destroyed here; then nothing was sent.
   void send(Collection& collection, const SectionMembers& members, const ReplyTo& reply,
             runtime::MessagePtr call);
-  // The same for a combined section, with one packed call for all parts. `replies`: for each part what expect_gather() has
+  // Sends a call to the members of a combined section, with one packed call for all parts. `replies`: for each part what expect_gather() has
   // given, or none at all. Before a part's message is sent, `adapt` gets the number of the part and what is behind the header.
   using Adapt = std::function<void(std::size_t part, std::byte* arguments)>;
   void send(const CombinedMembers& members, std::span<const ReplyTo> replies, runtime::MessagePtr call,
             const Adapt& adapt = {});
-  // Of replies that are not expected any more, because send() has thrown.
+  // Forgets replies that are not expected any more, because send() has thrown.
   void forget_replies(std::span<const ReplyTo> replies);
   // Every member as the target of a reduction. `call` is the packed EntryHeader and, behind it, arguments that come before
   // the result.
   runtime::Target target(Collection& collection, const SectionMembers& members,
                          std::span<const std::byte> call) const;
-  // The same for a combined section, with a call for each part.
+  // Every member of a combined section as the target of a reduction, with a call for each part.
   runtime::Target target(const CombinedMembers& members, std::span<const base::SmallBytes> calls) const;
 
   // --- Reductions

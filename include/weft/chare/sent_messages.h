@@ -1,4 +1,4 @@
-// What one element has sent to other elements of its collection since its last report to the load balancer.
+// The messages that one element has sent to other elements of its collection since its last report to the load balancer.
 //
 // The table is bounded. If it is full, the half of it with the fewest bytes is forgotten: receivers of many bytes stay.
 // Threads: the PE's.
@@ -53,7 +53,7 @@ class SentMessages {
   }
   // Whether they can be sorted() of that sender, in a collection of that size: what a peer sends is a claim.
   static bool are_valid(std::span<const SentTo> sent, std::uint64_t sender, std::uint64_t collection_size);
-  // What the element has sent on another PE. REQUIRES: are_valid(); nothing has been added.
+  // Takes over the messages that the element has sent on another PE. REQUIRES: are_valid(); nothing has been added.
   void restore(std::vector<SentTo> sent) {
     sent_ = std::move(sent);
     last_ = 0;

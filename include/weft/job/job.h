@@ -24,7 +24,7 @@ class Job {
   //   - they run different programs or versions of Weft, or
   //   - a setting in the environment has a value that its model does not know.
   explicit Job(const InstallModels& more_models = {});
-  // The same in a process that has joined its launch before.
+  // Starts the job in a process that has joined its launch before.
   Job(const InstallModels& more_models, Launch&& launch);
   ~Job();
   Job(const Job&) = delete;

@@ -21,7 +21,7 @@ namespace weft::pgas {
 
 class ObjectTable;
 
-// What a team keeps of one object on this PE; DistObject adds the type.
+// The untyped part of an object that a team keeps on this PE; DistObject adds the type.
 class ObjectName {
  public:
   // `object` is what find_object() returns.
@@ -41,7 +41,7 @@ class ObjectName {
 
 namespace rpc_detail {
 
-// What fetch() calls.
+// The function that fetch() calls.
 template <class T>
 T read_object(DistObject<T>& object) {
   return *object;

@@ -58,7 +58,7 @@ void combine_custom(runtime::Reducer, std::byte* into, const std::byte* from, st
 
 }  // namespace combine_detail
 
-// Of numbers, with the standard reducers.
+// Merges numbers with the standard reducers.
 template <class T>
 ElementCombine number_combine() {
   static_assert(

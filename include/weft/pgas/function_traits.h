@@ -40,7 +40,7 @@ struct ObjectArgument {
   void pup(base::Pup& p) { p | where.team.leader_pe | where.team.number | where.number | where.type; }
 };
 
-// The same number on all PEs, and another one for another type.
+// A number that names the type: it is the same on all PEs, and another type has another number.
 template <class T>
 std::uint64_t type_number() {
   static const std::uint64_t number = runtime::fingerprint(runtime::type_name<T>());
@@ -113,7 +113,7 @@ struct FunctionTraits<Function> : FunctionTraits<decltype(+Function())> {};
 
 }  // namespace rpc_detail
 
-// What a call of that function gives its caller.
+// The type of the value that a call of the function gives its caller.
 template <auto Function>
 using RpcValue = typename rpc_detail::FunctionTraits<std::remove_const_t<decltype(Function)>>::Value;
 

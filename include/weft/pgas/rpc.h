@@ -109,7 +109,7 @@ void expect_reaches(const Team& team, int rank, const Argument& argument) {
   if constexpr (kIsDistObject<Argument>) expect_member(argument.team(), team.pe_of(rank));
 }
 
-// What is packed for a parameter that is stored as `Value`.
+// The form in which an argument is packed for a parameter that is stored as `Value`.
 template <class Value, class Argument>
 decltype(auto) packable(Argument&& argument) {
   if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, Value>) {
@@ -121,7 +121,7 @@ decltype(auto) packable(Argument&& argument) {
   }
 }
 
-// What the function is called with.
+// The argument with which the function is called.
 template <class Parameter>
 decltype(auto) pass(Stored<Parameter>& stored) {
   if constexpr (kIsObjectArgument<Stored<Parameter>>) {

@@ -77,7 +77,7 @@ class Team {
   // change them at once. Include weft/pgas/rpc.h.
   template <auto Function, class... Args>
   runtime::Future<RpcValue<Function>> rpc(int rank, Args&&... arguments) const;
-  // The same without a result. An exception of the function ends the job.
+  // Calls the function as rpc() does, without a result. An exception of the function ends the job.
   template <auto Function, class... Args>
   void rpc_ff(int rank, Args&&... arguments) const;
 
@@ -99,7 +99,7 @@ class Team {
   // With `T Merge(T, T)`, which is associative and commutative.
   template <auto Merge, class T>
   runtime::Future<std::optional<T>> reduce(const T& value, int root) const;
-  // The same on all ranks. All have the same bits.
+  // reduce() with the result on all ranks. All get the same bits.
   template <class T>
   runtime::Future<T> allreduce(const T& value, runtime::Reducer reducer) const;
   template <auto Merge, class T>

@@ -1,4 +1,4 @@
-// What a copy reports besides its own end.
+// Reports of a copy besides its own end.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Completions {
   bool is_empty() const {
     return !source.has_value() && !remote.has_value() && source_stream == nullptr && target_stream == nullptr;
   }
-  // What `prepare` returns. What it throws becomes the error of `source` too.
+  // Returns the result of `prepare`. An exception of `prepare` becomes the error of `source` too.
   template <class Prepare>
   auto or_error(Prepare prepare) const {
     try {

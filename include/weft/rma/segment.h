@@ -24,7 +24,7 @@
 
 namespace weft::rma {
 
-// What a Segment asks of the model.
+// The operations of the model that a Segment needs.
 struct SegmentOwner {
   virtual void publish(const GlobalAddress& segment) = 0;
   virtual runtime::Future<> release(const GlobalAddress& segment) = 0;

@@ -91,7 +91,7 @@ template <auto Value>
 constexpr std::string_view value_name() {
   return template_argument_name(__PRETTY_FUNCTION__);
 }
-// The same, found when the program is compiled.
+// type_name() as a constant, which is found when the program is compiled.
 template <class T>
 inline constexpr std::string_view kTypeName = type_name<T>();
 template <auto Value>

@@ -1,4 +1,4 @@
-// What the target of a reduction takes, as its type says: the compiler refuses contributions of another type.
+// Targets of reductions whose type says what they take: the compiler refuses contributions of another type.
 //
 // A TargetOf<T> takes a T: target_of(future) and target<&T::method>() give one. As a plain Target, in a variable of that type for
 // example, it is not checked any more.

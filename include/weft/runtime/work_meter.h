@@ -126,7 +126,7 @@ class WorkMeter {
   WorkMeter(const WorkMeter&) = delete;
   WorkMeter& operator=(const WorkMeter&) = delete;
 
-  // What is measured now; null for nothing.
+  // The time of the object that is measured now; null for none.
   WorkTime* running() const { return running_; }
 
   // How long the thread has waited for a processor while it could run, since any fixed time.
@@ -139,7 +139,7 @@ class WorkMeter {
   // Whether models report each message to an element with count_message(). False at first: to report costs more than a branch.
   bool counts_messages() const { return counts_messages_; }
   void set_counts_messages(bool counts) { counts_messages_ = counts; }
-  // What is measured now has sent it.
+  // Counts a message that the measured object has sent.
   void count_message(ElementId to, std::uint64_t size_bytes) {
     if (running_ != nullptr) running_->sent(to, size_bytes);
   }

@@ -1,4 +1,4 @@
-// What the awaitables of this extension have in common.
+// The common part of the awaitables of this extension.
 //
 // An awaitable yields itself to the scheduler while it is not ready, and the coroutine that awaits it waits with
 // wait_for(). It hands its result over through am_send, so that no StopIteration object is made.

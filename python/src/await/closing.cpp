@@ -4,6 +4,7 @@
 
 #include "await/context.h"
 #include "await/coroutine.h"
+#include "await/running_chare.h"
 #include "base/format.h"
 #include "engine/ending.h"
 #include "engine/engine.h"
@@ -13,11 +14,12 @@ namespace weft::python {
 
 namespace {
 
-// In the context of the coroutine that leaves the generator, not in a copy: its `finally` may reset what its beginning has set
-// there, as `with numpy.errstate(...)` does.
+// Runs in the context of a coroutine, not in a copy: the `finally` of the generator may reset what its beginning has set there, as
+// `with numpy.errstate(...)` does.
 class Closing final : public Coroutine {
  public:
-  Closing(Engine& running, Ref coroutine) : Coroutine(running, std::move(coroutine), InContext::innermost()) {
+  Closing(Engine& running, Ref coroutine, Ref context)
+      : Coroutine(running, std::move(coroutine), std::move(context)) {
     running.closing_started();
   }
 
@@ -38,10 +40,28 @@ bool can_close_here() {
          !Engine::running()->runtime().ending();
 }
 
-PyObject* close_generator(PyObject*, PyObject* coroutine) {
-  return guarded([coroutine]() -> PyObject* {
+// Where a generator begins: the context of the coroutine, and the chare whose code runs.
+PyObject* origin(PyObject*, PyObject*) {
+  const Ref context = InContext::innermost();
+  return Py_BuildValue("(OKK)", context ? context.get() : Py_None,
+                       static_cast<unsigned long long>(running_chare.collection),
+                       static_cast<unsigned long long>(running_chare.index));
+}
+
+// Starts the coroutine that closes a generator: at its origin, or with None where it is dropped now.
+PyObject* close_generator(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("_close_generator", {"coroutine", "origin"}, 2, values, count, nullptr);
     if (!can_close_here()) Py_RETURN_FALSE;
-    (new Closing(*Engine::running(), Ref::borrow(coroutine)))->start();
+    PyObject* context = Py_None;
+    unsigned long long collection = running_chare.collection;
+    unsigned long long index = running_chare.index;
+    if (arguments[1] != Py_None && PyArg_ParseTuple(arguments[1], "OKK", &context, &collection, &index) == 0)
+      throw PythonError();
+    const WhileRunning running({collection, index});
+    (new Closing(*Engine::running(), Ref::borrow(arguments[0]),
+                 context == Py_None ? InContext::innermost() : Ref::borrow(context)))
+        ->start();
     Py_RETURN_TRUE;
   });
 }
@@ -53,7 +73,8 @@ PyObject* is_pe_thread(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"_is_pe_thread", &is_pe_thread, METH_NOARGS, nullptr},
-    {"_close_generator", &close_generator, METH_O, nullptr},
+    {"_origin", &origin, METH_NOARGS, nullptr},
+    {"_close_generator", as_method(&close_generator), METH_FASTCALL, nullptr},
     {},
 };
 

@@ -1,4 +1,4 @@
-// What runs Python code as work of the scheduler: coroutines, stepped with PyIter_Send, and callbacks.
+// Python code that runs as work of the scheduler: coroutines, stepped with PyIter_Send, and callbacks.
 #pragma once
 
 #include <functional>

@@ -33,7 +33,7 @@ std::uint64_t number_of_values(PyObject* number) {
                    readable(number)));
 }
 
-PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+PyObject* make(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     static const char* const names[] = {"num_values", nullptr};
     PyObject* number = Py_None;
@@ -43,13 +43,26 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
     }
     const bool collects = number != Py_None;
     const std::uint64_t count = collects ? number_of_values(number) : 0;
-    Engine& engine = Engine::current();
-    Ref object = checked(type->tp_alloc(type, 0));
-    auto* state = new PyFutureState(engine);
-    state->acquire();
-    reinterpret_cast<FutureObject*>(object.get())->state = state;
+    auto* state = new PyFutureState(Engine::current());
+    Ref object = make_future_object(state);
     if (collects) state->collect(count);
     return object.release();
+  });
+}
+
+// weft.Future() without arguments, as most calls are, parses none.
+PyObject* make_by_vectorcall(PyObject*, PyObject* const* values, std::size_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    const Py_ssize_t num_positional = PyVectorcall_NARGS(count);
+    if (num_positional == 0 && names == nullptr) [[likely]]
+      return make_future_object(new PyFutureState(Engine::current())).release();
+    const Ref arguments = checked(PyTuple_New(num_positional));
+    for (Py_ssize_t i = 0; i < num_positional; ++i)
+      PyTuple_SET_ITEM(arguments.get(), i, Py_NewRef(values[i]));
+    const Ref keywords = checked(PyDict_New());
+    for (Py_ssize_t k = 0; names != nullptr && k < PyTuple_GET_SIZE(names); ++k)
+      checked(PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(names, k), values[num_positional + k]));
+    return make(future_type, arguments.get(), keywords.get());
   });
 }
 
@@ -136,7 +149,7 @@ void wait(PyObject* future, runtime::Work* work) {
   }
 }
 
-// What a call returns, for calls that are written in Python.
+// Makes the future that a call returns, for calls that are written in Python.
 PyObject* call_future_function(PyObject*, PyObject* where) {
   return guarded([&]() -> PyObject* {
     std::string text(text_of(where));
@@ -261,6 +274,7 @@ PyType_Spec spec = {"weft.Future", sizeof(FutureObject), 0, Py_TPFLAGS_DEFAULT, 
 void init_future(PyObject* module) {
   init_setter();
   future_type = add_type(module, spec);
+  future_type->tp_vectorcall = &make_by_vectorcall;
   add_awaitable(future_type, &wait);
   add_functions(module, functions);
 }

@@ -10,6 +10,7 @@
 
 #include "weft/runtime/future.h"
 
+#include "await/setter.h"
 #include "codec/result.h"
 #include "engine/engine.h"
 #include "support/support.h"
@@ -42,15 +43,20 @@ class PyFutureState final : public runtime::FutureState {
   // The result of an allreduce comes without the byte that says its form.
   void expect_bare(ResultForm form) { bare_form_ = static_cast<int>(form); }
   // From now on an error ends the job if the future is dropped without being observed.
-  void end_job_if_unobserved(std::string where) { where_ = std::move(where); }
+  void end_job_if_unobserved(std::string where) {
+    where_text_ = std::move(where);
+    where_ = where_text_;
+  }
+  // `where` is a literal: calls do not copy it.
+  void end_job_if_unobserved(const char* where) { where_ = where; }
   void observe() { observed_ = true; }
   // Keeps something as long as the future exists.
   void keep(std::shared_ptr<void> kept) { kept_ = std::move(kept); }
   std::string setter() const override;
 
   // --- A copy in the state of an element that moves
-  // What end_job_if_unobserved() got, for the copy; empty for none. The duty itself goes with the outcome.
-  std::string duty() const { return observed_ ? std::string() : where_; }
+  // The text that end_job_if_unobserved() got, for the copy; empty for none. The duty itself goes with the outcome.
+  std::string duty() const { return observed_ ? std::string() : std::string(where_); }
   // REQUIRES: ready without an error. A borrowed reference.
   PyObject* value() const { return value_.get(); }
   // The value that has come with a copy. Does nothing if this future has its value.
@@ -61,6 +67,7 @@ class PyFutureState final : public runtime::FutureState {
   void store(Ref value);
   // Throws base::Error, which names what has set it, if it belongs to this PE and has all its values.
   void expect_room() const;
+  std::uint32_t own_pe() const { return static_cast<std::uint32_t>(runtime().pe()); }
   // The program sets it here.
   void note_setter();
   // Unpacks: values are packed by Encoder.
@@ -72,15 +79,15 @@ class PyFutureState final : public runtime::FutureState {
   int bare_form_ = -1;
   bool observed_ = false;
   std::uint64_t promises_left_ = 1;
-  std::string where_;
-  std::string setter_;  // what has set it last, see setter.h; empty if the program has not
-  std::uint32_t setter_pe_ = 0;
+  std::string_view where_;  // empty: an error does not end the job
+  std::string where_text_;  // has `where_`, unless that is a literal
+  Setter setter_;           // which code of the program has set it last
   std::shared_ptr<void> kept_;
 };
 
 void init_future(PyObject* module);
 
-// Sends the encoded value to the future at that address, on whichever PE it is. `setter`: as packed_setter() gives it, or empty.
+// Sends the encoded value to the future at that address, on whichever PE it is. `setter`: a packed Setter, or empty.
 void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder,
                        std::string_view setter = {});
 

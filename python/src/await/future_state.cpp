@@ -7,7 +7,6 @@
 #include "weft/chare/outcome.h"
 
 #include "await/future.h"
-#include "await/setter.h"
 #include "base/format.h"
 #include "codec/attach.h"
 #include "codec/decoder.h"
@@ -22,7 +21,7 @@ namespace weft::python {
 
 PyFutureState::~PyFutureState() {
   if (!error() || observed_ || where_.empty() || engine_->is_closed() || runtime().exiting()) return;
-  runtime().fail_unawaited(error(), where_);
+  runtime().fail_unawaited(error(), std::string(where_));
 }
 
 Ref PyFutureState::result() {
@@ -42,7 +41,8 @@ void PyFutureState::set_to_copy(PyObject* value) {
     if (remote_.id != 0) {
       Encoder encoder(OutOfBand::kLarge);
       encoder.value(value);
-      return set_remote_future(runtime(), remote_, encoder, packed_setter());
+      Setter::Packed room;
+      return set_remote_future(runtime(), remote_, encoder, Setter::here(own_pe()).pack(room));
     }
     store(copy_of_value(value));
   } catch (const PythonError&) {
@@ -68,13 +68,14 @@ void PyFutureState::expect_room() const {
 }
 
 void PyFutureState::note_setter() {
-  setter_ = packed_setter();
-  setter_pe_ = static_cast<std::uint32_t>(runtime().pe());
-  if (is_exported()) runtime::FutureTable::of(messenger()).remember_setter(address().id, setter_pe_, setter_);
+  setter_ = Setter::here(own_pe());
+  if (!is_exported()) return;
+  Setter::Packed room;
+  runtime::FutureTable::of(messenger()).remember_setter(address().id, own_pe(), setter_.pack(room));
 }
 
 std::string PyFutureState::setter() const {
-  return setter_.empty() ? std::string() : describe_setter(messenger(), setter_pe_, setter_);
+  return setter_.is_known() ? setter_.text(messenger()) : std::string();
 }
 
 void PyFutureState::store(Ref value) {
@@ -110,8 +111,8 @@ void PyFutureState::set_packed(Pup& p) {
     decoder.finish(p);
     const bool is_value = bare_form_ < 0 && form == ResultForm::kValue;
     if (is_value && p.remaining_bytes() != 0 && p.carrier() != nullptr) [[unlikely]] {  // set() of another PE
-      setter_.assign(reinterpret_cast<const char*>(p.cursor()), p.remaining_bytes());
-      setter_pe_ = static_cast<runtime::Message*>(p.carrier())->envelope().source_pe;
+      setter_ = Setter::unpack(static_cast<runtime::Message*>(p.carrier())->envelope().source_pe,
+                               {reinterpret_cast<const char*>(p.cursor()), p.remaining_bytes()});
     }
   } catch (...) {  // the awaiting caller gets the error of unpacking
     set_error(caught_as_travelling_error());

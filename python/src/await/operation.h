@@ -13,7 +13,7 @@ void init_operation(PyObject* module);
 // Takes the handle's share of `state`. `keeper` owns the operation's buffers and stays until it is over
 // (null: the data was copied); `result` is what awaiting it gives.
 Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result);
-// The same; awaiting gives what `convert` makes of the completed state and of `form`, once. It may throw.
+// Makes a weft.Operation. Awaiting it gives what `convert` makes of the completed state and of `form`, once. It may throw.
 using ConvertResult = Ref (*)(runtime::OperationState* state, const Ref& form);
 Ref make_converted_operation(Engine& engine, runtime::OperationState* state, Ref keeper,
                              ConvertResult convert, Ref form);

@@ -2,31 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "weft/chare/chares.h"
 #include "weft/runtime/runtime.h"
 
-#include "await/running_chare.h"
 #include "base/format.h"
 #include "runtime/future_table.h"
-#include "support/support.h"
 
 namespace weft::python {
 
 namespace {
-
-constexpr std::size_t kLongestName = 200;
-
-// In front of the function's name and the file's: each has a byte of length.
-struct Place {
-  RunningChare chare;
-  std::uint32_t line = 0;
-};
-static_assert(std::is_trivially_copyable_v<Place>);
 
 std::string_view name_in(PyObject* text) {
   Py_ssize_t size = 0;
@@ -39,7 +26,7 @@ std::string_view name_in(PyObject* text) {
 }
 
 void append(std::string& packed, std::string_view name) {
-  name = name.substr(0, kLongestName);
+  name = name.substr(0, kLongestSetterName);
   packed.push_back(static_cast<char>(name.size()));
   packed.append(name);
 }
@@ -65,20 +52,9 @@ PyObject* function_name(const PyCodeObject* code) {
 // Whether it is the frame of weft.run: the scheduler calls a callback that is no Python function, such as future.set.
 bool is_of_weft_run(std::string_view file) { return file.ends_with("weft/_job/run.py"); }
 
-// A line that sets futures.
-struct Site {
-  Ref code;  // null for none
-  int instruction = -1;
-  std::uint32_t line = 0;
-  std::string names = std::string(2, '\0');  // of the function and the file, packed; here both are empty
-};
-const Site no_site;
-
-void describe(PyFrameObject* frame, Site& site) {
+void describe(PyFrameObject* frame, SetterSite& site) {
   const auto* const code = reinterpret_cast<const PyCodeObject*>(site.code.get());
   const std::string_view file = name_in(code->co_filename);
-  site.line = 0;
-  site.names.assign(2, '\0');
   if (is_of_weft_run(file)) return;
   site.line = static_cast<std::uint32_t>(std::max(PyFrame_GetLineNumber(frame), 0));
   site.names.clear();
@@ -94,53 +70,87 @@ int instruction_of([[maybe_unused]] PyFrameObject* frame) {
 #endif
 }
 
-// The last ones are remembered, because to find a line takes longer than to set a future.
-const Site& site_of(PyFrameObject* frame) {
+// The site of the frame. The last ones are remembered, because to find a line takes longer than to set a future.
+SetterSite* site_of(PyFrameObject* frame) {
   constexpr std::size_t num_remembered = 64;
-  static auto* const sites =
-      new std::array<Site, num_remembered>;  // as long as the process: Python ends first
-  Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+  // Never deleted: the sites hold Python objects, and Python ends before static objects do.
+  static auto* const sites = new std::array<SetterSite*, num_remembered>{};
+  PyCodeObject* const code = PyFrame_GetCode(frame);
+  Ref code_object = Ref::steal(reinterpret_cast<PyObject*>(code));
   const int instruction = instruction_of(frame);
   const std::size_t hash =
-      (reinterpret_cast<std::uintptr_t>(code.get()) >> 4) + static_cast<std::size_t>(instruction);
-  Site& site = (*sites)[hash % num_remembered];
-  if (site.code.get() == code.get() && site.instruction == instruction && instruction >= 0) return site;
-  site.code = std::move(code);
-  site.instruction = instruction;
-  describe(frame, site);
-  return site;
+      (reinterpret_cast<std::uintptr_t>(code) >> 4) + static_cast<std::size_t>(instruction);
+  SetterSite*& known = (*sites)[hash % num_remembered];
+  if (known != nullptr && known->code.get() == code_object.get() && known->instruction == instruction &&
+      instruction >= 0) [[likely]] {
+    return known;
+  }
+  if (known != nullptr && --known->references == 0) delete known;
+  known = new SetterSite{.references = 1, .code = std::move(code_object), .instruction = instruction};
+  describe(frame, *known);
+  return known;
 }
 
 }  // namespace
 
-std::string packed_setter() {
-  Place place{running_chare, 0};
+Setter::Setter(const RunningChare& chare, SetterSite* site, std::uint32_t pe)
+    : chare_(chare), site_(site), pe_(pe) {
+  ++site_->references;
+}
+
+Setter Setter::here(std::uint32_t pe) {
+  static auto* const nowhere = new SetterSite{.references = 1};
   PyFrameObject* const frame = PyEval_GetFrame();
-  const Site& site = frame == nullptr ? no_site : site_of(frame);
-  place.line = site.line;
-  std::string packed(sizeof place + site.names.size(), '\0');
-  std::memcpy(packed.data(), &place, sizeof place);
-  std::memcpy(packed.data() + sizeof place, site.names.data(), site.names.size());
-  return packed;
+  return {running_chare, frame == nullptr ? nowhere : site_of(frame), pe};
 }
 
-std::string describe_setter(runtime::Messenger& messenger, std::uint32_t pe, std::string_view packed) {
-  Place place;
-  if (packed.size() < sizeof place) return base::format("PE {}", pe);
-  std::memcpy(&place, packed.data(), sizeof place);
-  packed.remove_prefix(sizeof place);
-  const std::string function = readable(make_text(take_name(packed)).get());
-  const std::string file = readable(make_text(take_name(packed)).get());
-  std::string who = base::format("PE {}", pe);
-  if (place.chare.collection != 0) {
-    const chare::Collection& collection =
-        messenger.runtime().model<chare::Chares>().collection(place.chare.collection);
-    if (collection.shape().size() != 0)  // else its creation has not arrived
-      who = base::format("{} on PE {}", collection.element_name(place.chare.index), pe);
+void Setter::release() {
+  if (--site_->references == 0) delete site_;
+}
+
+std::string_view Setter::pack(Packed& room) const {
+  char* to = room.data();
+  const auto append_bytes = [&to](const void* from, std::size_t size) {
+    std::memcpy(to, from, size);
+    to += size;
+  };
+  append_bytes(&chare_, sizeof chare_);
+  append_bytes(&site_->line, sizeof site_->line);
+  append_bytes(site_->names.data(), site_->names.size());
+  return {room.data(), static_cast<std::size_t>(to - room.data())};
+}
+
+Setter Setter::unpack(std::uint32_t pe, std::string_view packed) {
+  RunningChare chare;
+  auto* const site = new SetterSite;
+  constexpr std::size_t num_fixed = sizeof chare + sizeof site->line;
+  if (packed.size() >= num_fixed && packed.size() <= sizeof(Packed)) {
+    std::memcpy(&chare, packed.data(), sizeof chare);
+    std::memcpy(&site->line, packed.data() + sizeof chare, sizeof site->line);
+    site->names.assign(packed.substr(num_fixed));
   }
-  return file.empty() ? who : base::format("{} ({}, {}:{})", who, function, file, place.line);
+  return {chare, site, pe};
 }
 
-void init_setter() { runtime::FutureTable::describe_setters_by(&describe_setter); }
+std::string Setter::text(runtime::Messenger& messenger) const {
+  std::string_view names = site_->names;
+  const std::string function = readable(make_text(take_name(names)).get());
+  const std::string file = readable(make_text(take_name(names)).get());
+  std::string who = base::format("PE {}", pe_);
+  if (chare_.collection != 0) {
+    const chare::Collection& collection =
+        messenger.runtime().model<chare::Chares>().collection(chare_.collection);
+    if (collection.shape().size() != 0)  // else its creation has not arrived
+      who = base::format("{} on PE {}", collection.element_name(chare_.index), pe_);
+  }
+  return file.empty() ? who : base::format("{} ({}, {}:{})", who, function, file, site_->line);
+}
+
+void init_setter() {
+  runtime::FutureTable::describe_setters_by(
+      [](runtime::Messenger& messenger, std::uint32_t pe, std::string_view packed) {
+        return Setter::unpack(pe, packed).text(messenger);
+      });
+}
 
 }  // namespace weft::python

@@ -15,7 +15,7 @@ namespace weft::python {
 
 namespace {
 
-// What waits for a timer of the scheduler, which ends with it. Any thread that has the GIL may end it: the PE's thread has given
+// A waiter for a timer of the scheduler; the timer ends with it. Any thread that has the GIL may end it: the PE's thread has given
 // the GIL away only while it sleeps, and does not look at its timers then.
 class Waiter {
  public:

@@ -8,7 +8,7 @@ namespace weft::python {
 
 namespace {
 
-// What weft.yield_now() gives: not ready at the first poll, ready from then on.
+// The awaitable of weft.yield_now(): not ready at the first poll, ready from then on.
 struct TurnObject {
   PyObject_HEAD bool is_taken;
 };

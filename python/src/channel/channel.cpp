@@ -172,7 +172,7 @@ PyObject* recv_object(PyObject* self, PyObject*) {
   });
 }
 
-// What the state of a chare that moves has in the place of its channels, see weft/_chare/migration.py.
+// The key stands for a channel in the state of a chare that moves, see weft/_chare/migration.py.
 PyObject* key(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     ChannelObject& object = *as_channel(self);

@@ -92,7 +92,7 @@ Ref ObjectStream::send(Engine& engine, PyObject* value) {
   }
   Ref bytes = checked(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(encoder.size_bytes())));
   encoder.copy_to(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.get())));
-  channel::Channel bodies = channel_.beside();
+  channel::Channel bodies = channel_.out_of_band();
   runtime::OperationState* const sending =
       bodies.send(host_buffer(PyBytes_AS_STRING(bytes.get()), encoder.size_bytes())).release();
   first.body = bodies_sent_++;
@@ -154,7 +154,7 @@ void ObjectStream::handle(const std::shared_ptr<Receive>& receive) {
   if (first.size_bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
     Decoder::corrupt("an object of more bytes than memory can have");
   }
-  channel::Channel bodies = channel_.beside();
+  channel::Channel bodies = channel_.out_of_band();
   skip_bodies(bodies, first.body);
   const std::size_t size_bytes = first.size_bytes;
   receive->body.reset(new (std::nothrow) std::byte[size_bytes]);

@@ -1,7 +1,7 @@
 // Objects on a channel: Python values of any type and size. The receiver knows neither.
 //
 // An object is one message of a fixed size on its channel. Its encoded bytes are in that message if they fit. Otherwise
-// they are a message of their own, the body, on a second channel between the same chares (Channel::beside). The receive of
+// they are a message of their own, the body, on a second channel between the same chares (Channel::out_of_band). The receive of
 // a body is posted when the first message has told its size. First messages are handled in the order of their receives, so
 // each body meets its own receive.
 //

@@ -1,4 +1,4 @@
-// What weft.checkpoint(), weft.restore() and weft.has_checkpoint() call.
+// The functions of the extension that weft.checkpoint(), weft.restore() and weft.has_checkpoint() call.
 #pragma once
 
 #include "support/support.h"

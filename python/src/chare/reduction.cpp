@@ -31,7 +31,7 @@ namespace {
 
 using runtime::Reducer;
 
-// A contribution on the wire: the key of the custom function, empty for the others, and the value.
+// An encoded contribution: the key of the custom function, empty for the others, and the value.
 struct ReducerChoice {
   Reducer reducer;
   ResultForm form;
@@ -158,7 +158,7 @@ const bool registered = runtime::Registry<runtime::Combiner>::add(&combiner);
 Ref prepare(const ReducerChoice& choice, PyObject* value) {
   const bool is_numeric = choice.form == ResultForm::kReduced && choice.reducer != Reducer::kCustom;
   const bool joins = choice.form == ResultForm::kConcat;
-  // What usual contributions are is taken as it is, without a call of Python.
+  // Usual contributions are taken as they are, without a call of Python.
   const bool is_plain =
       is_array_of_numbers(value) ||
       (joins ? PyList_CheckExact(value) : PyFloat_CheckExact(value) || PyLong_CheckExact(value));

@@ -1,4 +1,4 @@
-// Large `bytes`, and memoryviews, on the wire.
+// The encoding of large `bytes`, and of memoryviews.
 //
 // `bytes` of kOutOfBandBytes or more are sent in place if the message can carry attachments, because they cannot
 // change. A memoryview is copied, like an array. It arrives as a writable memoryview of the same format and

@@ -20,7 +20,7 @@ namespace weft::python {
 
 struct ArrayForm;
 
-// Replaces out-of-band arrays by other objects. For a post entry method they are Landings; for the
+// Replaces out-of-band arrays by other objects. For a post entry method they are ReceiveBuffers; for the
 // entry method they are the objects that the post entry method chose.
 class ArraySubstitute {
  public:

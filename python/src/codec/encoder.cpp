@@ -14,40 +14,16 @@ namespace weft::python {
 
 namespace {
 
-constexpr std::size_t kFirstCapacityBytes = 1024;
 // A larger block is copied only once, directly into the message.
 constexpr std::size_t kInlineBlockBytes = 2048;
-constexpr std::size_t kKeptScratchBytes = std::size_t{1} << 20;
 // Text and bytes up to this size are written each time that they occur: nothing can change them, and they are small.
 constexpr Py_ssize_t kSmallLeafBytes = 1024;
-
-// The memory of a destroyed encoder, for the next one. One is enough: encoders nest only if pickling calls
-// user code that sends.
-struct Scratch {
-  std::byte* data = nullptr;
-  std::size_t capacity = 0;
-};
-Scratch spare;
 
 bool is_container(PyObject* object) {
   return PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object);
 }
 
 }  // namespace
-
-Encoder::Encoder(OutOfBand out_of_band)
-    : data_(spare.data), capacity_(spare.capacity), out_of_band_(out_of_band) {
-  spare = {};
-  if (data_ == nullptr) grow(kFirstCapacityBytes);
-}
-
-Encoder::~Encoder() {
-  if (spare.data == nullptr && capacity_ <= kKeptScratchBytes) {
-    spare = {data_, capacity_};
-  } else {
-    std::free(data_);
-  }
-}
 
 void Encoder::grow(std::size_t size_bytes) {
   std::size_t wanted = (used_ + size_bytes) * 2;
@@ -59,12 +35,14 @@ void Encoder::grow(std::size_t size_bytes) {
 
 void Encoder::copy_to(std::byte* to) const {
   std::size_t from = 0;
-  for (const Block& block : blocks_) {
-    std::memcpy(to, data_ + from, block.position - from);
-    to += block.position - from;
-    from = block.position;
-    std::memcpy(to, block.data, block.size_bytes);
-    to += block.size_bytes;
+  if (blocks_bytes_ != 0) {
+    for (const Block& block : beside_->blocks) {
+      std::memcpy(to, data_ + from, block.position - from);
+      to += block.position - from;
+      from = block.position;
+      std::memcpy(to, block.data, block.size_bytes);
+      to += block.size_bytes;
+    }
   }
   std::memcpy(to, data_ + from, used_ - from);
 }
@@ -86,7 +64,7 @@ void Encoder::block(Ref keeper, const void* data, std::size_t size_bytes) {
   if (size_bytes <= kInlineBlockBytes) {
     raw(data, size_bytes);
   } else {
-    blocks_.push_back({used_, std::move(keeper), data, size_bytes});
+    beside().blocks.push_back({used_, std::move(keeper), data, size_bytes});
     blocks_bytes_ += size_bytes;
   }
 }
@@ -95,7 +73,7 @@ bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
   // All other arguments of a post entry method are decoded before any buffer has landed.
   if (out_of_band_ == OutOfBand::kArrays) return is_array && size_bytes > 0;
   return out_of_band_ == OutOfBand::kLarge && size_bytes >= kOutOfBandBytes &&
-         attached_.size() < runtime::Message::kMaxAttachments;
+         (beside_ == nullptr || beside_->attached.size() < runtime::Message::kMaxAttachments);
 }
 
 void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach how) {
@@ -107,20 +85,21 @@ void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach ho
                      "are gathered, bound arguments, objects on channels) send a copy: await array.to_host()",
                      memory::kind_name(memory.place.kind)));
   }
-  if (attached_.size() == runtime::Message::kMaxAttachments) {
+  std::vector<Attached>& attached = beside().attached;
+  if (attached.size() == runtime::Message::kMaxAttachments) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("a call has more than {} arrays that travel out of band; call several times",
                      runtime::Message::kMaxAttachments));
   }
-  number(static_cast<std::uint32_t>(attached_.size()));
-  attached_.push_back({std::move(keeper), memory, how});
+  number(static_cast<std::uint32_t>(attached.size()));
+  attached.push_back({std::move(keeper), memory, how});
 }
 
 void Encoder::keep(Ref object) {
   tag(ValueTag::kKept);
-  number(static_cast<std::uint32_t>(kept_.size()));
-  kept_.push_back(std::move(object));
+  number(static_cast<std::uint32_t>(beside().kept.size()));
+  beside().kept.push_back(std::move(object));
 }
 
 void Encoder::nested(PyObject* object, int depth, Py_ssize_t known_references) {
@@ -191,12 +170,21 @@ void Encoder::outermost(PyObject* object) {
   linked_pickle(object);
 }
 
+Encoder::Mark Encoder::mark() const {
+  if (beside_ == nullptr) return {.used = used_};
+  return {used_, blocks_bytes_, beside_->blocks.size(), beside_->attached.size(), beside_->kept.size()};
+}
+
 void Encoder::go_back_to(const Mark& begin) {
   used_ = begin.used;
-  blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(begin.num_blocks), blocks_.end());
   blocks_bytes_ = begin.blocks_bytes;
-  attached_.erase(attached_.begin() + static_cast<std::ptrdiff_t>(begin.num_attached), attached_.end());
-  kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(begin.num_kept), kept_.end());
+  if (beside_ == nullptr) return;
+  const auto shorten = [](auto& vector, std::size_t size) {
+    vector.erase(vector.begin() + static_cast<std::ptrdiff_t>(size), vector.end());
+  };
+  shorten(beside_->blocks, begin.num_blocks);
+  shorten(beside_->attached, begin.num_attached);
+  shorten(beside_->kept, begin.num_kept);
 }
 
 // --- Arguments of a call
@@ -212,34 +200,35 @@ bool is_small_leaf(PyObject* object) {
 
 }  // namespace
 
-void Encoder::arguments(std::span<PyObject* const> values) {
-  if (values.size() == 1) return value(values.front());
+void Encoder::arguments(std::span<PyObject* const> arguments) {
+  if (arguments.size() == 1) return value(arguments.front());
   std::size_t num_objects = 0;
-  for (PyObject* const one : values) num_objects += is_small_leaf(one) ? 0 : 1;
+  for (PyObject* const one : arguments) num_objects += is_small_leaf(one) ? 0 : 1;
   // A post entry method chooses a place for each array, which one that arrives once for several arguments would not have.
-  if (num_objects > 1 && out_of_band_ != OutOfBand::kArrays) return several_arguments(values);
-  for (argument_ = 0; argument_ < values.size(); ++argument_) value(values[argument_]);
+  if (num_objects > 1 && out_of_band_ != OutOfBand::kArrays) return several_arguments(arguments);
+  for (argument_number_ = 0; argument_number_ < arguments.size(); ++argument_number_)
+    value(arguments[argument_number_]);
 }
 
-void Encoder::several_arguments(std::span<PyObject* const> values) {
+void Encoder::several_arguments(std::span<PyObject* const> arguments) {
   const Mark begin = mark();
   Walk walk;
   {
     const Setting<Walk*> walking(walk_, &walk);
-    for (argument_ = 0; argument_ < values.size() && !walk.must_link; ++argument_)
-      nested(values[argument_], 1, 0);
+    for (argument_number_ = 0; argument_number_ < arguments.size() && !walk.must_link; ++argument_number_)
+      nested(arguments[argument_number_], 1, 0);
   }
   if (!walk.must_link) [[likely]]
     return;
   go_back_to(begin);
-  linked_arguments(values);
+  linked_arguments(arguments);
 }
 
 // The first argument has all of them.
-void Encoder::linked_arguments(std::span<PyObject* const> values) {
-  const Ref all = checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), Py_NewRef(values[i]));
+void Encoder::linked_arguments(std::span<PyObject* const> arguments) {
+  const Ref all = checked(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), Py_NewRef(arguments[i]));
   tag(ValueTag::kLinkedArguments);
   try {
     linked_pickle(all.get());
@@ -247,12 +236,13 @@ void Encoder::linked_arguments(std::span<PyObject* const> values) {
     const Ref error = PythonError::take();
     // Finds the one that cannot travel, which throws.
     Encoder each(out_of_band_);
-    for (argument_ = 0; argument_ < values.size(); ++argument_) each.value(values[argument_]);
-    argument_ = 0;
+    for (argument_number_ = 0; argument_number_ < arguments.size(); ++argument_number_)
+      each.value(arguments[argument_number_]);
+    argument_number_ = 0;
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
     throw;
   }
-  for (std::size_t i = 1; i < values.size(); ++i) {
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
     tag(ValueTag::kLinkedArgument);
     number(static_cast<std::uint16_t>(i));
   }
@@ -436,7 +426,7 @@ void Encoder::linked_pickle(PyObject* object) {
 }
 
 int Encoder::part(PyObject* object) {
-  // What an object consists of travels as pickle takes it: post entry methods choose no places for it, and arrays of other
+  // The parts of an object that is pickled travel as pickle takes them: post entry methods choose no places for it, and arrays of other
   // libraries stay theirs.
   if (parts_ == nullptr || !parts_->outside.has(object)) return -1;
   if (encoding_of(Py_TYPE(object)).nature == Nature::kOwner && !is_copy_here()) return -1;

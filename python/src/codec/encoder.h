@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/base/pup.h"
@@ -41,8 +44,20 @@ enum class Attach : std::uint8_t {
 
 class Encoder {
  public:
-  explicit Encoder(OutOfBand out_of_band = OutOfBand::kNothing);
-  ~Encoder();
+  explicit Encoder(OutOfBand out_of_band = OutOfBand::kNothing)
+      : data_(std::exchange(spare_.data, nullptr)),
+        capacity_(std::exchange(spare_.capacity, 0)),
+        out_of_band_(out_of_band) {
+    if (data_ == nullptr) [[unlikely]]
+      grow(kFirstCapacityBytes);
+  }
+  ~Encoder() {
+    if (spare_.data == nullptr && capacity_ <= kKeptScratchBytes) [[likely]] {
+      spare_ = {data_, capacity_};
+    } else {
+      std::free(data_);
+    }
+  }
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
@@ -51,9 +66,9 @@ class Encoder {
   // As value(), for one of several independent values inside one value: they share no object when they arrive.
   void separate_value(PyObject* object);
   // Encodes the arguments of one call, each as a value. An object that is, or is in, several of them arrives as one.
-  void arguments(std::span<PyObject* const> values);
-  // The place among them of the one that is encoded, for the error of one that cannot travel.
-  std::size_t argument() const { return argument_; }
+  void arguments(std::span<PyObject* const> arguments);
+  // The number of the argument that is being encoded, for the error of one that cannot travel.
+  std::size_t argument_number() const { return argument_number_; }
 
   template <class T>
   void number(T number) {
@@ -77,7 +92,9 @@ class Encoder {
   // Hands the object itself over. REQUIRES: is_copy_here().
   void keep(Ref object);
   // The objects that a decoder needs for a copy within the PE, see Decoder::set_kept().
-  std::span<const Ref> kept() const { return kept_; }
+  std::span<const Ref> kept() const {
+    return beside_ == nullptr ? std::span<const Ref>() : std::span<const Ref>(beside_->kept);
+  }
   // Adds a buffer to attached() and writes its number. `keeper` owns it. attach_all() has the copy made, if
   // `how` is kCopy. Throws base::Error if nothing can travel out of band.
   void write_attached(Ref keeper, const memory::Buffer& memory, Attach how);
@@ -96,18 +113,35 @@ class Encoder {
     memory::Buffer memory;
     Attach how;
   };
-  std::vector<Attached>& attached() { return attached_; }
+  std::span<Attached> attached() {
+    return beside_ == nullptr ? std::span<Attached>() : std::span<Attached>(beside_->attached);
+  }
 
   std::size_t size_bytes() const { return used_ + blocks_bytes_; }
   void copy_to(std::byte* to) const;
   std::vector<std::byte> copy() const;
 
  private:
+  static constexpr std::size_t kFirstCapacityBytes = 1024;
+  static constexpr std::size_t kKeptScratchBytes = std::size_t{1} << 20;
+
+  // The memory of a destroyed encoder, for the next one. One is enough: encoders nest only if pickling calls
+  // user code that sends.
+  struct Scratch {
+    std::byte* data;
+    std::size_t capacity;
+  };
   struct Block {
     std::size_t position;
     Ref keeper;
     const void* data;
     std::size_t size_bytes;
+  };
+  // Memory that is not among the encoded bytes. Most values have none.
+  struct Beside {
+    std::vector<Block> blocks;
+    std::vector<Attached> attached;
+    std::vector<Ref> kept;
   };
   // A container that is being encoded, with all that it holds.
   struct Walk {
@@ -116,7 +150,11 @@ class Encoder {
   };
   // Where a value begins.
   struct Mark {
-    std::size_t used, num_blocks, blocks_bytes, num_attached, num_kept;
+    std::size_t used = 0;
+    std::size_t blocks_bytes = 0;
+    std::size_t num_blocks = 0;
+    std::size_t num_attached = 0;
+    std::size_t num_kept = 0;
   };
   // The parts of a linked pickle.
   struct Parts {
@@ -134,10 +172,14 @@ class Encoder {
   // `known_references`: those of the container that holds the object, and of the walk.
   void nested(PyObject* object, int depth, Py_ssize_t known_references);
   void outermost(PyObject* object);
-  Mark mark() const { return {used_, blocks_.size(), blocks_bytes_, attached_.size(), kept_.size()}; }
+  Beside& beside() {
+    if (beside_ == nullptr) beside_ = std::make_unique<Beside>();
+    return *beside_;
+  }
+  Mark mark() const;
   void go_back_to(const Mark& begin);
-  [[gnu::noinline]] void several_arguments(std::span<PyObject* const> values);
-  void linked_arguments(std::span<PyObject* const> values);
+  [[gnu::noinline]] void several_arguments(std::span<PyObject* const> arguments);
+  void linked_arguments(std::span<PyObject* const> arguments);
   bool container(PyObject* object, int depth);
   // Whether the walk meets the object for the first time. Otherwise its value becomes a linked pickle. An object without
   // further references cannot be met again.
@@ -159,15 +201,14 @@ class Encoder {
   std::byte* data_;
   std::size_t used_ = 0;
   std::size_t capacity_;
-  std::vector<Block> blocks_;
   std::size_t blocks_bytes_ = 0;
   OutOfBand out_of_band_;
   PyObject* owned_ = nullptr;
-  std::vector<Attached> attached_;
-  std::vector<Ref> kept_;
-  std::size_t argument_ = 0;
+  std::unique_ptr<Beside> beside_;  // null until it is needed
+  std::size_t argument_number_ = 0;
   Walk* walk_ = nullptr;    // null outside of containers
   Parts* parts_ = nullptr;  // of the pickle that is being made; null for none
+  static inline Scratch spare_{};
 };
 
 }  // namespace weft::python

@@ -1,4 +1,4 @@
-// The wire format of Python values. A value is a tag byte and the bytes that the tag defines, in this
+// The encoding of Python values. An encoded value is a tag byte and the bytes that the tag defines, in this
 // machine's byte order.
 //
 // None, bool, int, float, str, bytes, memoryview, tuple, list, dict, NumPy arrays and scalars of number

@@ -1,4 +1,4 @@
-// The table of the wire forms of types that are not Python's own (encoding.h).
+// The table of the encodings of types that are not Python's own (encoding.h).
 //
 // Each topic adds its types when the extension is initialised; afterwards the table does not change. The
 // codec therefore knows none of these topics.

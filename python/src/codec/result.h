@@ -1,4 +1,4 @@
-// The results of calls and reductions on the wire.
+// The encoding of the results of calls and reductions.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace weft::python {
 
-// The byte in front of a packed result.
+// The byte in front of an encoded result.
 enum class ResultForm : std::uint8_t {
   kValue,    // one encoded value
   kGather,   // a packed count, then as many encoded values: a list

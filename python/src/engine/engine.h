@@ -34,7 +34,7 @@ class Engine {
 
   // The running one; throws Error where there is none, and on any other thread than its PE's.
   static Engine& current();
-  // The same for the few things that any thread may do.
+  // The running engine, for the few functions that any thread may call. Throws Error if no job is running.
   static Engine& current_on_any_thread();
   bool is_closed() const { return closed_; }
   // Null where there is none.
@@ -99,7 +99,7 @@ class Engine {
     lone_main_ = coroutine;
     collective_watch_ = Ref();
   }
-  // What looks after the collective operations that are begun here while there is a lone main, see
+  // Watches the collective operations that are begun on this PE while there is a lone main, see
   // pgas/teams/lone_main.h. Null until it is needed.
   Ref& collective_watch() { return collective_watch_; }
 

@@ -1,4 +1,4 @@
-// What the machine and memory layers report: `weft info`, weft.transport_use() and weft.peer_transports().
+// Reports of the machine and memory layers: `weft info`, weft.transport_use() and weft.peer_transports().
 #pragma once
 
 #include "support/support.h"

@@ -132,7 +132,7 @@ base::StatusCode code_of_exception(PyObject* exception) {
 }
 
 void init_errors(PyObject* module) {
-  // Of errors that Python code raises: the package's own ones refuse arguments.
+  // The code of errors that Python code of the package raises: they refuse arguments.
   Ref attributes = checked(PyDict_New());
   checked(PyDict_SetItemString(attributes.get(), "code",
                                make_text(base::status_code_name(base::StatusCode::kInvalidArgument)).get()));
@@ -168,7 +168,7 @@ void init_errors(PyObject* module) {
 
 namespace {
 
-// What to do about a value that cannot be pickled. pickle names the value's type in its message.
+// Advice for a value that cannot be pickled. pickle names the value's type in its message.
 std::string_view advice_for(std::string_view message) {
   for (std::string_view awaitable : {"'coroutine' object", "'weft.Operation' object"}) {
     if (message.find(awaitable) != std::string_view::npos) return "did you forget `await`?";

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from weft import _core
+from weft._public import name_public_module
 
 
 class _Pickler(pickle.Pickler):
@@ -84,6 +85,10 @@ def _take(which: int, kind: str) -> Any:
     return _MAKERS[kind](_arrived[which])
 
 
+# Checkpoints name them.
+name_public_module("weft", [_itself, _take])
+
+
 def pack_state(chare: _core.Chare) -> tuple[bytes, list[pickle.PickleBuffer], list[object]]:
     """The pickled state, the memory that it leaves out, and its device arrays."""
     file = io.BytesIO()
@@ -115,7 +120,7 @@ def culprit(chare: _core.Chare) -> str:
         for name, value in attributes.items():
             error = _obstacle(chare, value)
             if error is not None:
-                # Of a value that is nested too deeply no part is to blame.
+                # If a value is nested too deeply, no part of it is to blame.
                 return str(name) if isinstance(error, RecursionError) else f"{name}{_place_in(chare, value)}"
     return ""
 
@@ -151,7 +156,7 @@ def _state_of(chare: Any) -> object:
     getstate = getattr(type(chare), "__getstate__", None)
     if getstate is not None:  # of the class, or object's, which Python has since 3.11
         return getstate(chare)
-    # What object.__getstate__ does since Python 3.11, with the names of the slots as pickle finds them.
+    # As object.__getstate__ does since Python 3.11, with the names of the slots as pickle finds them.
     names = copyreg._slotnames(type(chare))  # type: ignore[attr-defined]
     slots = {name: getattr(chare, name) for name in names if hasattr(chare, name)}
     attributes = getattr(chare, "__dict__", None)

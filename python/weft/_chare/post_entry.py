@@ -13,10 +13,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def post_entry(name: str) -> Callable[[_F], _F]:
     """Marks a method of a chare as the post entry method of another one.
 
-    It runs when a call of that entry method arrives. It gets the same arguments, with a weft.Landing in the
-    place of each array: ``landing.into(array)`` says where that lands. The memory must hold all that comes,
-    and must have its element type or be plain bytes. Without a chosen place an array lands in new memory.
-    The entry method runs when all arrays have landed, and gets the objects that were chosen.
+    It runs when a call of that entry method arrives. It gets the same arguments, with a weft.ReceiveBuffer in
+    the place of each array: ``buffer.into(array)`` says where that lands. The memory must hold all that
+    comes, and must have its element type or be plain bytes. Without a chosen place an array lands in new
+    memory. The entry method runs when all arrays have landed, and gets the objects that were chosen.
 
     The arrays of such calls are always sent in place. An empty array is not: the method gets it as it is, and
     a call without other arrays does not run the post entry method.

@@ -17,7 +17,7 @@ from typing import Any
 
 from weft import _core
 
-# What an object consists of; None if it may be changed.
+# A function that gives the parts of an object, or None if the object may be changed.
 _Parts = Callable[[Any], "Iterable[object] | None"]
 _METACLASSES = (type, abc.ABCMeta, enum.EnumMeta)
 
@@ -78,7 +78,8 @@ def _named_tuple(value: tuple[object, ...]) -> Iterable[object]:
     return tuple.__iter__(value)
 
 
-# Of each class that can be found in its module; a class that a program makes and forgets is not kept.
+# The functions by class. The table keeps classes that can be found in their modules. A class that a program
+# makes and forgets is not kept.
 _known: dict[type, _Parts] = {
     **dict.fromkeys((type(None), bool, int, float, complex, str, bytes, type(...)), _none),
     **dict.fromkeys((_core.ElementProxy, _core.CollectionProxy, _core.EntryMethod), _none),

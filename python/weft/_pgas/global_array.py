@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-# What errors call the operations.
+# The names of the operations in errors.
 _GET, _PUT, _COPY = "weft.pgas.GlobalArray.get", "weft.pgas.GlobalArray.put", "weft.pgas.copy"
 
 
@@ -364,8 +364,8 @@ async def make_array(
                 f"make_array is collective: rank 0 asks for {first_dtype} of shape {first_extents}, and rank "
                 f"{rank} for {their_pointer.dtype} of shape {their_extents}"
             )
-    # What was published may come later than the pointers: messages of a pair are in no order. A rank may drop
-    # its block at once, which a use of the block will say.
+    # The published blocks may become known later than the pointers: messages of a pair are in no order. A
+    # rank may drop its block at once, which a use of the block will say.
     for pointer in pointers:
         with contextlib.suppress(_core.Error):
             await pointer.learn()

@@ -33,7 +33,8 @@ class _Call(NamedTuple):
     number: int
     # How many the PE has begun on the team, this one included.
     num_begun: int
-    # Of the future that the call has returned. The future is not kept: if it is dropped it reports its error.
+    # The number of the future that the call has returned. The future is not kept: if it is dropped it reports
+    # its error.
     future_id: int
     use: str
 

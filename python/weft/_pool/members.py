@@ -98,7 +98,8 @@ class Slots:
         if pe is None:
             return
         if pe == self._home_pe and self._home_is_one_of_many:
-            # What the others have sent meanwhile comes first: another task at once would keep them waiting.
+            # Messages that the others have sent meanwhile are handled first: another task at once would keep
+            # them waiting.
             has_run: _core.Future[None] = _core.Future()
             has_run.then(lambda _: self._free_home())
             has_run.set()

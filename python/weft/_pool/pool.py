@@ -77,7 +77,16 @@ class Pool:
         """A copy, on any PE, uses the same members; only the original can close the pool."""
         if self._is_closing:
             raise closed_error()
-        return _copy_of, (self._group, self._pes, self._place)
+        return Pool._copy_of, (self._group, self._pes, self._place)
+
+    @classmethod
+    def _copy_of(
+        cls, members: _core.CollectionProxy, pes: tuple[int, ...], place: tuple[_core.ElementProxy, int, int]
+    ) -> Pool:
+        pool = cls.__new__(cls)
+        pool._slots = None
+        pool._attach(members, pes, place)
+        return pool
 
     @property
     def pes(self) -> tuple[int, ...]:
@@ -237,15 +246,6 @@ def _checked_pes(pes: Iterable[int] | None) -> tuple[int, ...]:
     if len(set(chosen)) < len(chosen):
         raise _core.Error(f"weft.Pool on PEs {list(chosen)}: name each once")
     return chosen
-
-
-def _copy_of(
-    members: _core.CollectionProxy, pes: tuple[int, ...], place: tuple[_core.ElementProxy, int, int]
-) -> Pool:
-    pool = Pool.__new__(Pool)
-    pool._slots = None
-    pool._attach(members, pes, place)
-    return pool
 
 
 def _settled_by(job: Job, value: Callable[[dict[int, list[Any]]], Any]) -> _core.Future[Any]:

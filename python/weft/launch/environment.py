@@ -15,7 +15,7 @@ def pe_environment(environment: Mapping[str, str]) -> dict[str, str]:
     inherited = dict(environment)
     # PEs do not inherit the connection.
     inherited.pop("PMI_FD", None)
-    # Of a job around this one.
+    # The program of a job around this one is not that of this job.
     inherited.pop("WEFT_PROGRAM", None)
     # The launcher around this one, so that a PE knows one that it starts from it.
     inherited.pop(_OUTER_PMIX, None)

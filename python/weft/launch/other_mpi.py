@@ -21,7 +21,7 @@ _GROWTH = 1.25
 _LONGEST_PAUSE_S = 10.0
 _MOST_PROCESSES = 16
 
-# Of ELF files.
+# Numbers in the format of ELF files.
 _LOADED, _DYNAMIC = 1, 2
 _NEEDED, _NAMES, _NAMES_SIZE = 1, 5, 10
 _LARGEST_TABLE = 1 << 24

@@ -29,7 +29,7 @@ struct ChannelKey {
   std::uint64_t self_index = 0;
   std::uint64_t peer_collection = 0;
   std::uint64_t peer_index = 0;
-  std::uint64_t id = 0;  // the program's, or that and kBeside
+  std::uint64_t id = 0;  // the program's, or that and kOutOfBand
 
   friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
   bool is_of(std::uint64_t collection, std::uint64_t index) const {
@@ -38,8 +38,8 @@ struct ChannelKey {
   ChannelKey reversed() const { return {peer_collection, peer_index, self_collection, self_index, id}; }
 };
 
-// A flag in ChannelKey::id: the channel that Channel::beside() makes for the one with the same id without it.
-inline constexpr std::uint64_t kBeside = std::uint64_t{1} << 32;
+// A flag in ChannelKey::id: the channel that Channel::out_of_band() makes for the one with the same id without it.
+inline constexpr std::uint64_t kOutOfBand = std::uint64_t{1} << 32;
 
 // Where an end receives.
 struct EndAddress {

@@ -369,7 +369,7 @@ bool Channel::is_checked() const { return end_->checks != nullptr; }
 
 std::shared_ptr<void> Channel::hold() const { return end_->channels->hold(*end_); }
 
-Channel Channel::beside() const { return Channel(end_->channels->end_beside(*end_)); }
+Channel Channel::out_of_band() const { return Channel(end_->channels->out_of_band_end(*end_)); }
 
 std::shared_ptr<void>& Channel::attached() const { return end_->attached; }
 

@@ -72,8 +72,8 @@ class Channels final : public runtime::Model {
   // The end of an element that is being restored from a checkpoint, as if no message had been sent. Throws Error(kCorrupt) if it
   // cannot be on this PE.
   ChannelEnd& restored_end(const ChannelKey& key);
-  // The end that Channel::beside() gives.
-  ChannelEnd& end_beside(const ChannelEnd& end);
+  // The end that Channel::out_of_band() gives.
+  ChannelEnd& out_of_band_end(const ChannelEnd& end);
   const EndTable& ends() const { return ends_; }
   // For tests of wrapping: what new ends count from. The same on every PE.
   void set_first_counter(std::uint32_t counter) { first_counter_ = counter; }

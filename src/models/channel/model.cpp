@@ -168,9 +168,9 @@ ChannelEnd& Channels::make_end(const ChannelKey& key) {
   return end;
 }
 
-ChannelEnd& Channels::end_beside(const ChannelEnd& end) {
+ChannelEnd& Channels::out_of_band_end(const ChannelEnd& end) {
   ChannelKey key = end.key;
-  key.id |= kBeside;
+  key.id |= kOutOfBand;
   if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
   // An end that is open has its chare on this PE, also while the constructor runs, when no collection knows the chare yet.
   if (end.is_closed) base::throw_status(closed_status(end));

@@ -48,7 +48,7 @@ class Probe : public weft::Chare<Probe> {
     co_await check(values.span(), values.place(), first, values.size());
   }
 
-  void post(std::uint32_t, std::uint64_t size, weft::Landing<std::uint32_t>& values) {
+  void post(std::uint32_t, std::uint64_t size, weft::ReceiveBuffer<std::uint32_t>& values) {
     if (values.size() != size) throw std::runtime_error("another size is announced than was sent");
     values.into(room_.span(), handle());
   }

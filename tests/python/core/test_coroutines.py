@@ -17,7 +17,7 @@ def test_contexts(run_job: RunJob, num_pes: int) -> None:
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
-@pytest.mark.parametrize("mode", ["left", "at_the_end"])
+@pytest.mark.parametrize("mode", ["left", "collected", "at_the_end"])
 def test_left_generators(expect_success: Callable[..., str], mode: str, num_pes: int) -> None:
     assert expect_success(num_pes, "left_generators.py", mode) == "all checked\n"
 

@@ -236,7 +236,7 @@ struct EarlyTalker : Chare<EarlyTalker> {
   EarlyTalker() {
     const int first = index();
     const int second = index() + 10;
-    to_the_other().beside().send(std::span(&second, 1)).detach();
+    to_the_other().out_of_band().send(std::span(&second, 1)).detach();
     to_the_other().send(std::span(&first, 1)).detach();
   }
   Channel to_the_other() { return Channel(*this, proxy()[1 - index()]); }
@@ -244,7 +244,7 @@ struct EarlyTalker : Chare<EarlyTalker> {
     int first = 0;
     int second = 0;
     co_await to_the_other().recv(std::span(&first, 1));
-    co_await to_the_other().beside().recv(std::span(&second, 1));
+    co_await to_the_other().out_of_band().recv(std::span(&second, 1));
     co_return first * 100 + second;
   }
 };

@@ -29,7 +29,7 @@ struct Dock : Chare<Dock> {
 
   // Lands on a stream of the test's.
   void land(Payload<double> data) { num_landed += data.size() == 1 ? 1 : 0; }
-  void post_land(Landing<double>& data) {
+  void post_land(ReceiveBuffer<double>& data) {
     ++num_posted;
     data.into(as<double>(room->buffer()), stream);
   }

@@ -67,7 +67,7 @@ struct Viewer : Chare<Viewer> {
     co_await runtime().sleep(0);
     co_return is_pattern(first, first.size(), 1) && name == "two" && is_pattern(second, second.size(), 2);
   }
-  void post(std::int8_t, std::span<const double> values, weft::Landing<int>& numbers) {
+  void post(std::int8_t, std::span<const double> values, weft::ReceiveBuffer<int>& numbers) {
     was_right = is_pattern(values, values.size(), 3);
     room.resize(numbers.size());
     numbers.into(room);

@@ -1,4 +1,4 @@
-// What the device times of all objects of a PE share, see device_time.h.
+// The shared part of the device times of all objects of a PE, see device_time.h.
 #pragma once
 
 #include <cstdint>

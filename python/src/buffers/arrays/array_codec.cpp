@@ -30,7 +30,7 @@ std::uint8_t type_number_of(PyArrayObject* array) {
   const int number = PyArray_TYPE(array);
   if (is_number_type(number)) return static_cast<std::uint8_t>(number);
   const Ref dtype = Ref::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
-  return static_cast<std::uint8_t>(wire_type_number(dtype));
+  return static_cast<std::uint8_t>(encoded_type_number(dtype));
 }
 
 // Writes the form of the array, which precedes its elements. REQUIRES: contiguous, in C or Fortran order.
@@ -73,14 +73,14 @@ bool encode_array(Encoder& encoder, PyObject* object) {
   return true;
 }
 
-// The form of an arriving array, from its header, which is a claim of the peer and is checked.
-struct ArrivingForm {
-  explicit ArrivingForm(Decoder& decoder) {
+// The decoded form of an array. It comes from the header, which is a claim of the peer and is checked.
+struct DecodedForm {
+  explicit DecodedForm(Decoder& decoder) {
     load_numpy();
     auto header = decoder.number<ArrayHeader>();
     form.dtype = is_number_type(header.type_number)
                      ? checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(header.type_number)))
-                     : dtype_from_wire(header.type_number);
+                     : dtype_of_number(header.type_number);
     if (!form.dtype || header.num_dimensions > kMaxDimensions) {
       corrupt("an element type or number of dimensions that does not exist");
     }
@@ -119,23 +119,23 @@ struct ArrivingForm {
 };
 
 Ref decode_array(Decoder& decoder) {
-  ArrivingForm arriving(decoder);
-  std::size_t size_bytes = arriving.form.size_bytes;
+  DecodedForm decoded(decoder);
+  std::size_t size_bytes = decoded.form.size_bytes;
   const std::byte* data = decoder.raw(size_bytes);
-  Ref array = arriving.checked_by_numpy([&] { return make_array(arriving.form, arriving.fortran_order); });
+  Ref array = decoded.checked_by_numpy([&] { return make_array(decoded.form, decoded.fortran_order); });
   if (size_bytes > 0) std::memcpy(PyArray_DATA(as_array(array.get())), data, size_bytes);
   return array;
 }
 
 Ref decode_attached_array(Decoder& decoder) {
-  ArrivingForm arriving(decoder);
+  DecodedForm decoded(decoder);
   std::size_t which = decoder.attachment_number();
-  if (Ref other = decoder.in_place_of(which, arriving.form)) return other;
-  runtime::Attachment attachment = decoder.host_attachment(which, arriving.form.size_bytes);
+  if (Ref other = decoder.in_place_of(which, decoded.form)) return other;
+  runtime::Attachment attachment = decoder.host_attachment(which, decoded.form.size_bytes);
   void* data = attachment.buffer().data;
   Ref owner = make_landed_bytes(Engine::current(), std::move(attachment));
-  return arriving.checked_by_numpy(
-      [&] { return make_array_over(arriving.form, data, std::move(owner), arriving.fortran_order); });
+  return decoded.checked_by_numpy(
+      [&] { return make_array_over(decoded.form, data, std::move(owner), decoded.fortran_order); });
 }
 
 bool encode_number(Encoder& encoder, PyObject* number) {

@@ -1,4 +1,4 @@
-// The wire form of NumPy arrays and scalars of number types.
+// The encoding of NumPy arrays, and of scalars of number types.
 //
 // Threads: the PE's thread.
 #pragma once

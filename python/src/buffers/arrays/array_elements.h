@@ -8,7 +8,7 @@
 
 namespace weft::python {
 
-// Of an encoded value, whose first byte is its tag. Only arrays of integers, float32 and float64 have a layout, and only for sum,
+// The layout of the elements of an encoded value, whose first byte is its tag. Only arrays of integers, float32 and float64 have a layout, and only for sum,
 // product, min and max. The elements come out as NumPy's functions make them; integers wrap.
 runtime::ElementLayout array_layout(runtime::Reducer reducer, std::span<const std::byte> value);
 

@@ -29,7 +29,7 @@ std::vector<std::int64_t> strides_in(std::int64_t item, const std::vector<std::i
 // Whether `strides` are those of C order. An extent of 1 may have any stride.
 bool is_c_order(const std::vector<std::int64_t>& strides, std::int64_t item,
                 const std::vector<std::int64_t>& extents);
-// The same for Fortran order.
+// Whether elements with these strides and extents are in Fortran order without gaps.
 bool is_fortran_order(std::vector<std::int64_t> strides, std::int64_t item,
                       std::vector<std::int64_t> extents);
 

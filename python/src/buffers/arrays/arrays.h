@@ -1,4 +1,4 @@
-// NumPy arrays: which arrays have a wire form of their own, making arrays, and finding the memory of one.
+// NumPy arrays: which arrays have an encoding of their own, making arrays, and finding the memory of one.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ Ref make_array_over(const ArrayForm& form, void* data, Ref owner, bool fortran_o
 
 // Does the work of buffer_of for an ndarray of any type; returns false for other objects.
 bool find_array_memory(const BufferRequest& request, ObjectBuffer& found);
-// The same for an ndarray that is not C-contiguous, whose first element is at the found address. Returns false for a
+// Does the work of buffer_of for an ndarray that is not C-contiguous, whose first element is at the found address. Returns false for a
 // contiguous one.
 bool find_strided_array_memory(const BufferRequest& request, ObjectBuffer& found,
                                std::vector<std::int64_t>& strides);

@@ -34,7 +34,7 @@ struct BufferRequest {
 // Throws base::Error, such as "Channel.send got a numpy.ndarray that is read-only; ...".
 [[noreturn]] void unusable(const BufferRequest& request, std::string_view why);
 
-// The same for memory that is not in C order. `is_fortran_order`: in Fortran order it is contiguous.
+// Throws the error for memory that is not in C order. `is_fortran_order`: in Fortran order it is contiguous.
 [[noreturn]] void not_contiguous(const BufferRequest& request, bool is_fortran_order);
 
 // An attribute of the object; null if there is none.

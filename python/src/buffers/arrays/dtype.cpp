@@ -51,14 +51,14 @@ std::string dtype_name(const Ref& dtype) {
   return type == nullptr ? readable(dtype.get()) : type->name;
 }
 
-int wire_type_number(const Ref& dtype) {
+int encoded_type_number(const Ref& dtype) {
   const int number = as_descriptor(dtype)->type_num;
   if (is_number_type(number)) return is_native_byte_order(dtype) ? number : -1;
   const ElementType* const type = element_type_of(dtype.get());
   return type == nullptr ? -1 : kFirstNamedType + static_cast<int>(number_of(*type));
 }
 
-Ref dtype_from_wire(int number) {
+Ref dtype_of_number(int number) {
   load_numpy();
   if (is_number_type(number)) return checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(number)));
   if (number < kFirstNamedType) return {};

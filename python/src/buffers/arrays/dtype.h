@@ -26,10 +26,10 @@ bool is_byte_type(const Ref& dtype);
 
 // Whether NumPy's type number is that of a bool, integer, float or complex type.
 bool is_number_type(int type_number);
-// The number on the wire of such a type in native byte order, and of a type of element_types.h; -1 for other types.
-int wire_type_number(const Ref& dtype);
+// The number that encodes such a type in native byte order, or a type of element_types.h; -1 for other types.
+int encoded_type_number(const Ref& dtype);
 // The type with this number; null if there is none.
-Ref dtype_from_wire(int number);
+Ref dtype_of_number(int number);
 // Returns the object if it is a numpy.dtype without Python objects; else null.
 Ref dtype_or_nothing(Ref object);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr dlpack::DataType byte_float(dlpack::TypeCode code) { return {code, 8, 1}; }
 
-// The position is the number on the wire.
+// The position in the table is part of the number that encodes a type.
 constexpr std::array kTypes = {
     ElementType{"bfloat16", {dlpack::kBfloat, 16, 1}},
     ElementType{"float8_e3m4", byte_float(dlpack::kFloat8E3m4)},

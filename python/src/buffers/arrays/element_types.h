@@ -25,7 +25,7 @@ struct ElementType {
 const ElementType* element_type_of(PyObject* dtype);
 const ElementType* element_type_from_name(std::string_view name);
 const ElementType* element_type_from_dlpack(const dlpack::DataType& type);
-// The type with that number on the wire; null if there is none.
+// The type that this number encodes; null if there is none.
 const ElementType* element_type_from_number(std::size_t number);
 std::size_t number_of(const ElementType& type);
 

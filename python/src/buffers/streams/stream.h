@@ -34,12 +34,12 @@ struct PlacedStream {
   NamedStream stream;
 };
 PlacedStream placed_stream_from(PyObject* stream, PyObject* kind, const char* use);
-// The same for arguments that may be null or None. Throws base::Error also if this process cannot use the kind.
+// The stream and its place, of arguments that may be null or None. Throws base::Error also if this process cannot use the kind.
 //   - Without a stream: the one of programs that name none. That is CUDA's legacy default stream, or on an emulated device the
 //     one that all launches without a stream share.
 //   - Without a kind: this PE's own GPU, or its emulated device if the process can use no GPU.
 PlacedStream placed_stream_or_default(PyObject* stream, PyObject* kind, const char* use);
-// The same as stream_from() for a handle from a protocol, which calls it `what`. 0 is refused, because it is ambiguous.
+// The stream of a handle that comes from a protocol, which calls it `what`. Throws base::Error as stream_from() does. 0 is refused, because it is ambiguous.
 memory::StreamHandle stream_from_handle(PyObject* number, const char* what);
 // CUDA's legacy default stream. A null handle names no stream.
 memory::StreamHandle legacy_default_stream();

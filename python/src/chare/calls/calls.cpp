@@ -6,7 +6,7 @@
 
 #include "await/coroutine.h"
 #include "base/format.h"
-#include "buffers/landing.h"
+#include "buffers/receive_buffer.h"
 #include "chare/calls/method_run.h"
 #include "chare/calls/waiting_call.h"
 #include "chare/classes/call_arguments.h"
@@ -182,7 +182,7 @@ const chare::EntryInfo& python_entry() {
   return entry_info;
 }
 
-std::vector<std::byte> pack_constructor(const ClassInfo& info, PyObject* arguments) {
+std::vector<std::byte> encode_constructor(const ClassInfo& info, PyObject* arguments) {
   Encoder encoder;
   encoder.name(info.key());
   encoder.number(info.fingerprint());

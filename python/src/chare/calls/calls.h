@@ -1,4 +1,4 @@
-// How constructors and entry methods of Python classes run: from packed arguments to the outcome.
+// How constructors and entry methods of Python classes run: from encoded arguments to the outcome.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace weft::python {
 
 const chare::ConstructorInfo& python_constructor();
 const chare::EntryInfo& python_entry();
-// What python_constructor() takes. Throws PythonError or base::Error if an argument cannot travel.
-std::vector<std::byte> pack_constructor(const ClassInfo& info, PyObject* arguments);
+// The encoded arguments of python_constructor(). Throws PythonError or base::Error if an argument cannot travel.
+std::vector<std::byte> encode_constructor(const ClassInfo& info, PyObject* arguments);
 
 }  // namespace weft::python

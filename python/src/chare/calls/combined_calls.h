@@ -18,7 +18,7 @@
 
 namespace weft::python {
 
-// What a weft.CombinedSection names.
+// The members that a weft.CombinedSection names.
 struct CombinedProxy {
   chare::CombinedMembers::Pointer members;
   std::vector<ProxyCore> cores;  // of the parts; never empty
@@ -36,7 +36,7 @@ struct CombinedMethod {
 };
 
 void encode_combined(Encoder& encoder, const CombinedProxy& proxy);
-// Sends the call, which was packed for the first part.
+// Sends the call, whose header was written for the first part.
 void send_combined(const CombinedMethod& method, std::span<const chare::ReplyTo> replies,
                    runtime::MessagePtr call);
 // Calls `send` with a reply for each part and returns its result. `future`: that of `state`, which gets the list of the results in
@@ -44,7 +44,7 @@ void send_combined(const CombinedMethod& method, std::span<const chare::ReplyTo>
 runtime::OperationState* send_expecting_combined(
     const CombinedMethod& method, PyFutureState* state, const Ref& future,
     const std::function<runtime::OperationState*(std::span<const chare::ReplyTo> replies)>& send);
-// As target_of_method(). `bound`: the number of bound arguments and their values.
+// As target_of_method(). `bound`: the number of bound arguments and these arguments, encoded.
 runtime::Target target_of_combined(const CombinedMethod& method, std::uint8_t result_form,
                                    std::span<const std::byte> bound);
 

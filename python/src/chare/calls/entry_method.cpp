@@ -34,7 +34,7 @@ struct EntryMethodObject {
   std::uint16_t method;
   bool to_all;                             // of a collection or of a section
   std::uint8_t num_bound;                  // arguments of bind(), which come first in every call
-  Ref bound;                               // bytes: their encoded values; null if there are none
+  Ref bound;                               // bytes: these arguments, encoded; null if there are none
   chare::SectionMembers::Pointer section;  // the members, if it is of a section
   // If it is of a combined section; `core` and `method` are then those of its first part.
   std::shared_ptr<const CombinedMethod> combined;
@@ -50,17 +50,18 @@ std::string name_of(const EntryMethodObject& entry) {
   return base::format("{}.{}", entry.core.collection->element_name(entry.index), method);
 }
 
-void encode_arguments(const EntryMethodObject& entry, Encoder& encoder, std::span<PyObject* const> values) {
+void encode_arguments(const EntryMethodObject& entry, Encoder& encoder,
+                      std::span<PyObject* const> arguments) {
   try {
-    encoder.arguments(values);
+    encoder.arguments(arguments);
   } catch (const PythonError&) {
     rethrow_unsendable(
-        base::format("argument {} of {}", entry.num_bound + encoder.argument() + 1, name_of(entry)));
+        base::format("argument {} of {}", entry.num_bound + encoder.argument_number() + 1, name_of(entry)));
   }
 }
 
-// The count must be written before.
-void encode_bound(const EntryMethodObject& entry, Encoder& encoder) {
+// Writes the bound arguments, which are encoded already. REQUIRES: the count was written.
+void write_bound(const EntryMethodObject& entry, Encoder& encoder) {
   if (!entry.bound) return;
   encoder.raw(PyBytes_AS_STRING(entry.bound.get()),
               static_cast<std::size_t>(PyBytes_GET_SIZE(entry.bound.get())));
@@ -71,15 +72,15 @@ void encode_bound(const EntryMethodObject& entry, Encoder& encoder) {
                     base::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
 }
 
-void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* values,
+void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* arguments,
                  Py_ssize_t num_positional, PyObject* keyword_names) {
   Py_ssize_t num_keywords = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
   if (entry.num_bound + num_positional > kMostArguments || num_keywords > kMostArguments) refuse_count(entry);
   encoder.number(CallHeader{entry.method, CallHeader::Form::kArguments, 0});
   encoder.number(static_cast<std::uint8_t>(entry.num_bound + num_positional));
   encoder.number(static_cast<std::uint8_t>(num_keywords));
-  encode_bound(entry, encoder);
-  encode_arguments(entry, encoder, {values, static_cast<std::size_t>(num_positional + num_keywords)});
+  write_bound(entry, encoder);
+  encode_arguments(entry, encoder, {arguments, static_cast<std::size_t>(num_positional + num_keywords)});
   for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
 }
 
@@ -136,26 +137,26 @@ Ref make_sending_object(Engine& engine, runtime::OperationState* sending) {
   return make_operation_object(engine, sending, Ref(), Ref::borrow(Py_None));
 }
 
-PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size_t count,
+PyObject* call_without_result(PyObject* self, PyObject* const* arguments, std::size_t count,
                               PyObject* keyword_names) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
     Encoder encoder(out_of_band_of(entry));
-    encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
+    encode_call(entry, encoder, arguments, PyVectorcall_NARGS(count), keyword_names);
     const auto [sending, pe] = send(entry, encoder, {});
     if (sending != nullptr) return make_sending_object(*entry.core.engine, sending).release();
     return make_sent(*entry.core.engine, pe).release();
   });
 }
 
-PyObject* send_with_operation(PyObject* self, PyObject* const* values, Py_ssize_t count,
+PyObject* send_with_operation(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                               PyObject* keyword_names) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
     Encoder encoder(out_of_band_of(entry));
-    encode_call(entry, encoder, values, count, keyword_names);
+    encode_call(entry, encoder, arguments, count, keyword_names);
     runtime::OperationState* sending = send(entry, encoder, {}).sending;
     if (sending == nullptr) {
       sending = runtime::OperationState::create(entry.core.engine->runtime());
@@ -199,13 +200,13 @@ chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state
                               entry.core.collection);
 }
 
-PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t count,
+PyObject* call_with_result(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                            PyObject* keyword_names) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
     Encoder encoder(out_of_band_of(entry));
-    encode_call(entry, encoder, values, count, keyword_names);
+    encode_call(entry, encoder, arguments, count, keyword_names);
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
     state->end_job_if_unobserved("a call whose result was not awaited");
@@ -224,7 +225,7 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
   });
 }
 
-PyObject* bind(PyObject* self, PyObject* const* values, Py_ssize_t count) {
+PyObject* bind(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
@@ -237,8 +238,8 @@ PyObject* bind(PyObject* self, PyObject* const* values, Py_ssize_t count) {
     }
     if (entry.num_bound + count > kMostArguments) refuse_count(entry);
     Encoder encoder;
-    encode_bound(entry, encoder);
-    encode_arguments(entry, encoder, {values, static_cast<std::size_t>(count)});
+    write_bound(entry, encoder);
+    encode_arguments(entry, encoder, {arguments, static_cast<std::size_t>(count)});
     const std::vector<std::byte> bytes = encoder.copy();
     Ref bound = checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
                                                   static_cast<Py_ssize_t>(bytes.size())));
@@ -380,9 +381,9 @@ PyMethodDef methods[] = {
      "A reduction passes its result behind them: ``self.contribute(x, weft.Reducer.sum,\n"
      "proxy[0].store.bind(\"total\"))`` runs ``store(\"total\", result)``. A call passes its own arguments "
      "behind\n"
-     "them. The values are copied now; they travel with each contribution, so they should be small.\n\n"
+     "them. The arguments are copied now; they travel with each contribution, so they should be small.\n\n"
      "Args:\n"
-     "    args: the values of the first parameters.\n\n"
+     "    args: the first arguments.\n\n"
      "Returns:\n"
      "    A weft.EntryMethod.\n\n"
      "Raises:\n"
@@ -462,7 +463,7 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
   if (entry.combined != nullptr) {
     Encoder bound;
     bound.number(entry.num_bound);
-    encode_bound(entry, bound);
+    write_bound(entry, bound);
     return target_of_combined(*entry.combined, result_form, bound.copy());
   }
   const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, {}};
@@ -477,7 +478,7 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
   encoder.number(header);
   encoder.number(CallHeader{entry.method, CallHeader::Form::kResult, result_form});
   encoder.number(entry.num_bound);
-  encode_bound(entry, encoder);
+  write_bound(entry, encoder);
   if (entry.section != nullptr) {
     return entry.core.engine->chares().sections().target(*entry.core.collection, *entry.section,
                                                          encoder.copy());

@@ -1,4 +1,4 @@
-// What `proxy.method` is: callable, with call(...) for the result.
+// weft.EntryMethod: the object `proxy.method`. It is callable, and call(...) gives a future of the result.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct CombinedMethod;
 
 void init_entry_method(PyObject* module);
 
-// Of one element, or without an index of every element, or of every member of `section`.
+// The entry method of one element; without an index that of every element, or of every member of `section`.
 Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index, int method,
                       std::int32_t priority, chare::SectionMembers::Pointer section = nullptr);
-// Of every member of a combined section.
+// The entry method of every member of a combined section.
 Ref make_combined_method(std::shared_ptr<const CombinedMethod> method);
 
 // The entry method `proxy.method`, `proxy[i].method` or `section.method` as the target of a reduction whose result has the form

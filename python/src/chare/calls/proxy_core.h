@@ -1,4 +1,4 @@
-// What the proxies of elements and of collections have in common.
+// The common part of the proxies of elements and of collections.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct ProxyCore {
   const ClassInfo* info = nullptr;
 };
 
-// What an attribute is that is no entry method: null with Python's error set, which lists the entry methods.
+// The attribute `name` of a proxy, which is no entry method. If there is none, returns null with an AttributeError that lists the
+// entry methods.
 PyObject* no_method(PyObject* proxy, const ProxyCore& core, PyObject* name);
 // A future of `proxy`, ready when its collection has been created. Throws base::Error on another PE than its creator's.
 Ref created(const ProxyCore& core, PyObject* proxy);

@@ -1,4 +1,4 @@
-// What a call without a result gives if its arguments are all in the message: it can be awaited, to stay below the first
+// weft._Sent: the result of a call that returns nothing, if its arguments are all in the message. An await of it waits for the first
 // watermark of flow control.
 #pragma once
 

@@ -18,16 +18,16 @@ namespace weft::python {
 
 class Encoder;
 
-// What the elements of a PE share of the arguments of a call to several of them: the objects that nothing can change.
+// The arguments that the elements of a PE share in a call to several of them: the objects that nothing can change.
 class SharedArguments final : public chare::SharedCall {
  public:
-  struct Argument {
-    Ref value;  // null: each element decodes its own
-    std::size_t size_bytes = 0;
+  struct Place {
+    Ref argument;  // null: each element decodes its own
+    std::size_t encoded_bytes = 0;
   };
-  std::vector<Argument> arguments;
-  std::size_t num_own = 0;  // those that are not shared
-  bool are_linked = false;  // decoded all together
+  std::vector<Place> places;  // by argument
+  std::size_t num_own = 0;    // those that are not shared
+  bool are_linked = false;    // decoded all together
   std::size_t num_positional = 0;
   Ref keyword_names;
 };
@@ -36,22 +36,22 @@ class SharedArguments final : public chare::SharedCall {
 class CallArguments {
  public:
   // `shared`: for one of several elements that get this call, see chare::EntryInfo::invoke_shared; or null. Delegates, so that
-  // the destructor drops what was decoded if a later value does not decode.
+  // the destructor releases the arguments that were decoded if a later one does not decode.
   CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header,
                 std::unique_ptr<chare::SharedCall>* shared = nullptr);
   CallArguments(const CallArguments&) = delete;
   CallArguments& operator=(const CallArguments&) = delete;
   ~CallArguments() {
-    for (std::size_t i = 0; i < count_; ++i) Py_DECREF(values()[i]);
+    for (std::size_t i = 0; i < count_; ++i) Py_DECREF(arguments()[i]);
   }
 
   // Throws PythonError.
   Ref call(PyObject* method_name);
   // The chare and the positional arguments.
-  std::span<PyObject* const> positional() { return {values(), num_positional_}; }
+  std::span<PyObject* const> positional() { return {arguments(), num_positional_}; }
   // The argument that the caller has given by that name; null if there is none.
   PyObject* keyword(PyObject* name);
-  // Writes the counts, the values without the chare, and the keywords' names, as in CallHeader::Form::kArguments.
+  // Writes the counts, the arguments without the chare, and the keywords' names, as in CallHeader::Form::kArguments.
   void encode(Encoder& encoder);
 
  private:
@@ -65,16 +65,16 @@ class CallArguments {
                                      std::unique_ptr<chare::SharedCall>& shared);
   void read_first(Decoder& decoder, const CallHeader& header, SharedArguments& shared);
   void read_another(Decoder& decoder, const CallHeader& header, const SharedArguments& shared);
-  PyObject** values() { return many_.empty() ? few_.data() : many_.data(); }
+  PyObject** arguments() { return many_.empty() ? few_.data() : many_.data(); }
   // Inline, because it runs for each argument of each call.
-  [[gnu::always_inline]] void push(Ref value) {
+  [[gnu::always_inline]] void push(Ref argument) {
     if (count_ < few_.size()) [[likely]] {
-      few_[count_++] = value.release();
+      few_[count_++] = argument.release();
     } else {
-      push_to_many(std::move(value));
+      push_to_many(std::move(argument));
     }
   }
-  [[gnu::noinline]] void push_to_many(Ref value);
+  [[gnu::noinline]] void push_to_many(Ref argument);
 
   std::array<PyObject*, 8> few_;
   std::vector<PyObject*> many_;

@@ -1,4 +1,4 @@
-// The first bytes of an entry method's packed arguments in Python.
+// The header in front of the encoded arguments of a call of a Python entry method.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace weft::python {
 
 struct CallHeader {
   enum class Form : std::uint8_t {
-    kArguments,  // counts of positional and keyword arguments (a byte each), the values, the keywords' names
-    // A count (a byte) of bound arguments, their values; then a reduction's result in the form that `result_form` says, as
+    kArguments,  // counts of positional and keyword arguments (a byte each), the arguments, the keywords' names
+    // A count (a byte) of bound arguments, these arguments; then a reduction's result in the form that `result_form` says, as
     // the last argument. kNothing is no argument.
     kResult,
   };

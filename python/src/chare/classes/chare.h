@@ -77,7 +77,7 @@ class PyChare final : public chare::ChareBase {
 
 // The C++ chare of a weft.Chare. Throws base::Error after the job has ended, or its collection, and on another thread than the PE's.
 PyChare& chare_of(PyObject* object);
-// The same on any thread, for its index, which does not change.
+// The C++ chare of a weft.Chare for any thread, which may read the index only: it does not change.
 PyChare& chare_for_reading(PyObject* object);
 
 }  // namespace weft::python

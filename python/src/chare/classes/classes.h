@@ -23,7 +23,7 @@ bool needs_arguments(PyObject* function);
 
 class ClassInfo {
  public:
-  // Of a subclass of weft.Chare that other PEs can import; else throws base::Error saying what to do.
+  // The information on a subclass of weft.Chare. Throws base::Error with advice if other PEs cannot import the class.
   static const ClassInfo& of(PyObject* type);
   // By its key, importing its module if need be; throws base::Error when it is not there.
   static const ClassInfo& find(std::string_view key);

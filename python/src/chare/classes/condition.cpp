@@ -37,7 +37,7 @@ bool has_same_objects(PyObject* a, PyObject* b) {
   return true;
 }
 
-// What has been raised is not the condition's: that is called as always, and says what is wrong.
+// Drops the error of a shortcut, such as a hash. The condition itself is called as always, and raises its own errors.
 void drop_error() {
   if (PyErr_Occurred() != nullptr && !ended_by_exception(Engine::current())) PyErr_Clear();
 }

@@ -15,7 +15,7 @@ class CallArguments;
 
 class Condition {
  public:
-  // Of a method of a class; null if it has none.
+  // The condition of a method of a class; null if the method has none.
   static std::unique_ptr<Condition> of(PyObject* method);
 
   // Calls it with those of the arguments that it names. If the call lacks one of them, returns true: the method itself

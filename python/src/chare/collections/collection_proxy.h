@@ -15,7 +15,7 @@ struct CollectionProxyTypes {
 // Once, when the extension is initialised. Adds their form to the codec.
 void set_collection_proxy_types(const CollectionProxyTypes& types);
 
-// Of the type that the collection's kind asks for.
+// Makes a proxy of the type that belongs to the collection's kind.
 Ref make_collection_proxy(chare::Collection& collection, const ClassInfo& info);
 Ref make_collection_proxy(PyTypeObject* type, const ProxyCore& core);
 std::size_t collection_proxy_size_bytes();

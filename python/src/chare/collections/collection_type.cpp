@@ -30,9 +30,9 @@ Ref constructor_arguments(PyObject* arguments) {
                    type_name_of(arguments)));
 }
 
-std::vector<std::byte> packed_constructor(const ClassInfo& info, PyObject* arguments) {
+std::vector<std::byte> encoded_constructor(const ClassInfo& info, PyObject* arguments) {
   try {
-    return pack_constructor(info, arguments);
+    return encode_constructor(info, arguments);
   } catch (const PythonError&) {
     rethrow_unsendable(base::format("an argument of {}.__init__", info.name()));
   }
@@ -42,11 +42,11 @@ ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject
   Engine& engine = Engine::current();
   engine.expect_open();
   const ClassInfo& info = ClassInfo::of(type);
-  Ref values = constructor_arguments(arguments);
-  const std::vector<std::byte> packed = packed_constructor(info, values.get());
+  const Ref tuple = constructor_arguments(arguments);
+  const std::vector<std::byte> encoded = encoded_constructor(info, tuple.get());
   chare::Collection& collection = kind == chare::CollectionKind::kSparse
-                                      ? engine.chares().create_sparse(shape, python_constructor(), packed)
-                                      : engine.chares().create(kind, shape, python_constructor(), packed);
+                                      ? engine.chares().create_sparse(shape, python_constructor(), encoded)
+                                      : engine.chares().create(kind, shape, python_constructor(), encoded);
   collection.set_class_name(info.name(), info.key());
   return {EngineRef(engine), &collection, &info};
 }
@@ -257,7 +257,7 @@ PyObject* insert(PyObject* self, PyObject* const* values, Py_ssize_t count, PyOb
     for (Py_ssize_t i = 1; i < count; ++i) PyTuple_SET_ITEM(arguments.get(), i - 1, Py_NewRef(values[i]));
     Ref future = wrap_future(*core.engine,
                              core.engine->chares().insert(collection, index, pe, python_constructor(),
-                                                          packed_constructor(*core.info, arguments.get())));
+                                                          encoded_constructor(*core.info, arguments.get())));
     future_state(future.get())
         ->end_job_if_unobserved(base::format("the insertion of {}", collection.element_name(index)));
     return future.release();

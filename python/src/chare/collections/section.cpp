@@ -324,7 +324,7 @@ SectionMembers::Pointer members_of_slices(const ProxyCore& core, PyObject* subsc
       PyTuple_Check(subscript) != 0 ? Ref::borrow(subscript) : checked(PyTuple_Pack(1, subscript));
   std::vector<Range> ranges;
   for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(parts.get()); ++d) {
-    // Of further dimensions than the shape has, of_ranges() says what is wrong.
+    // If there are more dimensions than the shape has, of_ranges() raises the error.
     const int extent = d < shape_of(core).num_dimensions() ? shape_of(core).extent(static_cast<int>(d)) : 0;
     ranges.push_back(range_of(PyTuple_GET_ITEM(parts.get(), d), extent));
   }

@@ -145,7 +145,7 @@ PyObject* atomic_load(PyObject*, PyObject* pointer) {
   });
 }
 
-// Of functions of a pointer and a value.
+// The Python function of an atomic operation that takes a pointer and a value.
 template <Ref (*Run)(const AtomicCall&)>
 PyObject* with_value(const char* use, PyObject* const* values, Py_ssize_t count, PyObject* names) {
   return guarded([&] {

@@ -62,7 +62,7 @@ std::string typed_end(const PythonEnd& end) {
   return base::format("{} of {}", end.is_array() ? "an array" : "global memory", element_type(end));
 }
 
-// What helps if the element types differ. A program that calls a method of GlobalArray has no pointer.
+// Advice for a copy between different element types. A program that calls a method of GlobalArray has no pointer.
 std::string remedy(const PythonEnd& from, const PythonEnd& to, const char* use) {
   if (!from.is_array() && !to.is_array()) {
     return "get() the elements, convert them, and put() them; or cast() a pointer whose memory has the other "

@@ -43,7 +43,7 @@ bool is_contiguous(const PythonEnd& array);
 
 // Throws base::Error unless both ends have the same element type.
 void expect_same_type(const PythonEnd& from, const PythonEnd& to, const char* use);
-// The same, and the same extents.
+// Throws base::Error unless both ends have the same element type and the same extents.
 void expect_same_form(const PythonEnd& from, const PythonEnd& to, const char* use);
 
 // The bytes of the copy. REQUIRES: both have the same form.

@@ -78,7 +78,7 @@ rma::Completions completions_from(Engine& engine, const CopyReports& reports, co
                                      "weft.pgas.copy_on_stream() takes memory of other PEs",
                                      use, from.text(), to.text()));
     }
-    // Of the device of one end: the other end's may be another one.
+    // If the ends are on different devices, the stream is of the source's device, and the target has none.
     NamedStream named = stream_from(reports.stream, source_place ? *source_place : *target_place, use);
     if (source_place) completions.source_stream = named.handle;
     if (target_place && (!source_place || *source_place == *target_place))

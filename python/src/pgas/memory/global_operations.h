@@ -1,4 +1,4 @@
-// What operations on global memory return to Python: a weft.Operation. One that is over at once has no state, and an await of it
+// Operations on global memory return a weft.Operation to Python. One that is over at once has no state, and an await of it
 // returns without a turn of the scheduler.
 //
 // Threads: the PE's thread.

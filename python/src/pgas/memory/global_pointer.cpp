@@ -31,7 +31,7 @@ PyTypeObject* pointer_type = nullptr;
   throw base::Error(base::StatusCode::kInvalidArgument, message);
 }
 
-// Of a peer or a pickle. Operations check the PE and the segment; the kind has a name.
+// Reads an address that a peer or a pickle has sent. Operations check the PE and the segment; the kind has a name.
 GlobalAddress address_from(const std::byte* bytes) {
   GlobalAddress address;
   std::memcpy(static_cast<void*>(&address), bytes, sizeof address);
@@ -248,7 +248,7 @@ PyObject* reduce(PyObject* self, PyObject*) {
 
 bool encode(Encoder& encoder, PyObject* object) {
   const GlobalPointerObject* const pointer = as_global_pointer(object);
-  const int number = wire_type_number(pointer->dtype);
+  const int number = encoded_type_number(pointer->dtype);
   encoder.tag(ValueTag::kGlobalPointer);
   encoder.raw(&pointer->address, sizeof pointer->address);
   encoder.number(static_cast<std::int16_t>(number));
@@ -259,7 +259,7 @@ bool encode(Encoder& encoder, PyObject* object) {
 Ref decode(Decoder& decoder) {
   const GlobalAddress address = address_from(decoder.raw(sizeof(GlobalAddress)));
   const auto number = decoder.number<std::int16_t>();
-  Ref dtype = number < 0 ? dtype_or_nothing(decoder.value()) : dtype_from_wire(number);
+  Ref dtype = number < 0 ? dtype_or_nothing(decoder.value()) : dtype_of_number(number);
   if (!dtype || item_size_bytes(dtype) == 0) Decoder::corrupt("the type of a global pointer");
   return make_global_pointer(address, std::move(dtype));
 }

@@ -59,7 +59,7 @@ Ref put_element(Engine& engine, PyObject* value, const GlobalPointerObject* to) 
   return operation_of(engine, std::move(done), std::move(copy), Ref::borrow(Py_None));
 }
 
-// Of a size for which there is no number: the bytes are in the only element of an array.
+// The result of a get of an element whose size no integer type has: its bytes are in the only element of the array `cell`.
 Ref element_of_array(runtime::OperationState*, const Ref& cell) {
   ArrayForm form;
   const ObjectBuffer found = buffer_of({cell.get(), Access::kRead, kGet, &form});

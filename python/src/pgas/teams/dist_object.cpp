@@ -26,7 +26,7 @@ std::uint64_t python_object_type() {
   return number;
 }
 
-// What the team's table points to. The PE's thread drops it, together with the name and so with the table's entry. An object
+// The entry of a distributed object in the team's table. The PE's thread drops it, together with the name and so with the table's entry. An object
 // may be deallocated earlier, on any thread that holds the GIL, and then says so here.
 struct NamedObject {
   NamedObject(const pgas::Team& team, PyObject* object_in)

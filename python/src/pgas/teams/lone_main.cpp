@@ -17,7 +17,7 @@ namespace weft::python {
 
 namespace {
 
-// Of a Team: (the PE of its rank 0, its number there, how many collectives this rank has begun).
+// The position of a Team in its collectives: (the PE of its rank 0, its number there, how many collectives this rank has begun).
 PyObject* position(PyObject*, PyObject* team) {
   return guarded([&] {
     const pgas::TeamState& state = *team_of(team).state();

@@ -10,7 +10,7 @@
 
 namespace weft::python {
 
-// What a function packs, or its exception. The collective is started with either, so that the other ranks do not wait; then
+// The value that a function packs, or the exception that it raises. The collective is started with either, so that the other ranks do not wait; then
 // this rank raises the exception.
 class PackedOrRaised {
  public:

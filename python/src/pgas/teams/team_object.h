@@ -20,7 +20,7 @@ Ref make_team(Engine& engine, const pgas::Team& team);
 bool is_team(PyObject* object);
 // REQUIRES: is_team(object).
 TeamParts& team_parts(PyObject* object);
-// The same; throws base::Error if the job has ended.
+// The parts of a team whose job is running. Throws base::Error if the job has ended. REQUIRES: is_team(object).
 TeamParts& open_team_parts(PyObject* object);
 const pgas::Team& team_of(PyObject* object);
 // An int of Python. Throws PythonError if it is none, or too large.

@@ -77,9 +77,10 @@ void choose(runtime::Runtime& runtime, runtime::ReceiveBuffer& receive_buffer, c
   if (into.size_bytes < receive_buffer.size_bytes) {
     throw base::Error(
         base::StatusCode::kTruncated,
-        base::format("Landing::into got memory of {} bytes on PE {} for a payload of {} bytes; choose memory "
-                     "that holds all of it",
-                     into.size_bytes, runtime.pe(), receive_buffer.size_bytes));
+        base::format(
+            "ReceiveBuffer::into got memory of {} bytes on PE {} for a payload of {} bytes; choose memory "
+            "that holds all of it",
+            into.size_bytes, runtime.pe(), receive_buffer.size_bytes));
   }
   receive_buffer.into = runtime::Attachment(located(runtime, into));
 }

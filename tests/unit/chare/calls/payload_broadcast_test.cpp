@@ -51,7 +51,7 @@ struct Cell : Chare<Cell> {
     landed = values_of(runtime(), data);
     return side + static_cast<int>(linear_index());
   }
-  void post_halo(int side, Landing<double>& data) {
+  void post_halo(int side, ReceiveBuffer<double>& data) {
     ++num_posted;
     kind = data.place().kind;
     if (side == 100 + static_cast<int>(linear_index())) throw std::domain_error("no room on that side");

@@ -42,7 +42,7 @@ struct Block : Chare<Block> {
     in_room = room != nullptr && data.data() == room->buffer().data;
     landed = values_of(runtime(), data);
   }
-  void post_halo(int side, Landing<double>& data) {
+  void post_halo(int side, ReceiveBuffer<double>& data) {
     if (side == 13) throw std::domain_error("no room on side 13");
     posted_sizes.push_back(data.size());
     place = data.place();

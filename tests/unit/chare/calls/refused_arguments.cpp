@@ -54,7 +54,7 @@ struct Conditional : weft::Chare<Conditional> {
   void unfit(int) {}
   void changed(int) {}
   void posted(weft::Payload<int>) {}
-  void post_posted(weft::Landing<int>&) {}
+  void post_posted(weft::ReceiveBuffer<int>&) {}
   void asked_twice(int) {}
   bool is_fit(int, const std::vector<int>&, std::span<const int>) const { return true; }
   bool takes_text(std::string_view) const { return true; }

@@ -19,13 +19,13 @@ struct Sink : Chare<Sink> {
     torn += std::ranges::any_of(values.span(), [number](int value) { return value != number; }) ? 1 : 0;
     order.push_back(number);
   }
-  void post_one(int, Landing<int>& values) { values.into(room); }
+  void post_one(int, ReceiveBuffer<int>& values) { values.into(room); }
 
   void part(int first, int number, Payload<int> values) {
     static_cast<void>(first);
     one(number, std::move(values));
   }
-  void post_part(int first, int, Landing<int>& values) {
+  void post_part(int first, int, ReceiveBuffer<int>& values) {
     values.into(std::span<int>(room).subspan(static_cast<std::size_t>(first)));
   }
 
@@ -36,17 +36,17 @@ struct Sink : Chare<Sink> {
     co_await gate;
     co_return number;
   }
-  void post_waits(int, Landing<int>& values) { values.into(room); }
+  void post_waits(int, ReceiveBuffer<int>& values) { values.into(room); }
   void open() { gate.set(); }
 
   void refuses(int number, Payload<int> values) {
     one(number, std::move(values));
     throw Error(base::StatusCode::kInvalidArgument, "refused");
   }
-  void post_refuses(int, Landing<int>& values) { values.into(room); }
+  void post_refuses(int, ReceiveBuffer<int>& values) { values.into(room); }
 
   void twice(Payload<int>, Payload<int>) { ++torn; }
-  void post_twice(Landing<int>& a, Landing<int>& b) {
+  void post_twice(ReceiveBuffer<int>& a, ReceiveBuffer<int>& b) {
     a.into(room);
     b.into(std::span<int>(room).subspan(1));
   }

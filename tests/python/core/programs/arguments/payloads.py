@@ -110,7 +110,7 @@ class Poster(weft.Chare):
 
     @weft.post_entry("halo")
     def post_halo(self, halo, side):
-        assert type(halo) is weft.Landing and side in (0, 1)
+        assert type(halo) is weft.ReceiveBuffer and side in (0, 1)
         self.seen.append((halo.shape, halo.dtype, halo.nbytes, halo.kind.partition(":")[0], repr(halo)))
         halo.into(self.halos[side])
 
@@ -315,7 +315,8 @@ async def check_posts(chare):
             values, seen = await chare.halo.call(array, side=side)
             assert values[:5] == [0.0, 1.0, 2.0, 3.0, 4.0], values
             word = kind.partition(":")[0]
-            assert seen == ((5,), np.float64, 40, word, f"<weft.Landing float64 of shape (5,) from {word}>")
+            text = f"<weft.ReceiveBuffer float64 of shape (5,) from {word}>"
+            assert seen == ((5,), np.float64, 40, word, text)
     # A NumPy array of any size is on its way there too.
     values, seen = await chare.halo.call(np.full(3, 7.0), 1)
     assert values[:4] == [7.0, 7.0, 7.0, 3.0] and seen[3] == "host"
@@ -331,7 +332,7 @@ async def check_posts(chare):
         (weft.nocopy(b"12345678"), ["uint8", "float64", "reinterpreted"]),
     ):
         message = await failure_of(chare.halo.call(array, 0))
-        assert all(word in message for word in ["Landing.into", "post_halo", *words]), message
+        assert all(word in message for word in ["ReceiveBuffer.into", "post_halo", *words]), message
     again, _ = await chare.halo.call(np.zeros(1), 0)
     assert again == [0.0, *before[1:]], again
 

@@ -49,7 +49,7 @@ class Taker(weft.Chare):
 
     @weft.post_entry("take")
     def post_take(self, value, array, *, more):
-        assert type(array) is weft.Landing
+        assert type(array) is weft.ReceiveBuffer
         array.into(self.room)
         self.posted = [numbers_of(each).copy() for each in (value, *more)]
 

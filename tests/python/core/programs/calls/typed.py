@@ -20,7 +20,7 @@ class Block(weft.Chare):
         self.stored = weft.DeviceArray(size, float, "emulated:0")
 
     @weft.post_entry("store")
-    def post_store(self, array: weft.Landing) -> None:
+    def post_store(self, array: weft.ReceiveBuffer) -> None:
         assert_type(array.shape, tuple[int, ...])
         array.into(self.stored)
 

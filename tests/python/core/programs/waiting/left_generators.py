@@ -4,6 +4,7 @@ The mode `raising` ends the job.
 """
 
 import contextvars
+import gc
 import sys
 import threading
 
@@ -44,6 +45,13 @@ async def resetting():
         ENDED.append("reset")
 
 
+async def setting(future):
+    try:
+        yield 1
+    finally:
+        future.set(threading.get_ident())
+
+
 async def bad():
     try:
         yield 1
@@ -75,6 +83,28 @@ class Worker(weft.Chare):
             await weft.yield_now()
         return var.get()
 
+    async def leave_to_the_collector(self):
+        ENDED.clear()
+        cycle = [resetting()]
+        cycle.append(cycle)
+        assert await anext(cycle[0]) == 1
+        del cycle
+        while not ENDED:
+            await weft.yield_now()
+        return var.get()
+
+    async def name_the_setter(self, future):
+        cycle = [setting(future)]
+        cycle.append(cycle)
+        await anext(cycle[0])
+
+    async def collect(self):
+        token = var.set("in the collector's coroutine")
+        gc.collect()
+        await weft.yield_now()
+        var.reset(token)
+        return threading.get_ident()
+
 
 async def left():
     for ended in await weft.Array(Worker, weft.num_pes()).leave.call():
@@ -104,6 +134,26 @@ async def left():
     print("all checked")
 
 
+async def collected():
+    """The collector runs in the code of another chare than that of the generator."""
+    gc.disable()
+    first, second = weft.Array(Worker, 2 * weft.num_pes())[0:2]
+    left_behind = first.leave_to_the_collector.call()
+    await second.collect.call()
+    assert await left_behind == "before"
+    future = weft.Future()
+    await first.name_the_setter.call(future)
+    ident = await second.collect.call()
+    assert await future == ident, "the thread of the PE"
+    try:
+        future.set(1)
+    except weft.Error as error:
+        assert "Worker[0] on PE 0 (setting, left_generators.py:" in str(error), error
+    else:
+        raise AssertionError("a future was set twice")
+    print("all checked")
+
+
 async def at_the_end():
     """The job waits for what main leaves behind."""
     ENDED.clear()
@@ -119,7 +169,7 @@ async def raising():
     await weft.sleep(3600)
 
 
-MODES = {"left": left, "at_the_end": at_the_end, "raising": raising}
+MODES = {"left": left, "collected": collected, "at_the_end": at_the_end, "raising": raising}
 before = sys.get_asyncgen_hooks()
 weft.run(MODES[sys.argv[1]])
 assert sys.get_asyncgen_hooks() == before

@@ -1,4 +1,4 @@
-#include "buffers/landing.h"
+#include "buffers/receive_buffer.h"
 
 #include <new>
 
@@ -15,7 +15,7 @@ namespace weft::python {
 
 namespace {
 
-struct LandingObject {
+struct ReceiveBufferObject {
   PyObject_HEAD Posting* posting;  // null once the post entry method has returned
   std::size_t which;
   ArrayForm form;
@@ -24,42 +24,44 @@ struct LandingObject {
 
 PyTypeObject* type = nullptr;
 
-LandingObject* as_landing(PyObject* object) { return reinterpret_cast<LandingObject*>(object); }
+ReceiveBufferObject* as_receive_buffer(PyObject* object) {
+  return reinterpret_cast<ReceiveBufferObject*>(object);
+}
 
 void deallocate(PyObject* self) {
-  as_landing(self)->form.~ArrayForm();
+  as_receive_buffer(self)->form.~ArrayForm();
   free_object(self);
 }
 
 PyObject* into(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    Arguments arguments("Landing.into", {"array", "stream"}, 1, values, count, names);
-    if (as_landing(self)->posting == nullptr) {
+    Arguments arguments("ReceiveBuffer.into", {"array", "stream"}, 1, values, count, names);
+    if (as_receive_buffer(self)->posting == nullptr) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
-          "Landing.into was called after the post entry method; the buffer has its place by then");
+          "ReceiveBuffer.into was called after the post entry method; the buffer has its place by then");
     }
-    as_landing(self)->posting->into(as_landing(self)->which, as_landing(self)->form, arguments[0],
-                                    arguments[1]);
+    as_receive_buffer(self)->posting->into(as_receive_buffer(self)->which, as_receive_buffer(self)->form,
+                                           arguments[0], arguments[1]);
     Py_RETURN_NONE;
   });
 }
 
 PyObject* get_shape(PyObject* self, void*) {
-  return guarded([self] { return number_tuple(as_landing(self)->form.extents).release(); });
+  return guarded([self] { return number_tuple(as_receive_buffer(self)->form.extents).release(); });
 }
-PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(as_landing(self)->form.dtype.get()); }
+PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(as_receive_buffer(self)->form.dtype.get()); }
 PyObject* get_num_bytes(PyObject* self, void*) {
-  return PyLong_FromSize_t(as_landing(self)->form.size_bytes);
+  return PyLong_FromSize_t(as_receive_buffer(self)->form.size_bytes);
 }
 PyObject* get_kind(PyObject* self, void*) {
-  return guarded([self] { return make_text(memory::place_name(as_landing(self)->place)).release(); });
+  return guarded([self] { return make_text(memory::place_name(as_receive_buffer(self)->place)).release(); });
 }
 
 PyObject* text(PyObject* self) {
   return guarded([self] {
-    return make_text(base::format("<weft.Landing {} from {}>", form_text(as_landing(self)->form),
-                                  memory::kind_name(as_landing(self)->place.kind)))
+    return make_text(base::format("<weft.ReceiveBuffer {} from {}>", form_text(as_receive_buffer(self)->form),
+                                  memory::kind_name(as_receive_buffer(self)->place.kind)))
         .release();
   });
 }
@@ -79,7 +81,7 @@ PyMethodDef methods[] = {
 Chooses where the buffer lands; the entry method then gets `array` itself. Does not block.
 
 A larger array is filled at its beginning, and the entry method gets all of it; pass a slice, such as
-``landing.into(room[:landing.shape[0]])``, for the method to get only what has arrived. The array belongs to the
+``buffer.into(room[:buffer.shape[0]])``, for the method to get only what has arrived. The array belongs to the
 runtime until the entry method runs. If another call lands in that memory already, this one waits until the other's
 entry method has returned, or has suspended for the first time. If into is not called, the runtime allocates memory.
 
@@ -105,32 +107,31 @@ PyType_Slot slots[] = {
 Valid until the post entry method returns. See weft.post_entry.)")},
     {0, nullptr},
 };
-PyType_Spec spec = {"weft.Landing", sizeof(LandingObject), 0,
+PyType_Spec spec = {"weft.ReceiveBuffer", sizeof(ReceiveBufferObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
-// Throws base::Error if what arrives does not fit into the memory `room`, or if its bytes would become elements of
+// Throws base::Error if the argument does not fit into the memory `room`, or if its bytes would become elements of
 // another type there. Memory without an element type, and uint8, take any bytes.
-void expect_room_for(const ArrayForm& arriving, const ArrayForm& room) {
-  if (room.size_bytes < arriving.size_bytes) {
+void expect_room_for(const ArrayForm& argument, const ArrayForm& room) {
+  if (room.size_bytes < argument.size_bytes) {
     throw base::Error(
         base::StatusCode::kTruncated,
-        base::format("Landing.into got memory of {} bytes ({}) for an array of {} bytes ({}); choose "
+        base::format("ReceiveBuffer.into got memory of {} bytes ({}) for an array of {} bytes ({}); choose "
                      "memory that holds all of it",
-                     room.size_bytes, form_text(room), arriving.size_bytes, form_text(arriving)));
+                     room.size_bytes, form_text(room), argument.size_bytes, form_text(argument)));
   }
-  if (!room.dtype || is_byte_type(room.dtype) || is_same_type(room.dtype, arriving.dtype)) return;
-  throw base::Error(
-      base::StatusCode::kInvalidArgument,
-      base::format(
-          "Landing.into got elements of type {} for an array of {}, which would be reinterpreted; choose "
-          "memory of that type, or of uint8 for its bytes",
-          dtype_name(room.dtype), dtype_name(arriving.dtype)));
+  if (!room.dtype || is_byte_type(room.dtype) || is_same_type(room.dtype, argument.dtype)) return;
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    base::format("ReceiveBuffer.into got elements of type {} for an array of {}, which would "
+                                 "be reinterpreted; choose "
+                                 "memory of that type, or of uint8 for its bytes",
+                                 dtype_name(room.dtype), dtype_name(argument.dtype)));
 }
 
 }  // namespace
 
 Posting::~Posting() {
-  for (Ref& object : objects_) as_landing(object.get())->posting = nullptr;
+  for (Ref& object : objects_) as_receive_buffer(object.get())->posting = nullptr;
 }
 
 Ref Posting::in_place_of(std::size_t which, const ArrayForm& form) {
@@ -139,26 +140,26 @@ Ref Posting::in_place_of(std::size_t which, const ArrayForm& form) {
                       "a call arrived damaged: a buffer that did not come with it");
   }
   Ref object = checked(type->tp_alloc(type, 0));
-  LandingObject* landing = as_landing(object.get());
-  landing->posting = this;
-  landing->which = which;
-  new (&landing->form) ArrayForm(form);
-  new (&landing->place) memory::Place(receive_buffers_[which].place);
+  ReceiveBufferObject* buffer = as_receive_buffer(object.get());
+  buffer->posting = this;
+  buffer->which = which;
+  new (&buffer->form) ArrayForm(form);
+  new (&buffer->place) memory::Place(receive_buffers_[which].place);
   objects_.push_back(object);
   return object;
 }
 
-void Posting::into(std::size_t which, const ArrayForm& arriving, PyObject* array, PyObject* stream) {
+void Posting::into(std::size_t which, const ArrayForm& argument, PyObject* array, PyObject* stream) {
   ArrayForm form;
-  ObjectBuffer room = buffer_of({array, Access::kWrite, "Landing.into", &form});
-  expect_room_for(arriving, form);
-  NamedStream named = stream_from(stream, room.memory.place, "Landing.into");
+  ObjectBuffer room = buffer_of({array, Access::kWrite, "ReceiveBuffer.into", &form});
+  expect_room_for(argument, form);
+  NamedStream named = stream_from(stream, room.memory.place, "ReceiveBuffer.into");
   if (named.handle != nullptr) room.memory.stream = named.handle;
   Ref keepers = checked(PyTuple_Pack(2, room.keeper.get(), named.keeper ? named.keeper.get() : Py_None));
   receive_buffers_[which].into = attach(std::move(keepers), room.memory);
   chosen_[which] = Ref::borrow(array);
 }
 
-void init_landing(PyObject* module) { type = add_type(module, spec); }
+void init_receive_buffer(PyObject* module) { type = add_type(module, spec); }
 
 }  // namespace weft::python

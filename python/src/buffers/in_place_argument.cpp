@@ -1,4 +1,4 @@
-#include "buffers/payload.h"
+#include "buffers/in_place_argument.h"
 
 #include "weft/base/error.h"
 
@@ -50,7 +50,7 @@ PyMethodDef functions[] = {
     {},
 };
 
-// The type number of an element type that has no number on the wire. The dtype follows as a value.
+// The type number of an element type that no number encodes. The dtype follows as a value.
 constexpr std::uint8_t kOtherType = 255;
 
 bool encode_device_array(Encoder& encoder, PyObject* object) {
@@ -66,7 +66,7 @@ bool encode_device_array(Encoder& encoder, PyObject* object) {
              "tensor.view(torch.int16)");
   }
   memory::Place place = is_device_array(object) ? as_device_array(object)->memory.place : found.memory.place;
-  int type_number = wire_type_number(form.dtype);
+  int type_number = encoded_type_number(form.dtype);
   encoder.tag(ValueTag::kDeviceArray);
   encoder.number(ArrayHeader{type_number < 0 ? kOtherType : static_cast<std::uint8_t>(type_number),
                              static_cast<std::uint8_t>(form.extents.size()), 0});
@@ -121,7 +121,7 @@ Ref decode_device_array(Decoder& decoder) {
   ArrayForm form;
   form.extents = std::move(extents);
   form.dtype = header.type_number == kOtherType ? dtype_or_nothing(decoder.value())
-                                                : dtype_from_wire(header.type_number);
+                                                : dtype_of_number(header.type_number);
   if (!form.dtype || !total_bytes(form.extents, item_size_bytes(form.dtype), form.size_bytes)) {
     decoder.corrupt("an array of no such type or size");
   }
@@ -136,7 +136,7 @@ Ref decode_device_array(Decoder& decoder) {
 
 }  // namespace
 
-void init_payload(PyObject* module) {
+void init_in_place_arguments(PyObject* module) {
   add_functions(module, functions);
   add_encoding(no_copy_type(), &encode_no_copy, Nature::kData);
   add_encoding(device_array_type(), &encode_device_array);
