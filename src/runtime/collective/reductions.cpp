@@ -137,9 +137,10 @@ void Reductions::close(ScopeId id, const std::string& why) {
 
 Reductions::Scope* Reductions::open_scope(ScopeId id, const Partial* partial) {
   if (Scope* const known = find_scope(id); known != nullptr) return known;
-  const std::string why = closed_function_ == nullptr ? std::string() : closed_function_(closed_context_, id);
-  if (why.empty()) return &find_or_make_scope(id);
-  if (partial != nullptr && partial->has_target) give_up(partial->target, why);
+  base::Status open;
+  if (closed_function_ != nullptr) open = closed_function_(closed_context_, id);
+  if (open.ok()) return &find_or_make_scope(id);
+  if (partial != nullptr && partial->has_target) give_up(partial->target, std::string(open.message()));
   return nullptr;
 }
 

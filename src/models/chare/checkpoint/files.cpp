@@ -227,9 +227,8 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
                      collection.name()));
   }
   collection.elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
-    const std::vector<std::string> obstacles =
-        chares_.runtime().obstacles_to_saving({collection.id(), index});
-    if (!obstacles.empty()) refuse(base::format("{} cannot be saved: {}", chare.where(), obstacles.front()));
+    const base::Status obstacle = chares_.runtime().obstacle_to_saving({collection.id(), index});
+    if (!obstacle.ok()) refuse(base::format("{} cannot be saved: {}", chare.where(), obstacle.message()));
     if (chare.load_ != nullptr && chare.load_->sync.phase != SyncPhase::kRuns) {
       refuse(
           base::format("{} cannot be saved: it waits at a sync point; save it in resume_from_sync() or later",

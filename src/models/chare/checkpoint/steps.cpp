@@ -35,20 +35,6 @@ std::uint64_t draw_number() {
 
 }  // namespace
 
-void Checkpoints::set_handlers(runtime::HandlerId first_handler) {
-  first_handler_ = first_handler;
-  chares_.runtime().set_handler(
-      first_handler + kCheckpointStep,
-      [](void* self, MessagePtr message) { static_cast<Checkpoints*>(self)->on_step(std::move(message)); },
-      this);
-  chares_.runtime().set_handler(
-      first_handler + kCheckpointStepDone,
-      [](void* self, MessagePtr message) {
-        static_cast<Checkpoints*>(self)->on_step_done(std::move(message));
-      },
-      this);
-}
-
 // --- Saving
 
 Future<> Checkpoints::save(const std::string& folder, const checkpoint_detail::VisitValues& pack) {
@@ -331,7 +317,7 @@ Task<Checkpoints::Results> Checkpoints::on_all_pes(CheckpointStep step) {
   waiting.num_missing = runtime.num_pes();
   waiting.done = Future<>(runtime);
   const Future<> done = waiting.done;
-  MessagePtr message = Message::pack(runtime, first_handler_ + kCheckpointStep, step);
+  MessagePtr message = Message::pack(runtime, step_handler_, step);
   message->envelope().flags |= runtime::kControlFlag;
   runtime.broadcast(std::move(message));
   co_await done;
@@ -361,7 +347,7 @@ void Checkpoints::on_step(MessagePtr message) {
   result.number = step.number;
   result.sent = runtime.sent();
   result.processed = runtime.processed();
-  MessagePtr answer = Message::pack(runtime, first_handler_ + kCheckpointStepDone, result);
+  MessagePtr answer = Message::pack(runtime, done_handler_, result);
   answer->envelope().flags |= runtime::kControlFlag;
   runtime.send(static_cast<int>(step.leader), std::move(answer));
 }

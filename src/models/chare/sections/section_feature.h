@@ -13,7 +13,9 @@ namespace weft::chare {
 
 class SectionFeature final : public Feature {
  public:
-  explicit SectionFeature(Sections& sections) : sections_(sections) {}
+  SectionFeature(Sections& sections, FeatureTable& table) : Feature(table), sections_(sections) {
+    sections.set_handlers(table);
+  }
 
   void pack(const ChareBase& chare, Pup& p) const override {
     std::vector<SectionCount> counts = sections_.counts_of(chare);
