@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "models/channel/channels.h"
 
 namespace weft::channel {
@@ -108,7 +109,7 @@ ChannelEnd& Channels::restored_end(const ChannelKey& key) {
   const chare::Collection& peer = chares().collection(key.peer_collection);
   if (key.self_index >= self.shape().size() || key.peer_index >= peer.shape().size() ||
       self.home(key.self_index) != runtime_.pe()) {
-    throw base::Error(base::StatusCode::kCorrupt, "its state has a channel of another chare");
+    base::refuse_claim("its state has a channel of another chare", "is the checkpoint damaged?");
   }
   if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
   ChannelEnd& end = make_end(key);

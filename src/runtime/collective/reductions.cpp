@@ -8,6 +8,7 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "runtime/collective/deferred_value.h"
 #include "runtime/message/handlers.h"
 #include "runtime/tree/spanning_tree.h"
@@ -32,11 +33,8 @@ SpanningTree tree_of(const Messenger& messenger, ScopeId scope) {
 
 void check_scope(ScopeId scope, const Messenger& messenger) {
   if (scope.root_pe < static_cast<std::uint32_t>(messenger.num_pes())) return;
-  throw base::Error(
-      base::StatusCode::kCorrupt,
-      base::format("a partial result belongs to a reduction rooted at PE {} of {}; do all PEs run "
-                   "the same program?",
-                   scope.root_pe, messenger.num_pes()));
+  base::refuse_claim(base::format("a partial result belongs to a reduction rooted at PE {} of {}",
+                                  scope.root_pe, messenger.num_pes()));
 }
 
 namespace reduction_detail {

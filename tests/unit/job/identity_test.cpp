@@ -53,7 +53,7 @@ TEST(Identity, HoldsWhatAnotherBuildMayDifferIn) {
 }
 
 TEST(Identity, ReadsWhatAnotherVersionOfTheExchangeNames) {
-  const Status status = with_methods("3").expect_equal(
+  const base::Status status = with_methods("3").expect_equal(
       1, bytes_of("weft-job\nWeft's version=99.0\nthreads per PE=4\nentry methods=3\n"), 0);
   const std::string_view why = status.message();
   EXPECT_NE(why.find("Weft's version ("), std::string::npos) << why;
@@ -69,7 +69,7 @@ TEST(Identity, ReportsAVersionThatHasAnotherExchange) {
   std::vector<std::byte> old(sizeof hash);
   std::memcpy(old.data(), &hash, sizeof hash);
   for (const auto& theirs : {old, std::vector<std::byte>{}, bytes_of("weft-job\nno value\n")}) {
-    const Status status = Identity::of_weft().expect_equal(0, theirs, 3);
+    const base::Status status = Identity::of_weft().expect_equal(0, theirs, 3);
     const std::string_view why = status.message();
     EXPECT_NE(why.find("PE 3 runs another version of Weft than PE 0"), std::string::npos) << why;
   }
@@ -78,7 +78,7 @@ TEST(Identity, ReportsAVersionThatHasAnotherExchange) {
 TEST(Identity, ShowsNothingUnprintableAndNothingLong) {
   std::string theirs = "weft-job\nbad\x1b[31m=" + std::string(5000, 'x') + '\n';
   for (int i = 0; i < 5000; ++i) theirs += "more" + std::to_string(i) + "=1\n";
-  const Status status = Identity::of_weft().expect_equal(0, bytes_of(theirs), 1);
+  const base::Status status = Identity::of_weft().expect_equal(0, bytes_of(theirs), 1);
   const std::string_view why = status.message();
   EXPECT_EQ(why.find('\x1b'), std::string::npos);
   EXPECT_LT(why.size(), 20'000u);

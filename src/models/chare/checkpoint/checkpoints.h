@@ -121,11 +121,14 @@ class Checkpoints {
 
   // --- Of each PE, in checkpoint/files.cpp
   CheckpointStepResult do_step(const CheckpointStep& step);
-  ElementCount check_elements(const Collection& collection) const;
-  checkpoint_files::FileSummary write_elements(const CheckpointStep& step);
-  void verify_files(const CheckpointStep& step) const;
-  std::vector<ElementCount> make_elements(const CheckpointStep& step);
-  void read_elements(const CheckpointStep& step, const std::vector<Collection*>& made);
+  // Functions of the program run in the steps below, so these may also throw.
+  base::Status do_step(const CheckpointStep& step, CheckpointStepResult& result);
+  base::Result<ElementCount> check_elements(const Collection& collection) const;
+  base::Status check_element(const Collection& collection, std::uint64_t index, const ChareBase& chare) const;
+  base::Result<checkpoint_files::FileSummary> write_elements(const CheckpointStep& step);
+  base::Status verify_files(const CheckpointStep& step) const;
+  base::Result<std::vector<ElementCount>> make_elements(const CheckpointStep& step);
+  base::Status read_elements(const CheckpointStep& step, const std::vector<Collection*>& made);
 
   Chares& chares_;
   runtime::HandlerId step_handler_;

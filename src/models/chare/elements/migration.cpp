@@ -14,6 +14,7 @@
 #include "weft/runtime/operation.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "models/chare/elements/parts.h"
 #include "runtime/future_table.h"
 
@@ -85,10 +86,8 @@ class Arrived final : public base::OutOfBand {
   std::span<const std::byte> next_bytes(std::size_t size_bytes) override {
     if (next_ >= attachments_.size() || attachments_[next_].buffer().size_bytes != size_bytes ||
         !attachments_[next_].buffer().place.is_host()) {
-      throw base::Error(base::StatusCode::kCorrupt,
-                        base::format("the state has a vector of {} bytes, and no such vector comes with it; "
-                                     "do all PEs run the same program?",
-                                     size_bytes));
+      base::refuse_claim(
+          base::format("the state has a vector of {} bytes, and no such vector comes with it", size_bytes));
     }
     return {static_cast<const std::byte*>(attachments_[next_++].buffer().data), size_bytes};
   }
@@ -385,8 +384,7 @@ void Chares::Parts::arrive_destroyed(const MoveHeader& header, Message& message,
     if (header.has_waiting_calls) {
       if (header.index >= target.shape().size() || target.type() == nullptr ||
           target.type()->make == nullptr || !header.seen.is_valid(runtime_.num_pes())) {
-        throw base::Error(base::StatusCode::kCorrupt,
-                          "it does not fit there; do all PEs run the same program?");
+        base::refuse_claim("it does not fit there");
       }
       Arrived out_of_band(chares_.vectors(), message);
       state.set_out_of_band(&out_of_band);
