@@ -1,13 +1,13 @@
 // The chare model's start and end on one PE, and its handlers.
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/sections.h"
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
 #include "models/chare/checkpoint/checkpoints.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/periodic/periodic_balancing.h"
-#include "models/chare/sections/section_feature.h"
 #include "models/chare/sparse/sparse_arrays.h"
 #include "models/chare/sync/sync_points.h"
 
@@ -16,6 +16,38 @@ namespace weft::chare {
 using runtime::Message;
 using runtime::MessagePtr;
 using runtime::Registry;
+
+namespace {
+
+// Reductions over sections as a feature of elements: how many an element has contributed to moves with it.
+class SectionFeature final : public Feature {
+ public:
+  SectionFeature(Sections& sections, FeatureTable& table) : Feature(table), sections_(sections) {
+    sections.set_handlers(table);
+  }
+
+  void pack(const ChareBase& chare, Pup& p) const override {
+    std::vector<SectionCount> counts = sections_.counts_of(chare);
+    p | counts;
+  }
+  void left(Collection& /*from*/, const ChareBase& chare) override { sections_.left(chare); }
+  bool arrived(ChareBase& chare, Pup& p, int /*from_pe*/) override {
+    std::vector<SectionCount> counts;
+    p | counts;
+    sections_.arrived(chare, counts);
+    return true;
+  }
+  std::vector<runtime::MessagePtr> collection_ended(Collection& target, FeatureStates& /*states*/,
+                                                    const std::string& why) override {
+    sections_.end(target, why);
+    return {};
+  }
+
+ private:
+  Sections& sections_;
+};
+
+}  // namespace
 
 base::Status FeatureTable::check() const {
   if (features_.size() <= kMostFeatures && next_handler_ - first_handler_ == Chares::kNeeds.num_handlers) {

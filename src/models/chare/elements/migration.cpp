@@ -25,6 +25,14 @@ using runtime::MessagePtr;
 
 namespace {
 
+// The PE of an element, sent to a PE that addressed it elsewhere, and to its home.
+struct LocationNews {
+  std::uint64_t collection = 0;
+  std::uint64_t index = 0;
+  std::int32_t pe = 0;
+  std::uint32_t move = 0;
+};
+
 base::Status cannot_move(base::StatusCode code, const ChareBase& chare, std::string_view why) {
   return {code, base::format("{} cannot move: {}", chare.where(), why)};
 }
