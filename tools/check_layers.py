@@ -52,8 +52,8 @@ SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 UNIT_CYCLES_EXEMPT: frozenset[str] = frozenset()
 FOLDER_CYCLES_EXEMPT: frozenset[str] = frozenset()
 
-# Layers that return a Status and never throw, and the files in them that turn one into an exception, or that functions of the
-# program call.
+# Layers that return a Status and never throw. The files in them that turn one into an exception, or that functions
+# of the program call, may.
 NEVER_THROW = ("base", "memory", "machine", "balance", "checkpoint")
 THROWING_FILES = frozenset({"src/base/error.cpp", "src/base/pup.cpp"})
 
@@ -309,7 +309,7 @@ def check_throws(root: Path, file: str) -> Iterator[Violation]:
     for match in THROW.finditer(text := LINE_COMMENT.sub("", without_block_comments(root, file))):
         line = text.count("\n", 0, match.start()) + 1
         if layer in NEVER_THROW:
-            message = f"{layer} throws; return a base::Status, which the edge of the API passes to base::check()"
+            message = f"{layer} throws; return a base::Status, which the API's edge gives to base::check()"
             yield Violation(file, line, message)
         elif match.group("corrupt"):
             yield Violation(file, line, "kCorrupt is thrown; call base::refuse_claim() (base/refuse_claim.h)")
