@@ -52,8 +52,8 @@ SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 UNIT_CYCLES_EXEMPT: frozenset[str] = frozenset()
 FOLDER_CYCLES_EXEMPT: frozenset[str] = frozenset()
 
-# Layers that return a Status and never throw. The files in them that turn one into an exception, or that functions
-# of the program call, may.
+# Layers that return a Status and never throw, but for these files: they turn one into an
+# exception, or functions of the program call them.
 NEVER_THROW = ("base", "memory", "machine", "balance", "checkpoint")
 THROWING_FILES = frozenset({"src/base/error.cpp", "src/base/pup.cpp"})
 
