@@ -8,6 +8,8 @@
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
 with 1 if there was one. Tests may include anything; ARCHITECTURE.md says why each rule is there.
 
+The lower layers throw nothing: they return a Status.
+
 Inside a layer includes form no cycle either, neither among its units, a unit being a header with its source,
 nor among its folders, so both can be read and tested from the bottom up. No folder is so wide that a reader
 does not find a file in it: see WIDEST.
@@ -50,6 +52,11 @@ SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 UNIT_CYCLES_EXEMPT: frozenset[str] = frozenset()
 FOLDER_CYCLES_EXEMPT: frozenset[str] = frozenset()
 
+# Layers that return a Status and never throw, but for these files: they turn one into an
+# exception, or functions of the program call them.
+NEVER_THROW = ("base", "memory", "machine", "balance", "checkpoint")
+THROWING_FILES = frozenset({"src/base/error.cpp", "src/base/pup.cpp"})
+
 # How many files a folder below these has at most.
 WIDEST = {"include": 25, "src": 25, "mpi": 25, "python": 25, "tests": 40}
 
@@ -69,6 +76,8 @@ HEADER_SUFFIXES = (".h", ".hpp", ".cuh")
 CPP_SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".cu", ".cuh"}
 
 INCLUDE = re.compile(r'^\s*#\s*(?:include|include_next|import)\b\s*(?:([<"])([^>"]+)[>"]|(\S.*))')
+LINE_COMMENT = re.compile(r"//[^\n]*")
+THROW = re.compile(r"\bthrow\b(?P<corrupt>\s[^;]*\bkCorrupt\b)?")
 BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 UCX_HEADER = re.compile(r"^(ucp|uct|ucs|ucm)/")
 CUDA_HEADER = re.compile(r"^(cuda|nvrtc|nvml|cudart|cublas|nccl|cooperative_groups|cub/|thrust/)")
@@ -146,10 +155,14 @@ def resolve(root: Path, file: str, name: str) -> str | None:
     return None
 
 
-def includes_of(root: Path, file: str) -> Iterator[Include]:
+def without_block_comments(root: Path, file: str) -> str:
+    """The text of the file, with all of its lines."""
     text = (root / file).read_text(encoding="utf-8", errors="replace")
-    text = BLOCK_COMMENT.sub(lambda comment: "\n" * comment.group().count("\n"), text)
-    for number, line in enumerate(text.splitlines(), start=1):
+    return BLOCK_COMMENT.sub(lambda comment: "\n" * comment.group().count("\n"), text)
+
+
+def includes_of(root: Path, file: str) -> Iterator[Include]:
+    for number, line in enumerate(without_block_comments(root, file).splitlines(), start=1):
         match = INCLUDE.match(line)
         if match:
             name = match.group(2) or match.group(3)
@@ -288,6 +301,20 @@ def cycles_among(what: str, node_of: Callable[[str], str], includes: list[Includ
         yield Violation(cycle[0].file, cycle[0].line, message)
 
 
+def check_throws(root: Path, file: str) -> Iterator[Violation]:
+    """Exceptions where a Status belongs, and refusals that do not go through the one function for them."""
+    layer = layer_of(file)
+    if layer is None or file in THROWING_FILES or file.startswith(("python/", "mpi/")):
+        return
+    for match in THROW.finditer(text := LINE_COMMENT.sub("", without_block_comments(root, file))):
+        line = text.count("\n", 0, match.start()) + 1
+        if layer in NEVER_THROW:
+            message = f"{layer} throws; return a base::Status, which the API's edge gives to base::check()"
+            yield Violation(file, line, message)
+        elif match.group("corrupt"):
+            yield Violation(file, line, "kCorrupt is thrown; call base::refuse_claim() (base/refuse_claim.h)")
+
+
 def check_widths(root: Path) -> Iterator[Violation]:
     """Folders with more files than a reader surveys."""
     for top, most in WIDEST.items():
@@ -336,6 +363,7 @@ def check(root: Path) -> list[Violation]:
     includes = [include for file in files for include in includes_of(root, file)]
     found = [violation for file in files if (violation := unknown_layer(file))]
     found += [violation for include in includes for violation in check_include(include)]
+    found += [violation for file in files for violation in check_throws(root, file)]
     found += check_cycles(files, includes)
     return [*found, *check_links(root), *check_widths(root)]
 

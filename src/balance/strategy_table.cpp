@@ -53,10 +53,9 @@ std::map<std::string, Registered, std::less<>>& registered() {
   return strategies;
 }
 
-[[noreturn]] void refuse(std::string_view name, std::string_view why) {
-  throw base::Error(
-      base::StatusCode::kInvalidArgument,
-      base::format("the load-balancing strategy '{}' cannot be registered: {}", name.substr(0, 80), why));
+base::Status not_registered(std::string_view name, std::string_view why) {
+  return {base::StatusCode::kInvalidArgument,
+          base::format("the load-balancing strategy '{}' cannot be registered: {}", name.substr(0, 80), why)};
 }
 
 // Names of this form are never mistaken for FILE.py:FUNCTION of `weft lb`.
@@ -126,20 +125,28 @@ base::Result<std::unique_ptr<Strategy>> make_strategy(std::string_view name, con
                                    strategy_names()));
 }
 
-void register_strategy_maker(std::string_view name, StrategyMaker make, Communication communication) {
+namespace {
+
+base::Status register_maker(std::string_view name, StrategyMaker make, Communication communication) {
   if (!is_name(name)) {
-    refuse(name, "give a name of 1 to 64 letters, digits and underscores that does not begin with a digit");
+    return not_registered(
+        name, "give a name of 1 to 64 letters, digits and underscores that does not begin with a digit");
   }
-  if (has_row(name)) {
-    refuse(name, "Weft has a strategy of this name; give another one");
-  }
+  if (has_row(name)) return not_registered(name, "Weft has a strategy of this name; give another one");
   if (!registered().try_emplace(std::string(name), Registered{std::move(make), communication}).second) {
-    refuse(name, "the program has registered a strategy of this name; give another one");
+    return not_registered(name, "the program has registered a strategy of this name; give another one");
   }
+  return {};
+}
+
+}  // namespace
+
+void register_strategy_maker(std::string_view name, StrategyMaker make, Communication communication) {
+  base::check(register_maker(name, std::move(make), communication));
 }
 
 void register_strategy(std::string_view name, StrategyFunction function, Communication communication) {
-  if (!function) refuse(name, "the function is empty");
+  if (!function) base::check(not_registered(name, "the function is empty"));
   register_strategy_maker(
       name,
       [name = std::string(name), function = std::move(function)](const StrategyOptions&)

@@ -1,5 +1,8 @@
 #include "weft/base/error.h"
 
+#include "base/format.h"
+#include "base/refuse_claim.h"
+
 namespace weft::base {
 
 RemoteError::RemoteError(const std::string& type, const std::string& message, const std::string& traceback)
@@ -9,5 +12,9 @@ RemoteError::RemoteError(const std::string& type, const std::string& message, co
       traceback_(traceback) {}
 
 void throw_status(const Status& status) { throw Error(status.code(), std::string(status.message())); }
+
+void refuse_claim(std::string_view claim, std::string_view question) {
+  throw Error(StatusCode::kCorrupt, format("{}; {}", claim, question));
+}
 
 }  // namespace weft::base

@@ -1,4 +1,4 @@
-// A file on a disk. Every failure is an Error that names the file, what was done, and what the system says.
+// A file on a disk. Every failure is a Status that names the file, what was done, and what the system says.
 //
 // Threads: one at a time.
 #pragma once
@@ -10,20 +10,20 @@
 #include <utility>
 #include <vector>
 
-#include "weft/base/error.h"
+#include "weft/base/status.h"
 
 namespace weft::checkpoint_files {
 
-// The Error of a system call that has failed: "cannot write /data/x: No space left on device". Reads errno.
-[[noreturn, gnu::cold]] void throw_system_error(const char* action, const std::string& path);
+// The error of a system call that has failed: "cannot write /data/x: No space left on device". Reads errno.
+[[gnu::cold]] base::Status system_error(const char* action, const std::string& path);
 
 class DiskFile {
  public:
   DiskFile() = default;
   // A new file; one of that name is replaced.
-  static DiskFile create(const std::string& path);
+  static base::Result<DiskFile> create(const std::string& path);
   // For reading. kNotFound if there is none.
-  static DiskFile open(const std::string& path);
+  static base::Result<DiskFile> open(const std::string& path);
   DiskFile(DiskFile&& other) noexcept { swap(other); }
   DiskFile& operator=(DiskFile&& other) noexcept {
     swap(other);
@@ -32,20 +32,20 @@ class DiskFile {
   ~DiskFile();
 
   const std::string& path() const { return path_; }
-  std::uint64_t size_bytes() const;
+  base::Result<std::uint64_t> size_bytes() const;
   // Appends all bytes.
-  void write(const void* data, std::size_t size_bytes);
+  base::Status write(const void* data, std::size_t size_bytes);
   // Asks the system to begin writing what has been written since the last call, without waiting for the disk.
   void start_writing_back();
   // Returns when all bytes are on the disk.
-  void sync();
+  base::Status sync();
   // Asks the system to give up its copies in memory of what is on the disk. The next files then use that memory again, and the
   // memory of a program is not displaced by files that it rarely reads.
   void drop_cached_pages();
   // Reads exactly that many bytes. kCorrupt if the file ends before.
-  void read(std::uint64_t offset, void* data, std::size_t size_bytes) const;
+  base::Status read(std::uint64_t offset, void* data, std::size_t size_bytes) const;
   // Locks it for this open file until it is closed. Returns false if another one has it locked.
-  bool try_lock();
+  base::Result<bool> try_lock();
 
  private:
   void swap(DiskFile& other) noexcept {
@@ -62,6 +62,6 @@ class DiskFile {
 };
 
 // The names in a folder are on the disk when this returns.
-void sync_folder(const std::string& path);
+base::Status sync_folder(const std::string& path);
 
 }  // namespace weft::checkpoint_files

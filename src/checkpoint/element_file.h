@@ -13,9 +13,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/base/pup.h"
+#include "weft/base/status.h"
 
 #include "checkpoint/disk_file.h"
 
@@ -57,20 +60,22 @@ struct FileSummary {
 class ElementFileWriter {
  public:
   // Makes the file. `checkpoint` is the number of the manifest, which no other checkpoint has.
-  ElementFileWriter(const std::string& path, std::uint64_t checkpoint, std::uint32_t pe);
+  static base::Result<ElementFileWriter> create(const std::string& path, std::uint64_t checkpoint,
+                                                std::uint32_t pe);
 
   // Appends an element. The buffers that add_buffer() appends next are this element's.
-  void add_element(std::uint32_t collection, std::uint64_t index, std::uint32_t flags,
-                   std::span<const std::byte> state);
-  void add_buffer(std::uint32_t kind, std::span<const std::byte> bytes);
+  base::Status add_element(std::uint32_t collection, std::uint64_t index, std::uint32_t flags,
+                           std::span<const std::byte> state);
+  base::Status add_buffer(std::uint32_t kind, std::span<const std::byte> bytes);
   // Returns when the whole file is on the disk.
-  FileSummary finish();
+  base::Result<FileSummary> finish();
 
  private:
-  // Returns the checksum.
-  std::uint32_t append(std::span<const std::byte> bytes);
-  void flush();
-  void write(std::span<const std::byte> bytes);
+  explicit ElementFileWriter(DiskFile file) : file_(std::move(file)) {}
+  // Sets the checksum.
+  base::Status append(std::span<const std::byte> bytes, std::uint32_t& crc);
+  base::Status flush();
+  base::Status write(std::span<const std::byte> bytes);
 
   DiskFile file_;
   std::vector<ElementEntry> entries_;
@@ -81,22 +86,26 @@ class ElementFileWriter {
 
 class ElementFileReader {
  public:
-  // Reads the index. `num_indices` bounds the indices of the elements, by collection. Throws Error(kCorrupt), which names the file,
-  // if anything does not fit; kNotFound if there is no file.
-  ElementFileReader(const std::string& path, std::uint64_t checkpoint, std::uint32_t pe,
-                    const FileSummary& summary, std::span<const std::uint64_t> num_indices);
+  // Reads the index. `num_indices` bounds the indices of the elements, by collection. Fails with kCorrupt, and names the file, if
+  // anything does not fit; with kNotFound if there is no file.
+  static base::Result<ElementFileReader> open(const std::string& path, std::uint64_t checkpoint,
+                                              std::uint32_t pe, const FileSummary& summary,
+                                              std::span<const std::uint64_t> num_indices);
 
   const std::vector<ElementEntry>& elements() const { return elements_; }
-  // Reads the state of the element, or one of its buffers, into memory of its size. Throws Error(kCorrupt) if it is damaged.
-  void read_state(const ElementEntry& element, void* to) const;
-  void read_buffer(const ElementEntry& element, std::size_t which, void* to) const;
-  // Reads everything, with 1 MiB of memory. Throws Error(kCorrupt) if anything is damaged.
-  void verify() const;
+  // Reads the state of the element, or one of its buffers, into memory of its size. Fails with kCorrupt if it is damaged.
+  base::Status read_state(const ElementEntry& element, void* to) const;
+  base::Status read_buffer(const ElementEntry& element, std::size_t which, void* to) const;
+  // Reads everything, with 1 MiB of memory. Fails with kCorrupt if anything is damaged.
+  base::Status verify() const;
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const;
-  void check_index(std::span<const std::uint64_t> num_indices, std::uint64_t index_offset) const;
-  void read_checked(std::uint64_t offset, void* to, std::uint64_t size_bytes, std::uint32_t crc) const;
+  explicit ElementFileReader(DiskFile file) : file_(std::move(file)) {}
+  base::Status damaged(std::string_view what) const;
+  base::Status read_index(std::uint64_t checkpoint, std::uint32_t pe, const FileSummary& summary);
+  base::Status check_index(std::span<const std::uint64_t> num_indices, std::uint64_t index_offset) const;
+  base::Status read_checked(std::uint64_t offset, void* to, std::uint64_t size_bytes,
+                            std::uint32_t crc) const;
 
   DiskFile file_;
   std::vector<ElementEntry> elements_;

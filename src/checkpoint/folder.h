@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/disk_file.h"
@@ -25,10 +27,10 @@ namespace weft::checkpoint_files {
 inline constexpr std::size_t kKeptCheckpoints = 2;
 
 // The numbers of the checkpoints, the newest first. Empty if there is no such folder.
-std::vector<std::uint64_t> checkpoints_in(const std::string& folder);
+base::Result<std::vector<std::uint64_t>> checkpoints_in(const std::string& folder);
 std::string checkpoint_path(const std::string& folder, std::uint64_t number);
-// Reads the manifest and compares the sizes of the files. Throws Error, which names the file, if something is wrong.
-Manifest open_checkpoint(const std::string& path);
+// Reads the manifest and compares the sizes of the files. Fails, and names the file, if something is wrong.
+base::Result<Manifest> open_checkpoint(const std::string& path);
 
 // Renames it, so that it does not count as one of the checkpoints that stay. Does nothing if that is not possible.
 void set_damaged_aside(const std::string& path);
@@ -36,8 +38,8 @@ void set_damaged_aside(const std::string& path);
 // A checkpoint that is being written. Removed again unless publish() is called.
 class NewCheckpoint {
  public:
-  // Makes the folder if there is none. Throws Error(kClosed) if another checkpoint into it is being written.
-  explicit NewCheckpoint(const std::string& folder);
+  // Makes the folder if there is none. Fails with kClosed if another checkpoint into it is being written.
+  static base::Result<std::unique_ptr<NewCheckpoint>> begin(const std::string& folder);
   ~NewCheckpoint();
   NewCheckpoint(const NewCheckpoint&) = delete;
   NewCheckpoint& operator=(const NewCheckpoint&) = delete;
@@ -45,9 +47,13 @@ class NewCheckpoint {
   // Where the element files belong.
   const std::string& partial_path() const { return partial_path_; }
   // Makes it a checkpoint, and removes all but the newest kKeptCheckpoints. REQUIRES: the element files are on the disk.
-  void publish(const Manifest& manifest);
+  base::Status publish(const Manifest& manifest);
 
  private:
+  NewCheckpoint(const std::string& folder, DiskFile lock) : folder_(folder), lock_(std::move(lock)) {}
+  // Removes what others have left, and makes the folder of the files.
+  base::Status make_partial();
+
   std::string folder_;
   DiskFile lock_;
   std::uint64_t number_ = 1;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -21,9 +23,8 @@ struct ManifestHeader {
 };
 static_assert(sizeof(ManifestHeader) == 24);
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw base::Error(base::StatusCode::kCorrupt,
-                    base::format("the checkpoint file {} is damaged: {}", path, what));
+base::Status damaged(const std::string& path, std::string_view what) {
+  return {base::StatusCode::kCorrupt, base::format("the checkpoint file {} is damaged: {}", path, what)};
 }
 
 // How many indices a collection with these extents has. Nothing if no shape has such extents.
@@ -39,32 +40,34 @@ std::optional<std::uint64_t> num_indices_of(const CollectionEntry& collection) {
 
 }  // namespace
 
-void check_manifest(const std::string& path, const Manifest& manifest) {
+base::Status check_manifest(const std::string& path, const Manifest& manifest) {
   std::uint64_t num_elements = 0;
   for (const CollectionEntry& collection : manifest.collections) {
     const std::optional<std::uint64_t> num_indices = num_indices_of(collection);
-    if (!num_indices) refuse(path, "a collection has a shape that does not exist");
+    if (!num_indices) return damaged(path, "a collection has a shape that does not exist");
     if (collection.num_elements > *num_indices) {
-      refuse(path, "a collection has more elements than its shape");
+      return damaged(path, "a collection has more elements than its shape");
     }
     if (!collection.table.empty() && collection.table.size() != *num_indices) {
-      refuse(path, "a map has another number of elements than its collection");
+      return damaged(path, "a map has another number of elements than its collection");
     }
     if (__builtin_add_overflow(num_elements, collection.num_elements, &num_elements))
-      refuse(path, "too many elements");
+      return damaged(path, "too many elements");
   }
   std::uint64_t in_files = 0;
-  if (manifest.files.empty()) refuse(path, "it names no file");
+  if (manifest.files.empty()) return damaged(path, "it names no file");
   for (const FileSummary& file : manifest.files) {
     std::uint64_t end = 0;
     if (__builtin_add_overflow(in_files, file.num_elements, &in_files) ||
         __builtin_add_overflow(file.index_offset, file.index_bytes, &end)) {
-      refuse(path, "a file has a size that does not exist");
+      return damaged(path, "a file has a size that does not exist");
     }
   }
   if (in_files != num_elements) {
-    refuse(path, base::format("its files have {} elements and its collections {}", in_files, num_elements));
+    return damaged(path,
+                   base::format("its files have {} elements and its collections {}", in_files, num_elements));
   }
+  return {};
 }
 
 std::string element_file_name(std::size_t pe) { return base::format("elements-{}", pe); }
@@ -76,47 +79,54 @@ std::vector<std::uint64_t> Manifest::num_indices() const {
   return all;
 }
 
-void write_manifest(const std::string& path, const Manifest& manifest) {
+base::Status write_manifest(const std::string& path, const Manifest& manifest) {
   const std::vector<std::byte> packed = base::pack(manifest);
   ManifestHeader header;
   header.size_bytes = packed.size();
   header.crc = crc32c(packed.data(), packed.size());
-  DiskFile file = DiskFile::create(path);
-  file.write(&header, sizeof header);
-  file.write(packed.data(), packed.size());
-  file.sync();
+  base::Result<DiskFile> file = DiskFile::create(path);
+  if (!file.ok()) return file.status();
+  base::Status status = file->write(&header, sizeof header);
+  if (status.ok()) status = file->write(packed.data(), packed.size());
+  return status.ok() ? file->sync() : status;
 }
 
-Manifest read_manifest(const std::string& path) {
-  const DiskFile file = DiskFile::open(path);
-  const std::uint64_t size_bytes = file.size_bytes();
+base::Result<Manifest> read_manifest(const std::string& path) {
+  base::Result<DiskFile> file = DiskFile::open(path);
+  if (!file.ok()) return file.status();
+  const base::Result<std::uint64_t> found_bytes = file->size_bytes();
+  if (!found_bytes.ok()) return found_bytes.status();
+  const std::uint64_t size_bytes = found_bytes.value();
   ManifestHeader header;
-  if (size_bytes < sizeof header) refuse(path, base::format("no manifest has {} bytes", size_bytes));
-  file.read(0, &header, sizeof header);
+  if (size_bytes < sizeof header) return damaged(path, base::format("no manifest has {} bytes", size_bytes));
+  if (base::Status status = file->read(0, &header, sizeof header); !status.ok()) return status;
   const ManifestHeader expected;
-  if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0) refuse(path, "it is no manifest");
+  if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0)
+    return damaged(path, "it is no manifest");
   if (header.version != expected.version) {
-    throw base::Error(base::StatusCode::kUnsupported,
-                      base::format("the checkpoint file {} has the format {}; this version of Weft reads the "
-                                   "format {}",
-                                   path, header.version, expected.version));
+    return base::Status(
+        base::StatusCode::kUnsupported,
+        base::format("the checkpoint file {} has the format {}; this version of Weft reads the "
+                     "format {}",
+                     path, header.version, expected.version));
   }
   if (header.size_bytes != size_bytes - sizeof header) {
-    refuse(path, base::format("{} bytes follow its header instead of {}", size_bytes - sizeof header,
-                              header.size_bytes));
+    return damaged(path, base::format("{} bytes follow its header instead of {}", size_bytes - sizeof header,
+                                      header.size_bytes));
   }
   std::vector<std::byte> packed(header.size_bytes);
-  file.read(sizeof header, packed.data(), packed.size());
-  if (crc32c(packed.data(), packed.size()) != header.crc) refuse(path, "its checksum is wrong");
+  if (base::Status status = file->read(sizeof header, packed.data(), packed.size()); !status.ok())
+    return status;
+  if (crc32c(packed.data(), packed.size()) != header.crc) return damaged(path, "its checksum is wrong");
   Manifest manifest;
   try {
     Pup p = Pup::unpacker(packed.data(), packed.size());
     p | manifest;
-    if (p.remaining_bytes() != 0) refuse(path, "it has bytes too many");
+    if (p.remaining_bytes() != 0) return damaged(path, "it has bytes too many");
   } catch (const base::Error& error) {
-    refuse(path, error.what());
+    return damaged(path, error.what());
   }
-  check_manifest(path, manifest);
+  if (base::Status status = check_manifest(path, manifest); !status.ok()) return status;
   return manifest;
 }
 

@@ -51,10 +51,10 @@ inline constexpr const char* kManifestName = "manifest";
 std::string element_file_name(std::size_t pe);
 
 // Returns when it is on the disk.
-void write_manifest(const std::string& path, const Manifest& manifest);
-// Throws Error(kCorrupt), which names the file, unless its numbers fit together.
-void check_manifest(const std::string& path, const Manifest& manifest);
-// Throws Error(kCorrupt), which names the file, unless it is whole and what it says fits together; kNotFound.
-Manifest read_manifest(const std::string& path);
+base::Status write_manifest(const std::string& path, const Manifest& manifest);
+// Fails with kCorrupt, and names the file, unless its numbers fit together.
+base::Status check_manifest(const std::string& path, const Manifest& manifest);
+// Fails with kCorrupt, and names the file, unless it is whole and what it says fits together; with kNotFound if there is none.
+base::Result<Manifest> read_manifest(const std::string& path);
 
 }  // namespace weft::checkpoint_files

@@ -89,14 +89,16 @@ std::string_view Identity::note_of(std::span<const std::byte> theirs) {
   return {reinterpret_cast<const char*>(note.data()), std::min(note.size(), kMaxNoteBytes)};
 }
 
-std::string Identity::difference(int my_pe, std::span<const std::byte> theirs, int their_pe) const {
+base::Status Identity::expect_equal(int my_pe, std::span<const std::byte> theirs, int their_pe) const {
   theirs = facts_of(theirs);
   if (std::ranges::equal(theirs, pack())) return {};
   const std::optional<Facts> their_facts = parse(theirs);
   if (!their_facts) {
-    return base::format(
-        "PE {} runs another version of Weft than PE {}, which has {}: start the same build on every PE",
-        their_pe, my_pe, facts_.empty() ? "no version" : facts_.front().second);
+    return {
+        base::StatusCode::kInvalidArgument,
+        base::format(
+            "PE {} runs another version of Weft than PE {}, which has {}: start the same build on every PE",
+            their_pe, my_pe, facts_.empty() ? "no version" : facts_.front().second)};
   }
   std::string differing;
   const auto compare = [&](const std::string& name) {
@@ -111,9 +113,10 @@ std::string Identity::difference(int my_pe, std::span<const std::byte> theirs, i
     if (find(facts_, name) == nullptr) compare(name);
   }
   if (differing.empty()) differing = "the order of the facts that they exchange";
-  return base::format(
-      "PE {} and PE {} cannot be in one job: they differ in {}; start the same build on every PE", my_pe,
-      their_pe, differing);
+  return {base::StatusCode::kInvalidArgument,
+          base::format(
+              "PE {} and PE {} cannot be in one job: they differ in {}; start the same build on every PE",
+              my_pe, their_pe, differing)};
 }
 
 }  // namespace weft::job

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/status.h"
+
 namespace weft::job {
 
 // Of the messages that PEs send one another: to be raised with every change of what travels.
@@ -31,9 +33,9 @@ class Identity {
   std::vector<std::byte> pack(std::string_view note = {}) const;
   // The note of a packed identity, which may hold anything; at most kMaxNoteBytes of it.
   static std::string_view note_of(std::span<const std::byte> theirs);
-  // In one sentence for people, how `theirs`, the packed identity of PE `their_pe`, differs from this one, of
-  // PE `my_pe`; empty if it does not. `theirs` may hold anything.
-  std::string difference(int my_pe, std::span<const std::byte> theirs, int their_pe) const;
+  // Fails if `theirs`, the packed identity of PE `their_pe`, differs from this one, of PE `my_pe`, and says how. `theirs` may
+  // hold anything.
+  base::Status expect_equal(int my_pe, std::span<const std::byte> theirs, int their_pe) const;
 
  private:
   std::vector<std::pair<std::string, std::string>> facts_;

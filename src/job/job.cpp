@@ -55,8 +55,7 @@ std::vector<std::string> expect_equal(machine::Bootstrap& bootstrap, const Ident
           base::StatusCode::kPeerFailed,
           base::format("PE {} starts a job, and PE {} has ended without it", bootstrap.pe(), pe));
     }
-    const std::string why = mine.difference(bootstrap.pe(), all[pe], static_cast<int>(pe));
-    if (!why.empty()) throw base::Error(base::StatusCode::kInvalidArgument, why);
+    base::check(mine.expect_equal(bootstrap.pe(), all[pe], static_cast<int>(pe)));
     notes.emplace_back(Identity::note_of(all[pe]));
   }
   return notes;

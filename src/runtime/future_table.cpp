@@ -6,6 +6,7 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "runtime/future_refusal.h"
 #include "runtime/message/handlers.h"
 
@@ -336,7 +337,7 @@ FutureState* find_future(Messenger& messenger, const FutureHandle& handle) {
   const bool is_own_link = is_linked && handle.link.pe == own_pe && known == nullptr;
   if (handle.future.pe >= num_pes || is_own_link ||
       (is_linked && (handle.link.pe >= num_pes || handle.link.id == 0))) {
-    throw base::Error(base::StatusCode::kCorrupt, "a value arrived damaged: a future of no PE");
+    base::refuse_claim("a value arrived damaged: a future of no PE");
   }
   return known;
 }

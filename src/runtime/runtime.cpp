@@ -110,34 +110,30 @@ void Runtime::add_model(std::type_index type, const ModelNeeds& needs, std::uniq
 
 namespace {
 
-// Adds what each model says, if anything.
-template <class Say>
-void add_obstacles(std::vector<std::string>& obstacles, std::span<const Runtime::InstalledModel> models,
-                   Say say) {
+using Obstacle = base::Status (Model::*)(ElementId element) const;
+
+base::Status first_obstacle(std::span<const Runtime::InstalledModel> models, Obstacle obstacle,
+                            ElementId element) {
   for (const Runtime::InstalledModel& installed : models) {
-    std::string obstacle = say(*installed.model);
-    if (!obstacle.empty()) obstacles.push_back(std::move(obstacle));
+    if (base::Status status = (installed.model.get()->*obstacle)(element); !status.ok()) return status;
   }
+  return {};
 }
 
 }  // namespace
 
-std::vector<std::string> Runtime::obstacles_to_moving(ElementId element) const {
-  std::vector<std::string> obstacles;
-  add_obstacles(obstacles, models_, [=](const Model& model) { return model.obstacle_to_moving(element); });
-  return obstacles;
+base::Status Runtime::obstacle_to_moving(ElementId element) const {
+  return first_obstacle(models_, &Model::obstacle_to_moving, element);
 }
 
-std::vector<std::string> Runtime::obstacles_to_saving(ElementId element) const {
-  std::vector<std::string> obstacles = obstacles_to_moving(element);
-  add_obstacles(obstacles, models_, [=](const Model& model) { return model.obstacle_to_saving(element); });
-  return obstacles;
+base::Status Runtime::obstacle_to_saving(ElementId element) const {
+  base::Status status = obstacle_to_moving(element);
+  return status.ok() ? first_obstacle(models_, &Model::obstacle_to_saving, element) : status;
 }
 
-std::vector<std::string> Runtime::obstacles_to_removing(ElementId element) const {
-  std::vector<std::string> obstacles = obstacles_to_saving(element);
-  add_obstacles(obstacles, models_, [=](const Model& model) { return model.obstacle_to_removing(element); });
-  return obstacles;
+base::Status Runtime::obstacle_to_removing(ElementId element) const {
+  base::Status status = obstacle_to_saving(element);
+  return status.ok() ? first_obstacle(models_, &Model::obstacle_to_removing, element) : status;
 }
 
 MoveState Runtime::prepare_to_move(ElementId element, bool may_wait) const {

@@ -35,6 +35,9 @@ LAWFUL = {
     "src/memory/kinds/cuda/driver.cpp": '#include <dlfcn.h>\n#include "memory/kinds/cuda/driver.h"\n',
     "src/memory/kinds/cuda/driver.h": "",
     "src/base/text.h": "#include <memory>\n",
+    "src/base/error.cpp": "void fail() { throw Error(StatusCode::kCorrupt); }\n",
+    "src/machine/file.cpp": "// It does not throw;\nStatus open();\n",
+    "src/runtime/edge.cpp": "void call() { throw Error(StatusCode::kInvalidArgument); }\n",
     "src/memory/kinds/cuda/kind.cpp": '#include "memory/kinds/cuda/driver.h"\n',
     "src/machine/machine.h": '#include "weft/memory/buffer.h"\n',
     "src/machine/ucx/ucx_machine.h": '#include <ucp/api/ucp.h>\n#include "machine/machine.h"\n',
@@ -110,6 +113,9 @@ PLANTED = [
     ("examples/gpu.cpp", "#include <cuda_runtime.h>", "outside src/memory/kinds/cuda/"),
     ("examples/peek.cpp", '#include "runtime/pe.h"', "use what a user has"),
     ("miniapps/pic/peek.cpp", '#include "runtime/pe.h"', "use what a user has"),
+    ("src/checkpoint/disk.cpp", 'void read() { throw Error(kNotFound, "gone"); }', "checkpoint throws"),
+    ("src/base/pack.cpp", "void size() { throw std::bad_alloc(); }", "base throws"),
+    ("src/runtime/arrive.cpp", 'throw base::Error(base::StatusCode::kCorrupt, "x");', "kCorrupt is thrown"),
     ("src/base/odd.h", "#include HEADER_NAME(x)", "is computed and cannot be checked"),
 ]
 

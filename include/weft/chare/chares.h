@@ -246,15 +246,16 @@ class Chares final : public runtime::Model {
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
   // The load balancer's: WEFT_LB, WEFT_LB_PERIOD, WEFT_LB_VERBOSE, WEFT_LB_CLOCK, WEFT_LB_RECORD.
   std::vector<runtime::ModelOption> options() override;
-  // Names the element if it has suspended coroutines.
-  std::string obstacle_to_moving(runtime::ElementId element) const override;
+  // Fails, and names the element, if it has suspended coroutines.
+  base::Status obstacle_to_moving(runtime::ElementId element) const override;
 
   runtime::Runtime& runtime() { return runtime_; }
   // Storage of large arguments.
   base::VectorPool& vectors();
   // Saves and restores collections, see weft/chare/checkpoint.h.
   Checkpoints& checkpoints();
-  // Load balancing without sync points, see src/models/chare/periodic/.
+  // Load balancing, see src/models/chare/sync/ and src/models/chare/periodic/.
+  SyncPoints& sync();
   PeriodicBalancing& periodic();
   // Calls to some elements of a collection, and reductions over them, see weft/chare/section.h.
   Sections& sections();

@@ -19,6 +19,7 @@
 namespace weft::chare {
 
 class CombinedMembers;
+class FeatureTable;
 
 // How many reductions over one section an element has contributed to. It moves with the element.
 struct SectionCount {
@@ -33,7 +34,9 @@ class Sections {
   ~Sections();
   Sections(const Sections&) = delete;
   Sections& operator=(const Sections&) = delete;
-  void set_handlers(runtime::HandlerId first_handler);
+  void set_handlers(FeatureTable& table);
+  // The first of its handlers, which SectionHandler numbers.
+  runtime::HandlerId first_handler() const;
 
   // --- Members
 

@@ -79,19 +79,19 @@ class Model {
   virtual void element_has_ended(ElementId element) { static_cast<void>(element); }
   // Lines for `weft run --stats`, each a sentence about this PE; called when the job has ended.
   virtual std::vector<std::string> report() const { return {}; }
-  // Why the element cannot move to another PE now, as far as this model is concerned; empty if it can.
-  virtual std::string obstacle_to_moving(ElementId element) const {
+  // Fails with the reason if the element cannot move to another PE now, as far as this model is concerned.
+  virtual base::Status obstacle_to_moving(ElementId element) const {
     static_cast<void>(element);
     return {};
   }
-  // Why the element cannot be saved in a checkpoint, besides obstacle_to_moving(); empty if it can.
-  virtual std::string obstacle_to_saving(ElementId element) const {
+  // Fails if the element cannot be saved in a checkpoint, besides obstacle_to_moving().
+  virtual base::Status obstacle_to_saving(ElementId element) const {
     static_cast<void>(element);
     return {};
   }
 
-  // Why the element cannot be removed while its collection lives, besides obstacle_to_saving(); empty if it can.
-  virtual std::string obstacle_to_removing(ElementId element) const {
+  // Fails if the element cannot be removed while its collection lives, besides obstacle_to_saving().
+  virtual base::Status obstacle_to_removing(ElementId element) const {
     static_cast<void>(element);
     return {};
   }

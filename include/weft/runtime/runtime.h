@@ -100,12 +100,12 @@ class Runtime final : public Messenger {
   };
   // In the order of installation.
   std::span<const InstalledModel> models() const { return models_; }
-  // Why that element cannot move to another PE now: a sentence of each model that it is busy in.
-  std::vector<std::string> obstacles_to_moving(ElementId element) const;
-  // Why that element cannot be saved in a checkpoint now, in sentences of the models.
-  std::vector<std::string> obstacles_to_saving(ElementId element) const;
-  // Why that element cannot be removed now while its collection lives, in sentences of the models.
-  std::vector<std::string> obstacles_to_removing(ElementId element) const;
+  // Fails if that element cannot move to another PE now, with the reason of the first model that it is busy in.
+  base::Status obstacle_to_moving(ElementId element) const;
+  // The same for saving it in a checkpoint now.
+  base::Status obstacle_to_saving(ElementId element) const;
+  // The same for removing it now while its collection lives.
+  base::Status obstacle_to_removing(ElementId element) const;
   // Model::prepare_to_move() of all models: kBusy if one is busy, and then all stay; else kWaits if one waits.
   MoveState prepare_to_move(ElementId element, bool may_wait) const;
   // Model::stay() of all models.

@@ -33,37 +33,42 @@ constexpr std::array kKindsThatStay = {
     NamedKind{ObjectKind::kFile, "files", "close them before"},
 };
 
+base::Status immovable(std::string why) { return {base::StatusCode::kUnsupported, std::move(why)}; }
+
 // What is bound to the process, or to an operation under way.
-std::string objects_of(const VirtualRank& rank) {
+base::Status obstacle_of_all_objects(const VirtualRank& rank) {
   for (const NamedKind& named : kKindsThatStay) {
     const int count = rank.num_objects(named.kind);
-    if (count > 0) return base::format("it has {} of MPI ({}); {}", named.name, count, named.remedy);
+    if (count > 0)
+      return immovable(base::format("it has {} of MPI ({}); {}", named.name, count, named.remedy));
   }
   return obstacle_of_objects(rank);
 }
 
-std::string other_state_of(const Rank& rank) {
-  if (rank.process->buffer_space.is_attached()) return "a buffer for MPI_Bsend is attached; detach it before";
-  if (!rank.device_memory.empty()) return "it has device memory of MPI_Alloc_mem; free it before";
+base::Status obstacle_of_other_state(const Rank& rank) {
+  if (rank.process->buffer_space.is_attached())
+    return immovable("a buffer for MPI_Bsend is attached; detach it before");
+  if (!rank.device_memory.empty()) return immovable("it has device memory of MPI_Alloc_mem; free it before");
   return {};
 }
 
-std::string obstacle_of_this_rank(int pe) {
+base::Status obstacle_of_this_rank(int pe) {
   HostedRanks* const all = HostedRanks::current();
   if (all == nullptr) {
     if (pe < 0 || pe == job_runtime().pe()) return {};
-    return "each PE has one rank; start the program with `weft run --ranks` or `weft ranks`";
+    return immovable("each PE has one rank; start the program with `weft run --ranks` or `weft ranks`");
   }
   const weft_mpi_host_moves* const moves = all->program().moves;
-  if (moves == nullptr) return "this program that hosts ranks cannot move them";
-  if (moves->obstacle != nullptr) return moves->obstacle;
-  if (all->is_in_parallel_region()) return "it is inside an OpenMP region; call the function outside of it";
+  if (moves == nullptr) return immovable("this program that hosts ranks cannot move them");
+  if (moves->obstacle != nullptr) return immovable(moves->obstacle);
+  if (all->is_in_parallel_region())
+    return immovable("it is inside an OpenMP region; call the function outside of it");
   if (const char* const obstacle =
           moves->obstacle_of_rank(all->program().context, HostedRanks::running()->number()))
-    return obstacle;
-  if (this_process().had_sessions) return "it has had sessions";
-  if (std::string objects = objects_of(*HostedRanks::running()); !objects.empty()) return objects;
-  return other_state_of(this_rank());
+    return immovable(obstacle);
+  if (this_process().had_sessions) return immovable("it has had sessions");
+  if (base::Status status = obstacle_of_all_objects(*HostedRanks::running()); !status.ok()) return status;
+  return obstacle_of_other_state(this_rank());
 }
 
 }  // namespace
@@ -71,7 +76,7 @@ std::string obstacle_of_this_rank(int pe) {
 MoveWish wish_of_this_rank(int pe) {
   MoveWish wish;
   wish.pe = pe;
-  copy_string(obstacle_of_this_rank(pe), sizeof wish.obstacle, static_cast<char*>(wish.obstacle));
+  copy_string(obstacle_of_this_rank(pe).message(), sizeof wish.obstacle, static_cast<char*>(wish.obstacle));
   const HostedRanks* const all = HostedRanks::current();
   if (all != nullptr && all->program().moves != nullptr) wish.fingerprint = all->program().moves->fingerprint;
   if (all != nullptr) wish.load_s = HostedRanks::running()->take_load_s();

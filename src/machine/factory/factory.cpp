@@ -52,8 +52,8 @@ void warn_of_tcp(const ucx::UcxMachine& machine) {
 }
 
 void warn_of_unread_config_file() {
-  const std::string why = ucx::unread_config_file();
-  if (!why.empty()) std::fputs(base::format("weft: {}\n", why).c_str(), stderr);
+  const base::Status status = ucx::expect_read_config_file();
+  if (!status.ok()) std::fputs(base::format("weft: {}\n", status.message()).c_str(), stderr);
 }
 
 base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Memory& memory,

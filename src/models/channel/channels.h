@@ -52,8 +52,8 @@ class Channels final : public runtime::Model {
   std::vector<runtime::ModelOption> options() override;
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
   // An element that has ends is not saved.
-  std::string obstacle_to_saving(runtime::ElementId element) const override;
-  std::string obstacle_to_removing(runtime::ElementId element) const override;
+  base::Status obstacle_to_saving(runtime::ElementId element) const override;
+  base::Status obstacle_to_removing(runtime::ElementId element) const override;
   // Moves the element's ends, see moving.cpp.
   runtime::MoveState prepare_to_move(runtime::ElementId element, bool may_wait) override;
   void stay(runtime::ElementId element) override;

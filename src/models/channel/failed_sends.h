@@ -45,8 +45,6 @@ class FailedSends {
   void forget(std::uint32_t end_number) {
     reasons_.erase(reasons_.lower_bound({end_number, 0}), reasons_.lower_bound({end_number + 1, 0}));
   }
-  // Reasons whose receives are not over yet.
-  std::size_t num_reasons() const { return reasons_.size(); }
 
  private:
   void on_message(runtime::MessagePtr message);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "models/channel/channels.h"
 
 namespace weft::channel {
@@ -80,23 +81,25 @@ std::vector<std::pair<std::string, std::string>> Channels::fingerprint() const {
 // --- Elements that are saved or removed
 
 // It is asked after quiescence, which waits until each message has been received: new ends of both sides then go on where these are.
-std::string Channels::obstacle_to_saving(runtime::ElementId element) const {
-  std::string obstacle;
+base::Status Channels::obstacle_to_saving(runtime::ElementId element) const {
+  base::Status obstacle;
   ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
     if (end.is_closed || end.peer_is_closed) return;
     const std::size_t num_open =
         end.receives_in_flight() + end.num_kept + end.waiting_sends.size() + end.attached_state.num_busy;
     if (num_open == 0) return;
-    obstacle = base::format("{} has {} sends or receives that are not over; await them before", describe(end),
-                            num_open);
+    obstacle = {base::StatusCode::kInvalidArgument,
+                base::format("{} has {} sends or receives that are not over; await them before",
+                             describe(end), num_open)};
   });
   return obstacle;
 }
 
-std::string Channels::obstacle_to_removing(runtime::ElementId element) const {
-  std::string obstacle;
+base::Status Channels::obstacle_to_removing(runtime::ElementId element) const {
+  base::Status obstacle;
   ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
-    obstacle = base::format("{} is open; a chare with channels cannot be removed", describe(end));
+    obstacle = {base::StatusCode::kInvalidArgument,
+                base::format("{} is open; a chare with channels cannot be removed", describe(end))};
   });
   return obstacle;
 }
@@ -106,7 +109,7 @@ ChannelEnd& Channels::restored_end(const ChannelKey& key) {
   const chare::Collection& peer = chares().collection(key.peer_collection);
   if (key.self_index >= self.shape().size() || key.peer_index >= peer.shape().size() ||
       self.home(key.self_index) != runtime_.pe()) {
-    throw base::Error(base::StatusCode::kCorrupt, "its state has a channel of another chare");
+    base::refuse_claim("its state has a channel of another chare", "is the checkpoint damaged?");
   }
   if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
   ChannelEnd& end = make_end(key);

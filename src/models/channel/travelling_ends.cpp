@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "machine/machine.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "models/channel/channels.h"
@@ -197,10 +198,9 @@ ChannelEnd& Channels::unpack_end(const TravellingEnd& from, ElementId element) {
 }
 
 void Channels::refuse_arrival(ElementId element, const char* what) const {
-  throw base::Error(
-      base::StatusCode::kCorrupt,
-      base::format("{}, which arrives on PE {}, {}; do all PEs run the same program?",
-                   chares().collection(element.collection).element_name(element.index), runtime_.pe(), what));
+  base::refuse_claim(base::format("{}, which arrives on PE {}, {}",
+                                  chares().collection(element.collection).element_name(element.index),
+                                  runtime_.pe(), what));
 }
 
 }  // namespace weft::channel

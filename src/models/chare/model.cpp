@@ -1,13 +1,13 @@
 // The chare model's start and end on one PE, and its handlers.
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/sections.h"
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
 #include "models/chare/checkpoint/checkpoints.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/periodic/periodic_balancing.h"
-#include "models/chare/sections/section_feature.h"
 #include "models/chare/sparse/sparse_arrays.h"
 #include "models/chare/sync/sync_points.h"
 
@@ -17,25 +17,73 @@ using runtime::Message;
 using runtime::MessagePtr;
 using runtime::Registry;
 
+namespace {
+
+// Reductions over sections as a feature of elements: how many an element has contributed to moves with it.
+class SectionFeature final : public Feature {
+ public:
+  SectionFeature(Sections& sections, FeatureTable& table) : Feature(table), sections_(sections) {
+    sections.set_handlers(table);
+  }
+
+  void pack(const ChareBase& chare, Pup& p) const override {
+    std::vector<SectionCount> counts = sections_.counts_of(chare);
+    p | counts;
+  }
+  void left(Collection& /*from*/, const ChareBase& chare) override { sections_.left(chare); }
+  bool arrived(ChareBase& chare, Pup& p, int /*from_pe*/) override {
+    std::vector<SectionCount> counts;
+    p | counts;
+    sections_.arrived(chare, counts);
+    return true;
+  }
+  std::vector<runtime::MessagePtr> collection_ended(Collection& target, FeatureStates& /*states*/,
+                                                    const std::string& why) override {
+    sections_.end(target, why);
+    return {};
+  }
+
+ private:
+  Sections& sections_;
+};
+
+}  // namespace
+
+base::Status FeatureTable::check() const {
+  if (features_.size() <= kMostFeatures && next_handler_ - first_handler_ == Chares::kNeeds.num_handlers) {
+    return {};
+  }
+  return {base::StatusCode::kInternal,
+          base::format("the chare model has {} features and {} handlers; correct kMostFeatures and kNeeds",
+                       features_.size(), next_handler_ - first_handler_)};
+}
+
 Chares::Parts::Parts(Chares& chares, runtime::Runtime& runtime, runtime::HandlerId first_handler)
     : chares_(chares),
       runtime_(runtime),
-      first_handler_(first_handler),
+      features(runtime, first_handler),
+      // In the order of ChareHandler.
+      first_handler_(features.add_handlers<&Parts::on_create, &Parts::on_entry, &Parts::on_broadcast,
+                                           &Parts::on_location, &Parts::on_gathered, &Parts::on_all_reduced,
+                                           &Parts::on_destroy, &Parts::on_refused, &Parts::on_await_created,
+                                           &Parts::on_not_created, &Parts::on_moved_here, &Parts::on_arrived,
+                                           &Parts::on_broadcast_copy, &Parts::on_broadcast_result,
+                                           &Parts::on_ask_destroyed, &Parts::on_element_failed>(*this)),
       no_elements(std::make_shared<Collection::Elements>(runtime.pe())),
       placements(runtime),
       leaving(chares),
       wanted_moves(runtime,
                    [&chares](runtime::ElementId element) { chares.parts_->move_when_idle(element); }),
       postponed_calls(chares),
-      sync(std::make_unique<SyncPoints>(chares)),
-      periodic(std::make_unique<PeriodicBalancing>(chares)),
-      checkpoints(std::make_unique<Checkpoints>(chares)),
-      sparse(std::make_unique<SparseArrays>(chares)),
       sections(std::make_unique<Sections>(chares)),
-      section_feature(std::make_unique<SectionFeature>(*sections)),
-      // An element that is to be removed does not move, and one at a sync point moves by the plan of its step.
-      features{section_feature.get(), sparse.get(), sync.get(), periodic.get()},
-      sets(sparse.get()) {}
+      section_feature(std::make_unique<SectionFeature>(*sections, features)),
+      sparse(std::make_unique<SparseArrays>(chares, features)),
+      sync(std::make_unique<SyncPoints>(chares, features)),
+      periodic(std::make_unique<PeriodicBalancing>(chares, features)),
+      checkpoints(std::make_unique<Checkpoints>(chares, features)),
+      sets(sparse.get()) {
+  base::check(features.check());
+}
 
 Chares::Parts::~Parts() = default;
 
@@ -47,39 +95,9 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   static_cast<void>(Registry<ConstructorInfo>::all());
   static_cast<void>(Registry<EntryInfo>::all());
   static_cast<void>(Registry<MapInfo>::all());
-  auto set = [this]<void (Parts::*Handle)(MessagePtr)>(ChareHandler handler) {
-    runtime_.set_handler(
-        first_handler_ + handler,
-        [](void* context, MessagePtr message) {
-          (static_cast<Parts*>(context)->*Handle)(std::move(message));
-        },
-        parts_.get());
-  };
-  set.operator()<&Parts::on_create>(kCreate);
-  set.operator()<&Parts::on_entry>(kEntry);
-  set.operator()<&Parts::on_broadcast>(kBroadcast);
-  set.operator()<&Parts::on_location>(kLocation);
-  set.operator()<&Parts::on_gathered>(kGathered);
-  set.operator()<&Parts::on_element_failed>(kElementFailed);
-  set.operator()<&Parts::on_all_reduced>(kAllReduced);
-  set.operator()<&Parts::on_destroy>(kDestroy);
-  set.operator()<&Parts::on_refused>(kRefused);
-  set.operator()<&Parts::on_await_created>(kAwaitCreated);
-  set.operator()<&Parts::on_not_created>(kNotCreated);
-  set.operator()<&Parts::on_moved_here>(kMove);
-  set.operator()<&Parts::on_arrived>(kArrived);
-  set.operator()<&Parts::on_broadcast_copy>(kBroadcastCopy);
-  set.operator()<&Parts::on_broadcast_result>(kBroadcastResult);
-  set.operator()<&Parts::on_ask_destroyed>(kAskDestroyed);
-  set.operator()<&Parts::on_sync>(kSync);
-  set.operator()<&Parts::on_periodic>(kPeriodic);
-  set.operator()<&Parts::on_sparse>(kSparse);
-  set.operator()<&Parts::on_remove>(kRemove);
-  parts_->checkpoints->set_handlers(first_handler_);
-  parts_->sections->set_handlers(first_handler_);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
-        return static_cast<Parts*>(context)->why_closed(scope.root_pe, scope.id);
+        return static_cast<Parts*>(context)->expect_open(scope.root_pe, scope.id);
       },
       parts_.get());
   runtime_.reductions().set_result_function(
@@ -136,18 +154,20 @@ std::vector<std::pair<std::string, std::string>> Chares::fingerprint() const {
 
 std::vector<runtime::ModelOption> Chares::options() { return parts_->sync->variables(); }
 
-std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
+base::Status Chares::obstacle_to_moving(runtime::ElementId element) const {
   const auto found = parts_->collections.find(element.collection);
   const ChareBase* const chare =
       found == parts_->collections.end() ? nullptr : found->second->find(element.index);
   if (chare == nullptr || chare->num_waiting_methods() == 0) return {};
   const std::uint32_t count = chare->num_waiting_methods();
-  return base::format("{} has {} coroutine{} that wait{}", chare->where(), count, count == 1 ? "" : "s",
-                      count == 1 ? "s" : "");
+  return {base::StatusCode::kInvalidArgument,
+          base::format("{} has {} coroutine{} that wait{}", chare->where(), count, count == 1 ? "" : "s",
+                       count == 1 ? "s" : "")};
 }
 
 base::VectorPool& Chares::vectors() { return parts_->vectors; }
 Checkpoints& Chares::checkpoints() { return *parts_->checkpoints; }
 PeriodicBalancing& Chares::periodic() { return *parts_->periodic; }
+SyncPoints& Chares::sync() { return *parts_->sync; }
 
 }  // namespace weft::chare

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::rma {
 
@@ -173,8 +174,7 @@ void RemoteAtomics::on_message(runtime::Message& message) {
   const auto found = pending_.find(answer.request);
   if (!fits || answer.code > StatusCode::kInternal || found == pending_.end() || !found->second.is_sent ||
       found->second.pe != pe) {
-    throw Error(
-        StatusCode::kCorrupt,
+    base::refuse_claim(
         base::format("PE {} sent {} bytes that answer no atomic operation of this PE", pe, size_bytes));
   }
   Status status;
@@ -199,9 +199,10 @@ void RemoteAtomics::on_request(int pe, const Request& request) {
     sent.before = before;
     answer(pe, sent);
   };
+  if (!is_atomic(request.kind, request.type) || request.address.pe() != runtime_.pe()) {
+    return reply(Status(StatusCode::kInvalidArgument, "no such atomic operation"), 0);
+  }
   try {
-    const bool is_known = is_atomic(request.kind, request.type) && request.address.pe() == runtime_.pe();
-    if (!is_known) throw Error(StatusCode::kInvalidArgument, "no such atomic operation");
     KnownSegment& segment = *segments_.find(request.address);
     expect_word(segments_, segment, request.address, request.type);
     const RemoteOperation operation{request.kind, request.type, request.address, request.operand,

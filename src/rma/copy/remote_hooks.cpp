@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::rma {
 
@@ -31,11 +32,8 @@ void RemoteHooks::on_message(runtime::Message& message) const {
   const auto source_pe = static_cast<int>(message.envelope().source_pe);
   std::uint32_t function = 0;
   if (hook_ == nullptr || message.payload_bytes() < sizeof function) {
-    throw base::Error(
-        base::StatusCode::kCorrupt,
-        base::format("a remote completion of PE {} arrived, and nothing runs it: call set_remote_hook() on "
-                     "every PE before",
-                     source_pe));
+    base::refuse_claim(base::format("a remote completion of PE {} arrived, and nothing runs it", source_pe),
+                       "call set_remote_hook() on every PE before");
   }
   std::memcpy(&function, message.payload(), sizeof function);
   hook_(context_, source_pe, function,

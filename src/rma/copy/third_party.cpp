@@ -5,6 +5,7 @@
 #include "weft/rma/done.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "rma/copy/copies.h"
 
 namespace weft::rma {
@@ -66,8 +67,7 @@ void Copies::on_message(runtime::Message& message) {
 
 void Copies::serve(int pe, Request request) {
   if (request.from.pe() != runtime_.pe()) {
-    throw Error(StatusCode::kCorrupt,
-                base::format("PE {} asks this PE for a copy from {}", pe, describe(request.from)));
+    base::refuse_claim(base::format("PE {} asks this PE for a copy from {}", pe, describe(request.from)));
   }
   auto* const state = make_state();
   Done done(runtime_, state);
@@ -81,7 +81,7 @@ void Copies::serve(int pe, Request request) {
 void Copies::answered(int pe, std::uint64_t request, StatusCode code, const std::string& why) {
   const auto found = asked_.find(request);
   if (found == asked_.end() || found->second.pe != pe) {
-    throw Error(StatusCode::kCorrupt, base::format("PE {} answers a copy that it was not asked for", pe));
+    base::refuse_claim(base::format("PE {} answers a copy that it was not asked for", pe));
   }
   const runtime::Future<> answer = found->second.answer;
   asked_.erase(found);

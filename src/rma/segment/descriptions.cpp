@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "rma/segment/segments.h"
@@ -13,15 +14,6 @@ namespace weft::rma {
 
 using base::Error;
 using base::StatusCode;
-
-namespace {
-
-[[noreturn]] void refuse_claim(int pe, std::string_view what) {
-  throw Error(StatusCode::kCorrupt,
-              base::format("PE {} sent {}; do all PEs run the same program?", pe, what));
-}
-
-}  // namespace
 
 void Segments::on_message(runtime::Message& message) {
   if (closed_) return;
@@ -40,7 +32,7 @@ void Segments::on_message(runtime::Message& message) {
     case SegmentMessage::kReleased:
       return on_released(pe, read(SegmentReleased()));
   }
-  refuse_claim(pe, "an unknown message about a segment");
+  base::refuse_claim(base::format("PE {} sent an unknown message about a segment", pe));
 }
 
 // --- At the owner
@@ -140,7 +132,7 @@ void Segments::on_released(int pe, const SegmentReleased& released) {
   KnownSegment* const segment = lookup(
       GlobalAddress(runtime_.pe(), released.segment & GlobalAddress::kMaxSegment, memory::Kind::kHost, 0));
   if (segment == nullptr || !segment->is_freed || segment->own->told.erase(pe) == 0) {
-    refuse_claim(pe, "the release of a segment that it does not have");
+    base::refuse_claim(base::format("PE {} sent the release of a segment that it does not have", pe));
   }
   reclaim_if_unused(*segment);
 }
@@ -149,7 +141,7 @@ void Segments::on_released(int pe, const SegmentReleased& released) {
 
 void Segments::on_freed(int pe, const SegmentFreed& freed) {
   if (pe == runtime_.pe() || freed.segment == 0 || freed.segment > GlobalAddress::kMaxSegment) {
-    refuse_claim(pe, "the end of a segment that it does not have");
+    base::refuse_claim(base::format("PE {} sent the end of a segment that it does not have", pe));
   }
   KnownSegment& segment = lookup_or_make(pe, freed.segment);
   segment.freed_after = freed.num_descriptions;
@@ -161,7 +153,7 @@ void Segments::on_freed(int pe, const SegmentFreed& freed) {
 
 void Segments::on_description(int pe, const SegmentDescription& description) {
   if (pe == runtime_.pe() || description.segment == 0 || description.segment > GlobalAddress::kMaxSegment) {
-    refuse_claim(pe, "the description of a segment that it does not have");
+    base::refuse_claim(base::format("PE {} sent the description of a segment that it does not have", pe));
   }
   KnownSegment& segment = lookup_or_make(pe, description.segment);
   const bool is_live = description.state == static_cast<std::uint8_t>(SegmentState::kLive);
@@ -190,7 +182,7 @@ void Segments::on_description(int pe, const SegmentDescription& description) {
 
 void Segments::take(KnownSegment& segment, int pe, const SegmentDescription& description) {
   if (description.kind >= memory::kNumKinds || description.size_bytes == 0) {
-    refuse_claim(pe, "the description of a segment without a kind or a size");
+    base::refuse_claim(base::format("PE {} sent the description of a segment without a kind or a size", pe));
   }
   if (description.has_key && !segment.remote.has_value()) {
     segment.remote = machine::RemoteMemory{description.key_address,
@@ -248,7 +240,8 @@ void Segments::import(KnownSegment& segment, const SegmentDescription& descripti
   if (description.exported_offset > imported->size_bytes ||
       description.size_bytes > imported->size_bytes - description.exported_offset) {
     static_cast<void>(kind->release_import(imported->data));
-    refuse_claim(segment.start.pe(), "the description of a segment that leaves its allocation");
+    base::refuse_claim(base::format("PE {} sent the description of a segment that leaves its allocation",
+                                    segment.start.pe()));
   }
   segment.import = imported->data;
   segment.memory = {static_cast<std::byte*>(imported->data) + description.exported_offset, segment.size_bytes,

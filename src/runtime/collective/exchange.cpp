@@ -7,6 +7,7 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "runtime/collective/deferred_value.h"
 #include "runtime/collective/exchange_plan.h"
 #include "runtime/collective/reductions.h"
@@ -61,10 +62,8 @@ PartialView view_of(Message& message, Target& target) {
 }
 
 [[noreturn, gnu::cold]] void refuse(const Message& message, int pe, const char* what) {
-  throw base::Error(
-      base::StatusCode::kCorrupt,
-      base::format("a part of a reduction came from PE {} to PE {} {}; do all PEs run the same program?",
-                   message.envelope().source_pe, pe, what));
+  base::refuse_claim(base::format("a part of a reduction came from PE {} to PE {} {}",
+                                  message.envelope().source_pe, pe, what));
 }
 
 inline void expect_fitting(Message& message, const ExchangeHeader& header, const ExchangePlan& plan, int pe) {

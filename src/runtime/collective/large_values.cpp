@@ -8,6 +8,7 @@
 #include "weft/runtime/runtime.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "runtime/collective/deferred_value.h"
 #include "runtime/collective/reductions.h"
 #include "runtime/message/handlers.h"
@@ -36,10 +37,7 @@ CutHeader read_cut(Message& message) {
 }
 
 [[noreturn]] void refuse_part(int from_pe, int pe, const char* what) {
-  throw base::Error(
-      base::StatusCode::kCorrupt,
-      base::format("a part of a large value came from PE {} to PE {} {}; do all PEs run the same program?",
-                   from_pe, pe, what));
+  base::refuse_claim(base::format("a part of a large value came from PE {} to PE {} {}", from_pe, pe, what));
 }
 
 // The memory lives until the buffer is released.

@@ -3,6 +3,7 @@
 #include "weft/runtime/reduction.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::runtime {
 
@@ -10,8 +11,7 @@ namespace {
 
 void combine(Runtime&, Reducer, std::vector<std::byte>& accumulated, std::span<const std::byte> more) {
   if (accumulated.empty() && more.empty()) return;
-  throw base::Error(base::StatusCode::kCorrupt,
-                    base::format("a contribution without a value arrived with {} bytes", more.size()));
+  base::refuse_claim(base::format("a contribution without a value arrived with {} bytes", more.size()));
 }
 
 Combiner combiner{"weft::runtime::nothing", &combine, 0};

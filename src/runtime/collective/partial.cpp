@@ -9,6 +9,7 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "runtime/collective/reducer_failure.h"
 
 namespace weft::runtime {
@@ -36,13 +37,6 @@ std::vector<Item> list_items(std::span<const std::byte> bytes, std::size_t expec
     items.push_back(item);
   }
   return items;
-}
-
-[[noreturn, gnu::cold]] void refuse_item(std::size_t size_bytes) {
-  throw base::Error(base::StatusCode::kCorrupt,
-                    base::format("a contribution of {} bytes to a concatenation holds no element count; "
-                                 "contribute vectors",
-                                 size_bytes));
 }
 
 [[gnu::cold]] void fail_different_reducers(Messenger& messenger) {
@@ -203,7 +197,11 @@ std::vector<std::byte> Partial::join_items() const {
   std::vector<std::byte> result(sizeof total);
   result.reserve(sizeof total + items.size() - list.size() * 2 * sizeof(std::uint64_t));
   for (const Item& item : list) {
-    if (item.value.size() < skip) refuse_item(item.value.size());
+    if (item.value.size() < skip) {
+      base::refuse_claim(base::format("a contribution of {} bytes to a concatenation holds no element count",
+                                      item.value.size()),
+                         "contribute vectors");
+    }
     total += skip == 0 ? 1 : base::unpack<std::uint64_t>(item.value.first(skip));
     result.insert(result.end(), item.value.begin() + static_cast<std::ptrdiff_t>(skip), item.value.end());
   }

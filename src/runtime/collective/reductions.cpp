@@ -8,6 +8,7 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "runtime/collective/deferred_value.h"
 #include "runtime/message/handlers.h"
 #include "runtime/tree/spanning_tree.h"
@@ -32,11 +33,8 @@ SpanningTree tree_of(const Messenger& messenger, ScopeId scope) {
 
 void check_scope(ScopeId scope, const Messenger& messenger) {
   if (scope.root_pe < static_cast<std::uint32_t>(messenger.num_pes())) return;
-  throw base::Error(
-      base::StatusCode::kCorrupt,
-      base::format("a partial result belongs to a reduction rooted at PE {} of {}; do all PEs run "
-                   "the same program?",
-                   scope.root_pe, messenger.num_pes()));
+  base::refuse_claim(base::format("a partial result belongs to a reduction rooted at PE {} of {}",
+                                  scope.root_pe, messenger.num_pes()));
 }
 
 namespace reduction_detail {
@@ -137,9 +135,10 @@ void Reductions::close(ScopeId id, const std::string& why) {
 
 Reductions::Scope* Reductions::open_scope(ScopeId id, const Partial* partial) {
   if (Scope* const known = find_scope(id); known != nullptr) return known;
-  const std::string why = closed_function_ == nullptr ? std::string() : closed_function_(closed_context_, id);
-  if (why.empty()) return &find_or_make_scope(id);
-  if (partial != nullptr && partial->has_target) give_up(partial->target, why);
+  base::Status open;
+  if (closed_function_ != nullptr) open = closed_function_(closed_context_, id);
+  if (open.ok()) return &find_or_make_scope(id);
+  if (partial != nullptr && partial->has_target) give_up(partial->target, std::string(open.message()));
   return nullptr;
 }
 

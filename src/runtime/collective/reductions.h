@@ -81,8 +81,8 @@ class Reductions {
   // The scope has no contributors any more. What is known of its reductions is freed; futures that are their targets get
   // Error(kClosed) with `why`.
   void close(ScopeId scope, const std::string& why);
-  // Tells why a scope that this PE does not know is closed; empty if it is not opened yet. For messages that come late.
-  using ClosedFunction = std::string (*)(void* context, ScopeId scope);
+  // Fails with the reason if a scope that this PE does not know is closed, and not only not opened yet. For messages that come late.
+  using ClosedFunction = base::Status (*)(void* context, ScopeId scope);
   void set_closed_function(ClosedFunction function, void* context);
 
   // A reduction has no result, with the reason. Only a future as the target learns of it, once, also when several PEs tell it.

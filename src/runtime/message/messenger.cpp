@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/flow_control.h"
@@ -197,11 +198,8 @@ void Messenger::forward(Message& message) {
 void Messenger::deliver(const Target& target, std::span<const std::byte> result) {
   constexpr std::uint8_t kKnownFlags = kBroadcastFlag | kControlFlag;
   if (!receiving_->has_handler(target.handler) || (target.flags & ~kKnownFlags) != 0) {
-    throw base::Error(
-        base::StatusCode::kCorrupt,
-        base::format("a result is for handler {} with flags {:#x}, which PE {} does not have; do all PEs run "
-                     "the same program?",
-                     target.handler, target.flags, pe()));
+    base::refuse_claim(base::format("a result is for handler {} with flags {:#x}, which PE {} does not have",
+                                    target.handler, target.flags, pe()));
   }
   MessagePtr message = Message::create(*this, target.handler, target.prefix.size() + result.size());
   std::copy(result.begin(), result.end(),

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "base/refuse_claim.h"
+
 namespace weft::base {
 namespace {
 
@@ -15,6 +19,20 @@ TEST(Error, CheckThrowsOnlyForFailures) {
     EXPECT_EQ(error.code(), StatusCode::kPeerFailed);
     EXPECT_STREQ(error.what(), "PE 3 is gone");
   }
+}
+
+TEST(Error, ARefusedClaimIsCorruptAndSaysWhatToLookAt) {
+  const auto refusal_of = [](auto... arguments) {
+    try {
+      refuse_claim(arguments...);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), StatusCode::kCorrupt);
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(refusal_of("PE 3 sent a part twice"), "PE 3 sent a part twice; do all PEs run the same program?");
+  EXPECT_EQ(refusal_of("a state has no end", "is the file damaged?"),
+            "a state has no end; is the file damaged?");
 }
 
 TEST(Error, RemoteErrorShowsTypeMessageAndTraceback) {

@@ -4,11 +4,16 @@
 #include "weft/weft.h"
 
 #include "models/chare/elements/parts.h"
+#include "models/chare/sections/section_state.h"
 
 namespace weft::chare {
 
 inline runtime::HandlerId handler_of(Runtime& runtime, ChareHandler which) {
   return static_cast<runtime::HandlerId>(runtime.model<Chares>().entry_handler() - kEntry + which);
+}
+
+inline runtime::HandlerId handler_of(Runtime& runtime, SectionHandler which) {
+  return static_cast<runtime::HandlerId>(runtime.model<Chares>().sections().first_handler() + which);
 }
 
 }  // namespace weft::chare

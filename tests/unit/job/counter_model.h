@@ -72,8 +72,9 @@ class Counter final : public runtime::Model {
   std::vector<std::string> report() const override {
     return {"the counter stands at " + std::to_string(count_)};
   }
-  std::string obstacle_to_moving(runtime::ElementId element) const override {
-    return pinned_.contains({element.collection, element.index}) ? "the counter has it pinned" : "";
+  base::Status obstacle_to_moving(runtime::ElementId element) const override {
+    if (!pinned_.contains({element.collection, element.index})) return {};
+    return {StatusCode::kInvalidArgument, "the counter has it pinned"};
   }
 
  private:

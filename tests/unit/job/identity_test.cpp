@@ -19,21 +19,21 @@ Identity with_methods(std::string_view methods) {
 }
 
 TEST(Identity, EqualOnesDoNotDiffer) {
-  EXPECT_EQ(with_methods("3").difference(0, with_methods("3").pack(), 1), "");
+  EXPECT_TRUE(with_methods("3").expect_equal(0, with_methods("3").pack(), 1).ok());
 }
 
 TEST(Identity, NamesWhatDiffersAndWhere) {
   EXPECT_EQ(
-      with_methods("3").difference(0, with_methods("4").pack(), 2),
+      with_methods("3").expect_equal(0, with_methods("4").pack(), 2).message(),
       "PE 0 and PE 2 cannot be in one job: they differ in entry methods (3 and 4); start the same build on "
       "every PE");
 }
 
 TEST(Identity, ANoteMayDiffer) {
   const std::vector<std::byte> noted = with_methods("3").pack("0-3,8");
-  EXPECT_EQ(with_methods("3").difference(0, noted, 1), "");
+  EXPECT_TRUE(with_methods("3").expect_equal(0, noted, 1).ok());
   EXPECT_EQ(Identity::note_of(noted), "0-3,8");
-  EXPECT_NE(with_methods("4").difference(0, noted, 1), "");
+  EXPECT_FALSE(with_methods("4").expect_equal(0, noted, 1).ok());
   EXPECT_EQ(Identity::note_of(with_methods("3").pack()), "");
 }
 
@@ -53,8 +53,9 @@ TEST(Identity, HoldsWhatAnotherBuildMayDifferIn) {
 }
 
 TEST(Identity, ReadsWhatAnotherVersionOfTheExchangeNames) {
-  const std::string why = with_methods("3").difference(
+  const base::Status status = with_methods("3").expect_equal(
       1, bytes_of("weft-job\nWeft's version=99.0\nthreads per PE=4\nentry methods=3\n"), 0);
+  const std::string_view why = status.message();
   EXPECT_NE(why.find("Weft's version ("), std::string::npos) << why;
   EXPECT_NE(why.find("and 99.0)"), std::string::npos) << why;
   EXPECT_NE(why.find("byte order (little endian and nothing)"), std::string::npos) << why;
@@ -68,7 +69,8 @@ TEST(Identity, ReportsAVersionThatHasAnotherExchange) {
   std::vector<std::byte> old(sizeof hash);
   std::memcpy(old.data(), &hash, sizeof hash);
   for (const auto& theirs : {old, std::vector<std::byte>{}, bytes_of("weft-job\nno value\n")}) {
-    const std::string why = Identity::of_weft().difference(0, theirs, 3);
+    const base::Status status = Identity::of_weft().expect_equal(0, theirs, 3);
+    const std::string_view why = status.message();
     EXPECT_NE(why.find("PE 3 runs another version of Weft than PE 0"), std::string::npos) << why;
   }
 }
@@ -76,7 +78,8 @@ TEST(Identity, ReportsAVersionThatHasAnotherExchange) {
 TEST(Identity, ShowsNothingUnprintableAndNothingLong) {
   std::string theirs = "weft-job\nbad\x1b[31m=" + std::string(5000, 'x') + '\n';
   for (int i = 0; i < 5000; ++i) theirs += "more" + std::to_string(i) + "=1\n";
-  const std::string why = Identity::of_weft().difference(0, bytes_of(theirs), 1);
+  const base::Status status = Identity::of_weft().expect_equal(0, bytes_of(theirs), 1);
+  const std::string_view why = status.message();
   EXPECT_EQ(why.find('\x1b'), std::string::npos);
   EXPECT_LT(why.size(), 20'000u);
 }
@@ -86,7 +89,8 @@ TEST(Identity, ANameOrValueCannotBreakTheForm) {
   identity.add("a=b\nc", "d\ne");
   Identity other;
   other.add("a=b\nc", "d\nf");
-  EXPECT_NE(identity.difference(0, other.pack(), 1).find("a:b?c (d?e and d?f)"), std::string::npos);
+  EXPECT_NE(identity.expect_equal(0, other.pack(), 1).message().find("a:b?c (d?e and d?f)"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -204,9 +204,10 @@ TEST_F(MovingObjects, NumbersAndCodesStay) {
 }
 
 TEST_F(MovingObjects, AStreamOfADeviceStays) {
-  EXPECT_EQ(obstacle_of_objects(rank_), "");
+  EXPECT_TRUE(obstacle_of_objects(rank_).ok());
   rank_.process().world()->stream = reinterpret_cast<memory::StreamHandle>(std::uintptr_t{1});
-  EXPECT_NE(obstacle_of_objects(rank_).find("MPI_COMM_WORLD names a stream of a device"), std::string::npos);
+  EXPECT_NE(obstacle_of_objects(rank_).message().find("MPI_COMM_WORLD names a stream of a device"),
+            std::string::npos);
 }
 
 }  // namespace

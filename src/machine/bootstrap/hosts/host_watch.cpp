@@ -37,6 +37,8 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+base::Status lost(std::string sentence) { return {base::StatusCode::kPeerFailed, std::move(sentence)}; }
+
 }  // namespace
 
 base::Result<std::unique_ptr<HostWatch>> HostWatch::start(int pe, HostLinks links,
@@ -86,15 +88,16 @@ void HostWatch::watch() {
 }
 
 void HostWatch::watch_until_stopped() {
-  std::string reason;
-  while (reason.empty()) {
+  base::Status status;
+  while (status.ok()) {
     std::vector<pollfd> fds = {{stop_fd_, POLLIN, 0}};
     // poll() leaves out a negative descriptor.
     for (const HostLink& link : links_.links()) fds.push_back({link.fd, POLLIN, 0});
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (is_readable(fds[0].revents)) return;
-    reason = loss();
+    status = check();
   }
+  const std::string reason(status.message());
   links_.say_loss(reason);  // the peers need not find out by themselves
   on_loss_(reason);
   if (stops_within(kGraceMs)) return;
@@ -102,14 +105,14 @@ void HostWatch::watch_until_stopped() {
   std::_Exit(1);
 }
 
-std::string HostWatch::loss() {
+base::Status HostWatch::check() {
   for (std::size_t i = 0; i < links_.links().size(); ++i) {
-    if (std::string sentence = loss_of(i); !sentence.empty()) return sentence;
+    if (base::Status status = check_link(i); !status.ok()) return status;
   }
   return {};
 }
 
-std::string HostWatch::loss_of(std::size_t which) {
+base::Status HostWatch::check_link(std::size_t which) {
   const HostLink link = links_.links()[which];
   if (link.fd < 0) return {};
   std::array<char, 1 + HostLinks::kMaxReasonBytes> words{};
@@ -120,17 +123,18 @@ std::string HostWatch::loss_of(std::size_t which) {
     links_.close_done_link(which);
     if (words[0] == HostLinks::kGoodbye) return {};
     if (words[0] == HostLinks::kLoss && got > 1)
-      return printable({words.data() + 1, static_cast<std::size_t>(got) - 1});
+      return lost(printable({words.data() + 1, static_cast<std::size_t>(got) - 1}));
   }
   links_.close_link(which);
   const HostTable& table = links_.table();
   if (got >= 0 || error == ECONNRESET || error == EPIPE) {
     if (stops_within(kGraceMs)) return {};
-    return base::format("{} has lost {}: it ended before the job did", table.pe_text(pe_),
-                        table.pe_text(link.pe));
+    return lost(base::format("{} has lost {}: it ended before the job did", table.pe_text(pe_),
+                             table.pe_text(link.pe)));
   }
-  return base::format("{} has lost {}: no answer for {} s ({})", table.pe_text(pe_), table.host_text(link.pe),
-                      HostLinks::kIdleS + HostLinks::kProbes * HostLinks::kIntervalS, std::strerror(error));
+  return lost(
+      base::format("{} has lost {}: no answer for {} s ({})", table.pe_text(pe_), table.host_text(link.pe),
+                   HostLinks::kIdleS + HostLinks::kProbes * HostLinks::kIntervalS, std::strerror(error)));
 }
 
 }  // namespace weft::machine

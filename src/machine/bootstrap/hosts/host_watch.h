@@ -36,10 +36,9 @@ class HostWatch {
   void watch();
   void watch_until_stopped();
   void stop();
-  // The sentence, if a link is over and its peer had not finished, or if a peer tells of a loss. Closes links that are
-  // over.
-  std::string loss();
-  std::string loss_of(std::size_t which);
+  // Fails if a link is over and its peer had not finished, or if a peer tells of a loss. Closes links that are over.
+  base::Status check();
+  base::Status check_link(std::size_t which);
   // True if the watch is to stop within that time.
   bool stops_within(int timeout_ms) const;
 

@@ -143,19 +143,23 @@ const bool has_returned = return_to_folder();
 
 }  // namespace
 
-std::string unread_config_file() {
+base::Status expect_read_config_file() {
+  constexpr auto kCode = base::StatusCode::kUnsupported;
   if (left_folder >= 0 && !has_returned)
-    return "the program runs in another folder than the one that it was started in, which is not there any "
-           "more. "
-           "Start it in a folder that others cannot write";
+    return {kCode,
+            "the program runs in another folder than the one that it was started in, which is not there any "
+            "more. "
+            "Start it in a folder that others cannot write"};
   if (was_kept_from_leaving)
-    return "UCX has read ./ucx.conf, which another user may have written, because the program could not "
-           "leave the "
-           "folder meanwhile. Start it in a folder of your own that others cannot write";
+    return {kCode,
+            "UCX has read ./ucx.conf, which another user may have written, because the program could not "
+            "leave the "
+            "folder meanwhile. Start it in a folder of your own that others cannot write"};
   if (!is_unread) return {};
-  return "UCX has not read ./ucx.conf, because another user may have written it: the file and its folder "
-         "must belong to you, and "
-         "neither your group nor others may write them (chmod go-w). Correct that, or move the file away";
+  return {kCode,
+          "UCX has not read ./ucx.conf, because another user may have written it: the file and its folder "
+          "must belong to you, and "
+          "neither your group nor others may write them (chmod go-w). Correct that, or move the file away"};
 }
 
 }  // namespace weft::machine::ucx

@@ -4,11 +4,11 @@
 // program runs. Such settings name files that UCX overwrites and folders whose libraries it loads.
 #pragma once
 
-#include <string>
+#include "weft/base/status.h"
 
 namespace weft::machine::ucx {
 
-// What was not read and why, for people. Empty if there was no such file, or UCX has read it.
-std::string unread_config_file();
+// Fails, and says for people what was not read and why, unless there was no such file or UCX has read it.
+base::Status expect_read_config_file();
 
 }  // namespace weft::machine::ucx

@@ -11,6 +11,7 @@
 #include "weft/runtime/runtime.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::chare {
 
@@ -34,8 +35,7 @@ namespace weft::chare::argument_detail {
 namespace {
 
 [[noreturn]] void damaged_argument(const std::string& what) {
-  throw base::Error(base::StatusCode::kCorrupt,
-                    base::format("an argument arrived damaged: {}; do all PEs run the same program?", what));
+  base::refuse_claim(base::format("an argument arrived damaged: {}", what));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "weft/runtime/runtime.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "memory/memory.h"
 
 namespace weft::chare::payload_detail {
@@ -25,8 +26,7 @@ memory::Buffer located(runtime::Runtime& runtime, memory::Buffer buffer) {
 }
 
 [[noreturn]] void damaged_payload(const std::string& what) {
-  throw base::Error(base::StatusCode::kCorrupt,
-                    base::format("a payload arrived damaged: {}; do all PEs run the same program?", what));
+  base::refuse_claim(base::format("a payload arrived damaged: {}", what));
 }
 
 void expect_whole_elements(std::size_t size_bytes, std::size_t element_bytes) {

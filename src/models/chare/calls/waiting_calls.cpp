@@ -12,6 +12,7 @@
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/elements/postponed_calls.h"
 #include "models/chare/elements/waiting_list.h"
@@ -129,11 +130,8 @@ void Chares::Parts::unpack_waiting_calls(ChareBase& chare, std::uint32_t count, 
     const EntryInfo* const entry = runtime::Registry<EntryInfo>::find(entry_id);
     if (entry == nullptr || entry->type != chare.collection().type() || entry->unpack_waiting == nullptr ||
         !reply.is_valid(runtime_.num_pes())) {
-      throw base::Error(
-          base::StatusCode::kCorrupt,
-          base::format("a call of entry method {} waits in it, which it cannot have; do all PEs run the same "
-                       "program?",
-                       entry_id));
+      base::refuse_claim(
+          base::format("a call of entry method {} waits in it, which it cannot have", entry_id));
     }
     chare.add_waiting_call(entry->unpack_waiting(p, reply));
   }

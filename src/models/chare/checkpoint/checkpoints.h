@@ -24,6 +24,7 @@
 #include "weft/runtime/task.h"
 
 #include "checkpoint/manifest.h"
+#include "models/chare/elements/feature.h"
 
 namespace weft::chare {
 
@@ -64,11 +65,12 @@ struct CheckpointStepResult {
 
 class Checkpoints {
  public:
-  explicit Checkpoints(Chares& chares) : chares_(chares) {}
+  Checkpoints(Chares& chares, FeatureTable& table)
+      : chares_(chares),
+        step_handler_(table.add_handlers<&Checkpoints::on_step>(*this)),
+        done_handler_(table.add_handlers<&Checkpoints::on_step_done>(*this)) {}
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
-
-  void set_handlers(runtime::HandlerId first_handler);
 
   runtime::Future<> save(const std::string& folder, const checkpoint_detail::VisitValues& pack);
   checkpoint_detail::Loading load(const std::string& folder);
@@ -119,14 +121,18 @@ class Checkpoints {
 
   // --- Of each PE, in checkpoint/files.cpp
   CheckpointStepResult do_step(const CheckpointStep& step);
-  ElementCount check_elements(const Collection& collection) const;
-  checkpoint_files::FileSummary write_elements(const CheckpointStep& step);
-  void verify_files(const CheckpointStep& step) const;
-  std::vector<ElementCount> make_elements(const CheckpointStep& step);
-  void read_elements(const CheckpointStep& step, const std::vector<Collection*>& made);
+  // Functions of the program run in the steps below, so these may also throw.
+  base::Status do_step(const CheckpointStep& step, CheckpointStepResult& result);
+  base::Result<ElementCount> check_elements(const Collection& collection) const;
+  base::Status check_element(const Collection& collection, std::uint64_t index, const ChareBase& chare) const;
+  base::Result<checkpoint_files::FileSummary> write_elements(const CheckpointStep& step);
+  base::Status verify_files(const CheckpointStep& step) const;
+  base::Result<std::vector<ElementCount>> make_elements(const CheckpointStep& step);
+  base::Status read_elements(const CheckpointStep& step, const std::vector<Collection*>& made);
 
   Chares& chares_;
-  runtime::HandlerId first_handler_ = 0;
+  runtime::HandlerId step_handler_;
+  runtime::HandlerId done_handler_;
   std::uint64_t next_step_ = 1;
   std::unordered_map<std::uint64_t, Step> steps_;
   std::uint64_t next_loading_ = 1;

@@ -7,6 +7,7 @@
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
+#include "base/value_or_throw.h"
 #include "checkpoint/folder.h"
 #include "models/chare/checkpoint/checkpoints.h"
 
@@ -42,15 +43,11 @@ Info* find_named(std::string_view name) {
 }  // namespace
 
 bool has_checkpoint(const std::string& folder) {
-  for (const std::uint64_t number : checkpoint_files::checkpoints_in(folder)) {
-    try {
-      static_cast<void>(checkpoint_files::open_checkpoint(checkpoint_files::checkpoint_path(folder, number)));
-      return true;
-    } catch (const base::Error&) {  // restore() says why it is refused
-      continue;
-    }
-  }
-  return false;
+  // restore() says why others are refused.
+  return std::ranges::any_of(
+      base::value_or_throw(checkpoint_files::checkpoints_in(folder)), [&folder](std::uint64_t number) {
+        return checkpoint_files::open_checkpoint(checkpoint_files::checkpoint_path(folder, number)).ok();
+      });
 }
 
 namespace checkpoint_detail {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "weft/chare/chare.h"
@@ -36,30 +37,34 @@ std::string path_of(const CheckpointStep& step, std::size_t pe) {
   return step.path + "/" + checkpoint_files::element_file_name(pe);
 }
 
-ElementFileReader open_file(const CheckpointStep& step, std::size_t pe) {
-  return ElementFileReader(path_of(step, pe), step.manifest.checkpoint, static_cast<std::uint32_t>(pe),
-                           step.manifest.files[pe], step.manifest.num_indices());
+base::Result<ElementFileReader> open_file(const CheckpointStep& step, std::size_t pe) {
+  return ElementFileReader::open(path_of(step, pe), step.manifest.checkpoint, static_cast<std::uint32_t>(pe),
+                                 step.manifest.files[pe], step.manifest.num_indices());
 }
 
-// Calls `work`. An Error of it says in which element it happened.
+base::Status refused_step(std::string why) { return {base::StatusCode::kInvalidArgument, std::move(why)}; }
+base::Status corrupt_step(std::string why) { return {base::StatusCode::kCorrupt, std::move(why)}; }
+
+// Calls `work`, which returns a Status and may run functions of the program. Its failure says in which element it happened.
 template <class Work>
-void for_element(const char* action, const std::string& name, Work work) {
-  const auto fail = [&](base::StatusCode code, const char* what) {
-    throw base::Error(code, base::format("{} cannot be {}: {}", name, action, what));
+base::Status for_element(const char* action, const std::string& name, Work work) {
+  const auto fail = [&](base::StatusCode code, std::string_view what) {
+    return base::Status(code, base::format("{} cannot be {}: {}", name, action, what));
   };
   try {
-    work();
+    const base::Status status = work();
+    return status.ok() ? base::Status() : fail(status.code(), status.message());
   } catch (const base::RemoteError& error) {
-    fail(error.code(), error.what());
+    return fail(error.code(), error.what());
   } catch (const base::Error& error) {
-    fail(error.code(), error.what());
+    return fail(error.code(), error.what());
   } catch (const std::exception& error) {
-    fail(base::StatusCode::kInvalidArgument, error.what());
+    return fail(base::StatusCode::kInvalidArgument, error.what());
   }
 }
 
 // Packs the element as for a move; its buffers are out of band.
-MessagePtr pack_element(ChareBase& chare, std::optional<double> set_load_s) {
+base::Result<MessagePtr> pack_element(ChareBase& chare, std::optional<double> set_load_s) {
   runtime::Runtime& runtime = chare.runtime();
   const ChareType& type = *chare.collection().type();
   const runtime::FutureRefusal refusal(chare.where());
@@ -72,8 +77,7 @@ MessagePtr pack_element(ChareBase& chare, std::optional<double> set_load_s) {
   p | set_load_s;
   type.pup(chare, p);
   if (p.remaining_bytes() != 0) {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
+    return refused_step(
         base::format("the pup function of {} visits {} bytes when it packs and {} when it counts; "
                      "it must visit the same members each time",
                      type.name, p.offset_bytes(), sizer.offset_bytes()));
@@ -82,7 +86,7 @@ MessagePtr pack_element(ChareBase& chare, std::optional<double> set_load_s) {
 }
 
 // Copies between memory of any kind, and waits for it.
-void copy(runtime::Runtime& runtime, const memory::Buffer& to, const memory::ConstBuffer& from) {
+base::Status copy(runtime::Runtime& runtime, const memory::Buffer& to, const memory::ConstBuffer& from) {
   struct Copy : base::Completion {
     Copy() : base::Completion(&Copy::end) {}
     static void end(base::Completion* self, base::Status status, std::size_t) {
@@ -98,7 +102,7 @@ void copy(runtime::Runtime& runtime, const memory::Buffer& to, const memory::Con
     while (!running.is_over) static_cast<void>(runtime.memory().progress());
     status = running.result;
   }
-  base::check(status);
+  return status;
 }
 
 // Memory of the pool, which its destructor gives back.
@@ -113,7 +117,8 @@ runtime::Attachment host_memory(runtime::Runtime& runtime, std::size_t size_byte
   return memory;
 }
 
-void write_buffer(runtime::Runtime& runtime, ElementFileWriter& file, const runtime::Attachment& attachment) {
+base::Status write_buffer(runtime::Runtime& runtime, ElementFileWriter& file,
+                          const runtime::Attachment& attachment) {
   const memory::Buffer& buffer = attachment.buffer();
   const auto kind = static_cast<std::uint32_t>(buffer.place.kind);
   if (buffer.place.is_host()) {
@@ -121,32 +126,33 @@ void write_buffer(runtime::Runtime& runtime, ElementFileWriter& file, const runt
     return file.add_buffer(kind, {static_cast<const std::byte*>(bytes), buffer.size_bytes});
   }
   const runtime::Attachment staged = host_memory(runtime, buffer.size_bytes);
-  copy(runtime, staged.buffer(), buffer);
-  file.add_buffer(kind, {static_cast<const std::byte*>(staged.buffer().data), buffer.size_bytes});
+  if (base::Status status = copy(runtime, staged.buffer(), buffer); !status.ok()) return status;
+  return file.add_buffer(kind, {static_cast<const std::byte*>(staged.buffer().data), buffer.size_bytes});
 }
 
 // The state and its buffers, read into memory of the runtime. A buffer of device memory is on this PE's own device, or in
 // host memory if the PE has none of its kind.
-MessagePtr read_element(runtime::Runtime& runtime, const ElementFileReader& file,
-                        const ElementEntry& element) {
+base::Result<MessagePtr> read_element(runtime::Runtime& runtime, const ElementFileReader& file,
+                                      const ElementEntry& element) {
   runtime::ReceiveBufferPool& receive_buffer_pool = runtime.receive_buffer_pool();
   MessagePtr state = Message::for_arrival(runtime, element.state_bytes);
-  file.read_state(element, state->payload());
+  if (base::Status status = file.read_state(element, state->payload()); !status.ok()) return status;
   for (std::size_t i = 0; i < element.buffers.size(); ++i) {
     const checkpoint_files::BufferEntry& buffer = element.buffers[i];
     if (buffer.kind >= static_cast<std::uint32_t>(memory::kNumKinds)) {
-      throw base::Error(base::StatusCode::kCorrupt, "its state has memory of a kind that does not exist");
+      return corrupt_step("its state has memory of a kind that does not exist");
     }
     runtime::Attachment host = host_memory(runtime, buffer.size_bytes);
-    file.read_buffer(element, i, host.buffer().data);
+    base::Status status = file.read_buffer(element, i, host.buffer().data);
+    if (!status.ok()) return status;
     const memory::Place place = receive_buffer_pool.place_for(static_cast<memory::Kind>(buffer.kind));
     if (place.is_host()) {
       state->attach(std::move(host));
       continue;
     }
     base::Result<runtime::Attachment> landed = receive_buffer_pool.allocate(buffer.size_bytes, place);
-    base::check(landed.status());
-    copy(runtime, landed->buffer(), host.buffer());
+    if (!landed.ok()) return landed.status();
+    if (status = copy(runtime, landed->buffer(), host.buffer()); !status.ok()) return status;
     state->attach(std::move(*landed));
   }
   return state;
@@ -156,34 +162,13 @@ MessagePtr read_element(runtime::Runtime& runtime, const ElementFileReader& file
 
 CheckpointStepResult Checkpoints::do_step(const CheckpointStep& step) {
   CheckpointStepResult result;
-  const auto fail = [&](base::StatusCode code, const char* what) {
+  const auto fail = [&](base::StatusCode code, std::string_view what) {
     result.code = code;
-    result.failure = what;
-    if (result.failure.empty()) result.failure = "a step of a checkpoint has failed";
+    result.failure = what.empty() ? "a step of a checkpoint has failed" : what;
   };
   try {
-    switch (step.kind) {
-      case CheckpointStep::Kind::kCheck:
-        for (const std::uint64_t id : step.collections) {
-          result.counts.push_back(check_elements(chares_.collection(id)));
-        }
-        break;
-      case CheckpointStep::Kind::kWrite:
-        result.file = write_elements(step);
-        break;
-      case CheckpointStep::Kind::kVerify:
-        verify_files(step);
-        break;
-      case CheckpointStep::Kind::kMake:
-        result.counts = make_elements(step);
-        break;
-      case CheckpointStep::Kind::kHold:
-        chares_.parts_->periodic->hold();
-        break;
-      case CheckpointStep::Kind::kRelease:
-        chares_.parts_->periodic->release();
-        break;
-    }
+    const base::Status status = do_step(step, result);
+    if (!status.ok()) fail(status.code(), status.message());
   } catch (const base::Error& error) {
     fail(error.code(), error.what());
   } catch (const std::exception& error) {
@@ -192,112 +177,161 @@ CheckpointStepResult Checkpoints::do_step(const CheckpointStep& step) {
   return result;
 }
 
+base::Status Checkpoints::do_step(const CheckpointStep& step, CheckpointStepResult& result) {
+  switch (step.kind) {
+    case CheckpointStep::Kind::kCheck:
+      for (const std::uint64_t id : step.collections) {
+        const base::Result<ElementCount> count = check_elements(chares_.collection(id));
+        if (!count.ok()) return count.status();
+        result.counts.push_back(count.value());
+      }
+      break;
+    case CheckpointStep::Kind::kWrite: {
+      const base::Result<checkpoint_files::FileSummary> file = write_elements(step);
+      if (!file.ok()) return file.status();
+      result.file = file.value();
+      break;
+    }
+    case CheckpointStep::Kind::kVerify:
+      return verify_files(step);
+    case CheckpointStep::Kind::kMake: {
+      base::Result<std::vector<ElementCount>> counts = make_elements(step);
+      if (!counts.ok()) return counts.status();
+      result.counts = std::move(*counts);
+      break;
+    }
+    case CheckpointStep::Kind::kHold:
+      chares_.parts_->periodic->hold();
+      break;
+    case CheckpointStep::Kind::kRelease:
+      chares_.parts_->periodic->release();
+      break;
+  }
+  return {};
+}
+
 // --- Saving
 
-ElementCount Checkpoints::check_elements(const Collection& collection) const {
+base::Result<ElementCount> Checkpoints::check_elements(const Collection& collection) const {
   collection.expect_alive();
-  const auto refuse = [](const std::string& why) {
-    throw base::Error(base::StatusCode::kInvalidArgument, why);
-  };
   ElementCount count;
   if (!collection.created_) return count;  // the leader misses its elements
   if (const auto& being_created = collection.elements_->being_created; !being_created.empty()) {
-    refuse(base::format(
+    return refused_step(base::format(
         "the collection {} cannot be saved: the creation of {} has not ended; await the creation before",
         collection.name(), being_created.begin()->second->where()));
   }
   if (collection.type()->pup == nullptr) {
-    refuse(
+    return refused_step(
         base::format("the collection {} cannot be saved: give the class a public function "
                      "`void pup(weft::Pup& p) {{ p | a | b; }}` that names its members, and a constructor "
                      "without arguments or one that takes weft::Moved",
                      collection.name()));
   }
   if (collection.is_sparse() && !chares_.sparse().is_counted(collection)) {
-    refuse(
+    return refused_step(
         base::format("the collection {} cannot be saved: elements were inserted or removed since they were "
                      "counted; await done_inserting() before",
                      collection.name()));
   }
   if (chares_.sections().has_incomplete(collection)) {
-    refuse(
+    return refused_step(
         base::format("the collection {} cannot be saved: some members of a section have contributed to a "
                      "reduction that is not "
                      "complete; save it when all have",
                      collection.name()));
   }
+  base::Status status;
   collection.elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
-    const std::vector<std::string> obstacles =
-        chares_.runtime().obstacles_to_saving({collection.id(), index});
-    if (!obstacles.empty()) refuse(base::format("{} cannot be saved: {}", chare.where(), obstacles.front()));
-    if (chare.load_ != nullptr && chare.load_->sync.phase != SyncPhase::kRuns) {
-      refuse(
-          base::format("{} cannot be saved: it waits at a sync point; save it in resume_from_sync() or later",
-                       chare.where()));
-    }
-    if (chare.num_waiting_calls() != 0) {
-      refuse(base::format(
-          "{} cannot be saved: {} of its calls wait for their conditions; save it when none waits, as after "
-          "awaiting all calls",
-          chare.where(), chare.num_waiting_calls()));
-    }
+    if (status.ok()) status = check_element(collection, index, chare);
     ++count.num_elements;
     count.first_reduction = std::min(count.first_reduction, chare.next_reduction_);
     count.last_reduction = std::max(count.last_reduction, chare.next_reduction_);
   });
+  if (!status.ok()) return status;
   return count;
 }
 
-checkpoint_files::FileSummary Checkpoints::write_elements(const CheckpointStep& step) {
+base::Status Checkpoints::check_element(const Collection& collection, std::uint64_t index,
+                                        const ChareBase& chare) const {
+  const base::Status obstacle = chares_.runtime().obstacle_to_saving({collection.id(), index});
+  if (!obstacle.ok())
+    return refused_step(base::format("{} cannot be saved: {}", chare.where(), obstacle.message()));
+  if (chare.load_ != nullptr && chare.load_->sync.phase != SyncPhase::kRuns) {
+    return refused_step(
+        base::format("{} cannot be saved: it waits at a sync point; save it in resume_from_sync() or later",
+                     chare.where()));
+  }
+  if (chare.num_waiting_calls() != 0) {
+    return refused_step(base::format(
+        "{} cannot be saved: {} of its calls wait for their conditions; save it when none waits, as after "
+        "awaiting all calls",
+        chare.where(), chare.num_waiting_calls()));
+  }
+  return {};
+}
+
+base::Result<checkpoint_files::FileSummary> Checkpoints::write_elements(const CheckpointStep& step) {
   const std::set<std::uint64_t> saved(step.collections.begin(), step.collections.end());
-  ElementFileWriter file(path_of(step, static_cast<std::size_t>(chares_.runtime().pe())), step.checkpoint,
-                         static_cast<std::uint32_t>(chares_.runtime().pe()));
-  packed_proxy_ = [&saved](const Collection& collection) {
+  const int pe = chares_.runtime().pe();
+  base::Result<ElementFileWriter> file = ElementFileWriter::create(
+      path_of(step, static_cast<std::size_t>(pe)), step.checkpoint, static_cast<std::uint32_t>(pe));
+  if (!file.ok()) return file.status();
+  packed_proxy_ = [&saved](const Collection& collection) {  // in a pup function of the program
     if (saved.contains(collection.id())) return;
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      base::format("its state has a proxy of the collection {}, which is not part of the "
-                                   "checkpoint; pass a proxy of that collection to checkpoint too",
-                                   collection.name()));
+    base::check(
+        refused_step(base::format("its state has a proxy of the collection {}, which is not part of the "
+                                  "checkpoint; pass a proxy of that collection to checkpoint too",
+                                  collection.name())));
   };
   const std::shared_ptr<void> end(nullptr, [this](void*) { packed_proxy_ = nullptr; });
   for (std::size_t i = 0; i < step.collections.size(); ++i) {
     Collection& collection = chares_.collection(step.collections[i]);
-    static_cast<void>(check_elements(collection));
+    base::Status status = check_elements(collection).status();
     collection.elements_->directory.for_each([&](std::uint64_t index, ChareBase& chare) {
-      for_element("saved", chare.where(), [&] {
-        const MessagePtr state =
+      if (!status.ok()) return;
+      status = for_element("saved", chare.where(), [&]() -> base::Status {
+        const base::Result<MessagePtr> state =
             pack_element(chare, chare.load_ == nullptr ? std::nullopt : chare.load_->sync.set_load_s);
-        file.add_element(static_cast<std::uint32_t>(i), index, chare.is_pinned() ? kPinnedFlag : 0,
-                         state->payload_span());
-        for (const runtime::Attachment& attachment : state->attachments()) {
-          write_buffer(chares_.runtime(), file, attachment);
+        if (!state.ok()) return state.status();
+        base::Status added =
+            file->add_element(static_cast<std::uint32_t>(i), index, chare.is_pinned() ? kPinnedFlag : 0,
+                              state.value()->payload_span());
+        for (const runtime::Attachment& attachment : state.value()->attachments()) {
+          if (added.ok()) added = write_buffer(chares_.runtime(), *file, attachment);
         }
+        return added;
       });
     });
+    if (!status.ok()) return status;
   }
-  return file.finish();
+  return file->finish();
 }
 
 // --- Restoring
 
-void Checkpoints::verify_files(const CheckpointStep& step) const {
-  checkpoint_files::check_manifest(step.path, step.manifest);
+base::Status Checkpoints::verify_files(const CheckpointStep& step) const {
+  if (base::Status status = checkpoint_files::check_manifest(step.path, step.manifest); !status.ok())
+    return status;
   const auto num_pes = static_cast<std::size_t>(chares_.runtime().num_pes());
   for (auto pe = static_cast<std::size_t>(chares_.runtime().pe()); pe < step.manifest.files.size();
        pe += num_pes) {
-    open_file(step, pe).verify();
+    const base::Result<ElementFileReader> file = open_file(step, pe);
+    if (!file.ok()) return file.status();
+    if (base::Status status = file.value().verify(); !status.ok()) return status;
   }
+  return {};
 }
 
-std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step) {
+base::Result<std::vector<ElementCount>> Checkpoints::make_elements(const CheckpointStep& step) {
   for (const std::uint64_t id : step.collections) {
     // Until all is made, kDestroy is to end them, as after a constructor that has thrown.
     chares_.collection(id).failure_ = std::make_unique<std::string>("restoring it from a checkpoint failed");
   }
-  checkpoint_files::check_manifest(step.path, step.manifest);
+  if (base::Status status = checkpoint_files::check_manifest(step.path, step.manifest); !status.ok())
+    return status;
   if (step.collections.size() != step.manifest.collections.size()) {
-    throw base::Error(base::StatusCode::kCorrupt,
-                      "a manifest has another number of collections than its step");
+    return corrupt_step("a manifest has another number of collections than its step");
   }
   const int num_pes = chares_.runtime().num_pes();
   std::vector<Collection*> made;
@@ -307,7 +341,7 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
     Collection& collection = chares_.collection(step.collections[i]);
     made.push_back(&collection);
     if (!translation.emplace(entry.id, &collection).second) {
-      throw base::Error(base::StatusCode::kCorrupt, "a manifest names a collection twice");
+      return corrupt_step("a manifest names a collection twice");
     }
     collection.kind_ = static_cast<CollectionKind>(entry.kind);
     collection.shape_ = shape_of(entry, step.manifest.files.size(), num_pes);
@@ -327,7 +361,7 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
   }
   const Translation* const outer = std::exchange(translation_, &translation);
   const std::shared_ptr<void> end(nullptr, [this, outer](void*) { translation_ = outer; });
-  read_elements(step, made);
+  if (base::Status status = read_elements(step, made); !status.ok()) return status;
   translation_ = outer;
   std::vector<ElementCount> counts;
   for (std::size_t i = 0; i < made.size(); ++i) {
@@ -342,26 +376,33 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
     std::vector<ChareBase*> chares;  // migrated() may do anything but destroy them in this turn
     collection->elements_->directory.for_each(
         [&chares](std::uint64_t, ChareBase& chare) { chares.push_back(&chare); });
-    for (ChareBase* const chare : chares) for_element("restored", chare->where(), [&] { chare->migrated(); });
+    for (ChareBase* const chare : chares) {
+      base::Status status = for_element("restored", chare->where(), [&] {
+        chare->migrated();
+        return base::Status();
+      });
+      if (!status.ok()) return status;
+    }
   }
   return counts;
 }
 
-void Checkpoints::read_elements(const CheckpointStep& step, const std::vector<Collection*>& made) {
+base::Status Checkpoints::read_elements(const CheckpointStep& step, const std::vector<Collection*>& made) {
   runtime::Runtime& runtime = chares_.runtime();
   for (std::size_t pe = 0; pe < step.manifest.files.size(); ++pe) {
-    const ElementFileReader file = open_file(step, pe);
-    for (const ElementEntry& element : file.elements()) {
+    const base::Result<ElementFileReader> file = open_file(step, pe);
+    if (!file.ok()) return file.status();
+    for (const ElementEntry& element : file.value().elements()) {
       Collection& collection = *made[element.collection];
       if (collection.home(element.index) != runtime.pe()) continue;
       const std::string name = collection.element_name(element.index);
       if (collection.find(element.index) != nullptr) {
-        throw base::Error(base::StatusCode::kCorrupt,
-                          base::format("the checkpoint {} has {} twice", step.path, name));
+        return corrupt_step(base::format("the checkpoint {} has {} twice", step.path, name));
       }
-      for_element("restored", name, [&] {
-        const MessagePtr state = read_element(runtime, file, element);
-        Pup p = state->unpacker();
+      base::Status status = for_element("restored", name, [&]() -> base::Status {
+        const base::Result<MessagePtr> state = read_element(runtime, file.value(), element);
+        if (!state.ok()) return state.status();
+        Pup p = state.value()->unpacker();
         std::optional<double> set_load_s;
         p | set_load_s;
         MoveHeader header;
@@ -370,9 +411,12 @@ void Checkpoints::read_elements(const CheckpointStep& step, const std::vector<Co
         ChareBase& chare = chares_.parts_->unpack_element(collection, header, p);
         chare.is_pinned_ = (element.flags & kPinnedFlag) != 0;
         if (set_load_s) chare.set_load_s(set_load_s);
+        return {};
       });
+      if (!status.ok()) return status;
     }
   }
+  return {};
 }
 
 }  // namespace weft::chare

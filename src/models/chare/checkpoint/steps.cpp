@@ -8,6 +8,8 @@
 #include "weft/chare/chare.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
+#include "base/value_or_throw.h"
 #include "checkpoint/folder.h"
 #include "models/chare/checkpoint/checkpoints.h"
 #include "models/chare/elements/parts.h"
@@ -34,20 +36,6 @@ std::uint64_t draw_number() {
 }
 
 }  // namespace
-
-void Checkpoints::set_handlers(runtime::HandlerId first_handler) {
-  first_handler_ = first_handler;
-  chares_.runtime().set_handler(
-      first_handler + kCheckpointStep,
-      [](void* self, MessagePtr message) { static_cast<Checkpoints*>(self)->on_step(std::move(message)); },
-      this);
-  chares_.runtime().set_handler(
-      first_handler + kCheckpointStepDone,
-      [](void* self, MessagePtr message) {
-        static_cast<Checkpoints*>(self)->on_step_done(std::move(message));
-      },
-      this);
-}
 
 // --- Saving
 
@@ -113,11 +101,11 @@ Task<> Checkpoints::write(std::string folder, std::vector<std::uint64_t> collect
   check.collections = collections;
   const Results checked = co_await on_all_pes(std::move(check));
   expect_complete(collections, checked);
-  checkpoint_files::NewCheckpoint files(folder);
+  const auto files = base::value_or_throw(checkpoint_files::NewCheckpoint::begin(folder));
   CheckpointStep step;
   step.kind = CheckpointStep::Kind::kWrite;
   step.collections = collections;
-  step.path = files.partial_path();
+  step.path = files->partial_path();
   step.checkpoint = draw_number();
   checkpoint_files::Manifest manifest = describe(collections);
   manifest.checkpoint = step.checkpoint;
@@ -136,7 +124,7 @@ Task<> Checkpoints::write(std::string folder, std::vector<std::uint64_t> collect
                      "call nothing and let no timer run between the call of checkpoint and its end",
                      sent, processed, folder));
   }
-  files.publish(manifest);
+  base::check(files->publish(manifest));
 }
 
 void Checkpoints::expect_complete(const std::vector<std::uint64_t>& collections,
@@ -209,7 +197,7 @@ Task<> Checkpoints::read(std::string folder, std::uint64_t loading) {
   std::string refused;
   std::vector<std::string> damaged;
   base::StatusCode code = base::StatusCode::kNotFound;
-  for (const std::uint64_t number : checkpoint_files::checkpoints_in(folder)) {
+  for (const std::uint64_t number : base::value_or_throw(checkpoint_files::checkpoints_in(folder))) {
     CheckpointStep step;
     step.kind = CheckpointStep::Kind::kVerify;
     step.path = checkpoint_files::checkpoint_path(folder, number);
@@ -217,7 +205,7 @@ Task<> Checkpoints::read(std::string folder, std::uint64_t loading) {
     checkpoint_files::Manifest manifest;
     std::string why;
     try {
-      manifest = checkpoint_files::open_checkpoint(path);
+      manifest = base::value_or_throw(checkpoint_files::open_checkpoint(path));
       step.manifest = manifest;
       step.manifest.values.clear();
       static_cast<void>(co_await on_all_pes(std::move(step)));
@@ -314,8 +302,8 @@ void Checkpoints::unpack_values(std::uint64_t loading, const checkpoint_detail::
 Collection& Checkpoints::translated(std::uint64_t old_id) const {
   const auto found = translation_->find(old_id);
   if (found != translation_->end()) return *found->second;
-  throw base::Error(base::StatusCode::kCorrupt,
-                    "a proxy names a collection that the checkpoint does not have");
+  base::refuse_claim("a proxy names a collection that the checkpoint does not have",
+                     "is the checkpoint damaged?");
 }
 
 // --- Steps
@@ -331,7 +319,7 @@ Task<Checkpoints::Results> Checkpoints::on_all_pes(CheckpointStep step) {
   waiting.num_missing = runtime.num_pes();
   waiting.done = Future<>(runtime);
   const Future<> done = waiting.done;
-  MessagePtr message = Message::pack(runtime, first_handler_ + kCheckpointStep, step);
+  MessagePtr message = Message::pack(runtime, step_handler_, step);
   message->envelope().flags |= runtime::kControlFlag;
   runtime.broadcast(std::move(message));
   co_await done;
@@ -361,7 +349,7 @@ void Checkpoints::on_step(MessagePtr message) {
   result.number = step.number;
   result.sent = runtime.sent();
   result.processed = runtime.processed();
-  MessagePtr answer = Message::pack(runtime, first_handler_ + kCheckpointStepDone, result);
+  MessagePtr answer = Message::pack(runtime, done_handler_, result);
   answer->envelope().flags |= runtime::kControlFlag;
   runtime.send(static_cast<int>(step.leader), std::move(answer));
 }

@@ -35,14 +35,14 @@ struct Collection::Elements {
   FeatureStates states;  // null before their first use
 
   template <class State>
-  State& state(StateOf feature) {
-    std::unique_ptr<FeatureState>& state = states[static_cast<std::size_t>(feature)];
+  State& state(std::size_t feature) {
+    std::unique_ptr<FeatureState>& state = states[feature];
     if (state == nullptr) state = std::make_unique<State>();
     return static_cast<State&>(*state);
   }
   template <class State>
-  const State* find_state(StateOf feature) const {
-    return static_cast<const State*>(states[static_cast<std::size_t>(feature)].get());
+  const State* find_state(std::size_t feature) const {
+    return static_cast<const State*>(states[feature].get());
   }
 };
 

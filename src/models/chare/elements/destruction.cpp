@@ -300,19 +300,21 @@ void Chares::Parts::give_up_gather(std::uint64_t id, const std::exception_ptr& e
   if (done) end_gather(done, error);
 }
 
-std::string Chares::Parts::why_closed(std::uint32_t root_pe, std::uint64_t scope) const {
+base::Status Chares::Parts::expect_open(std::uint32_t root_pe, std::uint64_t scope) const {
   if ((scope & kGatherScopes) != 0) {
     const ReplyTo reply{ReplyTo::Kind::kGather, root_pe, scope & ~kGatherScopes};
-    return is_given_up(reply, runtime_.pe()) ? "the results of a call were given up" : std::string();
+    if (!is_given_up(reply, runtime_.pe())) return {};
+    return {base::StatusCode::kClosed, "the results of a call were given up"};
   }
   if (scope < runtime::kFirstModelScope) return {};
   const std::uint64_t number = scope - runtime::kFirstModelScope;
   const auto set = static_cast<std::uint32_t>(number >> 32);
   const auto found = collections.find(std::uint64_t{root_pe} << 32 | (number & 0xffffffff));
   if (found == collections.end()) return {};
-  if (!found->second->is_destroyed()) return sets->why_closed(*found->second, set);
-  return base::format("the collection {} was destroyed before the reduction was complete",
-                      found->second->name());
+  if (!found->second->is_destroyed()) return sets->expect_open(*found->second, set);
+  return {base::StatusCode::kClosed,
+          base::format("the collection {} was destroyed before the reduction was complete",
+                       found->second->name())};
 }
 
 }  // namespace weft::chare

@@ -1,18 +1,23 @@
 // A feature of elements, such as sections or load balancing, as the rest of the chare model sees it: what takes part in the life of
-// elements and collections, and what it keeps of them. A new feature is a folder beside this one and a line in model.cpp.
+// elements and collections, what it keeps of them, and the handlers of its messages. A new feature is a folder beside this one and
+// a member of Chares::Parts.
 //
-// All features are asked in each event, in the order of model.cpp. Threads: one PE's thread.
+// All features are asked in each event, in the order of these members. Threads: one PE's thread.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/base/pup.h"
+#include "weft/base/status.h"
 #include "weft/chare/chares.h"
+#include "weft/runtime/runtime.h"
 
 namespace weft::chare {
 
@@ -24,13 +29,53 @@ struct FeatureState {
   virtual ~FeatureState() = default;
 };
 
-// The features that keep one. Each has its place in Collection::Elements.
-enum class StateOf : std::uint8_t { kSync, kPeriodic, kSparse };
-using FeatureStates = std::array<std::unique_ptr<FeatureState>, 3>;
+// By the number of the feature; null for one that keeps nothing yet.
+inline constexpr std::size_t kMostFeatures = 4;
+using FeatureStates = std::array<std::unique_ptr<FeatureState>, kMostFeatures>;
+
+class Feature;
+
+// The features of a PE, and the numbers that they get when they are made. All PEs make them in the same order, so a handler has the
+// same number on all.
+class FeatureTable {
+ public:
+  FeatureTable(runtime::Runtime& runtime, runtime::HandlerId first_handler)
+      : runtime_(runtime), first_handler_(first_handler), next_handler_(first_handler) {}
+
+  auto begin() const { return features_.begin(); }
+  auto end() const { return features_.end(); }
+
+  // Returns the feature's number.
+  std::size_t add(Feature& feature) {
+    features_.push_back(&feature);
+    return features_.size() - 1;
+  }
+  // Sets functions of `owner` as the handlers of the next numbers, in a row. Returns the first number.
+  template <auto... kFunctions, class Owner>
+  runtime::HandlerId add_handlers(Owner& owner) {
+    const runtime::HandlerId first = next_handler_;
+    (runtime_.set_handler(
+         next_handler_++,
+         [](void* context, runtime::MessagePtr message) {
+           (static_cast<Owner*>(context)->*kFunctions)(std::move(message));
+         },
+         &owner),
+     ...);
+    return first;
+  }
+  // Fails if there are more features or other handlers than the rest of the model expects.
+  base::Status check() const;
+
+ private:
+  runtime::Runtime& runtime_;
+  runtime::HandlerId first_handler_;
+  runtime::HandlerId next_handler_;
+  std::vector<Feature*> features_;
+};
 
 class Feature {
  public:
-  Feature() = default;
+  explicit Feature(FeatureTable& table) : number_(table.add(*this)) {}
   Feature(const Feature&) = delete;
   Feature& operator=(const Feature&) = delete;
   virtual ~Feature() = default;
@@ -43,7 +88,7 @@ class Feature {
   virtual void collection_begins(Collection& /*made*/) {}
   // The collection ends, and its elements are still there.
   virtual void collection_ends(Collection& /*target*/) {}
-  // It is marked as destroyed, and has no elements any more. `states`: what the features have kept of it, see StateOf. Returns messages
+  // It is marked as destroyed, and has no elements any more. `states`: what the features have kept of it. Returns messages
   // that have waited there; they are handled as messages for a destroyed collection.
   virtual std::vector<runtime::MessagePtr> collection_ended(Collection& /*target*/, FeatureStates& /*states*/,
                                                             const std::string& /*why*/) {
@@ -54,8 +99,8 @@ class Feature {
 
   // --- Elements that move
 
-  // Why the program cannot move it now; empty if it can.
-  virtual std::string obstacle(const ChareBase& /*chare*/) const { return {}; }
+  // Fails with the reason if the program cannot move it now.
+  virtual base::Status obstacle(const ChareBase& /*chare*/) const { return {}; }
   // Nothing of the element is suspended, or the models may be ready for it to move. Returns true if the feature has done what is
   // to be done with the element, or will; nothing else moves it then.
   virtual bool continue_move(ChareBase& /*chare*/) { return false; }
@@ -69,13 +114,20 @@ class Feature {
   virtual void left(Collection& /*from*/, const ChareBase& /*chare*/) {}
   // The element is in the directory. Unpacks what pack() has packed. Returns false if that does not fit: the job ends.
   virtual bool arrived(ChareBase& /*chare*/, Pup& /*p*/, int /*from_pe*/) { return true; }
+
+ protected:
+  // Of what the feature keeps of collections.
+  std::size_t number() const { return number_; }
+
+ private:
+  std::size_t number_;
 };
 
 // Sets are numbered from 1; the number is part of the number of a gather.
 inline constexpr std::uint32_t kMostSets = (std::uint32_t{1} << 22) - 1;
 
 // Sparse arrays, as the rest of the chare model sees them: which elements a call or a reduction concerns while elements come and go.
-// See src/models/chare/sparse/. REQUIRES, but for why_closed(): the collection is a sparse array.
+// See src/models/chare/sparse/. REQUIRES, but for expect_open(): the collection is a sparse array.
 class ElementSets {
  public:
   ElementSets() = default;
@@ -97,8 +149,8 @@ class ElementSets {
   virtual bool serves_gather(Collection& target, const EntryHeader& header, runtime::Message& message) = 0;
   // Takes away the elements that belong to later sets only: a gathered call does not concern them.
   virtual void keep_those_of_set(Collection& target, std::vector<ChareBase*>& chares) = 0;
-  // Why reductions of that set have no result any more; empty if they may have.
-  virtual std::string why_closed(Collection& collection, std::uint32_t set) = 0;
+  // Fails with the reason if reductions of that set have no result any more.
+  virtual base::Status expect_open(Collection& collection, std::uint32_t set) = 0;
 
  protected:
   ~ElementSets() = default;

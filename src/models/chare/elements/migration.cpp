@@ -14,6 +14,7 @@
 #include "weft/runtime/operation.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "models/chare/elements/parts.h"
 #include "runtime/future_table.h"
 
@@ -24,16 +25,23 @@ using runtime::MessagePtr;
 
 namespace {
 
-[[noreturn]] void refuse_move(base::StatusCode code, const ChareBase& chare, const std::string& why) {
-  throw base::Error(code, base::format("{} cannot move: {}", chare.where(), why));
+// The PE of an element, sent to a PE that addressed it elsewhere, and to its home.
+struct LocationNews {
+  std::uint64_t collection = 0;
+  std::uint64_t index = 0;
+  std::int32_t pe = 0;
+  std::uint32_t move = 0;
+};
+
+base::Status cannot_move(base::StatusCode code, const ChareBase& chare, std::string_view why) {
+  return {code, base::format("{} cannot move: {}", chare.where(), why)};
 }
 
-// Why it cannot move as it is now; empty if it can.
-std::string obstacle(const ChareBase& chare) {
-  if (chare.is_pinned()) return base::format("{} is pinned", chare.where());
-  const std::vector<std::string> reasons =
-      chare.runtime().obstacles_to_moving({chare.collection().id(), chare.linear_index()});
-  return reasons.empty() ? std::string() : reasons.front();
+// Fails with the reason if it cannot move as it is now.
+base::Status obstacle(const ChareBase& chare) {
+  if (chare.is_pinned())
+    return {base::StatusCode::kInvalidArgument, base::format("{} is pinned", chare.where())};
+  return chare.runtime().obstacle_to_moving({chare.collection().id(), chare.linear_index()});
 }
 
 // --- Large vectors of the state
@@ -86,10 +94,8 @@ class Arrived final : public base::OutOfBand {
   std::span<const std::byte> next_bytes(std::size_t size_bytes) override {
     if (next_ >= attachments_.size() || attachments_[next_].buffer().size_bytes != size_bytes ||
         !attachments_[next_].buffer().place.is_host()) {
-      throw base::Error(base::StatusCode::kCorrupt,
-                        base::format("the state has a vector of {} bytes, and no such vector comes with it; "
-                                     "do all PEs run the same program?",
-                                     size_bytes));
+      base::refuse_claim(
+          base::format("the state has a vector of {} bytes, and no such vector comes with it", size_bytes));
     }
     return {static_cast<const std::byte*>(attachments_[next_++].buffer().data), size_bytes};
   }
@@ -127,31 +133,36 @@ void ChareBase::ended_while_leaving() {
 
 void Chares::migrate(ChareBase& chare, int to_pe) {
   chare.collection().expect_alive();
+  base::check(parts_->expect_movable(chare, to_pe));
+  chare.move_to_ = to_pe;
+  // Also if a move is pending: it may wait for operations, and not be wanted any more.
+  parts_->wanted_moves.add({chare.collection().id(), chare.linear_index()});
+}
+
+base::Status Chares::Parts::expect_movable(const ChareBase& chare, int to_pe) const {
+  constexpr auto kInvalid = base::StatusCode::kInvalidArgument;
   if (to_pe < 0 || to_pe >= runtime_.num_pes()) {
-    refuse_move(base::StatusCode::kOutOfRange, chare,
-                base::format("there is no PE {}; the job has {}", to_pe, runtime_.num_pes()));
+    return cannot_move(base::StatusCode::kOutOfRange, chare,
+                       base::format("there is no PE {}; the job has {}", to_pe, runtime_.num_pes()));
   }
   if (chare.collection().kind() == CollectionKind::kGroup) {
-    refuse_move(
-        base::StatusCode::kInvalidArgument, chare,
+    return cannot_move(
+        kInvalid, chare,
         "it belongs to a group, which has one element on each PE; use an array for elements that move");
   }
   const ChareType* const type = chare.collection().type();
   if (type != nullptr && type->pup == nullptr) {
-    refuse_move(
-        base::StatusCode::kInvalidArgument, chare,
+    return cannot_move(
+        kInvalid, chare,
         base::format("give {} a public function `void pup(weft::Pup& p) {{ p | a | b; }}` that names its "
                      "members, and a constructor without arguments or one that takes weft::Moved",
                      type->name));
   }
-  std::string why = obstacle(chare);
-  for (const Feature* const feature : parts_->features) {
-    if (why.empty()) why = feature->obstacle(chare);
+  base::Status status = obstacle(chare);
+  for (const Feature* const feature : features) {
+    if (status.ok()) status = feature->obstacle(chare);
   }
-  if (!why.empty()) refuse_move(base::StatusCode::kInvalidArgument, chare, why);
-  chare.move_to_ = to_pe;
-  // Also if a move is pending: it may wait for operations, and not be wanted any more.
-  parts_->wanted_moves.add({chare.collection().id(), chare.linear_index()});
+  return status.ok() ? base::Status() : cannot_move(kInvalid, chare, status.message());
 }
 
 void ChareBase::set_pinned(bool pinned) {
@@ -187,8 +198,8 @@ void Chares::Parts::move_when_idle(runtime::ElementId element) {
     return stays();
   }
   try {
-    if (const std::string why = obstacle(*chare); !why.empty()) {
-      refuse_move(base::StatusCode::kInvalidArgument, *chare, why);
+    if (const base::Status status = obstacle(*chare); !status.ok()) {
+      base::check(cannot_move(status.code(), *chare, status.message()));
     }
     // What an element at a sync point waits for may come after the step, so it does not move then.
     const ElementLoad* const load = chare->load();
@@ -381,8 +392,7 @@ void Chares::Parts::arrive_destroyed(const MoveHeader& header, Message& message,
     if (header.has_waiting_calls) {
       if (header.index >= target.shape().size() || target.type() == nullptr ||
           target.type()->make == nullptr || !header.seen.is_valid(runtime_.num_pes())) {
-        throw base::Error(base::StatusCode::kCorrupt,
-                          "it does not fit there; do all PEs run the same program?");
+        base::refuse_claim("it does not fit there");
       }
       Arrived out_of_band(chares_.vectors(), message);
       state.set_out_of_band(&out_of_band);

@@ -24,7 +24,8 @@
 
 namespace weft::chare {
 
-// Offsets in the model's range of handlers; entry_handler() and broadcast_handler() are two of them.
+// Offsets in the model's range of handlers; entry_handler() and broadcast_handler() are two of them. Those of the features follow,
+// see FeatureTable.
 enum ChareHandler : runtime::HandlerId {
   kCreate,
   kEntry,
@@ -41,32 +42,11 @@ enum ChareHandler : runtime::HandlerId {
   kBroadcastCopy,
   kBroadcastResult,
   kAskDestroyed,
-  kSync,
-  kCheckpointStep,
-  kCheckpointStepDone,
-  kSparse,
-  kRemove,
-  kSectionCall,
-  kSectionTarget,
-  kSectionPart,
-  kPeriodic,
-  kCombinedTarget,
   kElementFailed,
-  kNumChareHandlers,
 };
-// Otherwise the last ones are those of the next model.
-static_assert(kNumChareHandlers == Chares::kNeeds.num_handlers);
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
 inline constexpr std::uint64_t kGatherScopes = std::uint64_t{1} << 62;
-
-// The PE of an element, sent to a PE that addressed it elsewhere, and to its home.
-struct LocationNews {
-  std::uint64_t collection = 0;
-  std::uint64_t index = 0;
-  std::int32_t pe = 0;
-  std::uint32_t move = 0;
-};
 
 // A call from the choice of its memory until its entry method has run. The chare does not migrate meanwhile.
 struct Placement {
@@ -183,6 +163,7 @@ struct Chares::Parts {
 
   Chares& chares_;
   runtime::Runtime& runtime_;
+  FeatureTable features;
   runtime::HandlerId first_handler_;
 
   // --- State
@@ -215,14 +196,14 @@ struct Chares::Parts {
   PostponedCalls postponed_calls;
   base::VectorPool vectors;
 
-  // Features know one another by these names. The other files of the model know `features` and `sets` alone.
+  // Features know one another by these names. The other files of the model know `features` and `sets` alone. Features are asked in
+  // this order: an element that is to be removed does not move, and one at a sync point moves by the plan of its step.
+  std::unique_ptr<Sections> sections;
+  std::unique_ptr<Feature> section_feature;
+  std::unique_ptr<SparseArrays> sparse;
   std::unique_ptr<SyncPoints> sync;
   std::unique_ptr<PeriodicBalancing> periodic;
   std::unique_ptr<Checkpoints> checkpoints;
-  std::unique_ptr<SparseArrays> sparse;
-  std::unique_ptr<Sections> sections;
-  std::unique_ptr<Feature> section_feature;
-  std::vector<Feature*> features;
   ElementSets* sets = nullptr;
 
   // --- Messages and calls
@@ -261,8 +242,8 @@ struct Chares::Parts {
   // Makes the large vectors of an element that comes, so that they land in their storage.
   runtime::Posting place_moved(runtime::Message& message, std::span<runtime::ReceiveBuffer> receive_buffers);
   void on_arrived(runtime::MessagePtr message);
-  void on_sync(runtime::MessagePtr message);
-  void on_periodic(runtime::MessagePtr message);
+  // Fails with the reason if the program cannot ask for this move now.
+  base::Status expect_movable(const ChareBase& chare, int to_pe) const;
   // Decides whether the elements of a collection are measured. To be called before they are made.
   void choose_balancing(Collection& made);
   // Moves the element if nothing of it is suspended, else when that has ended.
@@ -299,11 +280,6 @@ struct Chares::Parts {
   void refuse_waiting_calls(ChareBase& chare);
   // Ends the call with `error`, because it cannot run any more. Without a caller the job ends.
   void refuse_waiting_call(ChareBase& chare, const WaitingCall& call);
-
-  // --- Sparse arrays, in sparse/operations.cpp and sparse/sets.cpp
-
-  void on_sparse(runtime::MessagePtr message);
-  void on_remove(runtime::MessagePtr message);
 
   // --- Calls to all elements, in broadcasts.cpp
 
@@ -342,8 +318,8 @@ struct Chares::Parts {
               base::StatusCode code, const std::string& why);
   std::string describe_call(const Collection& collection, const EntryHeader& header,
                             runtime::Message& message);
-  // Why reductions of that scope can have no result any more; empty if they can.
-  std::string why_closed(std::uint32_t root_pe, std::uint64_t scope) const;
+  // Fails with the reason if reductions of that scope can have no result any more.
+  base::Status expect_open(std::uint32_t root_pe, std::uint64_t scope) const;
   // Returns false if a constructor has ended the job, or has thrown: then the creator is told.
   bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
                           std::span<const std::byte> arguments);

@@ -19,8 +19,10 @@ struct LocalRound;
 
 class PeriodicBalancing final : public Feature {
  public:
-  explicit PeriodicBalancing(Chares& chares)
-      : chares_(chares),
+  PeriodicBalancing(Chares& chares, FeatureTable& table)
+      : Feature(table),
+        chares_(chares),
+        handler_(table.add_handlers<&PeriodicBalancing::on_message>(*this)),
         moves_(chares.runtime(), [this](runtime::ElementId element) { make_move(element); }) {}
 
   // --- Feature
@@ -31,6 +33,7 @@ class PeriodicBalancing final : public Feature {
   void moves_no_more(const ChareBase& chare) override;
 
   void on_message(runtime::MessagePtr message);
+  runtime::HandlerId handler() const { return handler_; }
 
   // For checkpoints. While a PE holds, no element begins to move, and no round begins; plans are given up. Each hold() needs a release().
   void hold();
@@ -47,7 +50,7 @@ class PeriodicBalancing final : public Feature {
   };
 
   runtime::Runtime& runtime() const { return chares_.runtime(); }
-  static LocalRound& local(Collection& collection);
+  LocalRound& local(Collection& collection) const;
   static int decider(const Collection& collection);
   template <class... Values>
   runtime::MessagePtr make(const Collection& collection, std::uint64_t round, Kind kind,
@@ -65,12 +68,13 @@ class PeriodicBalancing final : public Feature {
   void give_up_plan(Collection& collection);
   void finish_plan(Collection& collection);
 
-  // Handlers. They return what is wrong with the message, empty if nothing is.
-  std::string on_loads(Collection& collection, std::uint64_t round, int from_pe, Pup& p);
-  std::string on_plan(Collection& collection, std::uint64_t round, Pup& p);
-  std::string on_done(Collection& collection, std::uint64_t round, int from_pe, Pup& p);
+  // Handlers. They return misfit() if the message does not fit, which ends the job.
+  base::Status on_loads(Collection& collection, std::uint64_t round, int from_pe, Pup& p);
+  base::Status on_plan(Collection& collection, std::uint64_t round, Pup& p);
+  base::Status on_done(Collection& collection, std::uint64_t round, int from_pe, Pup& p);
 
   Chares& chares_;
+  runtime::HandlerId handler_;
   std::set<std::uint64_t> decided_;  // collections
   bool is_armed_ = false;
   int num_holds_ = 0;

@@ -40,10 +40,8 @@ enum class PeriodicBalancing::Kind : std::uint32_t {
   kDone,  // std::uint64_t moves, std::uint64_t bytes
 };
 
-void Chares::Parts::on_periodic(MessagePtr message) { periodic->on_message(std::move(message)); }
-
-LocalRound& PeriodicBalancing::local(Collection& collection) {
-  return collection.elements_->state<LocalRound>(StateOf::kPeriodic);
+LocalRound& PeriodicBalancing::local(Collection& collection) const {
+  return collection.elements_->state<LocalRound>(number());
 }
 
 int PeriodicBalancing::decider(const Collection& collection) {
@@ -54,8 +52,8 @@ template <class... Values>
 MessagePtr PeriodicBalancing::make(const Collection& collection, std::uint64_t round, Kind kind,
                                    const Values&... values) const {
   MessagePtr message = runtime::Message::pack(
-      runtime(), chares_.first_handler_ + kPeriodic,
-      BalancingHeader{collection.id(), round, static_cast<std::uint32_t>(kind), 0}, values...);
+      runtime(), handler_, BalancingHeader{collection.id(), round, static_cast<std::uint32_t>(kind), 0},
+      values...);
   message->envelope().flags |= runtime::kControlFlag;
   return message;
 }
@@ -118,18 +116,18 @@ void PeriodicBalancing::report(Collection& collection, std::uint64_t round) {
                  make(collection, round, Kind::kLoads, background_s, has_set_loads, loads, messages));
 }
 
-std::string PeriodicBalancing::on_loads(Collection& collection, std::uint64_t round, int from_pe, Pup& p) {
+base::Status PeriodicBalancing::on_loads(Collection& collection, std::uint64_t round, int from_pe, Pup& p) {
   LocalRound& here = local(collection);
   if (here.deciding == nullptr || round != here.num_rounds || here.deciding->is_complete()) {
-    return base::format("loads of round {}, for which nothing has asked", round);
+    return misfit("loads of round {}, for which nothing has asked", round);
   }
   double background_s = 0;
   std::uint64_t has_set_loads = 0;
   std::vector<PeriodicLoad> loads;
   std::vector<ReportedMessages> messages;
   p | background_s | has_set_loads | loads | messages;
-  const base::Status status = here.deciding->add(from_pe, background_s, has_set_loads, loads, messages);
-  if (!status.ok()) return std::string(status.message());
+  base::Status status = here.deciding->add(from_pe, background_s, has_set_loads, loads, messages);
+  if (!status.ok()) return status;
   if (here.deciding->is_complete()) decide(collection);
   return {};
 }
@@ -159,14 +157,12 @@ void PeriodicBalancing::decide(Collection& collection) {
   if (here.deciding->is_done()) end_round(collection);
 }
 
-std::string PeriodicBalancing::on_done(Collection& collection, std::uint64_t round, int from_pe, Pup& p) {
+base::Status PeriodicBalancing::on_done(Collection& collection, std::uint64_t round, int from_pe, Pup& p) {
   LocalRound& here = local(collection);
   if (here.deciding == nullptr || !here.deciding->is_complete() || round != here.num_rounds) {
-    return base::format("no moves of round {} are under way", round);
+    return misfit("no moves of round {} are under way", round);
   }
-  if (const base::Status status = here.deciding->done(from_pe, p); !status.ok()) {
-    return std::string(status.message());
-  }
+  if (base::Status status = here.deciding->done(from_pe, p); !status.ok()) return status;
   if (here.deciding->is_done()) end_round(collection);
   return {};
 }
@@ -183,17 +179,17 @@ void PeriodicBalancing::end_round(Collection& collection) {
 
 // --- Moves
 
-std::string PeriodicBalancing::on_plan(Collection& collection, std::uint64_t round, Pup& p) {
+base::Status PeriodicBalancing::on_plan(Collection& collection, std::uint64_t round, Pup& p) {
   std::vector<PlannedMove> moves;
   p | moves;
   LocalRound& here = local(collection);
   if (here.has_plan)
-    return base::format("moves of round {}, and those of round {} are under way", round, here.round);
+    return misfit("moves of round {}, and those of round {} are under way", round, here.round);
   for (const PlannedMove& move : moves) {
     if (move.index >= collection.shape().size() ||
         move.to_pe >= static_cast<std::uint64_t>(runtime().num_pes()) ||
         static_cast<int>(move.to_pe) == runtime().pe()) {
-      return base::format("element {} is to move to PE {}", move.index, move.to_pe);
+      return misfit("element {} is to move to PE {}", move.index, move.to_pe);
     }
   }
   here.has_plan = true;
@@ -298,21 +294,21 @@ void PeriodicBalancing::on_message(MessagePtr message) {
   const auto from_pe = static_cast<int>(message->envelope().source_pe);
   const auto kind = static_cast<Kind>(header.kind);
   const bool is_of_decider = kind == Kind::kAsk || kind == Kind::kPlan;
-  std::string wrong;
+  base::Status status;
   if ((is_of_decider ? from_pe : runtime().pe()) != decider(*target)) {
-    wrong = "another PE decides";
+    status = misfit("another PE decides");
   } else if (kind == Kind::kAsk) {
     report(*target, header.number);
   } else if (kind == Kind::kLoads) {
-    wrong = on_loads(*target, header.number, from_pe, p);
+    status = on_loads(*target, header.number, from_pe, p);
   } else if (kind == Kind::kPlan) {
-    wrong = on_plan(*target, header.number, p);
+    status = on_plan(*target, header.number, p);
   } else if (kind == Kind::kDone) {
-    wrong = on_done(*target, header.number, from_pe, p);
+    status = on_done(*target, header.number, from_pe, p);
   } else {
-    wrong = base::format("there is no kind {}", header.kind);
+    status = misfit("there is no kind {}", header.kind);
   }
-  if (!wrong.empty()) sync.unfit(*target, from_pe, wrong);
+  if (!status.ok()) sync.unfit(*target, from_pe, status.message());
 }
 
 }  // namespace weft::chare

@@ -82,7 +82,7 @@ void Sections::send(const CombinedMembers& members, std::span<const ReplyTo> rep
 void Sections::send_no_results(const ReplyTo& reply) const {
   runtime::Runtime& runtime = chares_.runtime();
   runtime.send(runtime.pe(),
-               Message::pack(runtime, state_->first_handler + kGathered, reply.gather(), std::uint64_t{0}));
+               Message::pack(runtime, chares_.first_handler_ + kGathered, reply.gather(), std::uint64_t{0}));
 }
 
 void Sections::forget_replies(std::span<const ReplyTo> replies) {

@@ -23,21 +23,13 @@ Sections::~Sections() = default;
 
 Sections& Chares::sections() { return *parts_->sections; }
 
-void Sections::set_handlers(runtime::HandlerId first_handler) {
-  state_->first_handler = first_handler;
-  auto set = [this]<void (Sections::*Handle)(MessagePtr)>(ChareHandler handler) {
-    chares_.runtime().set_handler(
-        state_->first_handler + handler,
-        [](void* context, MessagePtr message) {
-          (static_cast<Sections*>(context)->*Handle)(std::move(message));
-        },
-        this);
-  };
-  set.operator()<&Sections::on_call>(kSectionCall);
-  set.operator()<&Sections::on_target>(kSectionTarget);
-  set.operator()<&Sections::on_combined_target>(kCombinedTarget);
-  set.operator()<&Sections::on_part>(kSectionPart);
+void Sections::set_handlers(FeatureTable& table) {
+  // In the order of SectionHandler.
+  state_->first_handler = table.add_handlers<&Sections::on_call, &Sections::on_target, &Sections::on_part,
+                                             &Sections::on_combined_target>(*this);
 }
+
+runtime::HandlerId Sections::first_handler() const { return state_->first_handler; }
 
 ReplyTo Sections::expect_gather(std::function<void(Pup&)> done) {
   return chares_.expect_gather(std::move(done));

@@ -29,9 +29,11 @@ int counting_pe(const SectionKey& key, const runtime::Runtime& runtime) {
   return static_cast<int>((key.section.low + key.collection) % static_cast<std::uint64_t>(runtime.num_pes()));
 }
 
-std::string why_destroyed(const Collection& collection) {
+base::Status expect_not_destroyed(const Collection& collection) {
   if (!collection.is_destroyed()) return {};
-  return base::format("the collection {} was destroyed before the reduction was complete", collection.name());
+  return {
+      base::StatusCode::kClosed,
+      base::format("the collection {} was destroyed before the reduction was complete", collection.name())};
 }
 
 // Whether the section has members of that collection.
@@ -116,7 +118,7 @@ void Sections::contribute(ChareBase& chare, const Contribution& contribution, ru
   if (target.handler == chares_.broadcast_handler()) {
     // Results of the collection's own reductions are numbered; this one is a call that the collection's creator makes.
     const auto header = base::unpack<EntryHeader>(target.prefix);
-    to.handler = state_->first_handler + kBroadcastResult;
+    to.handler = chares_.first_handler_ + kBroadcastResult;
     to.flags = 0;
     to.pe = static_cast<std::uint32_t>(header.collection >> 32);
   }
@@ -174,12 +176,12 @@ void Sections::on_part(MessagePtr message) {
 void Sections::SectionState::count(Chares& chares, const SectionPart& part, const Partial& partial) {
   runtime::Runtime& runtime = chares.runtime();
   Collection& target = chares.collection(part.key.collection);
-  std::string why = why_destroyed(target);
+  base::Status open = expect_not_destroyed(target);
   for (const std::uint64_t other : part.others) {
-    if (why.empty()) why = why_destroyed(chares.collection(other));
+    if (open.ok()) open = expect_not_destroyed(chares.collection(other));
   }
-  if (why.empty() && target.is_sparse()) why = chares.sparse().why_closed(target, part.key.set);
-  if (!why.empty()) return give_up(runtime, partial, why);
+  if (open.ok() && target.is_sparse()) open = chares.sparse().expect_open(target, part.key.set);
+  if (!open.ok()) return give_up(runtime, partial, std::string(open.message()));
   CountedSection& section = counted.try_emplace(part.key, part.num_members, part.others).first->second;
   if (section.num_members() != part.num_members || section.others() != part.others) {
     return runtime.fail(

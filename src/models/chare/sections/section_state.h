@@ -25,6 +25,9 @@
 
 namespace weft::chare {
 
+// Offsets from Sections::first_handler().
+enum SectionHandler : runtime::HandlerId { kSectionCall, kSectionTarget, kSectionPart, kCombinedTarget };
+
 // One section, and of a sparse array one set of counted elements: its reductions are numbered from 0.
 struct SectionKey {
   std::uint64_t collection = 0;  // of a combined section: that of the first part

@@ -213,8 +213,7 @@ runtime::Future<> SparseArrays::remove(Collection& collection, std::uint64_t ind
   const Ticket ticket = begin(collection, {collection.id(), true, done, {}});
   try {
     const EntryHeader header{collection.id(), index, 0, 0, {}};
-    MessagePtr message =
-        Message::create(runtime, chares_.first_handler_ + kRemove, sizeof header + sizeof ticket);
+    MessagePtr message = Message::create(runtime, removal_handler_, sizeof header + sizeof ticket);
     std::memcpy(message->payload(), &header, sizeof header);
     std::memcpy(message->payload() + sizeof header, &ticket, sizeof ticket);
     chares_.send_entry(collection, index, std::move(message));
@@ -290,22 +289,23 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   here.removals.erase(asked);
   runtime::Runtime& runtime = chares_.runtime();
   // What is not saved would be lost.
-  std::vector<std::string> reasons = runtime.obstacles_to_removing({from.id(), index});
+  base::Status obstacle = runtime.obstacle_to_removing({from.id(), index});
   const bool has_contributed =
       chare.next_reduction_ != 0 || chares_.parts_->sections->has_contributed(chare, chare.set_);
-  if (chare.set_ > here.set && has_contributed) {
-    reasons.emplace_back(
-        "it has contributed to a reduction of elements that are not counted yet; await done_inserting() "
-        "before");
+  if (obstacle.ok() && chare.set_ > here.set && has_contributed) {
+    obstacle = {StatusCode::kInvalidArgument,
+                "it has contributed to a reduction of elements that are not counted yet; await "
+                "done_inserting() before"};
   }
-  if (chare.num_waiting_calls() != 0) {
-    reasons.push_back(base::format("{} of its calls wait for their conditions; await them before",
-                                   chare.num_waiting_calls()));
+  if (obstacle.ok() && chare.num_waiting_calls() != 0) {
+    obstacle = {StatusCode::kInvalidArgument,
+                base::format("{} of its calls wait for their conditions; await them before",
+                             chare.num_waiting_calls())};
   }
-  if (!reasons.empty()) {
+  if (!obstacle.ok()) {
     reply(removed.tickets,
           removed.with_error(StatusCode::kInvalidArgument,
-                             base::format("{} cannot be removed: {}", chare.where(), reasons.front())));
+                             base::format("{} cannot be removed: {}", chare.where(), obstacle.message())));
     settle_if_quiet(from);
     return false;
   }
@@ -354,8 +354,8 @@ void SparseArrays::on_removed(Collection& target, const SparseMessage& message,
 void SparseArrays::has_no_element(Collection& target, EntryHeader header, MessagePtr message) {
   runtime::Runtime& runtime = chares_.runtime();
   const std::string name = target.element_name(header.index);
-  const runtime::HandlerId kind = message->envelope().handler - chares_.first_handler_;
-  if (kind == kRemove) {
+  const runtime::HandlerId handler = message->envelope().handler;
+  if (handler == removal_handler_) {
     const Ticket ticket = ticket_of(*message);
     if (ticket.pe >= static_cast<std::uint32_t>(runtime.num_pes())) return fail_unfit(target, *message);
     SparseMessage outcome;
@@ -364,10 +364,10 @@ void SparseArrays::has_no_element(Collection& target, EntryHeader header, Messag
                                               base::format("{} cannot be removed: it does not exist", name)));
   }
   // A call to a section waits, as one to the element does: its caller knows its members.
-  const bool is_of_section = kind == kEntry && header.reply.is_direct();
+  const bool is_of_section = handler == chares_.entry_handler() && header.reply.is_direct();
   const bool is_gathered = header.reply.kind == ReplyTo::Kind::kGather && !is_of_section;
   // Its copy of a broadcast, which it has not waited for.
-  if (kind == kBroadcastCopy && !is_gathered) return;
+  if (handler == chares_.first_handler_ + kBroadcastCopy && !is_gathered) return;
   if (is_gathered && !header.reply.is_direct()) {
     // Its part of a broadcast that this PE has begun, see Chares::forward().
     runtime.reductions().contributor_left({header.reply.pe, kGatherScopes | header.reply.id}, 0);
@@ -409,7 +409,7 @@ void SparseArrays::release_waiting(Collection& target, std::uint64_t index) {
 
 std::vector<MessagePtr> SparseArrays::collection_ended(Collection& target, FeatureStates& states,
                                                        const std::string& why) {
-  auto* const known = static_cast<SparseState*>(states[static_cast<std::size_t>(StateOf::kSparse)].get());
+  auto* const known = static_cast<SparseState*>(states[number()].get());
   if (known == nullptr) return {};
   SparseState& state = *known;
   // Contributions may have come for the next set, and for one that another PE has counted already.

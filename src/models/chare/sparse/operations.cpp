@@ -51,27 +51,24 @@ runtime::Future<> Chares::done_inserting(Collection& collection) {
   return parts_->sparse->done_inserting(collection);
 }
 
-void Chares::Parts::on_sparse(MessagePtr message) { sparse->on_message(std::move(message)); }
-void Chares::Parts::on_remove(MessagePtr message) { sparse->on_remove(std::move(message)); }
-
 void ChareBase::remove_self() { collection_->chares().remove_self(*this); }
 
 // --- State and messages
 
-SparseState& SparseArrays::state(Collection& collection) {
-  return collection.elements_->state<SparseState>(StateOf::kSparse);
+SparseState& SparseArrays::state(Collection& collection) const {
+  return collection.elements_->state<SparseState>(number());
 }
 
-const SparseState* SparseArrays::find_state(const Collection& collection) {
-  return collection.elements_->find_state<SparseState>(StateOf::kSparse);
+const SparseState* SparseArrays::find_state(const Collection& collection) const {
+  return collection.elements_->find_state<SparseState>(number());
 }
 
-void SparseArrays::close(Collection& target) {
-  target.elements_->states[static_cast<std::size_t>(StateOf::kSparse)].reset();
-}
+void SparseArrays::close(Collection& target) { target.elements_->states[number()].reset(); }
 
-std::uint64_t Collection::num_counted() const {
-  const auto* const known = elements_->find_state<SparseState>(StateOf::kSparse);
+std::uint64_t Collection::num_counted() const { return chares().sparse().num_counted(*this); }
+
+std::uint64_t SparseArrays::num_counted(const Collection& collection) const {
+  const SparseState* const known = find_state(collection);
   return known == nullptr ? 0 : known->num_elements;
 }
 
@@ -105,7 +102,7 @@ void SparseArrays::forget(Collection& collection, const Ticket& ticket) {
 MessagePtr SparseArrays::message_of(const SparseMessage& message, std::span<const std::byte> rest) const {
   runtime::Runtime& runtime = chares_.runtime();
   const std::size_t header_bytes = base::packed_size(message, &runtime);
-  MessagePtr packed = Message::create(runtime, chares_.first_handler_ + kSparse, header_bytes + rest.size());
+  MessagePtr packed = Message::create(runtime, handler_, header_bytes + rest.size());
   Pup p = Pup::packer(packed->payload(), header_bytes, &runtime);
   p | message;
   std::ranges::copy(rest, packed->payload() + header_bytes);

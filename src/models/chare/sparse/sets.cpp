@@ -157,7 +157,7 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
   runtime::Reductions& reductions = chares_.runtime().reductions();
   const std::uint32_t before = std::exchange(here.set, message.set);
   here.num_elements = message.count;
-  const std::string why = why_closed(target, before);
+  const std::string why(expect_open(target, before).message());
   if (before != 0) reductions.close(scope_of(target, before), why);
   chares_.parts_->sections->close_sets(target, message.set, why);
   chares_.parts_->all_reduces.fail(target.id(),
@@ -300,11 +300,12 @@ void SparseArrays::keep_those_of_set(Collection& target, std::vector<ChareBase*>
   std::erase_if(chares, [&here](const ChareBase* chare) { return chare->set_ > here.set; });
 }
 
-std::string SparseArrays::why_closed(Collection& collection, std::uint32_t set) {
+base::Status SparseArrays::expect_open(Collection& collection, std::uint32_t set) {
   if (!collection.is_sparse() || set >= state(collection).set) return {};
-  return base::format(
-      "done_inserting() of {} has counted its elements again before the reduction was complete",
-      collection.name());
+  return {
+      StatusCode::kClosed,
+      base::format("done_inserting() of {} has counted its elements again before the reduction was complete",
+                   collection.name())};
 }
 
 }  // namespace weft::chare

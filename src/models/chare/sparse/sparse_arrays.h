@@ -31,7 +31,11 @@ struct SparseMessage;
 
 class SparseArrays final : public Feature, public ElementSets {
  public:
-  explicit SparseArrays(Chares& chares) : chares_(chares) {}
+  SparseArrays(Chares& chares, FeatureTable& table)
+      : Feature(table),
+        chares_(chares),
+        handler_(table.add_handlers<&SparseArrays::on_message>(*this)),
+        removal_handler_(table.add_handlers<&SparseArrays::on_remove>(*this)) {}
 
   // See Chares.
   runtime::Future<> insert(Collection& collection, std::uint64_t index, int pe,
@@ -41,7 +45,10 @@ class SparseArrays final : public Feature, public ElementSets {
   runtime::Future<> done_inserting(Collection& collection);
 
   void on_message(runtime::MessagePtr message);
+  // It is addressed to an element, as a call.
   void on_remove(runtime::MessagePtr message);
+  // How many elements the latest set has; 0 if there is none.
+  std::uint64_t num_counted(const Collection& collection) const;
   // Whether its removal has been asked for.
   bool is_to_be_removed(const ChareBase& chare) const;
   // --- For checkpoints
@@ -67,7 +74,7 @@ class SparseArrays final : public Feature, public ElementSets {
   std::uint64_t gather_of_set(Collection& collection, std::uint64_t gather) override;
   bool serves_gather(Collection& target, const EntryHeader& header, runtime::Message& message) override;
   void keep_those_of_set(Collection& target, std::vector<ChareBase*>& chares) override;
-  std::string why_closed(Collection& collection, std::uint32_t set) override;
+  base::Status expect_open(Collection& collection, std::uint32_t set) override;
 
  private:
   // An operation of this PE that is not over.
@@ -78,9 +85,9 @@ class SparseArrays final : public Feature, public ElementSets {
     std::string what;  // for an error that nothing awaits
   };
 
-  SparseState& state(Collection& collection);
+  SparseState& state(Collection& collection) const;
   // Null if this PE has nothing to do with the array yet, and for another collection.
-  static const SparseState* find_state(const Collection& collection);
+  const SparseState* find_state(const Collection& collection) const;
   // Belongs to the sets that this PE knows, and takes part in their reductions.
   void joins_sets(ChareBase& chare);
   // The end of an insertion.
@@ -129,6 +136,8 @@ class SparseArrays final : public Feature, public ElementSets {
   void send_to_all(const SparseMessage& message);
 
   Chares& chares_;
+  runtime::HandlerId handler_;
+  runtime::HandlerId removal_handler_;
   std::unordered_map<std::uint64_t, Begun> begun_;
   std::uint64_t next_ticket_ = 1;
 };

@@ -40,7 +40,7 @@ bool SyncPoints::is_measured(const Collection& collection) {
   return collection.created_ && collection.is_balanced();
 }
 
-std::uint64_t SyncPoints::work_ns(Collection& collection) {
+std::uint64_t SyncPoints::work_ns(Collection& collection) const {
   std::uint64_t sum_ns = local(collection).work_ns;
   collection.elements_->directory.for_each(
       [&sum_ns](std::uint64_t, ChareBase& chare) { sum_ns += nanoseconds(*chare.load_); });
@@ -102,13 +102,13 @@ void SyncPoints::send_empty_report(Collection& collection) {
   runtime().send(decider(collection), make(collection, here.step, SyncKind::kBackground, num_steps, sum_s));
 }
 
-std::string SyncPoints::on_background(Collection& collection, int from_pe, Pup& p) {
+base::Status SyncPoints::on_background(Collection& collection, int from_pe, Pup& p) {
   std::uint64_t num_steps = 0;
   double sum_s = 0;
   p | num_steps | sum_s;
-  if (decider(collection) != runtime().pe()) return "another PE decides";
+  if (decider(collection) != runtime().pe()) return misfit("another PE decides");
   if (num_steps == 0 || num_steps > kMostEmptySteps || !(sum_s >= 0 && sum_s <= balance::kMaxLoadS)) {
-    return base::format("a background load of {} s in {} steps", sum_s, num_steps);
+    return misfit("a background load of {} s in {} steps", sum_s, num_steps);
   }
   LocalSync::EmptyReport& report = local(collection).empty_reports[from_pe];
   report.num_steps = std::min(report.num_steps + num_steps, kMostEmptySteps);
@@ -126,9 +126,9 @@ void SyncPoints::use_empty_reports(LocalSync& here) {
   }
 }
 
-std::string SyncPoints::know_background(Collection& collection, int pe, double background_s) {
+base::Status SyncPoints::know_background(Collection& collection, int pe, double background_s) {
   if (!(background_s >= 0 && background_s <= balance::kMaxLoadS)) {
-    return base::format("a background load of {} s", background_s);
+    return misfit("a background load of {} s", background_s);
   }
   std::vector<double>& known = local(collection).background_of_pe_s;
   if (known.empty()) {

@@ -13,11 +13,12 @@
 
 namespace weft::chare {
 
-std::string SyncPoints::on_count(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p) {
+base::Status SyncPoints::on_count(Collection& collection, const BalancingHeader& header, int from_pe,
+                                  Pup& p) {
   LocalSync& here = local(collection);
-  if (decider(collection) != runtime().pe()) return "another PE counts";
+  if (decider(collection) != runtime().pe()) return misfit("another PE counts");
   if (header.number != here.decided_step) {
-    return base::format("a count of step {}, not {}", header.number, here.decided_step);
+    return misfit("a count of step {}, not {}", header.number, here.decided_step);
   }
   if (here.counting == nullptr) {
     here.counting = std::make_unique<DistributedStep>(collection.shape().size(), runtime().num_pes());
@@ -45,7 +46,7 @@ std::string SyncPoints::on_count(Collection& collection, const BalancingHeader& 
     status = counting.over(from_pe, outcome);
     if (status.ok() && counting.is_over()) end_step(collection);
   }
-  return std::string(status.message());
+  return status;
 }
 
 }  // namespace weft::chare

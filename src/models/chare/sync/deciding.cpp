@@ -16,10 +16,10 @@
 
 namespace weft::chare {
 
-std::string SyncPoints::on_loads(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
+base::Status SyncPoints::on_loads(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
   LocalSync& here = local(collection);
-  if (decider(collection) != runtime().pe()) return "another PE decides";
-  if (step != here.decided_step) return base::format("loads of step {}, not {}", step, here.decided_step);
+  if (decider(collection) != runtime().pe()) return misfit("another PE decides");
+  if (step != here.decided_step) return misfit("loads of step {}, not {}", step, here.decided_step);
   double background_s = 0;
   std::uint64_t has_set_loads = 0;
   std::vector<ReportedLoad> loads;
@@ -29,22 +29,18 @@ std::string SyncPoints::on_loads(Collection& collection, std::uint64_t step, int
     here.deciding =
         std::make_unique<SyncStep>(collection.id(), collection.shape().size(), runtime().num_pes());
   } else if (here.deciding->is_complete()) {
-    return "all loads of the step are known";
+    return misfit("all loads of the step are known");
   }
-  if (const base::Status status = here.deciding->add(from_pe, loads); !status.ok()) {
-    return std::string(status.message());
-  }
-  if (const base::Status status = here.deciding->add_messages(loads, messages); !status.ok()) {
-    return std::string(status.message());
-  }
-  if (has_set_loads > 1) return base::format("loads with a flag of {}", has_set_loads);
+  if (base::Status status = here.deciding->add(from_pe, loads); !status.ok()) return status;
+  if (base::Status status = here.deciding->add_messages(loads, messages); !status.ok()) return status;
+  if (has_set_loads > 1) return misfit("loads with a flag of {}", has_set_loads);
   if (has_set_loads == 1) here.deciding->ignore_background();
-  if (std::string wrong = know_background(collection, from_pe, background_s); !wrong.empty()) return wrong;
+  if (base::Status status = know_background(collection, from_pe, background_s); !status.ok()) return status;
   here.empty_reports.erase(from_pe);
-  return here.deciding->is_complete() ? decide(collection) : std::string();
+  return here.deciding->is_complete() ? decide(collection) : base::Status();
 }
 
-std::string SyncPoints::decide(Collection& collection) {
+base::Status SyncPoints::decide(Collection& collection) {
   LocalSync& here = local(collection);
   const std::string what = base::format("the load-balancing strategy '{}' in step {} of {}",
                                         options_.strategy, here.decided_step + 1, collection.name());
@@ -87,14 +83,12 @@ void SyncPoints::record(const balance::Snapshot& snapshot) {
   records_no_more_ = true;
 }
 
-std::string SyncPoints::on_done(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
+base::Status SyncPoints::on_done(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
   LocalSync& here = local(collection);
   if (here.deciding == nullptr || !here.deciding->is_complete() || step != here.decided_step) {
-    return base::format("no moves of step {} are under way", step);
+    return misfit("no moves of step {} are under way", step);
   }
-  if (const base::Status status = here.deciding->done(from_pe, p); !status.ok()) {
-    return std::string(status.message());
-  }
+  if (base::Status status = here.deciding->done(from_pe, p); !status.ok()) return status;
   if (here.deciding->is_done()) end_step(collection);
   return {};
 }

@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "weft/chare/element_load.h"
 #include "weft/runtime/message.h"
 
+#include "base/format.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/sync/sync_points.h"
 
@@ -40,10 +42,16 @@ inline std::uint64_t nanoseconds(const ElementLoad& load) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(load.time()).count());
 }
 
+// The error of a message that does not fit the state of its receiver.
+template <class... Values>
+base::Status misfit(fmt::format_string<Values...> text, Values&&... values) {
+  return {base::StatusCode::kCorrupt, base::format(text, std::forward<Values>(values)...)};
+}
+
 template <class... Values>
 runtime::MessagePtr SyncPoints::make(const Collection& collection, std::uint64_t step, SyncKind kind,
                                      const Values&... values) {
-  return runtime::Message::pack(runtime(), chares_.first_handler_ + kSync,
+  return runtime::Message::pack(runtime(), handler_,
                                 BalancingHeader{collection.id(), step, static_cast<std::uint32_t>(kind), 0},
                                 values...);
 }

@@ -26,34 +26,34 @@ bool SyncPoints::advance(Collection& collection, std::uint64_t step) {
   return true;
 }
 
-std::string SyncPoints::on_plan(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
+base::Status SyncPoints::on_plan(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
   std::uint64_t num_arrivals = 0;
   std::vector<PlannedMove> moves;
   p | num_arrivals | moves;
-  if (from_pe != decider(collection)) return "another PE decides";
+  if (from_pe != decider(collection)) return misfit("another PE decides");
   LocalSync& here = local(collection);
-  if (!advance(collection, step) || here.has_plan) return base::format("moves of step {}", step);
+  if (!advance(collection, step) || here.has_plan) return misfit("moves of step {}", step);
   if (num_arrivals > collection.shape().size() || here.num_arrived > num_arrivals) {
-    return base::format("{} elements are to come, {} have", num_arrivals, here.num_arrived);
+    return misfit("{} elements are to come, {} have", num_arrivals, here.num_arrived);
   }
   here.has_plan = true;
   here.num_expected = num_arrivals;
-  if (std::string wrong = plan(collection, moves); !wrong.empty()) return wrong;
+  if (base::Status status = plan(collection, moves); !status.ok()) return status;
   finish_plan(collection);
   return {};
 }
 
-std::string SyncPoints::plan(Collection& collection, const std::vector<PlannedMove>& moves) {
+base::Status SyncPoints::plan(Collection& collection, const std::vector<PlannedMove>& moves) {
   LocalSync& here = local(collection);
   for (const PlannedMove& move : moves) {
     ChareBase* const chare = move.index < collection.shape().size() ? collection.find(move.index) : nullptr;
     if (chare == nullptr || chare->load_->sync.phase != SyncPhase::kWaits ||
         chare->load_->sync.step != here.step) {
-      return base::format("element {} does not wait here", move.index);
+      return misfit("element {} does not wait here", move.index);
     }
     if (move.to_pe >= static_cast<std::uint64_t>(runtime().num_pes()) ||
         static_cast<int>(move.to_pe) == runtime().pe()) {
-      return base::format("element {} is to move to PE {}", move.index, move.to_pe);
+      return misfit("element {} is to move to PE {}", move.index, move.to_pe);
     }
     here.planned.push_back(move);
   }
@@ -112,10 +112,10 @@ bool SyncPoints::continue_move(ChareBase& chare) {
   return true;
 }
 
-std::string SyncPoints::on_stays(Collection& collection, std::uint64_t step) {
+base::Status SyncPoints::on_stays(Collection& collection, std::uint64_t step) {
   LocalSync& here = local(collection);
-  if (!advance(collection, step)) return base::format("an element that stays in step {}", step);
-  if (++here.num_arrived > here.num_expected && here.has_plan) return "no element is missing";
+  if (!advance(collection, step)) return misfit("an element that stays in step {}", step);
+  if (++here.num_arrived > here.num_expected && here.has_plan) return misfit("no element is missing");
   finish_plan(collection);
   return {};
 }

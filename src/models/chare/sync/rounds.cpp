@@ -46,20 +46,18 @@ namespace weft::chare {
 
 namespace {
 
-std::string text_of(const base::Status& status) { return std::string(status.message()); }
-
 auto ends(const TalkedTo& talked) { return std::tuple(talked.to, talked.from); }
 
-// Empty if these are what elements may have sent: in order, so that nothing is there twice.
-std::string wrong_talks(const std::vector<TalkedTo>& talks, std::uint64_t num_elements) {
-  if (talks.empty()) return "nothing was sent";
+// Whether elements may have sent these: they are in order, so that nothing is there twice.
+base::Status check_talks(const std::vector<TalkedTo>& talks, std::uint64_t num_elements) {
+  if (talks.empty()) return misfit("nothing was sent");
   for (std::size_t i = 0; i < talks.size(); ++i) {
     const TalkedTo& one = talks[i];
     const bool is_in_order = i == 0 || ends(talks[i - 1]) < ends(one);
     if (!is_in_order || one.to >= num_elements || one.from >= num_elements || one.to == one.from ||
         one.bytes > SentMessages::kMostBytes) {
-      return base::format("element {} has sent {} bytes to element {} of {}", one.from, one.bytes, one.to,
-                          num_elements);
+      return misfit("element {} has sent {} bytes to element {} of {}", one.from, one.bytes, one.to,
+                    num_elements);
     }
   }
   return {};
@@ -77,17 +75,16 @@ LocalRounds& SyncPoints::rounds(Collection& collection) {
   return *here.rounds;
 }
 
-std::string SyncPoints::on_rounds_message(Collection& collection, const BalancingHeader& header, int from_pe,
-                                          Pup& p) {
+base::Status SyncPoints::on_rounds_message(Collection& collection, const BalancingHeader& header, int from_pe,
+                                           Pup& p) {
   const auto kind = static_cast<SyncKind>(header.kind);
   if (kind == SyncKind::kWaiting || kind == SyncKind::kReady || kind == SyncKind::kOver) {
     return on_count(collection, header, from_pe, p);
   }
   const bool is_of_counter = kind == SyncKind::kBegin || kind == SyncKind::kRounds;
-  if (is_of_counter && from_pe != decider(collection)) return "another PE counts";
+  if (is_of_counter && from_pe != decider(collection)) return misfit("another PE counts");
   if (!advance(collection, header.number)) {
-    return base::format("a message of step {}, and this PE is in step {}", header.number,
-                        local(collection).step);
+    return misfit("a message of step {}, and this PE is in step {}", header.number, local(collection).step);
   }
   switch (kind) {
     case SyncKind::kBegin:
@@ -132,19 +129,18 @@ void SyncPoints::report_waiting(Collection& collection) {
   runtime().send(decider(collection), make(collection, here.step, SyncKind::kWaiting, waiting));
 }
 
-std::string SyncPoints::on_begin(Collection& collection, Pup& p) {
+base::Status SyncPoints::on_begin(Collection& collection, Pup& p) {
   std::uint64_t is_by_device_time = 0;
   std::uint64_t ignores_background = 0;
   p | is_by_device_time | ignores_background;
   LocalSync& here = local(collection);
   LocalRounds& rounds_here = rounds(collection);
   if (is_by_device_time > 1 || ignores_background > 1) {
-    return base::format("step {} begins with flags of {} and {}", here.step, is_by_device_time,
-                        ignores_background);
+    return misfit("step {} begins with flags of {} and {}", here.step, is_by_device_time, ignores_background);
   }
   if (rounds_here.has_begun || !here.unreported.empty() || here.num_waiting != collection.num_local() ||
       here.num_waiting != rounds_here.loads.size()) {
-    return base::format("step {} begins, and an element has not been reported", here.step);
+    return misfit("step {} begins, and an element has not been reported", here.step);
   }
   rounds_here.has_begun = true;
   rounds_here.began = std::chrono::steady_clock::now();
@@ -153,13 +149,13 @@ std::string SyncPoints::on_begin(Collection& collection, Pup& p) {
   std::ranges::sort(rounds_here.loads, {}, &ReportedLoad::index);
   for (const ReportedLoad& load : rounds_here.loads) {
     const double load_s = is_by_device_time == 1 ? load.device_load_s : load.load_s;
-    const base::Status status = rounds_here.decision.add_object(load.index, load_s, load.can_move != 0);
-    if (!status.ok()) return text_of(status);
+    base::Status status = rounds_here.decision.add_object(load.index, load_s, load.can_move != 0);
+    if (!status.ok()) return status;
   }
   return tell_talks(collection);
 }
 
-std::string SyncPoints::tell_talks(Collection& collection) {
+base::Status SyncPoints::tell_talks(Collection& collection) {
   LocalRounds& rounds_here = rounds(collection);
   std::ranges::sort(rounds_here.sent, {}, &ends);
   for (const TalkedTo& one : std::exchange(rounds_here.sent, {})) {
@@ -169,8 +165,8 @@ std::string SyncPoints::tell_talks(Collection& collection) {
       continue;
     }
     for (const auto& [own, other] : {std::pair(one.from, one.to), std::pair(one.to, one.from)}) {
-      const base::Status status = rounds_here.decision.add_edge(own, other, runtime().pe(), one.bytes);
-      if (!status.ok()) return text_of(status);
+      base::Status status = rounds_here.decision.add_edge(own, other, runtime().pe(), one.bytes);
+      if (!status.ok()) return status;
     }
   }
   if (rounds_here.num_unknown == 0) {
@@ -180,14 +176,13 @@ std::string SyncPoints::tell_talks(Collection& collection) {
   return send_talks(collection, static_cast<std::uint64_t>(runtime().pe()), rounds_here.sent_away);
 }
 
-std::string SyncPoints::send_talks(Collection& collection, std::uint64_t origin,
-                                   const std::vector<TalkedTo>& talks) {
+base::Status SyncPoints::send_talks(Collection& collection, std::uint64_t origin,
+                                    const std::vector<TalkedTo>& talks) {
   std::map<int, std::vector<TalkedTo>> to_pes;
   for (const TalkedTo& one : talks) {
     const int pe = collection.elements_->directory.whereabouts(one.to, collection.home(one.to)).pe;
     if (pe == runtime().pe()) {
-      return base::format("element {} is not on its home PE {}, and no PE has reported where it is", one.to,
-                          pe);
+      return misfit("element {} is not on its home PE {}, and no PE has reported where it is", one.to, pe);
     }
     to_pes[pe].push_back(one);
   }
@@ -197,15 +192,15 @@ std::string SyncPoints::send_talks(Collection& collection, std::uint64_t origin,
   return {};
 }
 
-std::string SyncPoints::on_talked(Collection& collection, Pup& p) {
+base::Status SyncPoints::on_talked(Collection& collection, Pup& p) {
   std::uint64_t origin = 0;
   std::vector<TalkedTo> talks;
   p | origin | talks;
-  if (std::string wrong = wrong_talks(talks, collection.shape().size()); !wrong.empty()) return wrong;
+  if (base::Status status = check_talks(talks, collection.shape().size()); !status.ok()) return status;
   LocalSync& here = local(collection);
   LocalRounds& rounds_here = rounds(collection);
   if (origin >= static_cast<std::uint64_t>(runtime().num_pes()) || rounds_here.has_rounds) {
-    return base::format("elements of PE {} have sent messages, which is told in step {}", origin, here.step);
+    return misfit("elements of PE {} have sent messages, which is told in step {}", origin, here.step);
   }
   std::vector<std::uint64_t> found;
   std::vector<TalkedTo> pass_on;
@@ -216,8 +211,8 @@ std::string SyncPoints::on_talked(Collection& collection, Pup& p) {
       continue;
     }
     if (chare->load_->sync.phase != SyncPhase::kWaits || collection.find(one.from) != nullptr) {
-      return base::format("element {} of PE {} has sent to element {}, and does not wait there", one.from,
-                          origin, one.to);
+      return misfit("element {} of PE {} has sent to element {}, and does not wait there", one.from, origin,
+                    one.to);
     }
     rounds_here.heard.push_back({one, static_cast<int>(origin)});
     if (found.empty() || found.back() != one.to) found.push_back(one.to);
@@ -228,24 +223,24 @@ std::string SyncPoints::on_talked(Collection& collection, Pup& p) {
   return send_talks(collection, origin, pass_on);
 }
 
-std::string SyncPoints::on_places(Collection& collection, int from_pe, Pup& p) {
+base::Status SyncPoints::on_places(Collection& collection, int from_pe, Pup& p) {
   std::vector<std::uint64_t> elements;
   p | elements;
   LocalRounds& rounds_here = rounds(collection);
   for (const std::uint64_t element : elements) {
     const auto place = rounds_here.places.find(element);
     if (place == rounds_here.places.end() || place->second >= 0 || from_pe == runtime().pe()) {
-      return base::format("element {} is there, for which nothing has asked", element);
+      return misfit("element {} is there, for which nothing has asked", element);
     }
     place->second = from_pe;
     --rounds_here.num_unknown;
   }
-  if (elements.empty() || !rounds_here.has_begun) return "no element is there";
+  if (elements.empty() || !rounds_here.has_begun) return misfit("no element is there");
   if (rounds_here.num_unknown != 0) return {};
   for (const TalkedTo& one : std::exchange(rounds_here.sent_away, {})) {
-    const base::Status status =
+    base::Status status =
         rounds_here.decision.add_edge(one.from, one.to, rounds_here.places.at(one.to), one.bytes);
-    if (!status.ok()) return text_of(status);
+    if (!status.ok()) return status;
   }
   become_ready(collection);
   return {};
@@ -257,11 +252,11 @@ void SyncPoints::become_ready(Collection& collection) {
 
 // --- Rounds
 
-std::string SyncPoints::on_rounds(Collection& collection) {
+base::Status SyncPoints::on_rounds(Collection& collection) {
   LocalSync& here = local(collection);
   LocalRounds& rounds_here = rounds(collection);
   if (!rounds_here.has_begun || rounds_here.num_unknown != 0 || std::exchange(rounds_here.has_rounds, true)) {
-    return base::format("the rounds of step {} begin, and this PE is not ready", here.step);
+    return misfit("the rounds of step {} begin, and this PE is not ready", here.step);
   }
   const auto ends_of = [](const LocalRounds::Heard& one) { return ends(one.talked); };
   std::vector<LocalRounds::Heard> heard = std::exchange(rounds_here.heard, {});
@@ -269,57 +264,57 @@ std::string SyncPoints::on_rounds(Collection& collection) {
   for (std::size_t i = 0; i < heard.size(); ++i) {
     const auto& [talked, from_pe] = heard[i];
     if (i > 0 && ends_of(heard[i]) == ends_of(heard[i - 1])) {
-      return base::format("what element {} has sent to element {} was told twice", talked.from, talked.to);
+      return misfit("what element {} has sent to element {} was told twice", talked.from, talked.to);
     }
-    const base::Status status = rounds_here.decision.add_edge(talked.to, talked.from, from_pe, talked.bytes);
-    if (!status.ok()) return text_of(status);
+    base::Status status = rounds_here.decision.add_edge(talked.to, talked.from, from_pe, talked.bytes);
+    if (!status.ok()) return status;
   }
   const double time_s = rounds_here.ignores_background ? 0 : here.known_background_s;
-  const base::Status status = rounds_here.decision.begin(time_s);
-  return status.ok() ? run_rounds(collection) : text_of(status);
+  base::Status status = rounds_here.decision.begin(time_s);
+  return status.ok() ? run_rounds(collection) : status;
 }
 
-std::string SyncPoints::on_state(Collection& collection, int from_pe, Pup& p) {
+base::Status SyncPoints::on_state(Collection& collection, int from_pe, Pup& p) {
   std::uint64_t round = 0;
   double time_s = 0;
   double speed = 0;
   p | round | time_s | speed;
-  const base::Status status = rounds(collection).decision.on_state(from_pe, round, time_s, speed);
-  return status.ok() ? run_rounds(collection) : text_of(status);
+  base::Status status = rounds(collection).decision.on_state(from_pe, round, time_s, speed);
+  return status.ok() ? run_rounds(collection) : status;
 }
 
-std::string SyncPoints::on_proposal(Collection& collection, int from_pe, Pup& p) {
+base::Status SyncPoints::on_proposal(Collection& collection, int from_pe, Pup& p) {
   std::uint64_t round = 0;
   balance::TransferProposal proposal;
   p | round | proposal.objects | proposal.edges;
-  const base::Status status = rounds(collection).decision.on_proposal(from_pe, round, std::move(proposal));
-  return status.ok() ? run_rounds(collection) : text_of(status);
+  base::Status status = rounds(collection).decision.on_proposal(from_pe, round, std::move(proposal));
+  return status.ok() ? run_rounds(collection) : status;
 }
 
-std::string SyncPoints::run_rounds(Collection& collection) {
+base::Status SyncPoints::run_rounds(Collection& collection) {
   LocalSync& here = local(collection);
   LocalRounds& rounds_here = rounds(collection);
   if (!rounds_here.has_rounds) return {};
   auto messages = rounds_here.decision.advance();
-  if (!messages.ok()) return text_of(messages.status());
+  if (!messages.ok()) return messages.status();
   for (const balance::PairMessage& one : *messages) {
     runtime().send(one.to_pe, one.proposal ? make(collection, here.step, SyncKind::kProposal, one.round,
                                                   one.proposal->objects, one.proposal->edges)
                                            : make(collection, here.step, SyncKind::kState, one.round,
                                                   one.state.time_s, one.state.speed));
   }
-  return rounds_here.decision.is_over() && !here.has_plan ? end_rounds(collection) : std::string();
+  return rounds_here.decision.is_over() && !here.has_plan ? end_rounds(collection) : base::Status();
 }
 
 // --- Moves
 
-std::string SyncPoints::end_rounds(Collection& collection) {
+base::Status SyncPoints::end_rounds(Collection& collection) {
   LocalSync& here = local(collection);
   LocalRounds& rounds_here = rounds(collection);
   here.has_plan = true;
   here.num_expected = rounds_here.decision.num_arrivals();
   if (here.num_arrived > here.num_expected) {
-    return base::format("{} elements are to come, {} have", here.num_expected, here.num_arrived);
+    return misfit("{} elements are to come, {} have", here.num_expected, here.num_arrived);
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - rounds_here.began;
   rounds_here.decision_s = taken.count();
@@ -327,35 +322,33 @@ std::string SyncPoints::end_rounds(Collection& collection) {
     runtime().send(one.origin, make(collection, here.step, SyncKind::kTaken, one.objects));
   }
   for (const auto& [pe, elements] : std::exchange(rounds_here.taken_early, {})) {
-    if (std::string wrong = give_up(collection, pe, elements); !wrong.empty()) return wrong;
+    if (base::Status status = give_up(collection, pe, elements); !status.ok()) return status;
   }
   finish_plan(collection);
   return {};
 }
 
-std::string SyncPoints::on_taken(Collection& collection, int from_pe, Pup& p) {
+base::Status SyncPoints::on_taken(Collection& collection, int from_pe, Pup& p) {
   std::vector<std::uint64_t> elements;
   p | elements;
   LocalRounds& rounds_here = rounds(collection);
-  if (elements.empty() || !rounds_here.has_rounds) return "it takes elements that were not given";
+  if (elements.empty() || !rounds_here.has_rounds) return misfit("it takes elements that were not given");
   if (!rounds_here.decision.is_over()) {
     if (rounds_here.taken_early.try_emplace(from_pe, std::move(elements)).second) return {};
-    return "it takes elements a second time";
+    return misfit("it takes elements a second time");
   }
-  if (std::string wrong = give_up(collection, from_pe, elements); !wrong.empty()) return wrong;
+  if (base::Status status = give_up(collection, from_pe, elements); !status.ok()) return status;
   finish_plan(collection);
   return {};
 }
 
-std::string SyncPoints::give_up(Collection& collection, int to_pe,
-                                const std::vector<std::uint64_t>& elements) {
+base::Status SyncPoints::give_up(Collection& collection, int to_pe,
+                                 const std::vector<std::uint64_t>& elements) {
   LocalRounds& rounds_here = rounds(collection);
   std::vector<PlannedMove> moves;
   moves.reserve(elements.size());
   for (const std::uint64_t element : elements) {
-    if (const base::Status status = rounds_here.decision.take(to_pe, element); !status.ok()) {
-      return text_of(status);
-    }
+    if (base::Status status = rounds_here.decision.take(to_pe, element); !status.ok()) return status;
     moves.push_back({element, static_cast<std::uint64_t>(to_pe)});
   }
   return plan(collection, moves);

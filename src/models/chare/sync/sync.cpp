@@ -63,12 +63,10 @@ void Chares::set_load_s(ChareBase& chare, std::optional<double> load_s) {
   parts_->sync->set_load_s(chare, load_s);
 }
 
-void Chares::Parts::on_sync(MessagePtr message) { sync->on_message(std::move(message)); }
-
 // --- An element at the sync point
 
-LocalSync& SyncPoints::local(Collection& collection) {
-  return collection.elements_->state<LocalSync>(StateOf::kSync);
+LocalSync& SyncPoints::local(Collection& collection) const {
+  return collection.elements_->state<LocalSync>(number());
 }
 
 int SyncPoints::decider(const Collection& collection) { return static_cast<int>(collection.id() >> 32); }
@@ -161,7 +159,7 @@ void SyncPoints::ReportWork::turn(runtime::Work* self, runtime::Runtime& runtime
 bool SyncPoints::can_move(const ChareBase& chare) {
   const Collection& collection = chare.collection();
   return collection.can_move() && !chare.is_pinned() && chare.num_suspended() == 0 &&
-         chare.runtime().obstacles_to_moving({collection.id(), chare.linear_index()}).empty();
+         chare.runtime().obstacle_to_moving({collection.id(), chare.linear_index()}).ok();
 }
 
 void SyncPoints::report(Collection& collection) {
@@ -210,7 +208,7 @@ void SyncPoints::take_messages(ChareBase& chare, std::uint64_t position,
 
 // --- Messages
 
-void SyncPoints::unfit(const Collection& collection, int from_pe, const std::string& what) {
+void SyncPoints::unfit(const Collection& collection, int from_pe, std::string_view what) {
   runtime().fail(
       base::format("PE {} has sent a message of load balancing of {} that does not fit on PE {}: {}; do all "
                    "PEs run the same program?",
@@ -243,7 +241,6 @@ void SyncPoints::on_message(MessagePtr message) {
   Collection* const target = receive(message, Balancing::kAtSync, p, header);
   if (target == nullptr) return;
   const auto from_pe = static_cast<int>(message->envelope().source_pe);
-  std::string wrong;
   const auto kind = static_cast<SyncKind>(header.kind);
   const bool is_of_rounds = kind >= SyncKind::kWaiting && kind <= SyncKind::kOver;
   const bool is_of_both = kind == SyncKind::kStays || kind == SyncKind::kResume || kind > SyncKind::kOver;
@@ -252,39 +249,38 @@ void SyncPoints::on_message(MessagePtr message) {
                  base::format("it is of a step that {}; are WEFT_LB and WEFT_LB_RECORD the same on each PE?",
                               is_of_rounds ? "the PEs decide together" : "one PE decides"));
   }
-  switch (kind) {
+  const base::Status status = is_of_rounds ? on_rounds_message(*target, header, from_pe, p)
+                                           : on_step_message(*target, header, from_pe, p);
+  if (!status.ok()) unfit(*target, from_pe, status.message());
+}
+
+base::Status SyncPoints::on_step_message(Collection& collection, const BalancingHeader& header, int from_pe,
+                                         Pup& p) {
+  switch (static_cast<SyncKind>(header.kind)) {
     case SyncKind::kLoads:
-      wrong = on_loads(*target, header.number, from_pe, p);
-      break;
+      return on_loads(collection, header.number, from_pe, p);
     case SyncKind::kPlan:
-      wrong = on_plan(*target, header.number, from_pe, p);
-      break;
+      return on_plan(collection, header.number, from_pe, p);
     case SyncKind::kStays:
-      wrong = on_stays(*target, header.number);
-      break;
+      return on_stays(collection, header.number);
     case SyncKind::kDone:
-      wrong = on_done(*target, header.number, from_pe, p);
-      break;
+      return on_done(collection, header.number, from_pe, p);
     case SyncKind::kResume:
-      wrong = on_resume(*target, header.number, from_pe);
-      break;
+      return on_resume(collection, header.number, from_pe);
     case SyncKind::kBackground:
-      wrong = on_background(*target, from_pe, p);
-      break;
+      return on_background(collection, from_pe, p);
     default:
-      wrong = is_of_rounds ? on_rounds_message(*target, header, from_pe, p)
-                           : base::format("there is no kind {}", header.kind);
+      return misfit("there is no kind {}", header.kind);
   }
-  if (!wrong.empty()) unfit(*target, from_pe, wrong);
 }
 
 // --- The end of the step
 
-std::string SyncPoints::on_resume(Collection& collection, std::uint64_t step, int from_pe) {
-  if (from_pe != decider(collection)) return "another PE decides";
+base::Status SyncPoints::on_resume(Collection& collection, std::uint64_t step, int from_pe) {
+  if (from_pe != decider(collection)) return misfit("another PE decides");
   LocalSync& here = local(collection);
   if (step < here.step) return {};  // a message of a later step has overtaken this one
-  if (step > here.step && here.num_waiting != 0) return base::format("the end of step {}", step);
+  if (step > here.step && here.num_waiting != 0) return misfit("the end of step {}", step);
   std::vector<std::uint64_t> waiting;
   collection.elements_->directory.for_each([&waiting, step](std::uint64_t index, ChareBase& chare) {
     ElementSync& sync = chare.load_->sync;
@@ -294,7 +290,7 @@ std::string SyncPoints::on_resume(Collection& collection, std::uint64_t step, in
     waiting.push_back(index);
   });
   if (waiting.size() != here.num_waiting || !here.unreported.empty()) {
-    return base::format("the end of step {}, in which an element has not been reported", step);
+    return misfit("the end of step {}, in which an element has not been reported", step);
   }
   here.num_waiting = 0;
   advance(collection, step + 1);
@@ -322,9 +318,10 @@ bool SyncPoints::measures(const Collection& made) const {
   return made.balancing() == Balancing::kAtSync && !made.is_sparse();
 }
 
-std::string SyncPoints::obstacle(const ChareBase& chare) const {
+base::Status SyncPoints::obstacle(const ChareBase& chare) const {
   if (chare.load_ == nullptr || chare.load_->sync.phase == SyncPhase::kRuns) return {};
-  return "it waits at a sync point; call migrate() in resume_from_sync() or later";
+  return {StatusCode::kInvalidArgument,
+          "it waits at a sync point; call migrate() in resume_from_sync() or later"};
 }
 
 void SyncPoints::pack(const ChareBase& chare, Pup& p) const {

@@ -43,8 +43,10 @@ struct BalancingHeader {
 
 class SyncPoints final : public Feature {
  public:
-  explicit SyncPoints(Chares& chares)
-      : chares_(chares),
+  SyncPoints(Chares& chares, FeatureTable& table)
+      : Feature(table),
+        chares_(chares),
+        handler_(table.add_handlers<&SyncPoints::on_message>(*this)),
         moves_(chares.runtime(), [this](runtime::ElementId element) { make_next_move(element.collection); }) {
   }
 
@@ -56,12 +58,13 @@ class SyncPoints final : public Feature {
   void at_sync(ChareBase& chare);
   void set_load_s(ChareBase& chare, std::optional<double> load_s);
   void on_message(runtime::MessagePtr message);
+  runtime::HandlerId handler() const { return handler_; }
 
   // --- Feature
   bool measures(const Collection& made) const override;
   void collection_begins(Collection& collection) override;
   void collection_ends(Collection& collection) override;
-  std::string obstacle(const ChareBase& chare) const override;
+  base::Status obstacle(const ChareBase& chare) const override;
   bool continue_move(ChareBase& chare) override;
   void stayed(ChareBase& chare) override;
   void pack(const ChareBase& chare, Pup& p) const override;
@@ -77,7 +80,7 @@ class SyncPoints final : public Feature {
   // its collection is there, or it does not fit, which ends the job.
   Collection* receive(runtime::MessagePtr& message, Balancing mode, Pup& p, BalancingHeader& header);
   // Ends the job: a message of that PE does not fit, and why.
-  void unfit(const Collection& collection, int from_pe, const std::string& what);
+  void unfit(const Collection& collection, int from_pe, std::string_view what);
   // What this PE knows of its element for a decision. The measured time begins anew.
   ReportedLoad take_load(Collection& collection, ChareBase& chare);
   // Adds what the element has sent since its last report. It is number `position` of the report.
@@ -99,7 +102,7 @@ class SyncPoints final : public Feature {
 
   runtime::Runtime& runtime() const { return chares_.runtime(); }
   static LoadOnTheMove load_on_the_move(const ChareBase& chare);
-  static LocalSync& local(Collection& collection);
+  LocalSync& local(Collection& collection) const;
   static int decider(const Collection& collection);
   template <class... Values>
   runtime::MessagePtr make(const Collection& collection, std::uint64_t step, SyncKind kind,
@@ -114,7 +117,7 @@ class SyncPoints final : public Feature {
   // All steps before that one are over. Returns false if an element of this PE still waits in one of them.
   bool advance(Collection& collection, std::uint64_t step);
   // Checks these moves of elements of this PE, and begins them.
-  std::string plan(Collection& collection, const std::vector<PlannedMove>& moves);
+  base::Status plan(Collection& collection, const std::vector<PlannedMove>& moves);
   void finish_plan(Collection& collection);
 
   // --- Steps that the PEs decide together, in sync/rounds.cpp
@@ -122,22 +125,22 @@ class SyncPoints final : public Feature {
   LocalRounds& rounds(Collection& collection);
   void report_waiting(Collection& collection);
   // Tells other PEs what elements of this PE have sent to theirs.
-  std::string tell_talks(Collection& collection);
-  std::string send_talks(Collection& collection, std::uint64_t origin, const std::vector<TalkedTo>& talks);
+  base::Status tell_talks(Collection& collection);
+  base::Status send_talks(Collection& collection, std::uint64_t origin, const std::vector<TalkedTo>& talks);
   void become_ready(Collection& collection);
-  std::string run_rounds(Collection& collection);
-  std::string end_rounds(Collection& collection);
-  std::string give_up(Collection& collection, int to_pe, const std::vector<std::uint64_t>& elements);
-  std::string on_rounds_message(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
-  std::string on_begin(Collection& collection, Pup& p);
-  std::string on_talked(Collection& collection, Pup& p);
-  std::string on_places(Collection& collection, int from_pe, Pup& p);
-  std::string on_rounds(Collection& collection);
-  std::string on_state(Collection& collection, int from_pe, Pup& p);
-  std::string on_proposal(Collection& collection, int from_pe, Pup& p);
-  std::string on_taken(Collection& collection, int from_pe, Pup& p);
+  base::Status run_rounds(Collection& collection);
+  base::Status end_rounds(Collection& collection);
+  base::Status give_up(Collection& collection, int to_pe, const std::vector<std::uint64_t>& elements);
+  base::Status on_rounds_message(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
+  base::Status on_begin(Collection& collection, Pup& p);
+  base::Status on_talked(Collection& collection, Pup& p);
+  base::Status on_places(Collection& collection, int from_pe, Pup& p);
+  base::Status on_rounds(Collection& collection);
+  base::Status on_state(Collection& collection, int from_pe, Pup& p);
+  base::Status on_proposal(Collection& collection, int from_pe, Pup& p);
+  base::Status on_taken(Collection& collection, int from_pe, Pup& p);
   // On the PE that has made the collection, in sync/counting.cpp.
-  std::string on_count(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
+  base::Status on_count(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
 
   // A measured collection begins: from now on measured times leave out waits for a processor, unless an option says otherwise.
   void leave_out_waits();
@@ -145,27 +148,27 @@ class SyncPoints final : public Feature {
   // --- Background load, in sync/background.cpp
 
   static bool is_measured(const Collection& collection);
-  static std::uint64_t work_ns(Collection& collection);
+  std::uint64_t work_ns(Collection& collection) const;
   std::uint64_t work_for_others_ns(const Collection& collection) const;
   // What this PE has worked for other collections in the present step.
   double background_s(Collection& collection);
   // That many steps are over, which end with the present one.
   void steps_are_over(Collection& collection, std::uint64_t num_steps);
   void send_empty_report(Collection& collection);
-  std::string on_background(Collection& collection, int from_pe, Pup& p);
+  base::Status on_background(Collection& collection, int from_pe, Pup& p);
   // Takes what PEs without elements have told since the last decision.
   void use_empty_reports(LocalSync& here);
-  // Returns what is wrong with it, empty if nothing is.
-  std::string know_background(Collection& collection, int pe, double background_s);
+  base::Status know_background(Collection& collection, int pe, double background_s);
 
-  // Handlers. They return what is wrong with the message, empty if nothing is.
-  std::string on_loads(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
-  std::string on_plan(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
-  std::string on_stays(Collection& collection, std::uint64_t step);
-  std::string on_done(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
-  std::string on_resume(Collection& collection, std::uint64_t step, int from_pe);
+  // Handlers. They return misfit() if the message does not fit, which ends the job.
+  base::Status on_step_message(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
+  base::Status on_loads(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
+  base::Status on_plan(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
+  base::Status on_stays(Collection& collection, std::uint64_t step);
+  base::Status on_done(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
+  base::Status on_resume(Collection& collection, std::uint64_t step, int from_pe);
 
-  std::string decide(Collection& collection);
+  base::Status decide(Collection& collection);
   void end_step(Collection& collection);
   // The first of the moves that are still to be made.
   void make_next_move(std::uint64_t collection);
@@ -173,6 +176,7 @@ class SyncPoints final : public Feature {
   void resume(ChareBase& chare);
 
   Chares& chares_;
+  runtime::HandlerId handler_;
   BalancingOptions options_;
   bool leaves_out_waits_ = false;
   bool records_no_more_ = false;  // a file could not be written

@@ -3,8 +3,6 @@
 // Threads: the PE's.
 #pragma once
 
-#include <utility>
-
 #include "models/mpi/collective/transfers.h"
 #include "models/mpi/collective/typed_view.h"
 #include "models/mpi/operation/reduction_operator.h"
@@ -34,23 +32,5 @@ inline ScratchElements elements_of(const Reduction& what, Transfers& transfers) 
   transfers.compute([&] { elements = ScratchElements(what.type, what.count); });
   return elements;
 }
-
-// Two sets of elements: what this process has combined, and what arrives.
-struct Operands {
-  Operands(const Reduction& what, Transfers& transfers)
-      : mine(elements_of(what, transfers)), theirs(elements_of(what, transfers)) {}
-  ScratchElements mine;
-  ScratchElements theirs;
-
-  // mine = theirs op mine
-  void combine_from_left(Transfers& transfers, const Reduction& what) {
-    combine(transfers, what, theirs, mine);
-  }
-  // mine = mine op theirs
-  void combine_from_right(Transfers& transfers, const Reduction& what) {
-    combine(transfers, what, mine, theirs);
-    std::swap(mine, theirs);
-  }
-};
 
 }  // namespace weft::mpi

@@ -8,6 +8,24 @@
 namespace weft::mpi {
 namespace {
 
+// Two sets of elements: what this process has combined, and what arrives.
+struct Operands {
+  Operands(const Reduction& what, Transfers& transfers)
+      : mine(elements_of(what, transfers)), theirs(elements_of(what, transfers)) {}
+  ScratchElements mine;
+  ScratchElements theirs;
+
+  // mine = theirs op mine
+  void combine_from_left(Transfers& transfers, const Reduction& what) {
+    combine(transfers, what, theirs, mine);
+  }
+  // mine = mine op theirs
+  void combine_from_right(Transfers& transfers, const Reduction& what) {
+    combine(transfers, what, mine, theirs);
+    std::swap(mine, theirs);
+  }
+};
+
 // Up a binomial tree whose subtrees are ranges of ranks. The result is in `operands.mine` of `top`.
 runtime::Task<> reduce_up(Transfers& transfers, int top, const Reduction& what, Operands& operands) {
   const int size = transfers.context().size();

@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "machine/machine.h"
 #include "models/mpi/objects/group.h"
 
@@ -249,8 +250,7 @@ runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local
   }
   co_await broadcast_bytes(context, local_leader, bytes_of_value(offers));
   if (offers.theirs.size == 0 || offers.theirs.size > static_cast<std::uint64_t>(engine.num_ranks())) {
-    throw base::Error(base::StatusCode::kCorrupt,
-                      base::format("a remote group of {} processes was announced", offers.theirs.size));
+    base::refuse_claim(base::format("a remote group of {} processes was announced", offers.theirs.size));
   }
   auto remote = std::make_shared<Members>(offers.theirs.size);
   const std::span<std::byte> remote_bytes = std::as_writable_bytes(std::span(*remote));

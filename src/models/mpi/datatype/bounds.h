@@ -14,7 +14,6 @@ class Bounds {
   Bounds() = default;
   static Bounds of_data(MPI_Count size, int alignment);
 
-  bool has_data() const { return has_data_; }
   Wide true_lower() const { return true_lower_; }
   Wide true_upper() const { return true_upper_; }
   Wide lower() const { return marked_ ? marked_lower_ : lower_; }

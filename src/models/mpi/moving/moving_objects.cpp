@@ -59,26 +59,29 @@ std::size_t num_movable(const VirtualRank& rank) {
   return count;
 }
 
-std::string obstacle_of_communicator(const Communicator& communicator) {
+base::Status immovable(std::string why) { return {base::StatusCode::kUnsupported, std::move(why)}; }
+
+base::Status obstacle_of_communicator(const Communicator& communicator) {
   const std::string name = communicator.name().empty() ? "a communicator" : communicator.name();
   if (communicator.buffer_space.is_attached())
-    return base::format("{} has a buffer of MPI_Comm_attach_buffer; detach it before", name);
+    return immovable(base::format("{} has a buffer of MPI_Comm_attach_buffer; detach it before", name));
   if (communicator.stream != nullptr)
-    return base::format("{} names a stream of a device (weft_stream); set the hint to 0 before", name);
+    return immovable(
+        base::format("{} names a stream of a device (weft_stream); set the hint to 0 before", name));
   return {};
 }
 
 }  // namespace
 
-std::string obstacle_of_objects(const VirtualRank& rank) {
+base::Status obstacle_of_objects(const VirtualRank& rank) {
   const std::vector<Object*> objects = rank.objects()->in_order();
   if (objects.size() != num_movable(rank))
-    return "a thread other than its own has made objects of MPI, or memory was full; free them before";
+    return immovable(
+        "a thread other than its own has made objects of MPI, or memory was full; free them before");
   for (Object* const object : objects) {
     if (object->kind() != ObjectKind::kCommunicator) continue;
-    if (std::string obstacle = obstacle_of_communicator(static_cast<Communicator&>(*object));
-        !obstacle.empty())
-      return obstacle;
+    if (base::Status status = obstacle_of_communicator(static_cast<Communicator&>(*object)); !status.ok())
+      return status;
   }
   return {};
 }

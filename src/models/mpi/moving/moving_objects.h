@@ -18,8 +18,8 @@ struct PackedObjects {
   std::size_t size_bytes = 0;
 };
 
-// Why the objects of the rank cannot move; empty if they can.
-std::string obstacle_of_objects(const VirtualRank& rank);
+// Fails with the reason if the objects of the rank cannot move.
+base::Status obstacle_of_objects(const VirtualRank& rank);
 
 // Packs what the rank has of MPI, and ends all objects but MPI_COMM_WORLD and MPI_COMM_SELF, which lose what refers to others.
 // No handle is used until unpack_objects(). REQUIRES: the rank has a process and no obstacle. Throws std::bad_alloc, before anything

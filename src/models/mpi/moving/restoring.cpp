@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "models/mpi/datatype/describing/remaking.h"
 #include "models/mpi/objects/attributes.h"
 #include "models/mpi/process.h"
@@ -192,7 +193,7 @@ class Restorer {
     if (handle >= HandleNumbers::kFirst) return object_at<Datatype>(handle);
     Datatype* const predefined = rank_.types.find(pointer_to<std::remove_pointer_t<MPI_Datatype>>(handle));
     if (predefined != nullptr) return *predefined;
-    throw base::Error(base::StatusCode::kCorrupt, base::format("there is no predefined datatype {}", handle));
+    base::refuse_claim(base::format("there is no predefined datatype {}", handle));
   }
 
   static bool is_requested(const Datatype& type) {

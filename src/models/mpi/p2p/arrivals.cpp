@@ -8,6 +8,7 @@
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "memory/memory.h"
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
@@ -19,9 +20,8 @@ namespace {
 constexpr std::uint32_t kMostEarly = 1U << 20;
 
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_message(int source_pe, const std::string& what) {
-  throw base::Error(base::StatusCode::kCorrupt,
-                    base::format("an MPI message from PE {} {}; do all PEs run the same version of Weft?",
-                                 source_pe, what));
+  base::refuse_claim(base::format("an MPI message from PE {} {}", source_pe, what),
+                     "do all PEs run the same version of Weft?");
 }
 
 int source_of(const runtime::Message& message) { return static_cast<int>(message.envelope().source_pe); }

@@ -7,15 +7,15 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::mpi {
 
 namespace {
 
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_addressed(int source_pe, const std::string& what) {
-  throw base::Error(base::StatusCode::kCorrupt,
-                    base::format("an MPI message from PE {} {}; do all PEs run the same version of Weft?",
-                                 source_pe, what));
+  base::refuse_claim(base::format("an MPI message from PE {} {}", source_pe, what),
+                     "do all PEs run the same version of Weft?");
 }
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_addressed(const runtime::Message& message,
                                                              const std::string& what) {

@@ -7,6 +7,7 @@
 #include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::pgas {
 
@@ -22,11 +23,8 @@ Calls::Calls(runtime::Runtime& runtime, TeamTable& teams, runtime::HandlerId han
 const RpcInfo& Calls::check(const CallHeader& header) const {
   const RpcInfo* const function = runtime::Registry<RpcInfo>::find(header.function);
   if (function == nullptr || header.caller_pe >= static_cast<std::uint32_t>(runtime_.num_pes())) {
-    throw base::Error(
-        base::StatusCode::kCorrupt,
-        base::format("a call names function {} for PE {}, which this job does not have; do all PEs "
-                     "run the same program?",
-                     header.function, header.caller_pe));
+    base::refuse_claim(base::format("a call names function {} for PE {}, which this job does not have",
+                                    header.function, header.caller_pe));
   }
   return *function;
 }
@@ -84,8 +82,7 @@ runtime::MessagePtr make_call(const Team& team, std::uint32_t function, runtime:
 
 void run_packed(World& world, const PackedCall& call) {
   if (runtime::Registry<RpcInfo>::find(call.function) == nullptr) {
-    throw base::Error(
-        base::StatusCode::kCorrupt,
+    base::refuse_claim(
         base::format("a packed call names function {}, which this program does not have", call.function));
   }
   runtime::MessagePtr message = make_call(world, call.function, {}, call.arguments.size());

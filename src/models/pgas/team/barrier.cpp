@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::pgas {
 
@@ -43,10 +44,7 @@ void Barrier::arrive(int from, const BarrierNote& note) {
   const bool is_round = note.round < static_cast<std::uint64_t>(num_rounds_);
   const auto distance = is_round ? std::int64_t{1} << note.round : 0;
   const auto refuse = [&](std::string_view why) {
-    throw base::Error(base::StatusCode::kCorrupt,
-                      base::format("rank {} sent a note of round {} of a barrier{}; do all PEs run the same "
-                                   "program?",
-                                   from, note.round, why));
+    base::refuse_claim(base::format("rank {} sent a note of round {} of a barrier{}", from, note.round, why));
   };
   if (!is_round || (from + distance) % size != members_.rank()) refuse(", which it does not send");
   if (note.barrier < next_ && !states_.contains(note.barrier)) refuse(" that is over");

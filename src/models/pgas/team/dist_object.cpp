@@ -3,6 +3,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "models/pgas/team/object_table.h"
 #include "models/pgas/team/team_state.h"
 #include "models/pgas/team/team_table.h"
@@ -33,10 +34,9 @@ void* find_object(runtime::Runtime& runtime, const ObjectNumber& where) {
   TeamState* const team = teams.find(where.team);
   if (team == nullptr) {
     if (teams.may_exist(where.team)) return nullptr;
-    throw base::Error(base::StatusCode::kCorrupt,
-                      base::format("PE {} got a distributed object of the team {} of PE {}, which cannot "
-                                   "exist; do all PEs run the same program?",
-                                   runtime.pe(), where.team.number, where.team.leader_pe));
+    base::refuse_claim(
+        base::format("PE {} got a distributed object of the team {} of PE {}, which cannot exist",
+                     runtime.pe(), where.team.number, where.team.leader_pe));
   }
   const ObjectTable::ObjectEntry* const entry = team->objects.find(where.number);
   if (entry == nullptr && !team->objects.is_made(where.number)) return nullptr;

@@ -11,6 +11,7 @@
 #include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::pgas {
 
@@ -44,11 +45,8 @@ std::exception_ptr invalid(const std::string& what) {
 }
 
 [[noreturn]] void refuse_part(int from, std::string_view why) {
-  throw base::Error(
-      base::StatusCode::kCorrupt,
-      base::format("rank {} sent a part of a collective {}; do all ranks of the team call the same "
-                   "collectives in the same order?",
-                   from, why));
+  base::refuse_claim(base::format("rank {} sent a part of a collective {}", from, why),
+                     "do all ranks of the team call the same collectives in the same order?");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::pgas {
 
@@ -60,11 +61,8 @@ TeamState* TeamTable::find_or_wait(TeamId id, runtime::MessagePtr& message, bool
   TeamState* const team = find(id);
   if (team == nullptr) {
     if (!may_exist(id)) {
-      throw base::Error(
-          base::StatusCode::kCorrupt,
-          base::format("a message from PE {} names the team {} of PE {}, which cannot exist; do all "
-                       "PEs run the same program?",
-                       source_pe, id.number, id.leader_pe));
+      base::refuse_claim(base::format("a message from PE {} names the team {} of PE {}, which cannot exist",
+                                      source_pe, id.number, id.leader_pe));
     }
     if (from_poster) {
       waiting_[id].keep_deferred(std::move(message));
@@ -74,11 +72,8 @@ TeamState* TeamTable::find_or_wait(TeamId id, runtime::MessagePtr& message, bool
     return nullptr;
   }
   if (team->members.rank_of(static_cast<int>(source_pe)) < 0) {
-    throw base::Error(
-        base::StatusCode::kCorrupt,
-        base::format("a message from PE {} names a team of {} PEs, of which it is no member; do all "
-                     "PEs run the same program?",
-                     source_pe, team->members.size()));
+    base::refuse_claim(base::format("a message from PE {} names a team of {} PEs, of which it is no member",
+                                    source_pe, team->members.size()));
   }
   return team;
 }

@@ -348,10 +348,7 @@ struct WireHeader {
   std::uint32_t kind;
   std::uint32_t reserved;
 };
-runtime::HandlerId handler_of(Runtime& runtime) {
-  constexpr int kPeriodicAfterEntry = 22;
-  return static_cast<runtime::HandlerId>(runtime.model<Chares>().entry_handler() + kPeriodicAfterEntry);
-}
+runtime::HandlerId handler_of(Runtime& runtime) { return runtime.model<Chares>().periodic().handler(); }
 enum WireKind : std::uint32_t { kAsk, kLoads, kPlan, kDone, kNoSuchKind };
 
 // Sends a message from PE 1 to PE 0, which decides, or the other way round.

@@ -103,9 +103,7 @@ enum WireKind : std::uint32_t { kLoads, kPlan, kStays, kDone, kResume, kBackgrou
 template <class... Values>
 void send_sync(Runtime& from, int to_pe, const Collection& collection, std::uint64_t step, std::uint32_t kind,
                const Values&... values) {
-  constexpr int kSyncAfterEntry = 14;
-  const auto handler =
-      static_cast<runtime::HandlerId>(from.model<Chares>().entry_handler() + kSyncAfterEntry);
+  const runtime::HandlerId handler = from.model<Chares>().sync().handler();
   from.send(to_pe,
             runtime::Message::pack(from, handler, WireHeader{collection.id(), step, kind, 0}, values...));
 }

@@ -209,7 +209,7 @@ SyncBytes sync_bytes_of_step(const char* strategy, int per_pe, bool is_uneven) {
     co_await workers.created();
     for (int pe = 0; pe < 4; ++pe) {
       SyncBytes& observer = of_pes[static_cast<std::size_t>(pe)];
-      observer.handler = handler_of(job.runtime(pe), kSync);
+      observer.handler = job.runtime(pe).model<Chares>().sync().handler();
       job.runtime(pe).set_observer(&observer);
     }
     std::vector<double> loads;
@@ -246,7 +246,7 @@ TEST(SyncRounds, WhatElementsHaveSentFollowsThoseThatHaveMoved) {
   InProcessJob job(3);
   use_strategy(job, kTogether);
   SyncBytes passed_on;
-  passed_on.handler = handler_of(job.runtime(2), kSync);
+  passed_on.handler = job.runtime(2).model<Chares>().sync().handler();
   passed_on.only_pe = 1;
   passed_on.only_bytes = kBytesOfOneTalk;
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
@@ -359,7 +359,8 @@ std::string refusal_of(int from_pe, std::uint64_t step, SyncKind kind, const Val
     co_await workers.created();
     Runtime& from = job.runtime(from_pe);
     const BalancingHeader header{workers.collection().id(), step, static_cast<std::uint32_t>(kind), 0};
-    from.send(1 - from_pe, runtime::Message::pack(from, handler_of(from, kSync), header, values...));
+    from.send(1 - from_pe,
+              runtime::Message::pack(from, from.model<Chares>().sync().handler(), header, values...));
     co_await runtime.quiescence();
   });
 }
@@ -432,7 +433,7 @@ TEST(SyncRounds, RefusesWhatDoesNotFitTheStep) {
       co_await workers.created();
       Runtime& from = job.runtime(1);
       const BalancingHeader header{workers.collection().id(), 0, static_cast<std::uint32_t>(kind), 0};
-      from.send(0, runtime::Message::pack(from, handler_of(from, kSync), header, values...));
+      from.send(0, runtime::Message::pack(from, from.model<Chares>().sync().handler(), header, values...));
       co_await runtime.quiescence();
       const std::vector<double> loads{1, 1, 10, 10};
       co_await step(runtime, workers, loads);
