@@ -61,7 +61,7 @@ struct PostedReceive final : PeerOperation {
     return is_over() && tagged != TaggedHalf::kPending && stream_wait == StreamWait::kNone;
   }
   bool lacks_tagged_half() const { return tagged == TaggedHalf::kLate && !is_over(); }
-  bool is_posted() const { return posted == PostedHalf::kPosted || posted == PostedHalf::kUnreadable; }
+  bool is_posted() const { return posted >= PostedHalf::kPosted; }
   bool is_copied() const {
     if (bounced) return bounced->is_over();
     if (!is_posted()) return false;
@@ -79,8 +79,10 @@ struct PostedReceive final : PeerOperation {
            slot->outcome.load(std::memory_order_acquire) == MailboxSlot::shared_by(message.number);
   }
   void end_with(base::Status status, std::size_t size_bytes) {
-    if (is_posted()) slot->word.store(MailboxSlot::kFree, std::memory_order_release);
-    advance(posted, PostedEvent::kUnpost);
+    if (is_posted()) {
+      slot->word.store(MailboxSlot::kFree, std::memory_order_release);
+      advance(posted, PostedEvent::kUnpost);
+    }
     exported.reset();
     complete(std::move(status), size_bytes);
   }

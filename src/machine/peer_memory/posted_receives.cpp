@@ -100,22 +100,15 @@ void PostedReceives::withdraw(IncomingStream& stream) {
   stream.has_asked_for_mailbox = false;
 }
 
-PostedReceive& PostedReceives::add(IncomingStream& stream, StreamMessage message,
-                                   const memory::Buffer& buffer, TaggedHalf tagged, Completion* user) {
-  receives_.push_back(std::make_unique<PostedReceive>(as_owner(), stream, message, buffer, tagged, user));
-  return *receives_.back();
-}
-
 void PostedReceives::remove_last() {
   static_cast<void>(receives_.back()->take_user());
   receives_.pop_back();
 }
 
-std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessage message,
-                                            const memory::Buffer& buffer, const ReceiveStart& how,
-                                            Completion* user) {
+std::optional<Status> PostedReceives::start_tagged(IncomingStream& stream, StreamMessage message,
+                                                   const memory::Buffer& buffer, const ReceiveStart& how,
+                                                   Completion* user) {
   using Posting = ReceiveStart::Posting;
-  if (how.posting == Posting::kAlone) return start_alone(stream, message, buffer, how.source, user);
   if (!can_post(stream)) return {};
   std::shared_ptr<Exports::Export> exported;
   bool is_to_be_posted = how.posting == Posting::kUsual;

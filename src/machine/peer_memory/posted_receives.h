@@ -66,7 +66,11 @@ class PostedReceives final : private PostedReceive::Owner {
   // cannot be posted in that way.
   std::optional<base::Status> start(IncomingStream& stream, StreamMessage message,
                                     const memory::Buffer& buffer, const ReceiveStart& how,
-                                    base::Completion* user);
+                                    base::Completion* user) {
+    return how.posting == ReceiveStart::Posting::kAlone
+               ? start_alone(stream, message, buffer, how.source, user)
+               : start_tagged(stream, message, buffer, how, user);
+  }
   // Tells the sender of the stream where its receives will be posted.
   void announce_mailbox(IncomingStream& stream) { static_cast<void>(can_post(stream)); }
   // PE `pe` cannot open the file of that mailbox: its streams are posted to no more.
@@ -109,8 +113,14 @@ class PostedReceives final : private PostedReceive::Owner {
   std::optional<base::Status> start_alone(IncomingStream& stream, StreamMessage message,
                                           const memory::Buffer& buffer, const SourceName* source,
                                           base::Completion* user);
+  std::optional<base::Status> start_tagged(IncomingStream& stream, StreamMessage message,
+                                           const memory::Buffer& buffer, const ReceiveStart& how,
+                                           base::Completion* user);
   PostedReceive& add(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
-                     TaggedHalf tagged, base::Completion* user);
+                     TaggedHalf tagged, base::Completion* user) {
+    receives_.push_back(std::make_unique<PostedReceive>(as_owner(), stream, message, buffer, tagged, user));
+    return *receives_.back();
+  }
   // Takes back the receive that add() has returned last.
   void remove_last();
   // Whether a receive into memory that cannot be exported may be posted with a bounce buffer.

@@ -11,7 +11,7 @@
 
 namespace weft::machine {
 
-// Whether senders may copy into the buffer.
+// Whether senders may copy into the buffer: from kPosted on.
 enum class PostedHalf : std::uint8_t {
   kNone,         // not posted; answer() may post it
   kAfterStream,  // posted when its stream is done
