@@ -11,6 +11,7 @@ namespace weft::machine {
 
 using base::Completion;
 using base::Status;
+using Posting = ReceiveStart::Posting;
 
 PeerMemory::PeerMemory(TransportMachine& machine, memory::Memory& memory, TransferCounts& counts, Reach reach,
                        bool has_peers_on_host)
@@ -64,7 +65,7 @@ Status PeerMemory::receive(IncomingStream& stream, StreamMessage message, const 
       (is_own_pe && reach_ != Reach::kNone && !buffer.place.is_host())) {
     started = own_pe_.receive(stream, message, buffer, completion);
   } else if (!is_own_pe && reaches_peers(buffer.place, buffer.size_bytes)) {
-    started = receives_.start(stream, message, buffer, completion);
+    started = receives_.start(stream, message, buffer, {}, completion);
   }
   if (send_waits) receives_.answer(stream, message.number);
   return started ? *std::move(started) : machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);
@@ -86,7 +87,7 @@ std::optional<Status> PeerMemory::receive_offered(IncomingStream& stream, std::u
   if (into.place.is_host() || into.size_bytes == 0 || stream.peer == machine_.pe() || reach_ != Reach::kHost)
     return {};
   const memory::Buffer buffer = context_.without_idle_stream(into);
-  return receives_.start_offered(stream, {.number = number}, buffer, completion);
+  return receives_.start(stream, {.number = number}, buffer, {Posting::kAlone}, completion);
 }
 
 std::optional<Status> PeerMemory::send_offered(OutgoingStream& stream, std::uint32_t number,
@@ -157,10 +158,12 @@ std::optional<Status> PeerMemory::receive_named(IncomingStream& stream, StreamMe
       source.buffer.size_bytes != buffer.size_bytes || !reaches_peers(buffer.place, buffer.size_bytes)) {
     return {};
   }
-  if (buffer.place.is_host()) return receives_.start_named(stream, message, source, buffer, completion);
+  if (buffer.place.is_host())
+    return receives_.start(stream, message, buffer, {Posting::kTaken, &source}, completion);
   // One message alone: its way is the shortest. Of several, both devices copy some.
   if (!receives_.has_open() && !pulls_.has_copies()) {
-    if (auto started = receives_.start_pushed(stream, message, source, buffer, completion)) return started;
+    const ReceiveStart alone{Posting::kAlone, &source};
+    if (auto started = receives_.start(stream, message, buffer, alone, completion)) return started;
   }
   return pulls_.start(stream, message, source, buffer, completion);
 }
@@ -183,7 +186,7 @@ Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, 
     if (started) return *std::move(started);
   }
   if (posts && send_waits) {
-    started = receives_.start_awaited(in, message, buffer, completion);
+    started = receives_.start(in, message, buffer, {Posting::kByAnswer}, completion);
   } else if (posts) {
     receives_.announce_mailbox(in);
   }

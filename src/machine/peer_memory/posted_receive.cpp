@@ -8,7 +8,7 @@ using base::Status;
 using base::StatusCode;
 
 bool PostedReceive::copy_chunk() {
-  if (cannot_read) return false;
+  if (posted == PostedHalf::kUnreadable) return false;
   SharedCopy& shared = slot->shared;
   const SharedCopy::Chunk chunk = shared.take(message.number, buffer.size_bytes);
   if (chunk.size_bytes == 0) return false;
@@ -18,50 +18,46 @@ bool PostedReceive::copy_chunk() {
   if (status.ok()) {
     shared.add(chunk.size_bytes);
   } else {
-    cannot_read = true;
+    advance(posted, PostedEvent::kReadFails);
     shared.give_back(message.number, chunk);
   }
   return true;
 }
 
 void PostedReceive::cancel() {
-  if (!tagged.is_pending && !is_tagged_half_late && !is_offered) return;
+  const bool is_pending = tagged == TaggedHalf::kPending;
+  if (!is_pending && tagged != TaggedHalf::kLate && tagged != TaggedHalf::kNone) return;
   if (!withdraw()) return;
-  if (tagged.is_pending) return owner->context.machine.cancel(&tagged);
+  if (is_pending) return owner->context.machine.cancel(&tagged_done);
   end_with(Status::cancelled(), 0);
 }
 
 Status PostedReceive::start_tagged_half() {
-  is_tagged_half_late = false;
-  Status status = owner->context.machine.tag_receive(message.tag, kFullTagMask, buffer, &tagged);
-  tagged.is_pending = status.is_pending();
-  return status;
+  advance(tagged, TaggedEvent::kStart);
+  return owner->context.machine.tag_receive(message.tag, kFullTagMask, buffer, &tagged_done);
 }
 
 void PostedReceive::tagged_ended(Status status, std::size_t size_bytes) {
-  if (is_over()) return;
+  if (is_over()) return advance(tagged, TaggedEvent::kEnd);
   // A message comes with its tag only if its sender does not copy it.
   const bool has_come = status.ok() || status.code() == StatusCode::kTruncated;
-  if (has_come && bounced && bounced->copies_under_way > 0) {
-    // An empty message: the send has failed.
-    tagged_outcome.emplace(std::move(status), size_bytes);
-  } else if (has_come || withdraw()) {
-    end_with(std::move(status), size_bytes);
-  } else {
-    tagged_failure = std::move(status);
+  const bool is_copied_into = bounced && bounced->copies_under_way > 0;
+  if (has_come ? !is_copied_into : withdraw()) {
+    advance(tagged, TaggedEvent::kEnd);
+    return end_with(std::move(status), size_bytes);
   }
+  // Copies are under way. If the message has come it is empty, because the send has failed.
+  advance(tagged, has_come ? TaggedEvent::kArrive : TaggedEvent::kFail);
+  tagged_status = std::move(status);
+  tagged_bytes = size_bytes;
 }
 
 void PostedReceive::tagged_half_has_ended(base::Completion* self, Status status, std::size_t size_bytes) {
-  auto& half = *static_cast<Half*>(self);
-  half.is_pending = false;
-  half.receive->tagged_ended(std::move(status), size_bytes);
+  static_cast<Half*>(self)->receive->tagged_ended(std::move(status), size_bytes);
 }
 
 void PostedReceive::stream_is_done(base::Completion* self, Status status, std::size_t /*size_bytes*/) {
-  auto& half = *static_cast<Half*>(self);
-  PostedReceive& receive = *half.receive;
-  half.is_pending = false;
+  PostedReceive& receive = *static_cast<Half*>(self)->receive;
   if (receive.owner == nullptr) {
     delete &receive;
     return;

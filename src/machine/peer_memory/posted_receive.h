@@ -22,6 +22,7 @@
 #include "machine/peer_memory/mapping/peer_operation.h"
 #include "machine/peer_memory/mapping/peer_stream.h"
 #include "machine/peer_memory/mapping/source_name.h"
+#include "machine/peer_memory/receive_states.h"
 
 namespace weft::machine {
 
@@ -42,37 +43,46 @@ struct PostedReceive final : PeerOperation {
     Half(Function on_complete, PostedReceive* receive_in)
         : base::Completion(on_complete), receive(receive_in) {}
     PostedReceive* receive;
-    bool is_pending = false;
   };
 
   PostedReceive(Owner& owner_in, IncomingStream& stream_in, StreamMessage message_in,
-                const memory::Buffer& buffer_in, base::Completion* user)
-      : PeerOperation(user), owner(&owner_in), stream(stream_in), message(message_in), buffer(buffer_in) {
+                const memory::Buffer& buffer_in, TaggedHalf tagged_in, base::Completion* user)
+      : PeerOperation(user),
+        owner(&owner_in),
+        stream(stream_in),
+        message(message_in),
+        buffer(buffer_in),
+        tagged(tagged_in) {
     ++stream.receives;
   }
   ~PostedReceive() { --stream.receives; }
 
-  bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
-  bool lacks_tagged_half() const { return is_tagged_half_late && !is_over(); }
+  bool can_go() const {
+    return is_over() && tagged != TaggedHalf::kPending && stream_wait == StreamWait::kNone;
+  }
+  bool lacks_tagged_half() const { return tagged == TaggedHalf::kLate && !is_over(); }
+  bool is_posted() const { return posted >= PostedHalf::kPosted; }
   bool is_copied() const {
     if (bounced) return bounced->is_over();
-    if (slot == nullptr) return false;
+    if (!is_posted()) return false;
     const std::uint64_t outcome = slot->outcome.load(std::memory_order_acquire);
     return outcome == MailboxSlot::done(message.number) ||
            (outcome == MailboxSlot::shared_by(message.number) &&
             slot->shared.is_done(message.number, buffer.size_bytes));
   }
   bool may_be_pulled() const {
-    return source && slot != nullptr &&
+    return tagged == TaggedHalf::kPull && is_posted() &&
            slot->word.load(std::memory_order_relaxed) == MailboxSlot::posted(message.number);
   }
   bool is_shared() const {
-    return slot != nullptr &&
+    return is_posted() &&
            slot->outcome.load(std::memory_order_acquire) == MailboxSlot::shared_by(message.number);
   }
   void end_with(base::Status status, std::size_t size_bytes) {
-    if (slot != nullptr)
-      std::exchange(slot, nullptr)->word.store(MailboxSlot::kFree, std::memory_order_release);
+    if (is_posted()) {
+      slot->word.store(MailboxSlot::kFree, std::memory_order_release);
+      advance(posted, PostedEvent::kUnpost);
+    }
     exported.reset();
     complete(std::move(status), size_bytes);
   }
@@ -82,12 +92,18 @@ struct PostedReceive final : PeerOperation {
     const std::size_t size_bytes = status.ok() ? buffer.size_bytes : 0;
     end_with(std::move(status), size_bytes);
   }
+  // Posts it in that slot, whose other fields are written.
+  void post(MailboxSlot& in, std::uint64_t word) {
+    in.word.store(word, std::memory_order_release);
+    slot = &in;
+    advance(posted, PostedEvent::kPost);
+  }
   // Whether no sender has taken the posting, nor will.
   bool withdraw() {
     if (bounced && bounced->copies_under_way > 0) return false;
-    std::uint64_t posted = MailboxSlot::posted(message.number);
-    if (slot != nullptr && !slot->word.compare_exchange_strong(posted, MailboxSlot::kFree)) return false;
-    slot = nullptr;
+    std::uint64_t word = MailboxSlot::posted(message.number);
+    if (is_posted() && !slot->word.compare_exchange_strong(word, MailboxSlot::kFree)) return false;
+    advance(posted, PostedEvent::kUnpost);
     return true;
   }
   // Copies a chunk of a message that both sides copy. A chunk that this process cannot read is left to the sender.
@@ -102,23 +118,19 @@ struct PostedReceive final : PeerOperation {
   IncomingStream& stream;
   StreamMessage message;
   memory::Buffer buffer;
-  MailboxSlot* slot = nullptr;   // null when not posted
-  bool is_to_be_posted = false;  // also if its send does not wait for that
-  // The transport learns of the receive in a later poll(). It takes 20 us to look up memory that consists of several
-  // allocations (UCX 1.22, which asks the driver each time), and copies are not moved on meanwhile.
-  bool is_tagged_half_late = false;
-  bool is_offered = false;                // it has no tag: see PeerMemory::receive_offered()
-  bool send_waits = false;                // and is answered when the stream is done
+  PostedHalf posted = PostedHalf::kNone;
+  TaggedHalf tagged;
+  StreamWait stream_wait = StreamWait::kNone;
+  MailboxSlot* slot = nullptr;            // valid while it is posted
   std::optional<BouncedReceive> bounced;  // posted with a bounce buffer
-  // For start_pushed(): the memory that this PE's device copies from if the sender's device does not copy.
+  // Of TaggedHalf::kPull: the memory that this PE's device copies from if the sender's device does not copy.
   std::optional<SourceName> source;
   std::chrono::steady_clock::time_point posted_at;
-  // The message came with its tag while copies are under way.
-  std::optional<std::pair<base::Status, std::size_t>> tagged_outcome;
+  // How the tagged half ended: of TaggedHalf::kArrived and kFailed.
+  base::Status tagged_status;
+  std::size_t tagged_bytes = 0;
   std::shared_ptr<Exports::Export> exported;  // what is posted
-  bool cannot_read = false;                   // of a message that both sides copy
-  base::Status tagged_failure;                // how the tagged half ended while a copy was under way
-  Half tagged{tagged_half_has_ended, this};
+  Half tagged_done{tagged_half_has_ended, this};
   Half stream_done{stream_is_done, this};
 
  private:

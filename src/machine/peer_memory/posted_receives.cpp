@@ -100,117 +100,84 @@ void PostedReceives::withdraw(IncomingStream& stream) {
   stream.has_asked_for_mailbox = false;
 }
 
-std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessage message,
-                                            const memory::Buffer& buffer, Completion* user) {
+void PostedReceives::remove_last() {
+  static_cast<void>(receives_.back()->take_user());
+  receives_.pop_back();
+}
+
+std::optional<Status> PostedReceives::start_tagged(IncomingStream& stream, StreamMessage message,
+                                                   const memory::Buffer& buffer, const ReceiveStart& how,
+                                                   Completion* user) {
+  using Posting = ReceiveStart::Posting;
   if (!can_post(stream)) return {};
   std::shared_ptr<Exports::Export> exported;
-  bool is_to_be_posted = true;
-  if (!buffer.place.is_host()) {
+  bool is_to_be_posted = how.posting == Posting::kUsual;
+  bool is_by_ring = false;
+  if (is_to_be_posted && !buffer.place.is_host()) {
     exported = exports_.find(buffer);
-    is_to_be_posted = exported != nullptr || can_bounce(stream, buffer);
-    stream.mailbox->receives_by_ring.store(is_to_be_posted && exported == nullptr, std::memory_order_relaxed);
+    is_by_ring = exported == nullptr && can_bounce(stream, buffer);
+    is_to_be_posted = exported != nullptr || is_by_ring;
+    stream.mailbox->receives_by_ring.store(is_by_ring, std::memory_order_relaxed);
+    // The rest is posted only if its send waits for that, which small messages do not.
+    if (!is_to_be_posted && buffer.size_bytes < WaitingSends::kLeastBytes) return {};
   }
-  // The rest is posted only if its send waits for that, which small messages do not.
-  if (!is_to_be_posted && buffer.size_bytes < WaitingSends::kLeastBytes) return {};
-  return start(stream, message, buffer, std::move(exported), is_to_be_posted, user);
-}
-
-std::optional<Status> PostedReceives::start_awaited(IncomingStream& stream, StreamMessage message,
-                                                    const memory::Buffer& buffer, Completion* user) {
-  if (!can_post(stream)) return {};
-  return start(stream, message, buffer, nullptr, false, user);
-}
-
-std::optional<Status> PostedReceives::start_named(IncomingStream& stream, StreamMessage message,
-                                                  const SourceName& source, const memory::Buffer& buffer,
-                                                  Completion* user) {
-  if (!can_post(stream)) return {};
   MailboxSlot& slot = stream.mailbox->slot(message.number);
-  if (slot.word.load(std::memory_order_relaxed) != MailboxSlot::kFree) return {};
-  Status status = start(stream, message, buffer, nullptr, false, user);
-  if (!status.is_pending()) return status;
-  PostedReceive& receive = *receives_.back();
-  slot.shared.begin(message.number, source.buffer.allocation_base, source.pid, 0);
-  post_host(receive, slot, MailboxSlot::taken(message.number));
-  slot.outcome.store(MailboxSlot::shared_by(message.number), std::memory_order_release);
-  receive.slot = &slot;
-  context.control.send(
-      stream.peer,
-      {.type = ControlMessage::Type::kBegun, .number = message.number, .stream = stream.name, .file = {}});
-  return status;
-}
-
-std::optional<Status> PostedReceives::start_pushed(IncomingStream& stream, StreamMessage message,
-                                                   const SourceName& source, const memory::Buffer& buffer,
-                                                   Completion* user) {
-  PostedReceive* const receive = post_alone(stream, message, buffer, user);
-  if (receive == nullptr) return {};
-  receive->source = source;
-  receive->posted_at = std::chrono::steady_clock::now();
-  return Status::pending();
-}
-
-std::optional<Status> PostedReceives::start_offered(IncomingStream& stream, StreamMessage message,
-                                                    const memory::Buffer& buffer, Completion* user) {
-  PostedReceive* const receive = post_alone(stream, message, buffer, user);
-  if (receive == nullptr) return {};
-  receive->is_offered = true;
-  return Status::pending();
-}
-
-PostedReceive* PostedReceives::post_alone(IncomingStream& stream, StreamMessage message,
-                                          const memory::Buffer& buffer, Completion* user) {
-  if (buffer.stream != nullptr || !can_post(stream)) return nullptr;
-  std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
-  if (exported == nullptr) return nullptr;
-  receives_.push_back(std::make_unique<PostedReceive>(as_owner(), stream, message, buffer, user));
-  PostedReceive& receive = *receives_.back();
-  post(receive, std::move(exported));
-  if (receive.slot == nullptr) {
-    static_cast<void>(receive.take_user());
-    receives_.pop_back();
-    return nullptr;
-  }
-  context.machine.attention().wanted = true;
-  return &receive;
-}
-
-Status PostedReceives::start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
-                             std::shared_ptr<Exports::Export> exported, bool is_to_be_posted,
-                             Completion* user) {
-  receives_.push_back(std::make_unique<PostedReceive>(as_owner(), stream, message, buffer, user));
-  PostedReceive& receive = *receives_.back();
-  const bool is_by_ring = is_to_be_posted && exported == nullptr && !buffer.place.is_host();
+  if (how.posting == Posting::kTaken && slot.word.load(std::memory_order_relaxed) != MailboxSlot::kFree)
+    return {};
+  PostedReceive& receive = add(stream, message, buffer, TaggedHalf::kLate, user);
   if (is_by_ring && buffer.size_bytes >= WaitingSends::kLeastBytes) {
-    receive.is_tagged_half_late = true;
     has_late_halves_ = true;
   } else if (Status status = receive.start_tagged_half(); !status.is_pending()) {
-    static_cast<void>(receive.take_user());
-    receives_.pop_back();
+    remove_last();
     return status;
   }
-  receive.is_to_be_posted = is_to_be_posted;
   if (buffer.stream == nullptr) {
     if (is_to_be_posted) post(receive, std::move(exported));
   } else {
+    if (is_to_be_posted) advance(receive.posted, PostedEvent::kDefer);
     // If the stream cannot be waited for, the message comes with its tag.
-    receive.stream_done.is_pending =
-        context.wait_for_stream(buffer.place, buffer.stream, &receive.stream_done);
+    if (context.wait_for_stream(buffer.place, buffer.stream, &receive.stream_done))
+      advance(receive.stream_wait, StreamEvent::kWait);
   }
+  if (how.posting == Posting::kTaken) post_taken(receive, slot, *how.source);
   context.machine.attention().wanted = true;
   // What has come for earlier receives is copied now: a PE that starts many receives polls for none of them meanwhile.
   if (arrivals_.has_arrivals()) poll_arrivals();
   return Status::pending();
 }
 
+std::optional<Status> PostedReceives::start_alone(IncomingStream& stream, StreamMessage message,
+                                                  const memory::Buffer& buffer, const SourceName* source,
+                                                  Completion* user) {
+  if (buffer.stream != nullptr || !can_post(stream)) return {};
+  std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
+  if (exported == nullptr) return {};
+  PostedReceive& receive =
+      add(stream, message, buffer, source == nullptr ? TaggedHalf::kNone : TaggedHalf::kPull, user);
+  post(receive, std::move(exported));
+  if (!receive.is_posted()) {
+    remove_last();
+    return {};
+  }
+  if (source != nullptr) {
+    receive.source = *source;
+    receive.posted_at = std::chrono::steady_clock::now();
+  }
+  context.machine.attention().wanted = true;
+  return Status::pending();
+}
+
 void PostedReceives::stream_has_ended(PostedReceive& receive, const Status& status) {
   --context.memory_waits;
+  const bool is_asked = receive.stream_wait == StreamWait::kAnswerDue;
+  advance(receive.stream_wait, StreamEvent::kDone);
   if (status.ok()) stream_is_done(receive);
-  if (receive.send_waits) answer(receive.stream, receive.message.number);
+  if (is_asked) answer(receive.stream, receive.message.number);
 }
 
 void PostedReceives::stream_is_done(PostedReceive& receive) {
-  if (receive.is_over() || !receive.is_to_be_posted || receive.stream.mailbox == nullptr) return;
+  if (receive.is_over() || receive.posted != PostedHalf::kAfterStream || receive.stream.mailbox == nullptr)
+    return;
   auto exported = exports_.find(receive.buffer);
   if (exported != nullptr || can_bounce(receive.stream, receive.buffer)) post(receive, std::move(exported));
 }
@@ -230,24 +197,32 @@ void PostedReceives::post(PostedReceive& receive, std::shared_ptr<Exports::Expor
   }
   if (receive.buffer.place.is_host()) {
     post_host(receive, slot, MailboxSlot::posted(receive.message.number));
-    receive.slot = &slot;
     return;
   }
   if (exported == nullptr) return post_bounce(receive, slot);
   exported->tell(receive.stream.peer);
   slot.buffer = Exports::name(*exported, receive.buffer);
   std::ranges::copy(exported->bytes, slot.exported.begin());
-  slot.word.store(MailboxSlot::posted(receive.message.number), std::memory_order_release);
-  receive.slot = &slot;
+  receive.post(slot, MailboxSlot::posted(receive.message.number));
   receive.exported = std::move(exported);
 }
 
-void PostedReceives::post_host(const PostedReceive& receive, MailboxSlot& slot, std::uint64_t word) {
+void PostedReceives::post_host(PostedReceive& receive, MailboxSlot& slot, std::uint64_t word) {
   const memory::Buffer& buffer = receive.buffer;
   slot.buffer = {.offset_bytes = reinterpret_cast<std::uintptr_t>(buffer.data),
                  .size_bytes = buffer.size_bytes,
                  .place = {}};
-  slot.word.store(word, std::memory_order_release);
+  receive.post(slot, word);
+}
+
+void PostedReceives::post_taken(PostedReceive& receive, MailboxSlot& slot, const SourceName& source) {
+  const std::uint32_t number = receive.message.number;
+  slot.shared.begin(number, source.buffer.allocation_base, source.pid, 0);
+  post_host(receive, slot, MailboxSlot::taken(number));
+  slot.outcome.store(MailboxSlot::shared_by(number), std::memory_order_release);
+  context.control.send(
+      receive.stream.peer,
+      {.type = ControlMessage::Type::kBegun, .number = number, .stream = receive.stream.name, .file = {}});
 }
 
 void PostedReceives::post_bounce(PostedReceive& receive, MailboxSlot& slot) {
@@ -257,8 +232,7 @@ void PostedReceives::post_bounce(PostedReceive& receive, MailboxSlot& slot) {
   memory::Buffer into = receive.buffer;
   into.stream = nullptr;  // its work is done
   receive.bounced.emplace(BouncedReceive{into, 0, 0, {}});
-  slot.word.store(MailboxSlot::posted(receive.message.number), std::memory_order_release);
-  receive.slot = &slot;
+  receive.post(slot, MailboxSlot::posted(receive.message.number));
 }
 
 PostedReceive* PostedReceives::find(int pe, Tag stream, std::uint32_t message) {
@@ -272,9 +246,9 @@ PostedReceive* PostedReceives::find(int pe, Tag stream, std::uint32_t message) {
 
 BouncedReceive* PostedReceives::find_bounced(int peer, Tag stream, std::uint32_t message) {
   PostedReceive* const receive = find(peer, stream, message);
-  if (receive == nullptr || receive->slot == nullptr || !receive->bounced || receive->tagged_outcome) {
+  if (receive == nullptr || !receive->is_posted() || !receive->bounced ||
+      receive->tagged == TaggedHalf::kArrived)
     return nullptr;
-  }
   const bool is_taken = receive->slot->word.load(std::memory_order_relaxed) == MailboxSlot::taken(message);
   return is_taken ? &*receive->bounced : nullptr;
 }
@@ -300,12 +274,11 @@ void PostedReceives::answer(const IncomingStream& stream, std::uint32_t message)
 }
 
 void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, PostedReceive* receive) {
-  if (receive != nullptr && receive->stream_done.is_pending) {
-    receive->send_waits = true;
-    return;
+  if (receive != nullptr) {
+    advance(receive->stream_wait, StreamEvent::kAsk);
+    if (receive->stream_wait == StreamWait::kAnswerDue) return;
   }
-  const bool is_unposted =
-      receive != nullptr && receive->slot == nullptr && receive->stream.mailbox != nullptr;
+  const bool is_unposted = receive != nullptr && !receive->is_posted() && receive->stream.mailbox != nullptr;
   if (is_unposted && receive->buffer.place.is_host()) {
     if (receive->buffer.size_bytes >= SharedCopy::kLeastBytes) post(*receive, nullptr);
   } else if (is_unposted) {
@@ -314,7 +287,7 @@ void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, PostedRec
     if (exported != nullptr || can_bounce(receive->stream, receive->buffer))
       post(*receive, std::move(exported));
   }
-  const bool is_posted = receive != nullptr && receive->slot != nullptr;
+  const bool is_posted = receive != nullptr && receive->is_posted();
   context.control.send(pe, {.type = is_posted ? ControlMessage::Type::kPosted : ControlMessage::Type::kByTag,
                             .number = message,
                             .stream = stream,
@@ -325,21 +298,22 @@ void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, PostedRec
 
 bool PostedReceives::poll(PostedReceive& receive) {
   if (receive.is_over()) {
-    if (receive.tagged.is_pending) context.machine.cancel(&receive.tagged);
+    if (receive.tagged == TaggedHalf::kPending) context.machine.cancel(&receive.tagged_done);
     return false;
   }
-  if (receive.source && pull_late(receive)) return true;
-  if (receive.tagged_outcome && receive.bounced->copies_under_way == 0) {
-    receive.end_with(std::move(receive.tagged_outcome->first), receive.tagged_outcome->second);
+  if (receive.tagged == TaggedHalf::kPull && pull_late(receive)) return true;
+  if (receive.tagged == TaggedHalf::kArrived) {
+    if (receive.bounced->copies_under_way > 0) return false;
+    receive.end_with(std::move(receive.tagged_status), receive.tagged_bytes);
     return true;
   }
   if (receive.is_shared() && receive.copy_chunk() && !receive.is_copied()) return true;
-  if (receive.tagged_outcome || !receive.is_copied()) return false;
+  if (!receive.is_copied()) return false;
   receive.end_copied();
   return true;
 }
 
-// Of start_pushed(): whether its sender has not begun in time, so that this PE's device copies.
+// Whether the sender has not begun in time, so that this PE's device copies.
 bool PostedReceives::pull_late(PostedReceive& receive) {
   const std::uint32_t number = receive.message.number;
   if (receive.slot->word.load(std::memory_order_relaxed) != MailboxSlot::posted(number) ||
@@ -398,7 +372,7 @@ bool PostedReceives::before_sleep() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return !arrivals_.has_arrivals() && std::ranges::none_of(receives_, [](const auto& receive) {
     return receive->is_over() || receive->lacks_tagged_half() || receive->is_copied() ||
-           receive->may_be_pulled() || (receive->is_shared() && !receive->cannot_read);
+           receive->may_be_pulled() || (receive->is_shared() && receive->posted != PostedHalf::kUnreadable);
   });
 }
 
@@ -407,7 +381,7 @@ void PostedReceives::close() {
   const auto limit = std::chrono::steady_clock::now() + kArrivalLimit;
   for (const auto& receive : receives_) {
     const bool comes_by_posting_only =
-        !receive->is_over() && (receive->is_tagged_half_late || receive->is_offered);
+        !receive->is_over() && (receive->tagged == TaggedHalf::kLate || receive->tagged == TaggedHalf::kNone);
     if (comes_by_posting_only && receive->withdraw()) receive->end_with(closed_before_arrival(), 0);
     while (!receive->is_over() && !receive->is_copied() && std::chrono::steady_clock::now() < limit) {
       const bool has_copied =
@@ -418,12 +392,12 @@ void PostedReceives::close() {
     if (receive->is_copied()) {
       receive->end_copied();
     } else {
-      receive->end_with(receive->tagged_failure.failed() ? receive->tagged_failure : closed_before_arrival(),
-                        0);
+      receive->end_with(
+          receive->tagged == TaggedHalf::kFailed ? receive->tagged_status : closed_before_arrival(), 0);
     }
   }
   for (auto& receive : receives_) {
-    if (!receive->stream_done.is_pending) continue;
+    if (receive->stream_wait == StreamWait::kNone) continue;
     receive->owner = nullptr;
     static_cast<void>(receive.release());  // deletes itself when the memory layer closes
   }

@@ -33,6 +33,27 @@
 
 namespace weft::machine {
 
+// How a receive is posted.
+struct ReceiveStart {
+  enum class Posting : std::uint8_t {
+    // With its tag too, now or when its stream is done. At its first use, device memory is posted by answer() alone, and only
+    // from WaitingSends::kLeastBytes on.
+    kUsual,
+    // With its tag too, by answer(), which must be called after the start. Its send waits for that.
+    kByAnswer,
+    // With its tag too. Host memory: this process begins to copy from `source`, and tells the sender, which joins. answer() must
+    // not be called.
+    kTaken,
+    // Now, and without its tag. Device memory: answer() must not be called. Without a `source` the receive is offered, see
+    // PeerMemory::receive_offered(). With a `source` the sender's device copies, whose writes take less time than reads of
+    // this PE's (two H200, 8 bytes: 6.7 us and 9.6 us). If the sender has not begun after kPushTimeout, because it computes,
+    // this PE's device reads.
+    kAlone,
+  };
+  Posting posting = Posting::kUsual;
+  const SourceName* source = nullptr;  // the sender's memory, which it has named
+};
+
 class PostedReceives final : private PostedReceive::Owner {
  public:
   // All must outlive it.
@@ -41,30 +62,15 @@ class PostedReceives final : private PostedReceive::Owner {
   PostedReceives(const PostedReceives&) = delete;
   PostedReceives& operator=(const PostedReceives&) = delete;
 
-  // Starts a receive with its tag and posts it: the contract of Machine::tag_receive with a full mask.
-  // Nothing is returned and nothing was done if the receive cannot be posted.
+  // Starts a receive: the contract of Machine::tag_receive with a full mask. Nothing is returned and nothing was done if it
+  // cannot be posted in that way.
   std::optional<base::Status> start(IncomingStream& stream, StreamMessage message,
-                                    const memory::Buffer& buffer, base::Completion* user);
-  // As start(), for a receive whose send waits: answer() must be called after it. The buffer is posted also at its first
-  // use.
-  std::optional<base::Status> start_awaited(IncomingStream& stream, StreamMessage message,
-                                            const memory::Buffer& buffer, base::Completion* user);
-  // As start(), for host memory whose sender has named its own: begins to copy it, and tells the sender. answer() must not
-  // be called. Nothing is returned and nothing was done if the receive cannot be posted.
-  std::optional<base::Status> start_named(IncomingStream& stream, StreamMessage message,
-                                          const SourceName& source, const memory::Buffer& buffer,
-                                          base::Completion* user);
-  // As start(), for device memory whose sender has named its own. It is posted for the sender's device, whose writes take less time
-  // than reads of this PE's (two H200, 8 bytes: 6.7 us and 9.6 us). If the sender has not begun after kPushTimeout, because it
-  // computes, this PE's device reads. answer() must not be called. Nothing is returned and nothing was done if the receive
-  // cannot be posted at once.
-  std::optional<base::Status> start_pushed(IncomingStream& stream, StreamMessage message,
-                                           const SourceName& source, const memory::Buffer& buffer,
-                                           base::Completion* user);
-  // Posts a receive that has no tag: see PeerMemory::receive_offered(). Nothing is returned and nothing was done if it cannot
-  // be posted at once.
-  std::optional<base::Status> start_offered(IncomingStream& stream, StreamMessage message,
-                                            const memory::Buffer& buffer, base::Completion* user);
+                                    const memory::Buffer& buffer, const ReceiveStart& how,
+                                    base::Completion* user) {
+    return how.posting == ReceiveStart::Posting::kAlone
+               ? start_alone(stream, message, buffer, how.source, user)
+               : start_tagged(stream, message, buffer, how, user);
+  }
   // Tells the sender of the stream where its receives will be posted.
   void announce_mailbox(IncomingStream& stream) { static_cast<void>(can_post(stream)); }
   // PE `pe` cannot open the file of that mailbox: its streams are posted to no more.
@@ -103,17 +109,25 @@ class PostedReceives final : private PostedReceive::Owner {
 
  private:
   bool can_post(IncomingStream& stream);
-  // `exported` is null for a buffer that is not posted yet, or with a bounce buffer.
-  base::Status start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
-                     std::shared_ptr<Exports::Export> exported, bool is_to_be_posted, base::Completion* user);
   void open_mailbox(IncomingStream& stream);
-  // A receive of device memory that is posted now and has no tag; null if it cannot be posted.
-  PostedReceive* post_alone(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
-                            base::Completion* user);
+  std::optional<base::Status> start_alone(IncomingStream& stream, StreamMessage message,
+                                          const memory::Buffer& buffer, const SourceName* source,
+                                          base::Completion* user);
+  std::optional<base::Status> start_tagged(IncomingStream& stream, StreamMessage message,
+                                           const memory::Buffer& buffer, const ReceiveStart& how,
+                                           base::Completion* user);
+  PostedReceive& add(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
+                     TaggedHalf tagged, base::Completion* user) {
+    receives_.push_back(std::make_unique<PostedReceive>(as_owner(), stream, message, buffer, tagged, user));
+    return *receives_.back();
+  }
+  // Takes back the receive that add() has returned last.
+  void remove_last();
   // Whether a receive into memory that cannot be exported may be posted with a bounce buffer.
   bool can_bounce(const IncomingStream& stream, const memory::Buffer& buffer);
   void post(PostedReceive& receive, std::shared_ptr<Exports::Export> exported);
-  void post_host(const PostedReceive& receive, MailboxSlot& slot, std::uint64_t word);
+  void post_host(PostedReceive& receive, MailboxSlot& slot, std::uint64_t word);
+  void post_taken(PostedReceive& receive, MailboxSlot& slot, const SourceName& source);
   void post_bounce(PostedReceive& receive, MailboxSlot& slot);
   bool poll_arrivals();
   PostedReceive* find(int pe, Tag stream, std::uint32_t message);

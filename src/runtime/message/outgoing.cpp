@@ -24,15 +24,12 @@ constexpr std::size_t kMaxActiveBytes = 1024;
 // From this size on, a call first tries to send from the caller's memory. All arguments that travel out of band are
 // as large. Measured from 64 KiB on, see benchmarks/results/2026-11-22-values.
 constexpr std::size_t kLeastUncopiedBytes = std::size_t{32} << 10;
-// A call polls, for the receiver to take bytes, once for each kBytesPerPoll of the message, which takes about as long as
-// the copy. What the receiver takes earns kEarned times as many polls. A call to a PE that took the last message begins
-// with kFirstSpinFactor times as many: the PE may have to allocate memory for the first large message.
-constexpr std::size_t kBytesPerPoll = 512;
+// A call polls, for the receiver to take bytes, once for each kBytesPerPoll of the message and of the bytes that are taken. It
+// takes about twice as long as the copy. After it has waited in vain, kSkips calls to that PE do not wait, unless the PE has
+// kManyBytes to take.
+constexpr std::size_t kBytesPerPoll = 256;
 constexpr std::size_t kMostSpinBudgetBytes = std::size_t{16} << 20;
-constexpr std::int64_t kFirstSpinFactor = 4;
-constexpr std::int64_t kEarned = 2;
-// After calls have waited in vain, up to kMostSkips calls to that PE do not wait, unless it has kManyBytes to take.
-constexpr int kMostSkips = 15;
+constexpr int kSkips = 15;
 constexpr std::uint64_t kManyBytes = std::uint64_t{16} << 20;
 
 std::int64_t polls_for(std::size_t size_bytes) {
@@ -282,19 +279,16 @@ void Outgoing::offer(Consumption& consumption, const Attached& attached) {
 // message and earlier ones, for the polls.
 void Outgoing::await_consumption(Consumption& consumption, const Attached& attached, std::size_t size_bytes) {
   std::int64_t polls_left = polls_for(std::min(size_bytes, kMostSpinBudgetBytes));
-  if (consumption.misses == 0) polls_left *= kFirstSpinFactor;
   std::uint64_t read_bytes = consumption.read_bytes;
   while (attached.unsent_sources > 0) {
     if ((--polls_left < 0 || scheduler_.stopped()) && !is_being_read(attached)) {
-      consumption.misses = std::min(2 * consumption.misses + 1, kMostSkips);
-      consumption.skips_left = consumption.misses;
+      consumption.skips_left = kSkips;
       return;
     }
     scheduler_.progress();
-    polls_left += kEarned * polls_for(consumption.read_bytes - read_bytes);
+    polls_left += polls_for(consumption.read_bytes - read_bytes);
     read_bytes = consumption.read_bytes;
   }
-  consumption.misses = 0;
 }
 
 void Outgoing::finish_reads(const Attached& attached) noexcept {

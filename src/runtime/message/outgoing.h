@@ -53,12 +53,11 @@ class Outgoing {
  private:
   struct Sending;
   struct Revocation;
-  // How fast a PE reads uncopied sources: what it was offered, what it has read, and which offers it let pass.
+  // How fast a PE reads uncopied sources.
   struct Consumption {
     std::uint64_t sent_bytes = 0;
     std::uint64_t read_bytes = 0;
-    int misses = 0;      // 2^n - 1 after n calls in a row that waited in vain
-    int skips_left = 0;  // that many calls do not wait
+    int skips_left = 0;  // so many calls do not wait
   };
 
   bool goes_active(Message& message) const;
