@@ -1,4 +1,4 @@
-// Weft's C++ API in one header. Start here: chare/classes/chare.h, chare/proxy.h, channel/channel.h,
+// Weft's C++ API in one header. Start here: chare/chare.h, chare/proxy.h, channel/channel.h,
 // runtime/runtime.h.
 #pragma once
 

@@ -22,9 +22,9 @@ LENGTHS = {
     "sources": "comm",
     "destinations": "comm",
 }
-# Of the functions for the program weft-mpi-host, mpi/src/ranks/host_interface.h.
+# The prefix of functions for the program weft-mpi-host, mpi/src/ranks/host_interface.h.
 HOST_PREFIX = "weft_mpi_host_"
-# Of Weft's own functions for programs, include/weft/mpi/weft_mpi.h.
+# The prefix of Weft's own functions for programs, include/weft/mpi/weft_mpi.h.
 OWN_PREFIX = "Weft_"
 
 HEAD = """\
@@ -84,7 +84,7 @@ def passed(parameter: Parameter) -> tuple[list[str], str, list[str]]:
             f"large_{name}.data()",
             [],
         )
-    # What is no address becomes null, which the large form refuses.
+    # A pointer that is no address becomes null, which the large form refuses.
     start = f"is_address({name}) ? *{name} : 0" if name == "position" else "0"
     return (
         [f"{large} large_{name} = {start};"],

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{64} << 10;
 
-// What the handler reads. It may call only functions that signal handlers may call.
+// The state that the crash handler reads. The handler may call only functions that signal handlers may call.
 const RankSlots* slots_here = nullptr;
 int pe_here = 0;
 alignas(16) std::array<std::byte, kStackBytes> report_stack;

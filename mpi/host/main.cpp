@@ -113,7 +113,7 @@ std::vector<void*> load_libraries(const std::vector<Library>& libraries) {
   return handles;
 }
 
-// What this process has loaded to run ranks.
+// The program and the libraries that this process has loaded to run ranks.
 struct Loaded {
   const Program* program = nullptr;
   std::vector<void*> libraries;   // handles

@@ -11,7 +11,7 @@
 
 #include "program/elf_file.h"
 
-// What code for thread-local variables of a shared library calls: the variable at that offset of the calling thread.
+// The loader's function that returns the calling thread's copy of a thread-local variable. Code of shared libraries calls it.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the loader's name of it
 extern "C" void* __tls_get_addr(void* module_and_offset);
 

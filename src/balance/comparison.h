@@ -23,7 +23,7 @@ struct Comparison {
 
 inline constexpr int kComparisonRuns = 5;
 
-// What is compared: a strategy by its name, or one that `make` makes and that no table knows.
+// A strategy to compare: one that is known by its name, or one that `make` makes and that no table knows.
 struct Candidate {
   std::string name;
   StrategyMaker make = nullptr;

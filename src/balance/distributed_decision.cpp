@@ -162,7 +162,7 @@ std::vector<OwnObject> DistributedDecision::knowledge() const {
     object.edges.reserve(owned.edges.size());
     for (const GivenEdge& edge : owned.edges) {
       const auto origin = static_cast<int>(edge.other_origin);
-      // Of an object of another PE it believes what was true before the first round.
+      // An object of another PE is believed to be where it was before the first round.
       const int believed = positions_.contains(edge.other) ? pe_ : origin == pe_ ? kElsewhere : origin;
       object.edges.push_back({edge.other, believed, edge.bytes});
     }

@@ -15,7 +15,7 @@ namespace weft::balance {
 // The PE of an object of which its owner's PE only knows that it is elsewhere.
 inline constexpr int kElsewhere = -1;
 
-// What one of the PE's own objects exchanged with another object, in both directions together or in one of them.
+// The bytes that one of the PE's own objects exchanged with another object, in both directions together or in one of them.
 struct OwnEdge {
   // A number that names the other object. Two own objects that talk to each other name one another.
   std::uint64_t other = 0;

@@ -1,6 +1,5 @@
-// The strategies of Weft, and the making of strategies by name. To add one to Weft, write strategies/<name>.cpp with its maker,
-// and add the maker's declaration and its row to the table in strategy_table.cpp. Programs add theirs by register_strategy()
-// (weft/balance/register_strategy.h).
+// The strategies of Weft, and the making of strategies by name. To add one to Weft: src/balance/README.md. Programs add theirs
+// by register_strategy() (weft/balance/register_strategy.h).
 #pragma once
 
 #include <functional>

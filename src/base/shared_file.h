@@ -17,7 +17,7 @@
 
 namespace weft::base {
 
-// What another process needs to open the file. It is sent as it lies in memory.
+// The name by which another process opens a shared file. It is sent as it lies in memory.
 struct SharedFileReference {
   std::uint64_t inode = 0;
   std::uint64_t size_bytes = 0;

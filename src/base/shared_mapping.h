@@ -17,7 +17,7 @@
 
 namespace weft::base {
 
-// What another process needs to open it. It is sent as it lies in memory.
+// The name by which another process opens a SharedMapping. It is sent as it lies in memory.
 struct SharedMappingName {
   SharedFileReference file;
   std::uint64_t nonce = 0;

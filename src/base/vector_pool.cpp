@@ -15,7 +15,7 @@ const ElementType* ElementType::find(std::uint64_t id) {
 std::unique_ptr<AnyVector> VectorPool::take(const ElementType& type, std::size_t size) {
   std::vector<Kept>& kept = free_list(type).kept;
   // Takes storage of up to twice the size, so that sizes that differ a little share it.
-  // Of storage of one size the last that was kept: the cache may still hold it.
+  // If several have the same size, takes the one that was kept last: the cache may still hold it.
   std::unique_ptr<AnyVector> values;
   if (auto found = std::ranges::lower_bound(kept, size, {}, &Kept::capacity);
       found != kept.end() && found->capacity / 2 <= size) {

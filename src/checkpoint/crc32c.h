@@ -13,7 +13,7 @@ namespace weft::checkpoint_files {
 // The checksum of `size_bytes` bytes that follow others whose checksum is `before`; 0 for none.
 std::uint32_t crc32c(const void* data, std::size_t size_bytes, std::uint32_t before = 0);
 
-// The same with the table, for tests.
+// As crc32c(), computed with the table, for tests.
 std::uint32_t crc32c_by_table(const void* data, std::size_t size_bytes, std::uint32_t before = 0);
 
 }  // namespace weft::checkpoint_files

@@ -44,7 +44,7 @@ struct ElementEntry {
   void pup(Pup& p) { p | collection | flags | index | offset | state_bytes | state_crc | buffers; }
 };
 
-// What the manifest says of an element file.
+// The facts about an element file that the manifest holds.
 struct FileSummary {
   std::uint64_t index_offset = 0;
   std::uint64_t index_bytes = 0;

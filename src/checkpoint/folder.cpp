@@ -51,7 +51,7 @@ void rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) throw_system_error("rename", from);
 }
 
-// What is left of it is no checkpoint. A folder that cannot be removed only takes room.
+// Removes a folder that is no complete checkpoint. Failures are ignored: a folder that stays only takes room.
 void remove_partial(const std::string& path) {
   std::error_code ignored;
   fs::remove_all(path, ignored);

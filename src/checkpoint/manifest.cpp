@@ -26,7 +26,7 @@ static_assert(sizeof(ManifestHeader) == 24);
                     base::format("the checkpoint file {} is damaged: {}", path, what));
 }
 
-// Of the extents. Nothing if there is no such shape.
+// How many indices a collection with these extents has. Nothing if no shape has such extents.
 std::optional<std::uint64_t> num_indices_of(const CollectionEntry& collection) {
   std::uint64_t product = 1;
   for (const std::int32_t extent : collection.extents) {

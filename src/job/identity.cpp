@@ -11,14 +11,14 @@ namespace weft::job {
 namespace {
 
 constexpr std::string_view kHeader = "weft-job\n";
-// Of what a peer sent, the most that is read and shown.
+// Limits for the text of a peer: the facts that are read, and the characters that are shown of a name or a value.
 constexpr std::size_t kMaxFacts = 200;
 constexpr std::size_t kMaxShown = 200;
 
 // Facts are printable.
 constexpr char kBeforeNote = '\0';
 
-// What of it comes before the note.
+// The part of a packed identity before its note.
 std::span<const std::byte> facts_of(std::span<const std::byte> packed) {
   const auto end = std::ranges::find(packed, std::byte{kBeforeNote});
   return packed.first(static_cast<std::size_t>(end - packed.begin()));

@@ -14,7 +14,7 @@ class StartingBootstrap;
 
 namespace weft::job {
 
-// What a process that leaves gives in the exchange in which others may compare their identities.
+// The text that a process that leaves gives to the exchange in which others may compare their identities.
 inline constexpr std::string_view kHasLeft = "weft: no job";
 
 class Launch {

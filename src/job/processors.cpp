@@ -15,7 +15,7 @@ namespace weft::job {
 
 namespace {
 
-// Of a list that a peer sent, the most that is read. The kernel's own limit is 8192.
+// Numbers of processors are below this. A list of a peer that names a higher one is not read. The kernel's own limit is 8192.
 constexpr std::uint32_t kMaxProcessors = 1 << 16;
 
 // By number.
@@ -60,7 +60,8 @@ bool is_within(const Set& inner, const Set& outer) {
   return true;
 }
 
-// Of the kernel, which refuses a mask that is too small for the processors of the machine.
+// The processors on which this process may run. The kernel refuses a mask that is too small for the processors of the
+// machine; then a larger one is tried.
 Set own_set() {
   for (std::size_t num_processors = CPU_SETSIZE; num_processors <= kMaxProcessors; num_processors *= 2) {
     std::vector<cpu_set_t> mask(num_processors / CPU_SETSIZE);

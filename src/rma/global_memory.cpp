@@ -34,7 +34,7 @@ struct Hold {
   SegmentUse use;
 };
 
-// Of an operation that was not started.
+// Frees the state of an operation that was not started.
 void abandon_state(runtime::OperationState* state) {
   state->complete({}, 0);
   state->drop_handle();

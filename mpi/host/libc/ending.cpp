@@ -74,7 +74,7 @@ void quick_exit(int code) noexcept {
   end_rank(code);
 }
 
-// Of at_quick_exit(), which lies in the program itself.
+// at_quick_exit(), which lies in the program itself, calls it.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the C library's name of it
 int __cxa_at_quick_exit(void (*function)(void*), void* library) noexcept {
   RankState* const state = current_state();
@@ -90,8 +90,8 @@ int on_exit(void (*function)(int, void*), void* argument) noexcept {
   return add_handler(*state, {.with_code = function, .argument = argument});
 }
 
-// Of atexit(), and of the destructors of static objects. `library` is the library or the copy that asks: functions of a
-// shared library run when the process ends, because other ranks use the library too.
+// atexit() calls it, and so does the code that registers destructors of static objects. `library` is the library or the copy that
+// asks: functions of a shared library run when the process ends, because other ranks use the library too.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the C++ runtime's name of it
 int __cxa_atexit(void (*function)(void*), void* argument, void* library) noexcept {
   RankState* const state = current_state();

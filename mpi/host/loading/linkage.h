@@ -1,5 +1,5 @@
-// What is written into each copy of a program so that it refers to itself and to the libraries of this process. The symbols
-// are found once, for all copies.
+// Linkage: the values that are written into each copy of a program, so that it refers to itself and to the libraries of this
+// process. The symbols are found once, for all copies.
 #pragma once
 
 #include <cstddef>

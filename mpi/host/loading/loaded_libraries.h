@@ -44,7 +44,7 @@ class LoadedLibraries {
     void* handle = nullptr;
     int uses = 0;
   };
-  // What is to be done for one dlopen().
+  // The steps of one dlopen().
   struct Plan {
     std::string path;                   // to be loaded; that of a copy
     std::vector<std::string> needed{};  // paths of libraries that come first

@@ -33,7 +33,7 @@ class ProgramCopy {
   int run(const std::vector<std::string>& arguments);
 
  private:
-  // What the program's start code passes to the C library.
+  // The functions that the program's start code passes to the C library.
   struct Start {
     Main main = nullptr;
     Main constructors = nullptr;  // of programs that were linked with a C library before 2.34
@@ -47,7 +47,7 @@ class ProgramCopy {
   static int capture_main(Main main, int argc, char** argv, Main constructors, void (*destructors)(),
                           void (*loader_end)(), void* stack_end);
 
-  // What a program does when it ends: its handlers in reverse order, then its destructors; then its output is flushed.
+  // Does as a program that ends: runs its handlers in reverse order, then its destructors, then flushes its output.
   void finish(int code);
 
   const Program& program_;

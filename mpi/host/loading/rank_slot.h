@@ -56,7 +56,8 @@ class RankSlots {
   Control* control(int rank) const { return reinterpret_cast<Control*>(stack(rank) + stack_bytes_); }
   char* heap(int rank) const { return stack(rank) + stack_bytes_ + control_bytes_; }
   char* end(int rank) const { return slots_.begin(rank) + slots_.slot_bytes(); }
-  // Of the segments that the rank may write. REQUIRES: Program::obstacle_to_moves() is null.
+  // Stores the ranges of the program's segments that the rank may write, and returns how many there are.
+  // REQUIRES: Program::obstacle_to_moves() is null.
   int segment_ranges(int rank, weft_mpi_host_range* ranges) const;
   const char* map_arrival(int rank, const weft_mpi_host_range& memory);
 

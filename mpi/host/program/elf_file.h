@@ -47,7 +47,8 @@ class ElfFile {
   // The names of the variables of shared libraries that the file has copies of (COPY relocations).
   std::vector<std::string> copied_variables() const;
 
-  // What the loader puts at an address, `count` of them. Refuses the program if the file does not have it all; `part` names it.
+  // The `count` objects of type T that the loader puts at an address. Refuses the program if the file does not have them all; `part`
+  // names them.
   template <class T>
   std::vector<T> at_address(std::uint64_t address, std::uint64_t count, std::string_view part) const {
     const std::optional<std::uint64_t> offset = offset_of(address);

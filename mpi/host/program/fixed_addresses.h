@@ -14,8 +14,8 @@ void restart_without_random_addresses(char** argv);
 // Why ranks cannot move; null if they can.
 const char* obstacle_to_fixed_addresses();
 
-// Of the places of all loaded libraries and of the main thread's variables, and of the content of the program. Equal for processes
-// between which ranks can move. REQUIRES: the libraries of the program are loaded.
+// A fingerprint of the places of all loaded libraries and of the main thread's variables, and of the content of the program. Equal
+// for processes between which ranks can move. REQUIRES: the libraries of the program are loaded.
 std::uint64_t fingerprint_of_addresses(const Program& program);
 
 }  // namespace weft::mpi_host

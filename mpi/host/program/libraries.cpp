@@ -102,7 +102,7 @@ std::string read_all(int fd) {
   }
 }
 
-// What a command prints on stdout and stderr.
+// Runs a command and returns the text that it prints on stdout and stderr.
 std::string output_of(const std::vector<std::string>& words, char* const* environment) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Refusal(format("no pipe: {}", std::strerror(errno)));

@@ -17,14 +17,14 @@ struct Library {
 // none of the program. Throws: Refusal.
 std::vector<Library> libraries_of(const Program& program);
 
-// What that loader would load for dlopen(name) in a program: that library first, and all others with it. `program`: a path with a '/'.
-// `environment`: with which the process has begun. Throws: Refusal.
+// The libraries that `loader` would load for dlopen(name) in a program: that library first, and all others with it.
+// `program`: a path with a '/'. `environment`: with which the process has begun. Throws: Refusal.
 std::vector<Library> libraries_with(const std::string& loader, const std::string& program,
                                     const std::string& name, char* const* environment);
 
 // Whether the ranks may share it, whatever it has.
 bool is_shared_by_rule(const std::string& name, const std::vector<std::string>& shared_by_request);
-// What of the library the ranks of a process would share, as a part of a sentence; empty if it has no variables. Throws: Refusal.
+// The variables of the library that the ranks of a process would share, as a part of a sentence. Empty if it has none. Throws: Refusal.
 std::string variables_of(const Library& library);
 std::string file_name_of(const Library& library);
 

@@ -9,7 +9,7 @@
 
 namespace weft::mpi_host {
 
-// What of the process refers to the rank's slot, and what the program can do; empty if nothing does that Weft can see.
+// A sentence: which thing of the process refers to the rank's slot, and what the program can do. Empty if Weft sees none.
 std::string what_refers_to(const Slots& slots, int rank);
 
 }  // namespace weft::mpi_host

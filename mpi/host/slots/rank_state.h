@@ -72,7 +72,7 @@ struct RankState {
   // Whether the address is in the rank's copy of the program.
   bool owns(const void* address) const;
 
-  // What its program allocates.
+  // The heap from which the rank's program allocates.
   SlotHeap* const heap;
   LibcVariables libc;
   char** environment = nullptr;

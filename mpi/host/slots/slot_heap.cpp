@@ -17,7 +17,7 @@ namespace weft::mpi_host {
 namespace {
 
 constexpr std::size_t kFirstBytes = std::size_t{256} << 10;
-// What a block takes besides its bytes, rounding included.
+// The most that a block takes besides its bytes, rounding included.
 constexpr std::size_t kOverheadBytes = 128;
 // The pages of a block of that size go back to the system when it is freed, as those of the C library's largest blocks do.
 constexpr std::size_t kLargeBytes = std::size_t{32} << 20;

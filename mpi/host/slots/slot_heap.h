@@ -15,7 +15,7 @@ namespace weft::mpi_host {
 
 class SlotHeap {
  public:
-  // What malloc() promises.
+  // The alignment that malloc() promises.
   static constexpr std::size_t kAlignment = 16;
 
   // Makes a heap in [begin, end), which is reserved without access. REQUIRES: both are multiples of the page size.
@@ -26,12 +26,12 @@ class SlotHeap {
 
   // Null if the slot is full, or the system has no more memory. `alignment`: a power of two.
   void* allocate(std::size_t size_bytes, std::size_t alignment = kAlignment);
-  // The same with zeros.
+  // As allocate(), and the memory is zero.
   void* allocate_zeroed(std::size_t size_bytes);
   // As realloc(). REQUIRES: `block` is one of this heap, and size_bytes > 0.
   void* reallocate(void* block, std::size_t size_bytes);
   void free(void* block);
-  // What the user of the block may write.
+  // How many bytes the user of the block may write.
   std::size_t usable_bytes(const void* block) const { return blocks_->size(block); }
 
   // The end of what is accessible, and of the slot.

@@ -23,7 +23,7 @@ class HostElements {
  public:
   HostElements(Datatype& type, void* buffer, MPI_Count count);
 
-  // What the program would pass as the buffer.
+  // The buffer in host memory, as a program would pass it.
   void* buffer() const { return copy_ == nullptr ? buffer_ : copy_->buffer(); }
   // Both do nothing without a copy.
   Error read() const;

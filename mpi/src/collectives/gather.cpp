@@ -9,7 +9,7 @@ namespace weft::mpi {
 
 namespace {
 
-// What this process gives or gets itself.
+// Makes the view of the elements that this process itself gives or gets.
 Error make_own_view(const ElementsArgument& own, OwnView* view) {
   view->in_place = own.is_in_place();
   return view->in_place ? Error() : own.view(&view->view);

@@ -23,7 +23,7 @@ int create_operation(const char* caller, Function* function, int commute, MPI_Op
   });
 }
 
-// Of MPI_Reduce_local, with elements in both.
+// Checks the buffers of MPI_Reduce_local. REQUIRES: there are elements.
 Error check_buffers(const void* inbuf, const void* inoutbuf) {
   for (const void* const buffer : {inbuf, inoutbuf}) {
     if (!is_address(buffer))

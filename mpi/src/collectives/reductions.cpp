@@ -25,7 +25,7 @@ struct ReductionArguments {
   MPI_Datatype type;
   MPI_Op operation;
 
-  // What is combined: in place it is where the result goes.
+  // The elements to combine. With MPI_IN_PLACE they lie where the result goes.
   const void* input() const { return sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf; }
 };
 

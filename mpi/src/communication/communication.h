@@ -41,7 +41,7 @@ int with_communicator(const char* function, MPI_Comm comm, std::initializer_list
     return body(*communicator);
   });
 }
-// The same for one with one group. Errors: MPI_ERR_COMM.
+// As find_communicator(), for a communicator with one group. Errors: MPI_ERR_COMM.
 Error find_intracommunicator(MPI_Comm comm, Communicator** found);
 // Errors: MPI_ERR_OTHER if MPI has not been started, or has ended.
 Error check_running();
@@ -49,14 +49,14 @@ Error check_running();
 // `count` elements at `buffer`. Errors: MPI_ERR_COUNT, MPI_ERR_TYPE, and MPI_ERR_BUFFER for elements without memory: at a null pointer,
 // MPI_IN_PLACE, ...
 Error make_view(const void* buffer, MPI_Count count, MPI_Datatype type, DataView* view);
-// The same for elements at `part`, an address that has been computed from `buffer`.
+// As make_view(), for elements at `part`, an address that has been computed from `buffer`.
 Error make_part_view(const void* buffer, const void* part, MPI_Count count, MPI_Datatype type,
                      DataView* view);
 
 // A call may pass MPI_DATATYPE_NULL with a count of 0 if its peer is MPI_PROC_NULL or its message MPI_MESSAGE_NO_PROC.
 inline bool is_nothing(MPI_Count count, MPI_Datatype type) { return count == 0 && type == MPI_DATATYPE_NULL; }
 
-// What a send or a receive needs. `no_process`: the peer is MPI_PROC_NULL, and there is nothing to do.
+// The checked arguments of a send or a receive. `no_process`: the peer is MPI_PROC_NULL, and there is nothing to do.
 struct SendCall {
   Communicator* communicator = nullptr;
   DataView view;
@@ -78,8 +78,8 @@ Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, 
               SendCall* call);
 Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               ReceiveCall* call);
-// The same for what most calls give: elements without gaps in memory of any kind, a rank and a tag that are no wildcards. False for
-// all others, wrong ones too.
+// As prepare(), for the arguments of most calls: elements without gaps in memory of any kind, a rank and a tag that are no wildcards.
+// False for all others, wrong ones too.
 bool prepare_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                    SendCall* call);
 bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,

@@ -1,4 +1,4 @@
-// Session: what a handle of type MPI_Session stands for.
+// Session: the object of a handle of type MPI_Session.
 #pragma once
 
 #include <initializer_list>

@@ -68,7 +68,7 @@ Error duplicate_later(Communicator& parent, MPI_Comm comm, const Info* info, MPI
   return give_request(std::move(agreeing), &parent, request, false);
 }
 
-// The same on all processes of a host.
+// A number that is equal for all processes of a host.
 std::int64_t host_color() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);

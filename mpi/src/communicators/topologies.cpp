@@ -117,7 +117,7 @@ Error copy_some(IntSpan values, int room, int* to) {
   return {};
 }
 
-// The same for several arrays.
+// Copies several arrays, of each as many values as there is room for.
 struct CopiedArray {
   IntSpan values;
   int room;

@@ -77,7 +77,7 @@ bool is_device_memory(const std::byte* data, MPI_Count size) {
   return is_on_device(bytes_type(), data, size);
 }
 
-// Of one of the two, or both, a device has the memory.
+// Copies elements between two buffers, at least one of which is in device memory. Returns when the copy is done.
 Error copy_elements(const void* from, MPI_Count from_count, MPI_Datatype from_type, void* to,
                     MPI_Count to_count, MPI_Datatype to_type, MPI_Comm comm) {
   DataView source;

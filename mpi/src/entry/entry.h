@@ -64,7 +64,7 @@ Error require(std::initializer_list<PointerArgument> arguments);
 // Copies text into an array of the program with room for `size` bytes, the terminating zero included; cuts what is longer.
 void copy_string(std::string_view text, std::size_t size, char* result);
 
-// What `body` returns, or the error of the exception that it throws.
+// Runs `body`. Returns its Error, or the error of the exception that it throws.
 template <class Body>
 Error outcome_of(const Body& body) {
   const LibraryRuns library;
@@ -85,7 +85,7 @@ int guarded(const char* function, Handle object, const Body& body) {
   return raise(function, object, error);
 }
 
-// The same for a body that calls other entry points, and so returns their code.
+// As guarded(), for a body that calls other entry points and returns their code.
 template <class Handle, class Body>
 int without_exceptions(const char* function, Handle object, const Body& body) {
   try {

@@ -25,7 +25,7 @@ bool is_predefined(Handle handle) {
   return handle_number(handle) < kFirstAddress;
 }
 
-// What the handle refers to: null if it is predefined or of another kind.
+// The object that the handle refers to. Null if the handle is predefined, or its object is of another kind.
 template <class T, class Handle>
 T* object_of(Handle handle, ObjectKind kind) {
   if (is_predefined(handle)) return nullptr;

@@ -18,7 +18,8 @@ namespace weft::mpi {
 Error find_object(MPI_Info handle, Info** info);
 Error find_object(MPI_Group handle, Group** group);
 Error find_object(MPI_Errhandler handle, ErrorHandler** handler);
-// The same for an object of that kind, `name` in messages: MPI_ERR_ERRHANDLER too if the handler was made for another one.
+// Finds an error handler for objects of that kind, which errors call `name`. MPI_ERR_ERRHANDLER if the handle is null or of another
+// kind, or if the handler was made for objects of another kind.
 Error find_handler_for(ObjectKind kind, std::string_view name, MPI_Errhandler handle, ErrorHandler** handler);
 
 // An info argument that may be MPI_INFO_NULL; the result is null then.

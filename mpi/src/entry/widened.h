@@ -16,7 +16,7 @@ namespace weft::mpi {
 template <class Large, class Small>
 class Widened {
  public:
-  // What is no address becomes null: an argument that is not significant here, or a wrong one. A length below 0 counts as 0.
+  // data() is null if `values` is no address: an argument that is not significant here, or a wrong one. A length below 0 counts as 0.
   Widened(const Small* values, int length) {
     if (!is_address(values)) return;
     const auto size = static_cast<std::size_t>(length < 0 ? 0 : length);

@@ -11,7 +11,7 @@ using namespace weft::mpi;
 
 namespace {
 
-// What a handle of each type is in messages, and the class of an error about it.
+// For each type of handle: its kind, its name in messages, and the class of an error about it.
 struct ScopeNames {
   ObjectKind kind;
   int error_class;

@@ -13,7 +13,7 @@ namespace weft::mpi {
 
 namespace {
 
-// What a handle of type MPI_Message stands for.
+// The object of a handle of type MPI_Message.
 class ProbedMessage final : public Object {
  public:
   ProbedMessage(ArrivedMessage* message, Communicator& communicator)

@@ -62,7 +62,7 @@ int read_outcome(MPI_Request handle, MPI_Status* status) {
   return request->outcome().error;
 }
 
-// The same, and the program is done with it: a request that is not persistent is freed.
+// The outcome of a request that is done, for a call that completes it: a request that is not persistent is freed. Returns its error.
 int finish(MPI_Request* handle, MPI_Status* status) {
   int error = read_outcome(*handle, status);
   Request* const request = request_of(*handle);

@@ -10,7 +10,7 @@ namespace weft::mpi {
 
 enum class Starter { kWorld, kSession };
 
-// What a rank keeps of MPI while it moves. On its stack.
+// The state of MPI that a rank keeps on its stack while it moves.
 struct KeptState {
   int num_users = 0;
   PackedObjects objects;

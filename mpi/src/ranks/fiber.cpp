@@ -37,7 +37,7 @@ namespace weft::mpi {
 
 namespace {
 
-// What the C++ ABI keeps for each thread: exceptions that are being handled, and the number of those that are thrown.
+// The globals that the C++ ABI keeps for each thread: exceptions that are being handled, and the number of those that are thrown.
 struct ExceptionGlobals {
   void* caught = nullptr;
   unsigned int num_uncaught = 0;
@@ -105,7 +105,7 @@ std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)
 }  // namespace
 
 struct Fiber::FiberState {
-  // What it takes at the top of a stack that is not its own.
+  // The bytes that a FiberState takes at the top of a stack that its caller has allocated.
   static constexpr std::size_t kStateBytes = 512;
 
   FiberState(const Stack& wanted, Body body_in, void* context_in) : body(body_in), context(context_in) {

@@ -78,7 +78,7 @@ typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
 // Memory of ranks has the same address in every process of the job. A rank moves while it waits in a call of MPI. The library sends the
 // ranges of its memory to a process with an equal `fingerprint`, which writes them to the same addresses.
 typedef struct weft_mpi_host_moves {  // NOLINT(modernize-use-using)
-  // Of the addresses of all libraries and functions in this process, and of the program. Memory of a rank refers to them.
+  // A fingerprint of the addresses of all libraries and functions in this process, and of the program. Memory of a rank refers to them.
   uint64_t fingerprint;
   // Why no rank of this process can move; null if they can.
   const char* obstacle;
@@ -121,11 +121,11 @@ __attribute__((noreturn))
 #endif
 void weft_mpi_host_exit_rank(int code);
 
-// What the library promises about switches between ranks:
+// The library promises about switches between ranks:
 // - Each rank has exception globals of its own (__cxa_get_globals() of the C++ runtime), so that a rank may wait inside a
 //   catch block.
 // - errno and the floating-point environment have the value after a call of MPI that they had before, or that the call sets.
-// What the host promises: libc's `environ`, the state of getopt(), rand() and strtok() need no switch; mpi/host replaces these
+// The host promises: libc's `environ`, the state of getopt(), rand() and strtok() need no switch; mpi/host replaces these
 // functions for the copies.
 
 #ifdef __cplusplus

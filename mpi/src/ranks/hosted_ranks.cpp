@@ -19,7 +19,7 @@ namespace weft::mpi {
 
 namespace {
 
-// What a HostedRank takes at the top of its stack, above the fiber's part.
+// The bytes that a HostedRank takes at the top of its stack, above the fiber's part.
 constexpr std::size_t kRankBytes = (sizeof(HostedRank) + 63) / 64 * 64;
 
 }  // namespace

@@ -127,7 +127,7 @@ class HostedRanks {
   void call_on_main_stack(const std::function<void()>& function);
   // The rank has done its part of the end of MPI. Returns when the job has ended, with its exit code.
   int leave_job();
-  // The same without waiting, for a rank that ends.
+  // As leave_job(), without waiting, for a rank that ends.
   void leave_job_now() { --num_in_job_; }
 
   // On the main stack: the job has started. The ranks become work of the scheduler.

@@ -8,7 +8,7 @@
 
 namespace weft::mpi {
 
-// What each rank tells the others.
+// The facts that each rank tells the others before a move.
 struct MoveWish {
   std::int32_t pe = 0;
   std::uint64_t fingerprint = 0;  // of the addresses in its process
@@ -16,7 +16,7 @@ struct MoveWish {
   char obstacle[112] = {};  // why it cannot move; empty: it can
 };
 
-// Of the rank that runs, which wants to go to that PE.
+// The wish of the rank that runs, to go to that PE.
 MoveWish wish_of_this_rank(int pe);
 // All ranks call it. The wishes by rank.
 std::vector<MoveWish> wishes_of_all(const MoveWish& mine);

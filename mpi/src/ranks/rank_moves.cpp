@@ -13,7 +13,7 @@ namespace weft::mpi {
 
 namespace {
 
-// Of no communicator: their contexts are above 3.
+// The context of messages of moves. No communicator has it: their contexts are above 3.
 constexpr std::uint64_t kMoveContext = 1;
 
 DataView view_of_range(const weft_mpi_host_range& range) {

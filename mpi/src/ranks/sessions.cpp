@@ -78,7 +78,7 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
       return error;
     if (Error error = start_mpi(Starter::kSession); !error.ok()) return error;
     Info::Pairs pairs = hints == nullptr ? Info::Pairs() : hints->pairs();
-    // What the program gets; it may have asked for more.
+    // The thread level that the program gets. It may have asked for a higher one.
     std::erase_if(pairs, [](const auto& pair) { return pair.first == "thread_level"; });
     pairs.emplace_back("thread_level", thread_level() == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
                                                                              : "MPI_THREAD_SERIALIZED");

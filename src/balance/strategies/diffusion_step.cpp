@@ -10,7 +10,7 @@
 namespace weft::balance {
 namespace {
 
-// Of the highest PE's number.
+// How many bits the number of the highest PE has.
 int num_bits(int num_pes) { return std::bit_width(static_cast<unsigned>(num_pes - 1)); }
 
 // An object that could be given, and what giving it saves: bytes that would no longer cross between the two PEs, less those

@@ -137,7 +137,7 @@ Status CopyLanes::queue(const Side& side, const Buffer& destination, const Const
     if (!shared.ok()) return shared.status();
     lane = *shared;
   }
-  // What was queued before does not wait for a large piece.
+  // Ends the open batch if the piece makes it too large: pieces queued before do not wait for a large one.
   if (lane->has_open_batch() && lane->batches.back().size_bytes + piece.size_bytes > most_batch_bytes(*lane))
     static_cast<void>(end_batch(*lane));
   Status status = lane->kind->copy_async(destination.data, destination.place, source.data, source.place,

@@ -1,4 +1,4 @@
-// What makes a memory kind: one constant per folder of src/memory/kinds/, found by the list in
+// KindFactory makes a memory kind: there is one constant per folder of src/memory/kinds/, found by the list in
 // include/weft/memory/kinds.h.
 #pragma once
 

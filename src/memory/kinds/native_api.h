@@ -10,7 +10,7 @@ namespace weft::memory {
 
 enum class NativeApi : std::uint8_t { kNone, kHost, kCuda };
 
-// What the kind's factory says, also where this process cannot use the kind.
+// The API that the kind's factory names. Also known if this process cannot use the kind.
 NativeApi native_api_of(Kind kind);
 
 }  // namespace weft::memory

@@ -1,5 +1,5 @@
-// What a kind offers whose device code the CPU of this process runs. Other kinds have kernels of their own,
-// which a program launches by the means of that device.
+// SoftwareDevice: launches kernels of a kind whose device code runs on the CPU of this process. Programs launch the
+// kernels of other kinds by the means of those devices.
 //
 // Threads: the PE's.
 #pragma once

@@ -45,7 +45,7 @@ runtime::Task<> DeviceAtomics::carry_out(const DeviceOperation& operation, std::
   before = apply_atomic(operation.kind, operation.type, reinterpret_cast<std::byte*>(&word),
                         operation.operand, operation.compare);
   if (operation.kind == AtomicKind::kStore) before = 0;
-  // What is not changed is not written: a put may have come meanwhile.
+  // A word that does not change is not written: a put may have come meanwhile.
   const bool changes = operation.kind == AtomicKind::kStore || word != read;
   if (operation.kind == AtomicKind::kLoad || !changes) co_return;
   Batch put(runtime_);

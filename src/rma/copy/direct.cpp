@@ -17,7 +17,7 @@ using base::Status;
 
 namespace {
 
-// What the end of a put or a get needs: in the last bytes of the operation's state.
+// The data that the end of a put or a get needs. It lies in the last bytes of the operation's state.
 struct DirectTransfer {
   KnownSegment* far;
   KnownSegment* near;  // of the local memory; null if that lies in no segment

@@ -63,7 +63,7 @@ Task<> Copies::copy_host(std::span<const Run> runs, memory::Buffer from, memory:
 Task<> Copies::copy_device(std::span<const Run> runs, memory::Buffer from, memory::Buffer to) {
   memory::KindBackend& kind = *runtime_.memory().backend(from.place.kind);
   const base::Status queued = queue_groups(kind, runs, from, to);
-  // What is queued before a failure still uses the memory.
+  // Copies that were queued before a failure still use the memory: wait for them too.
   const base::Result<memory::EventHandle> event = kind.record(nullptr, from.place.device);
   if (!event.ok()) base::throw_status(event.status());
   Batch batch(runtime_);

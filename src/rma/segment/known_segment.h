@@ -20,7 +20,7 @@ namespace weft::rma {
 // Whose memory an own segment has.
 enum class SegmentMemory : std::uint8_t { kShared, kAllocated, kCaller };
 
-// Of an own segment.
+// The state that only the owner of a segment has.
 struct OwnSegment {
   SegmentMemory memory = SegmentMemory::kShared;
   // How other PEs' devices map it; made at the first question.
@@ -45,7 +45,7 @@ struct KnownSegment {
   memory::PageLock page_lock;           // of host memory that devices copy
   std::optional<machine::RemoteMemory> remote;
 
-  // Of another PE's segment.
+  // Used if another PE owns the segment.
   bool is_known = false;                     // a description has arrived
   runtime::Future<std::uint8_t> answer;      // to the question under way: a SegmentState
   bool is_asked = false;                     // whether there is one

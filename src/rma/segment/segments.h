@@ -43,7 +43,7 @@ class Segments final : private SegmentOwner {
 
   // The segment of a pointer; null if this PE has to ask for it first. Throws Error for a pointer that leads nowhere.
   KnownSegment* find(const GlobalAddress& address);
-  // The same, and throws Error unless the segment contains these bytes. Inline for the segments that were found last: each
+  // As find(), and throws Error unless the segment contains these bytes. Inline for the segments that were found last: each
   // operation through the machine pays for the call.
   KnownSegment* find_inside(const GlobalAddress& address, std::size_t size_bytes) {
     KnownSegment* const last = last_found(address).segment;
@@ -112,7 +112,7 @@ class Segments final : private SegmentOwner {
   SegmentDescription describe_own(KnownSegment& segment, bool needs_key);
   void export_own(KnownSegment& segment);
   base::Status register_own(KnownSegment& segment);
-  // What a description says of how to reach the segment.
+  // Takes from a description how this PE reaches the segment.
   void take(KnownSegment& segment, int pe, const SegmentDescription& description);
   void map(KnownSegment& segment, const SegmentDescription& description);
   void import(KnownSegment& segment, const SegmentDescription& description);

@@ -98,7 +98,7 @@ SharedPart MappedFiles::open(const base::SharedMappingName& name, std::uint64_t 
   }
   std::weak_ptr<SharedMapping>& known = files_[name.nonce];
   SharedPart part{known.lock(), offset_bytes};
-  // The same number under another name is a claim that cannot be.
+  // A nonce belongs to one file: a known one with another size is a false claim.
   if (part.file != nullptr && part.file->name().file.size_bytes != file_bytes) return {};
   if (part.file == nullptr) {
     Result<SharedMapping> opened = SharedMapping::open(name, file_bytes);

@@ -63,7 +63,7 @@ inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kHostRegisterPortable = 1;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
 
-// Of cuMemcpy2DAsync, on all devices so far.
+// The largest pitch that cuMemcpy2DAsync takes, on all devices so far.
 inline constexpr std::size_t kMaxPitchBytes = 0x7fffffff;
 
 inline constexpr unsigned kMemoryTypeHost = 1;

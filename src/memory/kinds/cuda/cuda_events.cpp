@@ -52,9 +52,10 @@ Status CudaBackend::query(EventHandle event) {
   return call_failed(result, "cuEventQuery", recorded.device);
 }
 
-// What an event in the stream would wait for: also for the legacy default stream, unless the stream was made not to
-// synchronize with it. A query of that one waits for the streams that synchronize with it; a query of these does not wait
-// for it (seen with driver 580). A stream of another device is not asked, so that an event refuses it.
+// Whether all is done that an event recorded in the stream now would wait for. An event also waits for the legacy default
+// stream, unless the stream was made not to synchronize with it. A query of the legacy stream includes the streams that
+// synchronize with it. A query of such a stream does not include the legacy stream (seen with driver 580), so both are asked.
+// False for a stream of another device: recording an event then reports the error.
 bool CudaBackend::is_idle(StreamHandle stream, int ordinal) {
   Result<Device*> device = use(ordinal);
   if (!device.ok()) return false;

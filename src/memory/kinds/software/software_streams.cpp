@@ -15,7 +15,7 @@ namespace {
 // Device i's own stream has the handle kFirstHandle + i.
 constexpr std::uintptr_t kFirstHandle = 0x1000;
 
-// Of the calling thread. Other processes that have the processor meanwhile do not make a device slow.
+// The processor time of the calling thread. Time in which other processes have the processor does not make a device slow.
 std::chrono::nanoseconds processor_time() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
