@@ -89,6 +89,10 @@ class AmArrival {
   const std::byte* data = nullptr;
   std::size_t payload_size_bytes = 0;
 
+  // A handler sets it when the PE has what it waits for: progress() may return before it calls further handlers, so that the program
+  // runs while other messages stay where they are.
+  bool is_enough = false;
+
   // Keeps the payload beyond the call. May be called once. A payload that is not taken is dropped after the call.
   virtual AmPayload take() = 0;
 

@@ -5,6 +5,8 @@
 // is in range, the machine is open, the sizes are possible, and addresses() accepts the buffer's kind.
 #pragma once
 
+#include <cstdint>
+
 #include "machine/machine.h"
 
 namespace weft::machine {
@@ -21,6 +23,9 @@ inline constexpr AmId kNumAmIds = kMaxAmId + 5;
 struct Attention {
   bool wanted = false;
 };
+
+// What became of an active message that a machine may send through memory which the PEs of a host share. kWaits: it is sent later.
+enum class QueueOutcome : std::uint8_t { kOtherWay, kSent, kWaits };
 
 class TransportMachine : public Machine {
  public:

@@ -20,8 +20,8 @@ struct DirectEnvelope {
 };
 static_assert(sizeof(DirectEnvelope) == 8);
 
-// A larger payload has no direct way.
-inline constexpr std::size_t kMostDirectBytes = 200;
+// A larger payload has no direct way: it would be copied in and out of the shared memory, and there are faster ways.
+inline constexpr std::size_t kMostDirectBytes = 4096;
 
 // Valid during the call of the handler. All of it is a claim of the peer, which may change the bytes during the call; source_pe is
 // the number of another PE.
@@ -32,7 +32,7 @@ struct DirectArrival {
 };
 
 // Called inside progress(), also while a call waits. It runs no code of the program, and calls no progress(). An exception
-// ends the job.
-using DirectHandler = void (*)(void* context, const DirectArrival& arrival);
+// ends the job. Returns whether the PE has what it waits for, see machine::AmArrival::is_enough.
+using DirectHandler = bool (*)(void* context, const DirectArrival& arrival);
 
 }  // namespace weft::runtime

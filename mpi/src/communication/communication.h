@@ -87,19 +87,6 @@ bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source,
 // The source and the tag of a receive or a probe.
 Error check_source(const Communicator& communicator, int source, int tag);
 
-// An operation that has nothing to do: it is complete as soon as it is started.
-class FinishedRequest final : public Request {
- public:
-  FinishedRequest(Type type, const Outcome& outcome) : Request(type), finished_(outcome) {}
-  void start() override {
-    activate();
-    complete(finished_);
-  }
-
- private:
-  Outcome finished_;
-};
-
 // Gives the program the request, started unless it is persistent.
 Error give_request(Ref<Request> request, Communicator* communicator, MPI_Request* handle, bool persistent);
 

@@ -6,6 +6,7 @@
 #include "collectives/device_copies.h"
 #include "communication/communication.h"
 #include "entry/entry.h"
+#include "models/mpi/objects/addresses.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 
 namespace weft::mpi {
@@ -28,9 +29,14 @@ struct Room {
 };
 
 Error prepare(const Message& message, MPI_Comm comm, SendCall* call) {
+  if (prepare_plain(message.buffer, message.count, message.type, message.dest, message.tag, comm, call))
+      [[likely]]
+    return {};
   return prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, call);
 }
 Error prepare(const Room& room, MPI_Comm comm, ReceiveCall* call) {
+  if (prepare_plain(room.buffer, room.count, room.type, room.source, room.tag, comm, call)) [[likely]]
+    return {};
   return prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, call);
 }
 
@@ -43,9 +49,6 @@ Error send_now(const SendCall& call, SendMode mode) {
 
 Error blocking_send(const Message& message, MPI_Comm comm, SendMode mode) {
   SendCall call;
-  if (mode == SendMode::kStandard && prepare_plain(message.buffer, message.count, message.type, message.dest,
-                                                   message.tag, comm, &call)) [[likely]]
-    return send_now(call, mode);
   if (Error error = prepare(message, comm, &call); !error.ok()) return error;
   return call.no_process ? Error() : send_now(call, mode);
 }
@@ -67,6 +70,14 @@ int request_send(const char* function, const Message& message, MPI_Comm comm, Se
   return guarded(function, comm, [&]() -> Error {
     SendCall call;
     if (Error error = prepare(message, comm, &call); !error.ok()) return error;
+    const bool may_be_at_once = mode == SendMode::kStandard && !persistent && !call.no_process &&
+                                is_address(static_cast<const void*>(request));
+    if (may_be_at_once) {
+      if (Request* const sent = call.engine().request_at_once(call.address, call.view); sent != nullptr) {
+        *request = handle_of<MPI_Request>(sent);
+        return {};
+      }
+    }
     return give_request(make_send(call, mode), call.communicator, request, persistent);
   });
 }
@@ -189,9 +200,7 @@ int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, in
                MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     ReceiveCall call;
-    if (!prepare_plain(buf, count, datatype, source, tag, comm, &call)) {
-      if (Error error = prepare(buf, count, datatype, source, tag, comm, &call); !error.ok()) return error;
-    }
+    if (Error error = prepare({buf, count, datatype, source, tag}, comm, &call); !error.ok()) return error;
     if (call.no_process) [[unlikely]] {
       write_status(Outcome::of_no_process(), status);
       return {};

@@ -71,7 +71,7 @@ int finish(MPI_Request* handle, MPI_Status* status) {
   if (!request->is_persistent()) {
     const int freeing = request->handle_freed();
     if (error == MPI_SUCCESS) error = freeing;
-    request->release();
+    request->release_handle();
     *handle = MPI_REQUEST_NULL;
   }
   return error;
@@ -405,7 +405,7 @@ int MPI_Request_free(MPI_Request* request) {
   return with_request(__func__, request, [&](Request& found) -> Error {
     // An operation in flight holds a reference of its own, and ends by itself.
     const int error = found.handle_freed();
-    found.release();
+    found.release_handle();
     *request = MPI_REQUEST_NULL;
     return {error, {}};
   });

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "base/format.h"
@@ -26,19 +27,20 @@ namespace {
 
 // A page for the file's random number, then the queues.
 constexpr std::size_t kHeadBytes = 4096;
-static_assert(kHeadBytes >= SharedMapping::kNonceBytes && kHeadBytes % alignof(HostQueue) == 0);
-constexpr std::size_t kQueueBytes = sizeof(HostQueue);
+static_assert(kHeadBytes >= SharedMapping::kNonceBytes && kHeadBytes % alignof(QueueHead) == 0);
 // Datagrams that are read after a sleep.
 constexpr int kMostWakes = 16;
 
-std::size_t file_bytes(std::size_t pes_on_host) { return kHeadBytes + pes_on_host * kQueueBytes; }
+std::size_t file_bytes(std::size_t pes_on_host) {
+  return kHeadBytes + pes_on_host * HostQueue::size_bytes(pes_on_host);
+}
 
 Status system_failed(const char* call) {
   return {StatusCode::kInternal, base::format("queues between the PEs of this host: {} failed with '{}'",
                                               call, std::strerror(errno))};
 }
 
-using WakeWord = decltype(HostQueue::wake_word);
+using WakeWord = decltype(QueueHead::wake_word);
 
 // The bytes at `offset`, as the program of a filter loads them.
 std::uint32_t filter_word(const WakeWord& word, std::size_t offset) {
@@ -118,32 +120,34 @@ void HostQueues::open(std::span<const HostQueuesName> names, int pe) {
   }
   if (here.size() < 2) return;
   failure_ = open_file(names[here.front()].file, here.size());
-  std::vector<HostQueueSender> senders(names.size());
-  for (std::size_t rank = 0; rank < here.size() && failure_.ok(); ++rank) {
-    if (here[rank] == static_cast<std::size_t>(pe)) {
-      failure_ = receive_from(queue(rank));
-    } else {
-      senders[here[rank]] = HostQueueSender(&queue(rank));
-    }
-  }
   if (failure_.failed()) return release();
-  senders_ = std::move(senders);
-  if (here.front() != static_cast<std::size_t>(pe)) made_ = {};
+  const auto queue_of = [&](std::size_t rank) {
+    return HostQueue(file_.data() + kHeadBytes + rank * HostQueue::size_bytes(here.size()), here.size());
+  };
+  const auto own =
+      static_cast<std::size_t>(std::ranges::find(here, static_cast<std::size_t>(pe)) - here.begin());
+  failure_ = name_socket_in(queue_of(own).head());
+  if (failure_.failed()) return release();
+  senders_.resize(names.size());
+  for (std::size_t rank = 0; rank < here.size(); ++rank) {
+    if (rank != own) senders_[here[rank]].emplace(queue_of(rank), own);
+  }
+  receiver_ = HostQueueReceiver(queue_of(own), own, here.size());
+  receiver_.open();
+  if (own != 0) made_ = {};
 }
 
-Status HostQueues::receive_from(HostQueue& queue) {
+Status HostQueues::name_socket_in(QueueHead& head) const {
   sockaddr_un address{};
   socklen_t size = sizeof address;
   if (::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
-      size != offsetof(sockaddr_un, sun_path) + queue.socket_name.size()) {
+      size != offsetof(sockaddr_un, sun_path) + head.socket_name.size()) {
     return system_failed("getsockname");
   }
-  std::copy_n(address.sun_path, queue.socket_name.size(), queue.socket_name.begin());
-  if (::getrandom(queue.wake_word.data(), queue.wake_word.size(), 0) != sizeof(WakeWord))
+  std::copy_n(address.sun_path, head.socket_name.size(), head.socket_name.begin());
+  if (::getrandom(head.wake_word.data(), head.wake_word.size(), 0) != sizeof(WakeWord))
     return system_failed("getrandom");
-  accept_only(socket_, queue.wake_word);
-  receiver_ = HostQueueReceiver(&queue);
-  receiver_.open();
+  accept_only(socket_, head.wake_word);
   return {};
 }
 
@@ -158,18 +162,14 @@ Status HostQueues::open_file(const base::SharedMappingName& name, std::size_t pe
   return {};
 }
 
-HostQueue& HostQueues::queue(std::size_t rank) const {
-  return *reinterpret_cast<HostQueue*>(file_.data() + kHeadBytes + rank * kQueueBytes);
-}
-
-bool HostQueues::wake(const HostQueue& queue) const {
+bool HostQueues::wake(const QueueHead& head) const {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::ranges::copy(queue.socket_name, address.sun_path);
+  std::ranges::copy(head.socket_name, address.sun_path);
   // Fails when this socket has many datagrams under way that their receivers have not read.
-  return ::sendto(socket_, queue.wake_word.data(), queue.wake_word.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+  return ::sendto(socket_, head.wake_word.data(), head.wake_word.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
                   reinterpret_cast<const sockaddr*>(&address),
-                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + queue.socket_name.size())) >= 0;
+                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + head.socket_name.size())) >= 0;
 }
 
 void HostQueues::after_sleep() {
@@ -181,10 +181,39 @@ void HostQueues::after_sleep() {
   }
 }
 
-void HostQueues::close() {
+void HostQueues::wait_for_room(int pe, AmId id, std::span<const std::byte> header,
+                               std::span<const std::byte> payload, base::Completion* completion) {
+  waiting_.add(pe, id, header, payload, completion);
+  senders_[static_cast<std::size_t>(pe)]->hold();
+}
+
+bool HostQueues::send_waiting(const std::function<void(int pe)>& woken) {
+  const auto sender = [&](int pe) -> HostQueueSender& { return *senders_[static_cast<std::size_t>(pe)]; };
+  return waiting_.send(
+      [&](int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
+        sender(pe).release();
+        const Sent sent = send(pe, id, header, payload);
+        sender(pe).hold();
+        if (sent == Sent::kToSleeper) woken(pe);
+        return sent == Sent::kYes || sent == Sent::kToSleeper;
+      },
+      [&](int pe) { sender(pe).release(); });
+}
+
+void HostQueues::close_receiver() {
   if (receiver_) receiver_.close();
-  receiver_ = {};
+}
+
+void HostQueues::close() {
+  close_receiver();
   senders_.clear();
+}
+
+void HostQueues::report_broken() {
+  std::fputs(
+      "weft: a PE of this host has written a message that cannot be; its further small messages are not "
+      "read\n",
+      stderr);
 }
 
 }  // namespace weft::machine

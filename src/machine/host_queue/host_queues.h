@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -17,6 +19,7 @@
 
 #include "base/shared_mapping.h"
 #include "machine/host_queue/host_queue.h"
+#include "machine/host_queue/waiting_messages.h"
 
 namespace weft::machine {
 
@@ -43,26 +46,39 @@ class HostQueues {
   const base::Status& failure() const { return failure_; }
 
   using Sent = HostQueueSender::Sent;
-  // kNo when the message must go another way. kToSleeper when it is in the queue, and the receiver could not be woken:
-  // the caller must do it in another way.
+  // kNo when the message must go another way. kFull when it must wait: see wait_for_room(). kToSleeper when it is in the queue, and
+  // the receiver could not be woken: the caller must do it in another way.
   Sent send(int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
     if (senders_.empty()) return Sent::kNo;
-    HostQueueSender& sender = senders_[static_cast<std::size_t>(pe)];
+    std::optional<HostQueueSender>& sender = senders_[static_cast<std::size_t>(pe)];
     if (!sender) return Sent::kNo;
-    const Sent sent = sender.send(id, header, payload);
-    if (sent == Sent::kToSleeper && wake(sender.queue())) [[unlikely]]
+    const Sent sent = sender->send(id, header, payload);
+    if (sent == Sent::kToSleeper && wake(sender->head())) [[unlikely]]
       return Sent::kYes;
     return sent;
   }
+  // After kFull: the message, and all later ones to that PE, are sent by send_waiting(). See WaitingMessages::add().
+  [[gnu::cold, gnu::noinline]] void wait_for_room(int pe, AmId id, std::span<const std::byte> header,
+                                                  std::span<const std::byte> payload,
+                                                  base::Completion* completion);
+  bool has_waiting() const { return !waiting_.is_empty(); }
+  // Calls woken(pe) for each sleeper that it could not wake. Returns whether a message was sent.
+  bool send_waiting(const std::function<void(int pe)>& woken);
+  // Messages that wait are dropped.
+  std::vector<base::Completion*> take_waiting() { return waiting_.take_completions(); }
   bool has_sent_to(int pe) const {
-    return !senders_.empty() && senders_[static_cast<std::size_t>(pe)].has_sent();
+    return !senders_.empty() && senders_[static_cast<std::size_t>(pe)] &&
+           senders_[static_cast<std::size_t>(pe)]->has_sent();
   }
+  // Each progress() of the machine asks, whether there are queues or not.
   bool has_message() const { return receiver_.has_message(); }
-  // Delivers what is here, at most kMostAtOnce messages. `deliver` may close the queues.
+  // Delivers what is here, at most kMostAtOnce messages of a PE, until deliver() returns true. `deliver` may close the queues.
   template <class Deliver>
   void progress(Deliver deliver) {
-    for (int messages = 0; messages < kMostAtOnce && receiver_.receive(deliver); ++messages) {
-    }
+    int num_broken = 0;
+    receiver_.receive(kMostAtOnce, num_broken, deliver);
+    if (num_broken > 0) [[unlikely]]
+      report_broken();
   }
 
   // Before the PE sleeps. False if a message is there already. Else the descriptor becomes readable when one comes.
@@ -70,25 +86,29 @@ class HostQueues {
   void after_sleep();
   int descriptor() const { return receiver_ ? socket_ : -1; }
 
-  // Nothing is received or sent after this.
+  // Nothing is received after this.
+  void close_receiver();
+  // Nothing is sent after this. REQUIRES: no message waits.
   void close();
 
  private:
   static constexpr int kMostAtOnce = 32;
 
+  static void report_broken();
+
   base::Status open_socket();
   base::Status make_file(std::size_t pes_on_host);
   base::Status open_file(const base::SharedMappingName& name, std::size_t pes_on_host);
-  base::Status receive_from(HostQueue& queue);
-  HostQueue& queue(std::size_t rank) const;
-  bool wake(const HostQueue& queue) const;
+  base::Status name_socket_in(QueueHead& head) const;
+  bool wake(const QueueHead& head) const;
   void release();
 
   HostQueuesName name_;
   base::SharedMapping made_;  // the others open it if this is the host's first PE
   base::SharedMapping file_;  // of the host's first PE
   int socket_ = -1;
-  std::vector<HostQueueSender> senders_;  // by PE
+  std::vector<std::optional<HostQueueSender>> senders_;  // by PE
+  WaitingMessages waiting_;
   HostQueueReceiver receiver_;
   base::Status failure_;
 };

@@ -63,9 +63,10 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   base::Status transport_set_am_handler(AmId id, AmHandler handler, void* context) override;
   base::Status transport_am_send(int pe, AmId id, std::span<const std::byte> header,
                                  const memory::ConstBuffer& payload, base::Completion* completion) override;
-  static bool transport_queue_am(int /*pe*/, AmId /*id*/, std::span<const std::byte> /*header*/,
-                                 const memory::ConstBuffer& /*payload*/) {
-    return false;
+  static QueueOutcome transport_queue_am(int /*pe*/, AmId /*id*/, std::span<const std::byte> /*header*/,
+                                         const memory::ConstBuffer& /*payload*/,
+                                         base::Completion* /*completion*/) {
+    return QueueOutcome::kOtherWay;
   }
   base::Status transport_am_receive(AmPayload payload, const memory::Buffer& into,
                                     base::Completion* completion) override;

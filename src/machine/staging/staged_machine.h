@@ -44,9 +44,12 @@ class StagedMachine : public TransportMachine {
       return bad_am_id(id);
     if (!staging_.takes_as_is(payload) || counts_.is_observed()) [[unlikely]]
       return special_am_send(pe, id, header, payload, completion);
-    if (payload.place.is_host() && self().transport_queue_am(pe, id, header, payload)) {
-      counts_.add(TransferType::kAmSend, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
-      return {};
+    if (payload.place.is_host()) {
+      const QueueOutcome outcome = self().transport_queue_am(pe, id, header, payload, completion);
+      if (outcome != QueueOutcome::kOtherWay) {
+        counts_.add(TransferType::kAmSend, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
+        return outcome == QueueOutcome::kSent ? base::Status() : base::Status::pending();
+      }
     }
     counts_.add(TransferType::kAmSend, direct_path(pe), payload.place.kind, payload.size_bytes);
     return self().transport_am_send(pe, id, header, payload, completion);
@@ -56,7 +59,9 @@ class StagedMachine : public TransportMachine {
                        std::span<const std::byte> payload) final {
     if (!can_reach(pe) || id > kMaxAmId || counts_.is_observed()) [[unlikely]]
       return false;
-    if (!self().transport_queue_am(pe, id, header, {payload.data(), payload.size()})) return false;
+    if (self().transport_queue_am(pe, id, header, {payload.data(), payload.size()}, nullptr) ==
+        QueueOutcome::kOtherWay)
+      return false;
     counts_.add(TransferType::kAmSend, TransferPath::kHostQueue, memory::Kind::kHost, payload.size());
     return true;
   }
@@ -257,14 +262,18 @@ class StagedMachine : public TransportMachine {
                                                  const memory::ConstBuffer& payload,
                                                  base::Completion* completion) {
     const bool is_as_is = staging_.takes_as_is(payload);
-    if (is_as_is && payload.place.is_host() && self().transport_queue_am(pe, id, header, payload)) {
+    const QueueOutcome outcome = is_as_is && payload.place.is_host()
+                                     ? self().transport_queue_am(pe, id, header, payload, completion)
+                                     : QueueOutcome::kOtherWay;
+    if (outcome != QueueOutcome::kOtherWay) {
       constexpr auto kType = TransferType::kAmSend;
+      base::Status status = outcome == QueueOutcome::kSent ? base::Status() : base::Status::pending();
       counts_.add(kType, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
       if (counts_.is_observed()) {
-        counts_.observe(kType, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes, {},
+        counts_.observe(kType, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes, status,
                         completion);
       }
-      return {};
+      return status;
     }
     const TransferPath path = path_of(pe, payload.size_bytes == 0 || staging_.passes(payload));
     return counted(TransferType::kAmSend, path, payload.place, payload.size_bytes, completion, [&] {

@@ -380,12 +380,14 @@ namespace {
 // While messages come through the queue, UCX is polled in one of so many rounds: a poll costs as much as a tenth of a
 // small message's time.
 constexpr std::uint32_t kQueueRoundsPerPoll = 16;
+// How often a PE that sleeps while messages wait for room of a peer's ring looks whether there is some.
+constexpr std::int64_t kRoomIntervalUs = 200;
 
 }  // namespace
 
 bool UcxMachine::progress_with_queue() {
   queues_.progress([this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
-    active_messages_.deliver_local(id, header, payload);
+    return active_messages_.deliver_local(id, header, payload);
   });
   if (++queue_rounds_ % kQueueRoundsPerPoll == 0) ucp_worker_progress(worker_.get());
   if (attention().wanted) progress_rare(true);
@@ -405,8 +407,9 @@ bool UcxMachine::progress_rare(bool happened) {
   happened |= tracker_.deliver_deferred();
   happened |= active_messages_.deliver_deferred(worker_.get());
   if (endpoints_.has_unclosed_failures()) close_failed_peers();
+  if (queues_.has_waiting()) happened |= queues_.send_waiting([this](int pe) { peer_memory().wake(pe); });
   happened |= progress_shared_parts();
-  attention().wanted = has_deferred() || shared_parts_need_progress();
+  attention().wanted = has_deferred() || queues_.has_waiting() || shared_parts_need_progress();
   return happened;
 }
 
@@ -426,6 +429,9 @@ bool UcxMachine::has_deferred() const {
 void UcxMachine::wait(std::int64_t timeout_us) {
   if (attention().wanted && (has_deferred() || needs_polling() || !peer_memory().before_sleep())) return;
   if (!queues_.before_sleep()) return;
+  // A receiver does not wake the senders to which it has given room.
+  if (queues_.has_waiting())
+    timeout_us = timeout_us < 0 ? kRoomIntervalUs : std::min(timeout_us, kRoomIntervalUs);
   worker_.wait(timeout_us, queues_.descriptor());
   queues_.after_sleep();
 }
@@ -433,7 +439,7 @@ void UcxMachine::wait(std::int64_t timeout_us) {
 void UcxMachine::close() {
   if (is_closed()) return;
   begin_close();
-  queues_.close();
+  queues_.close_receiver();
   active_messages_.close(worker_.get());
   tracker_.cancel_all(worker_.get());
 
@@ -448,6 +454,12 @@ void UcxMachine::close() {
     progress_until([&] { return ucp_request_check_status(flush) != UCS_INPROGRESS; });
     ucp_request_free(flush);
   }
+  progress_until([&] {
+    queues_.send_waiting([this](int pe) { peer_memory().wake(pe); });
+    return !queues_.has_waiting();
+  });
+  const std::vector<base::Completion*> unsent = queues_.take_waiting();
+  queues_.close();
   tracker_.deliver_deferred();
 
   // The completions of the remaining operations are detached, and the worker is destroyed with its endpoints.
@@ -469,8 +481,9 @@ void UcxMachine::close() {
     regions_.remove_all(context_.get());
     context_.destroy();
   }
-  for (base::Completion* completion : left) {
-    completion->function(completion, closed_machine(pe()), 0);
+  for (const auto* completions : {&left, &unsent}) {
+    for (base::Completion* completion : *completions)
+      completion->function(completion, closed_machine(pe()), 0);
   }
   small_puts_.close(closed_machine(pe()));
   end_close();

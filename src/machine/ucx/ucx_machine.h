@@ -67,16 +67,23 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   base::Status transport_set_am_handler(AmId id, AmHandler handler, void* context) override;
   base::Status transport_am_send(int pe, AmId id, std::span<const std::byte> header,
                                  const memory::ConstBuffer& payload, base::Completion* completion) override;
-  // Sends it through the queue of the PE, if it fits and is not larger than an entry. Else it must go another way.
-  // REQUIRES: host memory.
-  bool transport_queue_am(int pe, AmId id, std::span<const std::byte> header,
-                          const memory::ConstBuffer& payload) {
+  // Sends it through the queue of the PE, if it is not too large for a ring; if the ring is full, it waits. Without a completion a
+  // message that waits is copied. REQUIRES: host memory.
+  QueueOutcome transport_queue_am(int pe, AmId id, std::span<const std::byte> header,
+                                  const memory::ConstBuffer& payload, base::Completion* completion) {
     using Sent = HostQueues::Sent;
-    const Sent sent =
-        queues_.send(pe, id, header, {static_cast<const std::byte*>(payload.data), payload.size_bytes});
-    if (sent == Sent::kToSleeper) [[unlikely]]
-      peer_memory().wake(pe);
-    return sent != Sent::kNo;
+    const std::span bytes(static_cast<const std::byte*>(payload.data), payload.size_bytes);
+    const Sent sent = queues_.send(pe, id, header, bytes);
+    if (sent == Sent::kYes) [[likely]]
+      return QueueOutcome::kSent;
+    if (sent == Sent::kNo) return QueueOutcome::kOtherWay;
+    if (sent == Sent::kFull) {
+      queues_.wait_for_room(pe, id, header, bytes, completion);
+      attention().wanted = true;
+      return QueueOutcome::kWaits;
+    }
+    peer_memory().wake(pe);
+    return QueueOutcome::kSent;
   }
   base::Status transport_am_receive(AmPayload payload, const memory::Buffer& into,
                                     base::Completion* completion) override;

@@ -170,7 +170,7 @@ void Receiving::receive_with_buffer(machine::AmArrival& arrival) {
   receive(std::move(message));
 }
 
-void Receiving::receive_direct(const machine::AmArrival& arrival) {
+void Receiving::receive_direct(machine::AmArrival& arrival) {
   DirectEnvelope envelope;
   // Peers of this version send direct messages through the shared queue alone, so their bytes are always here.
   if (arrival.header.size() < sizeof envelope || (arrival.data == nullptr && arrival.payload_size_bytes > 0))
@@ -183,9 +183,9 @@ void Receiving::receive_direct(const machine::AmArrival& arrival) {
     return fail_unknown(scheduler_, {.handler = envelope.handler, .source_pe = envelope.source_pe});
   const Handler& handler = handlers_[envelope.handler];
   try {
-    handler.direct(handler.context, {static_cast<int>(envelope.source_pe),
-                                     arrival.header.subspan(sizeof envelope),
-                                     {arrival.data, arrival.payload_size_bytes}});
+    arrival.is_enough = handler.direct(handler.context, {static_cast<int>(envelope.source_pe),
+                                                         arrival.header.subspan(sizeof envelope),
+                                                         {arrival.data, arrival.payload_size_bytes}});
   } catch (...) {  // the bytes cannot be right
     fail_handling(scheduler_, envelope.source_pe);
   }

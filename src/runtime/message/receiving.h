@@ -75,7 +75,7 @@ class Receiving final : private Arrival::Owner {
 
   void receive_arrival(machine::AmArrival& arrival);
   void receive_with_buffer(machine::AmArrival& arrival);
-  void receive_direct(const machine::AmArrival& arrival);
+  void receive_direct(machine::AmArrival& arrival);
   // Fetches a message whose bytes are still at the sender.
   [[gnu::noinline]] void fetch(MessagePtr message, machine::AmArrival& arrival);
   void fetched(MessagePtr message, const base::Status& status);

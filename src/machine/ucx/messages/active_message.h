@@ -71,8 +71,9 @@ class ActiveMessages {
   // Drops a kept payload.
   void release(ucp_worker_h worker, KeptPayload* kept);
 
-  // Calls the handler of a message that came through a queue of the host, if there is one for this id. The bytes are valid during the call.
-  void deliver_local(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload);
+  // Calls the handler of a message that came through a queue of the host, if there is one for this id. The bytes are valid during the
+  // call. Returns AmArrival::is_enough.
+  bool deliver_local(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload);
 
   // Calls the handlers of messages that arrived inside a start call. Returns whether there were any.
   bool deliver_deferred(ucp_worker_h worker);

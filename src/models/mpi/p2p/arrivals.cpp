@@ -162,7 +162,7 @@ void PointToPoint::on_block(runtime::MessagePtr message) {
 }
 
 // From shared memory to the memory of the receive. What cannot go there now gets a block.
-void PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
+bool PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
   MessageHeader header;
   if (arrival.header.size() != sizeof header) [[unlikely]] {
     refuse_message(arrival.source_pe,
@@ -171,8 +171,10 @@ void PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
   std::memcpy(&header, arrival.header.data(), sizeof header);
   check_header(header, arrival.source_pe, arrival.payload.size());
   if (header.sequence != pair(header.from).next_matched || (header.flags & (kWantsAnswer | kOffered)) != 0)
-      [[unlikely]]
-    return on_block(block_of(header, arrival));
+      [[unlikely]] {
+    on_block(block_of(header, arrival));
+    return false;
+  }
   count_arrived(header);
   auto* const posted =
       static_cast<ReceiveRequest*>(posted_.take({header.context, header.source, header.tag}));
@@ -188,6 +190,7 @@ void PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
   }
   if (!early_.empty()) [[unlikely]]
     match_early(header.from);
+  return posted != nullptr && posted_.size() == 0;
 }
 
 runtime::MessagePtr PointToPoint::block_of(const MessageHeader& header,

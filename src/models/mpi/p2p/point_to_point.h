@@ -96,6 +96,8 @@ class PointToPoint {
 
   // Sends it if it then is complete at once: the bytes are in the message's block, or in shared memory. Returns whether it was sent.
   bool send_at_once(const SendAddress& address, const DataView& view);
+  // As send_at_once(). Returns a request that is complete, which all such sends share; null if it was not sent. The engine keeps it.
+  Request* request_at_once(const SendAddress& address, const DataView& view);
   Ref<SendRequest> make_send(const SendAddress& address, const DataView& view, SendMode mode);
   // `from`: the rank of the source in MPI_COMM_WORLD, for receives in device memory; kAny if it is not known.
   Ref<ReceiveRequest> make_receive(const MatchKey& key, const DataView& view, int from = kAny);
@@ -113,7 +115,9 @@ class PointToPoint {
   // --- Messages for this rank, which RankEngines hands over
   void on_block(runtime::MessagePtr message);
   // As on_block(), for a message that has no block, see Messenger::send_direct().
-  void on_direct(const runtime::DirectArrival& arrival);
+  // Returns whether the last receive that was posted has its message: what comes next is better left in shared memory.
+  bool on_direct(const runtime::DirectArrival& arrival);
+
   runtime::Posting on_announced(runtime::MessagePtr& message,
                                 std::span<runtime::ReceiveBuffer> receive_buffers);
   static void on_landed(runtime::MessagePtr message);
@@ -227,6 +231,7 @@ class PointToPoint {
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
   AwaitedAnswers<SendRequest> awaited_;
+  Ref<FinishedRequest> sent_at_once_;
   ReceiveOffers offers_;
   // The last receives in device memory from each rank; empty until there is one.
   std::vector<Ref<ReceiveRequest>> last_on_device_;

@@ -61,7 +61,7 @@ void RankEngines::set_handlers() {
       this);
   messenger_.set_direct_handler(
       range_.first_handler + PointToPoint::kBlock, [](void* self, const runtime::DirectArrival& arrival) {
-        self_of(self).receiver_of(arrival.source_pe, arrival.header).on_direct(arrival);
+        return self_of(self).receiver_of(arrival.source_pe, arrival.header).on_direct(arrival);
       });
   messenger_.set_handler(
       range_.first_handler + PointToPoint::kAnnounced,

@@ -57,8 +57,12 @@ class Request : public Object {
   virtual void query() {}
   // The program frees the handle. Returns an error class.
   virtual int handle_freed() { return 0; }
+  // The program gives its handle back.
+  void release_handle() {
+    if (!is_shared_) release();
+  }
   // The program has been told of the completion.
-  void deactivate() { active_ = false; }
+  void deactivate() { active_ = is_shared_; }
 
   // Posts `work` once, when the request is complete. REQUIRES: it is not complete, and there is no other waiter.
   void set_waiter(runtime::Work* work) { waiter_ = work; }
@@ -102,6 +106,8 @@ class Request : public Object {
     }
   }
   void set_outcome(const Outcome& outcome) { outcome_ = outcome; }
+  // Any number of handles refer to it, none of which counts: it stays active and complete. REQUIRES: it is, and outlives the handles.
+  void share() { is_shared_ = true; }
 
  private:
   void destroy() override {
@@ -114,6 +120,7 @@ class Request : public Object {
 
   Type type_;
   bool persistent_ = false;
+  bool is_shared_ = false;
   bool active_ = false;
   bool complete_ = true;
   Outcome outcome_;
@@ -122,6 +129,24 @@ class Request : public Object {
   runtime::Scheduler* scheduler_ = nullptr;
   VirtualRank* rank_ = nullptr;  // which a completion wakes
   std::size_t size_bytes_ = 0;
+};
+
+// An operation that has nothing to do: it is complete as soon as it is started.
+class FinishedRequest final : public Request {
+ public:
+  FinishedRequest(Type type, const Outcome& outcome) : Request(type), finished_(outcome) {}
+  void start() override {
+    activate();
+    complete(finished_);
+  }
+  // Starts it, for any number of handles.
+  void start_shared() {
+    start();
+    share();
+  }
+
+ private:
+  Outcome finished_;
 };
 
 using RequestRef = Ref<Request>;

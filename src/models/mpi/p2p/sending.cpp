@@ -50,6 +50,16 @@ bool PointToPoint::send_at_once(const SendAddress& address, const DataView& view
   return true;
 }
 
+Request* PointToPoint::request_at_once(const SendAddress& address, const DataView& view) {
+  // Requests of a virtual rank are counted, and move with it.
+  if (virtual_rank_ != nullptr || !send_at_once(address, view)) return nullptr;
+  if (!sent_at_once_) [[unlikely]] {
+    sent_at_once_ = Request::make<FinishedRequest>(messenger_, Request::Type::kSend, Outcome());
+    sent_at_once_->start_shared();
+  }
+  return sent_at_once_.get();
+}
+
 MessageHeader PointToPoint::next_header(const SendAddress& address, std::uint32_t flags) {
   return {.context = address.context,
           .sequence = pair(address.rank).next_sent,

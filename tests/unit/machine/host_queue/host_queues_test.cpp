@@ -57,6 +57,7 @@ TEST_F(HostQueuesTest, AMessageWakesASleeper) {
   queues[1].progress([&](AmId id, auto, auto) {
     EXPECT_EQ(id, 5);
     ++messages;
+    return false;
   });
   EXPECT_EQ(messages, 1);
 }

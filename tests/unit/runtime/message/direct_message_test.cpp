@@ -29,6 +29,7 @@ class DirectMessageTest : public ::testing::Test {
       test->source_pe_ = arrival.source_pe;
       for (const auto part : {arrival.header, arrival.payload})
         test->seen_.append(reinterpret_cast<const char*>(part.data()), part.size());
+      return false;
     });
   }
   std::string failure_after_turns() {

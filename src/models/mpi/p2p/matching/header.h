@@ -6,9 +6,8 @@
 
 namespace weft::mpi {
 
-// 32 bytes: with the envelope of 16 in a block, or of 8 in front of a direct message, messages of up to 200 bytes go through the
-// queue that PEs of a host share. Ranks without
-// another word are numbers in MPI_COMM_WORLD.
+// 32 bytes: with the envelope of 8 in front of a direct message and the head of a cell, a message of 16 bytes takes one cache line of
+// the ring that two PEs of a host share. Ranks without another word are numbers in MPI_COMM_WORLD.
 struct MessageHeader {
   std::uint64_t context = 0;
   // Counts the messages of this pair of ranks, from 0. They are matched in this order.

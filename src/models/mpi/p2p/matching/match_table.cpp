@@ -56,6 +56,7 @@ void MatchTable::rebuild() {
   std::size_t size = kFewestSlots;
   while (size < 4 * (num_filled + 1)) size *= 2;
   slots_.resize(size);
+  last_ = {};
   num_used_ = num_filled;
   for (const MatchSlot& slot : old) {
     if (slot.first != nullptr) slots_[slot_of(slot.key)] = slot;
@@ -72,7 +73,7 @@ void PostedQueue::post_further(PostedEntry& entry) {
 void PostedQueue::insert(PostedEntry& entry) {
   entry.link.entry = &entry;
   table_.push(entry.key, entry.link);
-  ++count_[kind_of(entry.key)];
+  ++count_[MatchTable::kind_of(entry.key)];
 }
 
 PostedEntry* PostedQueue::find_in_table(const MatchKey& key) const {
@@ -89,7 +90,7 @@ PostedEntry* PostedQueue::find_in_table(const MatchKey& key) const {
 
 void PostedQueue::remove_from_table(PostedEntry& entry) {
   table_.remove(entry.key, entry.link);
-  --count_[kind_of(entry.key)];
+  --count_[MatchTable::kind_of(entry.key)];
 }
 
 // --- UnexpectedQueue

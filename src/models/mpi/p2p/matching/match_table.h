@@ -33,7 +33,14 @@ struct MatchLink {
 
 class MatchTable {
  public:
+  static constexpr std::size_t kNumKinds = 4;
+
   MatchTable() : slots_(kFewestSlots) {}
+
+  // Which wildcards a key has. 0: none; 1: any source; 2: any tag; 3: both.
+  static std::size_t kind_of(const MatchKey& key) {
+    return (key.source == kAny ? 1U : 0U) | (key.tag == kAny ? 2U : 0U);
+  }
 
   // The first entry with exactly that key, wildcards included; null if there is none.
   MatchLink* first(const MatchKey& key) const {
@@ -62,16 +69,21 @@ class MatchTable {
     hash *= 0xff51afd7ed558ccdU;
     return static_cast<std::size_t>(hash ^ (hash >> 32));
   }
-  // The slot of that key, or the free slot where it belongs.
+  // The slot of that key, or the free slot where it belongs. A program mostly uses a key several times in a row.
   std::size_t slot_of(const MatchKey& key) const {
+    std::size_t& last = last_[kind_of(key)];
+    if (slots_[last].used && slots_[last].key == key) [[likely]]
+      return last;
     std::size_t at = hash_of(key) & (slots_.size() - 1);
     while (slots_[at].used && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
+    last = at;
     return at;
   }
   void rebuild();
 
   std::vector<MatchSlot> slots_;  // a power of two; at most half are used
   std::size_t num_used_ = 0;
+  mutable std::array<std::size_t, kNumKinds> last_{};  // by kind: the slot that was found last
 };
 
 // A receive that waits for its message. The key may hold kAny.
@@ -124,11 +136,6 @@ class PostedQueue {
     return posted.context == key.context && (posted.source == key.source || posted.source == kAny) &&
            (posted.tag == key.tag || posted.tag == kAny);
   }
-  // 0: exact; 1: any source; 2: any tag; 3: both.
-  static std::size_t kind_of(const MatchKey& key) {
-    return (key.source == kAny ? 1U : 0U) | (key.tag == kAny ? 2U : 0U);
-  }
-
   void post_further(PostedEntry& entry);
   PostedEntry* find_in_table(const MatchKey& key) const;
   void remove_from_table(PostedEntry& entry);
@@ -136,14 +143,14 @@ class PostedQueue {
 
   PostedEntry* lone_ = nullptr;
   MatchTable table_;
-  std::array<std::size_t, 4> count_{};  // in the table
+  std::array<std::size_t, MatchTable::kNumKinds> count_{};  // in the table
   std::uint64_t next_number_ = 0;
 };
 
 // A message that no receive has taken. Its key holds no kAny.
 struct ArrivedEntry {
   MatchKey key;
-  std::array<MatchLink, 4> links;  // for the key and its three forms with kAny
+  std::array<MatchLink, MatchTable::kNumKinds> links;  // for the key and its three forms with kAny
 };
 
 // Messages without a receive, in the order of their arrival.
