@@ -25,15 +25,8 @@ using runtime::MessagePtr;
 
 namespace {
 
-// The PE of an element, sent to a PE that addressed it elsewhere, and to its home.
-struct LocationNews {
-  std::uint64_t collection = 0;
-  std::uint64_t index = 0;
-  std::int32_t pe = 0;
-  std::uint32_t move = 0;
-};
-
-base::Status cannot_move(base::StatusCode code, const ChareBase& chare, std::string_view why) {
+base::Status cannot_move(const ChareBase& chare, std::string_view why,
+                         base::StatusCode code = base::StatusCode::kInvalidArgument) {
   return {code, base::format("{} cannot move: {}", chare.where(), why)};
 }
 
@@ -140,20 +133,19 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
 }
 
 base::Status Chares::Parts::expect_movable(const ChareBase& chare, int to_pe) const {
-  constexpr auto kInvalid = base::StatusCode::kInvalidArgument;
   if (to_pe < 0 || to_pe >= runtime_.num_pes()) {
-    return cannot_move(base::StatusCode::kOutOfRange, chare,
-                       base::format("there is no PE {}; the job has {}", to_pe, runtime_.num_pes()));
+    return cannot_move(chare, base::format("there is no PE {}; the job has {}", to_pe, runtime_.num_pes()),
+                       base::StatusCode::kOutOfRange);
   }
   if (chare.collection().kind() == CollectionKind::kGroup) {
     return cannot_move(
-        kInvalid, chare,
+        chare,
         "it belongs to a group, which has one element on each PE; use an array for elements that move");
   }
   const ChareType* const type = chare.collection().type();
   if (type != nullptr && type->pup == nullptr) {
     return cannot_move(
-        kInvalid, chare,
+        chare,
         base::format("give {} a public function `void pup(weft::Pup& p) {{ p | a | b; }}` that names its "
                      "members, and a constructor without arguments or one that takes weft::Moved",
                      type->name));
@@ -162,7 +154,7 @@ base::Status Chares::Parts::expect_movable(const ChareBase& chare, int to_pe) co
   for (const Feature* const feature : features) {
     if (status.ok()) status = feature->obstacle(chare);
   }
-  return status.ok() ? base::Status() : cannot_move(kInvalid, chare, status.message());
+  return status.ok() ? base::Status() : cannot_move(chare, status.message());
 }
 
 void ChareBase::set_pinned(bool pinned) {
@@ -198,9 +190,8 @@ void Chares::Parts::move_when_idle(runtime::ElementId element) {
     return stays();
   }
   try {
-    if (const base::Status status = obstacle(*chare); !status.ok()) {
-      base::check(cannot_move(status.code(), *chare, status.message()));
-    }
+    const base::Status status = obstacle(*chare);
+    if (!status.ok()) base::check(cannot_move(*chare, status.message()));
     // What an element at a sync point waits for may come after the step, so it does not move then.
     const ElementLoad* const load = chare->load();
     const bool may_wait = load == nullptr || load->sync.phase != SyncPhase::kMovesFirst;

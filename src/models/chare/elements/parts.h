@@ -48,6 +48,14 @@ enum ChareHandler : runtime::HandlerId {
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
 inline constexpr std::uint64_t kGatherScopes = std::uint64_t{1} << 62;
 
+// The PE of an element, sent to a PE that addressed it elsewhere, and to its home.
+struct LocationNews {
+  std::uint64_t collection = 0;
+  std::uint64_t index = 0;
+  std::int32_t pe = 0;
+  std::uint32_t move = 0;
+};
+
 // A call from the choice of its memory until its entry method has run. The chare does not migrate meanwhile.
 struct Placement {
   ChareBase& chare;
