@@ -88,7 +88,7 @@ void deallocate(PyObject* self) {
   free_object(self);
 }
 
-// In check mode: what the memory of an array consists of, by the name of its dtype.
+// What the memory of an array consists of, by the name of its dtype. Without check mode the form is empty: plain bytes.
 class FormContents {
  public:
   explicit FormContents(const ArrayForm& form) {
@@ -111,16 +111,6 @@ class FormContents {
   channel::Contents contents_;
 };
 
-runtime::Operation start_send(ChannelObject& object, const ObjectBuffer& buffer, const ArrayForm& form) {
-  if (!object.channel.is_checked()) return object.channel.send(buffer.memory);
-  return object.channel.send(buffer.memory, FormContents(form).get());
-}
-
-runtime::Operation start_receive(ChannelObject& object, const ObjectBuffer& buffer, const ArrayForm& form) {
-  if (!object.channel.is_checked()) return object.channel.recv(buffer.memory);
-  return object.channel.recv(buffer.memory, FormContents(form).get());
-}
-
 PyObject* send(PyObject* self, PyObject* data) {
   return guarded([&]() -> PyObject* {
     ChannelObject& object = *as_channel(self);
@@ -128,7 +118,7 @@ PyObject* send(PyObject* self, PyObject* data) {
     ArrayForm form;
     ObjectBuffer buffer =
         buffer_of({data, Access::kRead, "Channel.send", object.channel.is_checked() ? &form : nullptr});
-    runtime::OperationState* state = start_send(object, buffer, form).release();
+    runtime::OperationState* state = object.channel.send(buffer.memory, FormContents(form).get()).release();
     bool copied = buffer.memory.place.is_host() && buffer.memory.size_bytes <= channel::kCopyLimitBytes;
     return make_operation_object(*object.engine, state, copied ? Ref() : std::move(buffer.keeper),
                                  Ref::borrow(Py_None))
@@ -150,7 +140,7 @@ PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObje
     ArrayForm form;
     ObjectBuffer buffer = buffer_of(
         {arguments[0], Access::kWrite, "Channel.recv", object.channel.is_checked() ? &form : nullptr});
-    runtime::OperationState* state = start_receive(object, buffer, form).release();
+    runtime::OperationState* state = object.channel.recv(buffer.memory, FormContents(form).get()).release();
     return make_operation_object(*object.engine, state, std::move(buffer.keeper), Ref::borrow(arguments[0]))
         .release();
   });

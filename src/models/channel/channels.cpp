@@ -48,7 +48,7 @@ struct Asked {
       buffer.size_bytes);
 }
 
-static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
+static_assert(machine::SharedCopy::kLeastBytes <= machine::kLeastHeldBytes);
 
 [[gnu::always_inline]] inline void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                               runtime::OperationState* operation) {
@@ -93,8 +93,8 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
   if (is_stopped || !end.window.is_open() || !end.waiting_sends.empty()) {
     const bool is_copied = buffer.data == operation->extra();
     const std::size_t copied_bytes = is_copied ? buffer.size_bytes : 0;
-    end.waiting_sends.push(
-        {buffer, operation, description, static_cast<std::int64_t>(copied_bytes) + kMessageBytes});
+    end.waiting_sends.push({buffer, operation, description,
+                            static_cast<std::int64_t>(copied_bytes) + machine::kKeptMessageBytes});
     end.channels->used_while_asking(end);
     return;
   }

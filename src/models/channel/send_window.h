@@ -1,9 +1,12 @@
 // Flow control of one direction of a channel: messages that no receive has taken yet wait in the receiver's memory, so a
 // sender may be ahead of the receives by a window only.
 //
+// A report names a message and not bytes, because the two ends may disagree on the size of a message: one with a wrong
+// size, or whose send has failed. A window by bytes would then lose room for ever.
+//
 // The sender divides its messages into segments. The receiver reports how many messages it has received, once for each
 // half of a segment. While kSegments segments are not reported, sends wait in the sender's end. A send counts up to
-// kLeastFetchedBytes of its size, because larger messages stay in the sender's buffer until they are received.
+// machine::kLeastHeldBytes of its size, because larger messages stay in the sender's buffer until they are received.
 //
 // Threads: the PE's.
 #pragma once
@@ -11,45 +14,45 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+
+#include "machine/message_sizes.h"
+#include "runtime/message/credit_window.h"
 
 namespace weft::channel {
 
-inline constexpr std::int64_t kMessageBytes = 512;  // besides its size
-// Above UCX's limit for eager messages between PEs of one host (580 KB with UCX 1.22).
-inline constexpr std::size_t kLeastFetchedBytes = 600'000;
 inline constexpr std::int64_t kSegmentBytes = std::int64_t{4} << 20;
 inline constexpr std::uint32_t kSegments = 8;
 
 // More messages than this are never between a sender and its receiver: the windows hold fewer.
 inline constexpr std::int32_t kMostUnreceived = std::int32_t{1} << 20;
-static_assert(kMostUnreceived > (kSegments + 1) * (kSegmentBytes / kMessageBytes));
+static_assert(kMostUnreceived > (kSegments + 1) * (kSegmentBytes / machine::kKeptMessageBytes));
 
 constexpr std::int64_t window_cost(std::size_t size_bytes) {
-  return kMessageBytes + (size_bytes < kLeastFetchedBytes ? static_cast<std::int64_t>(size_bytes) : 0);
+  return machine::kKeptMessageBytes +
+         (size_bytes < machine::kLeastHeldBytes ? static_cast<std::int64_t>(size_bytes) : 0);
 }
 
 class SendWindow {
  public:
   // For a window that a peer has sent.
-  bool is_valid() const { return first_ < kSegments && num_segments_ <= kSegments; }
+  bool is_valid() const {
+    return first_ < kSegments && num_segments_ <= kSegments && left_.bytes >= 0 &&
+           left_.bytes <= kSegmentBytes;
+  }
   bool is_open() const { return num_segments_ < kSegments; }
   // Counts a message that is sent. Returns whether it is the last one of its segment; then call end_segment().
-  bool count(std::size_t size_bytes) {
-    left_bytes_ -= window_cost(size_bytes);
-    return left_bytes_ < 0;
-  }
-  // The same for less than kLeastFetchedBytes.
+  bool count(std::size_t size_bytes) { return !left_.take(window_cost(size_bytes)); }
+  // The same for less than machine::kLeastHeldBytes.
   bool count_small(std::size_t size_bytes) {
-    left_bytes_ -= kMessageBytes + static_cast<std::int64_t>(size_bytes);
-    return left_bytes_ < 0;
+    return !left_.take(machine::kKeptMessageBytes + static_cast<std::int64_t>(size_bytes));
   }
   // `next` is the number of the next message. REQUIRES: is_open().
   void end_segment(std::uint32_t next) {
     ends_[(first_ + num_segments_++) % kSegments] = next;
-    left_bytes_ = kSegmentBytes;
+    left_.bytes = kSegmentBytes;
   }
-  // The receiver has received all messages before number `next`. Numbers wrap.
+  // The receiver says that it has received all messages before number `next`. Numbers wrap. A claim of more than was sent
+  // does no harm: it opens the window, as the receipt of all that was sent does.
   void received(std::uint32_t next) {
     while (num_segments_ > 0 && static_cast<std::int32_t>(next - ends_[first_]) >= 0) {
       first_ = (first_ + 1) % kSegments;
@@ -58,7 +61,7 @@ class SendWindow {
   }
 
  private:
-  std::int64_t left_bytes_ = kSegmentBytes;
+  runtime::SendRoom left_{kSegmentBytes};        // of the current segment
   std::array<std::uint32_t, kSegments> ends_{};  // a ring: the number behind the last message of each segment
   std::uint32_t first_ = 0;
   std::uint32_t num_segments_ = 0;
@@ -70,23 +73,24 @@ class ReceiveCount {
   // Counts a message that was received. Returns whether the sender should be told.
   bool count(std::size_t size_bytes) {
     ++next_;
-    unreported_bytes_ += window_cost(size_bytes);
-    return unreported_bytes_ >= 0;
+    return owed_.add(window_cost(size_bytes));
   }
   void start_at(std::uint32_t number) { next_ = number; }
-  bool is_due() const { return unreported_bytes_ >= 0; }
+  // For a count that a peer has sent.
+  bool is_valid() const { return owed_.is_valid(kSegmentBytes / 2); }
+  bool is_due() const { return owed_.is_due(); }
   // As many as have been received, from the first number on.
   std::uint32_t next() const { return next_; }
   // Every message is due from now on.
-  void report_each() { unreported_bytes_ = std::numeric_limits<std::int64_t>::max() / 2; }
+  void report_each() { owed_.report_each(); }
   // The number to report: that of the first message that is not received, if they are received in order.
   std::uint32_t report() {
-    unreported_bytes_ = -kSegmentBytes / 2;
+    owed_.restart(kSegmentBytes / 2);
     return next_;
   }
 
  private:
-  std::int64_t unreported_bytes_ = -kSegmentBytes / 2;
+  runtime::OwedCredit owed_{kSegmentBytes / 2};
   std::uint32_t next_ = 0;
 };
 

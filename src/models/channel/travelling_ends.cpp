@@ -169,7 +169,8 @@ void Channels::unpack_moving(ElementId element, Pup& p) {
 ChannelEnd& Channels::unpack_end(const TravellingEnd& from, ElementId element) {
   const ChannelKey key{element.collection, element.index, from.peer_collection, from.peer_index, from.id};
   const bool is_connected = from.peer.number != 0;
-  if (ends_.find(key) != nullptr || !from.window.is_valid() || from.peer.number > kMaxEndNumber ||
+  if (ends_.find(key) != nullptr || !from.window.is_valid() || !from.received.is_valid() ||
+      from.peer.number > kMaxEndNumber ||
       (is_connected && from.peer.pe >= static_cast<std::uint32_t>(runtime_.num_pes()))) {
     refuse_arrival(element, "has a channel end that cannot be");
   }

@@ -68,27 +68,27 @@ FlowControl::FlowControl(Scheduler& scheduler, Send send, const Watermarks& wate
       credit_bytes_(watermarks.first_bytes / kCreditShare),
       quick_credit_bytes_(credit_bytes_ / kQuickShare),
       peers_(static_cast<std::size_t>(scheduler.num_pes()),
-             FlowPeer{.room_bytes = watermarks.first_bytes, .owed_bytes = -credit_bytes_}),
+             FlowPeer{.window = {{watermarks.first_bytes}, OwedCredit(credit_bytes_)}}),
       totals_(peers_.size()) {}
 
 std::int64_t FlowControl::cost_of_buffers(const Attached& attached, Counted counted) {
   std::size_t sum_bytes = 0;
   for (const Attachment& one : attached.buffers) {
     const std::size_t size_bytes = one.buffer().size_bytes;
-    if (counted == Counted::kAll || size_bytes < kLeastFetchedBytes) sum_bytes += size_bytes;
+    if (counted == Counted::kAll || size_bytes < machine::kLeastHeldBytes) sum_bytes += size_bytes;
   }
   return static_cast<std::int64_t>(sum_bytes);
 }
 
 std::int64_t FlowControl::outstanding_bytes(int pe) {
-  return watermarks_.first_bytes - peer(pe).room_bytes - totals(pe).waiting_here_bytes;
+  return watermarks_.first_bytes - room(pe).bytes - totals(pe).waiting_here_bytes;
 }
 
 // --- The sender
 
 bool FlowControl::admit(int pe, const Message& message) {
   const std::int64_t cost_bytes = cost_of(message);
-  const auto before_bytes = [&] { return watermarks_.first_bytes - peer(pe).room_bytes - cost_bytes; };
+  const auto before_bytes = [&] { return watermarks_.first_bytes - room(pe).bytes - cost_bytes; };
   if (before_bytes() <= watermarks_.second_bytes) return true;
   Totals& with = totals(pe);
   if (pe != scheduler_.pe() && before_bytes() > with.passes_until_bytes && scheduler_.may_progress()) {
@@ -98,7 +98,7 @@ bool FlowControl::admit(int pe, const Message& message) {
   const bool may_send = !scheduler_.must_end();
   if (may_send && before_bytes() <= watermarks_.third_bytes) return true;
   const std::int64_t bytes = before_bytes();
-  peer(pe).room_bytes += cost_bytes;
+  room(pe).bytes += cost_bytes;
   --peer(pe).sent;
   if (may_send) refuse(pe, bytes);
   return false;
@@ -106,7 +106,7 @@ bool FlowControl::admit(int pe, const Message& message) {
 
 bool FlowControl::admit_broadcast(const Message& message) {
   for (int pe = 0; pe < scheduler_.num_pes(); ++pe) {
-    if (peer(pe).room_bytes >= 0) continue;
+    if (room(pe).has(0)) continue;
     bool is_admitted = false;
     try {
       is_admitted = admit(pe, message);
@@ -124,7 +124,7 @@ bool FlowControl::admit_broadcast(const Message& message) {
 void FlowControl::uncharge_except(int one, const Message& message) {
   for (int pe = 0; pe < scheduler_.num_pes(); ++pe) {
     if (pe == one) continue;
-    peer(pe).room_bytes += cost_of(message);
+    room(pe).bytes += cost_of(message);
     --peer(pe).sent;
   }
 }
@@ -143,7 +143,7 @@ void FlowControl::wait(int pe, std::int64_t cost_bytes) {
       },
       this);
   blocked_on_ = -1;
-  const std::int64_t bytes = watermarks_.first_bytes - peer(pe).room_bytes;
+  const std::int64_t bytes = watermarks_.first_bytes - room(pe).bytes;
   if (is_cycle_) {
     totals(pe).passes_until_bytes = bytes + (watermarks_.third_bytes - watermarks_.second_bytes) / kPassShare;
   }
@@ -178,12 +178,12 @@ void FlowControl::refuse(int pe, std::int64_t bytes) {
 
 void FlowControl::copies_made(int pe, std::int64_t bytes) {
   totals(pe).copies_bytes += bytes;
-  peer(pe).room_bytes -= bytes;
+  room(pe).bytes -= bytes;
 }
 
 void FlowControl::copies_sent(int pe, std::int64_t bytes) {
   totals(pe).copies_bytes -= bytes;
-  peer(pe).room_bytes += bytes;
+  room(pe).bytes += bytes;
   end_waits();
 }
 
@@ -191,7 +191,7 @@ void FlowControl::not_sent(int pe, Message& message) {
   // The charge of a broadcast is its root's.
   const Envelope& envelope = message.envelope();
   if ((envelope.flags & (kControlFlag | kBroadcastFlag)) != 0) return;
-  peer(pe).room_bytes += cost_of(message) + std::exchange(message.attached().flow_bytes, 0);
+  room(pe).bytes += cost_of(message) + std::exchange(message.attached().flow_bytes, 0);
   --peer(pe).sent;
   end_waits();
 }
@@ -213,14 +213,14 @@ void FlowControl::expect_queue_room(std::size_t block_bytes) {
 // --- The receiver
 
 // Moves what was handled since the last credit to the totals.
-void FlowControl::settle(int pe) { totals(pe).handled_bytes += peer(pe).owed_bytes + credit_bytes(pe); }
+void FlowControl::settle(int pe) { totals(pe).handled_bytes += unreported_bytes(pe); }
 
 void FlowControl::pay(int pe) {
   Totals& with = totals(pe);
   settle(pe);
   const bool is_wanted = with.quick_credits > 0;
   if (is_wanted) --with.quick_credits;
-  peer(pe).owed_bytes = -credit_bytes(pe);
+  peer(pe).window.owed.restart(credit_bytes(pe));
   if (pe == scheduler_.pe()) return credited(pe, with.handled_bytes, peer(pe).handled);
   set_waiting_here(pe);
   // Other PEs may have stopped, except one that waits inside a call.
@@ -254,14 +254,14 @@ void FlowControl::fail_claim(int pe, std::int64_t all_bytes, std::uint64_t all_m
 
 void FlowControl::credited(int pe, std::int64_t all_bytes, std::uint64_t all_messages) {
   Totals& with = totals(pe);
-  const std::int64_t bytes = all_bytes - with.credited_bytes;
-  if (bytes < 0 || bytes > outstanding_bytes(pe) - with.copies_bytes || all_messages > peer(pe).sent) {
+  // Both are not negative. A total that has shrunk becomes a claim beyond all that is outstanding.
+  const auto bytes = static_cast<std::uint64_t>(all_bytes - with.credited_bytes);
+  if (all_messages > peer(pe).sent || !room(pe).give_back(bytes, outstanding_bytes(pe) - with.copies_bytes)) {
     return fail_claim(pe, all_bytes, all_messages);
   }
   with.credited_bytes = all_bytes;
   with.credited = all_messages;
-  peer(pe).room_bytes += bytes;
-  if (watermarks_.first_bytes - peer(pe).room_bytes <= watermarks_.second_bytes) with.passes_until_bytes = 0;
+  if (watermarks_.first_bytes - room(pe).bytes <= watermarks_.second_bytes) with.passes_until_bytes = 0;
   end_waits();
 }
 
@@ -269,7 +269,7 @@ void FlowControl::credited(int pe, std::int64_t all_bytes, std::uint64_t all_mes
 void FlowControl::set_waiting_here(int pe) {
   Totals& with = totals(pe);
   const std::int64_t waiting_bytes = std::max<std::int64_t>(0, with.peer_sent_bytes - with.handled_bytes);
-  peer(pe).room_bytes += with.waiting_here_bytes - waiting_bytes;
+  room(pe).bytes += with.waiting_here_bytes - waiting_bytes;
   with.waiting_here_bytes = waiting_bytes;
   end_waits();
 }
@@ -277,8 +277,8 @@ void FlowControl::set_waiting_here(int pe) {
 // --- Waits
 
 bool FlowControl::has_room(int pe) const {
-  if (pe >= 0) return peers_[static_cast<std::size_t>(pe)].room_bytes >= 0;
-  return std::ranges::all_of(peers_, [](const FlowPeer& one) { return one.room_bytes >= 0; });
+  if (pe >= 0) return peers_[static_cast<std::size_t>(pe)].window.room.has(0);
+  return std::ranges::all_of(peers_, [](const FlowPeer& one) { return one.window.room.has(0); });
 }
 
 void FlowControl::when_room(int pe, Work* work) {
@@ -313,7 +313,7 @@ void FlowControl::on_probe(MessagePtr message) {
   message->unpacker() | probe;
   settle(pe);
   totals(pe).quick_credits = kQuickCredits;
-  peer(pe).owed_bytes = -credit_bytes(pe);
+  peer(pe).window.owed.restart(credit_bytes(pe));
   pay(pe);
   if (probe.initiator == scheduler_.pe()) {
     is_cycle_ |= blocked_on_ >= 0 && probe.number == wait_number_;

@@ -23,27 +23,21 @@
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/watermarks.h"
 
+#include "machine/message_sizes.h"
+#include "runtime/message/credit_window.h"
+
 namespace weft::runtime {
 
-// The part of a peer's state that each message changes.
+// The part of a peer's state that each message changes. The window is the first watermark.
 struct FlowPeer {
-  // The first watermark less the bytes that are outstanding.
-  std::int64_t room_bytes = 0;
-  // Messages sent to the peer.
-  std::uint64_t sent = 0;
-  // The bytes that were handled since the last credit, less the bytes that are worth a credit.
-  std::int64_t owed_bytes = 0;
-  // Messages of the peer that were handled.
-  std::uint64_t handled = 0;
+  CreditWindow window;
+  std::uint64_t sent = 0;     // messages to the peer
+  std::uint64_t handled = 0;  // messages of the peer
 };
 
 class FlowControl {
  public:
-  // The memory of a small message besides its payload at a sender whose peer does not receive: its block, and UCX's request.
-  static constexpr std::int64_t kMessageBytes = 768;
-  // Buffers from this size on are fetched by the receiver when it handles the message. Smaller ones may wait in its
-  // memory. It is above UCX's limit for eager messages between PEs of one host (580 KB with UCX 1.22).
-  static constexpr std::size_t kLeastFetchedBytes = 600'000;
+  static constexpr std::int64_t kMessageBytes = machine::kSentMessageBytes;
 
   // Sends a control message, see Messenger::send().
   using Send = void (*)(Scheduler& scheduler, int pe, MessagePtr message);
@@ -80,7 +74,7 @@ class FlowControl {
 
   // See Messenger.
   bool has_room(int pe) const;
-  std::int64_t room_bytes(int pe) const { return peers_[static_cast<std::size_t>(pe)].room_bytes; }
+  std::int64_t room_bytes(int pe) const { return peers_[static_cast<std::size_t>(pe)].window.room.bytes; }
   void when_room(int pe, Work* work);
   void forget_waiter(Work* work);
   bool has_waiters() const { return !waiters_.empty(); }
@@ -98,7 +92,7 @@ class FlowControl {
   // For tests. When all is handled and no credit is on its way, the charges of a PE for a peer are what the peer has not
   // reported to it.
   std::int64_t charged_bytes(int pe) { return outstanding_bytes(pe) - totals(pe).copies_bytes; }
-  std::int64_t unreported_bytes(int pe) { return peer(pe).owed_bytes + credit_bytes(pe); }
+  std::int64_t unreported_bytes(int pe) { return peer(pe).window.owed.unreported_bytes(credit_bytes(pe)); }
   std::int64_t copies_bytes(int pe) { return totals(pe).copies_bytes; }
 
  private:
@@ -121,6 +115,7 @@ class FlowControl {
   FlowPeer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
   // The bytes that the peer must handle before its room grows.
   std::int64_t outstanding_bytes(int pe);
+  SendRoom& room(int pe) { return peer(pe).window.room; }
   std::int64_t credit_bytes(int pe) {
     return totals(pe).quick_credits > 0 ? quick_credit_bytes_ : credit_bytes_;
   }

@@ -70,8 +70,7 @@ void Messenger::send_as(int pe, MessagePtr message) {
     message->envelope().root_pe = static_cast<std::uint32_t>(this->pe());
     FlowPeer& peer = flow_peers_[pe];
     ++peer.sent;
-    peer.room_bytes -= FlowControl::cost_of(*message);
-    if (kSender == Sender::kCall && peer.room_bytes < 0) [[unlikely]] {
+    if (!peer.window.room.take(FlowControl::cost_of(*message)) && kSender == Sender::kCall) [[unlikely]] {
       if (!flow_->admit(pe, *message)) return;
     }
     count_sent();
@@ -110,7 +109,7 @@ void Messenger::broadcast_as(MessagePtr message) {
     for (int i = 0; i < num_pes(); ++i) {
       FlowPeer& peer = flow_peers_[i];
       ++peer.sent;
-      peer.room_bytes -= FlowControl::cost_of(*message);
+      peer.window.room.take(FlowControl::cost_of(*message));
     }
     if (kSender == Sender::kCall && !flow_->admit_broadcast(*message)) return;
     count_sent(num_pes());
@@ -135,7 +134,7 @@ void Messenger::charge_buffers(int pe, Message& message) {
   Attached& attached = message.attached();
   attached.flow_bytes =
       FlowControl::cost_of_buffers(attached, FlowControl::counted_of(message.envelope(), pe == this->pe()));
-  flow_peers_[pe].room_bytes -= attached.flow_bytes;
+  flow_peers_[pe].window.room.take(attached.flow_bytes);
 }
 
 void Messenger::send_attached(int pe, MessagePtr message) {

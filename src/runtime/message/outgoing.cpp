@@ -233,8 +233,7 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
 
 // Counts a large copy in flow control until the receiver has fetched it.
 void Outgoing::hold(Sending& sending, const Attachment& buffer) {
-  if (flow_ == nullptr || !buffer.is_given_away() ||
-      buffer.buffer().size_bytes < FlowControl::kLeastFetchedBytes)
+  if (flow_ == nullptr || !buffer.is_given_away() || buffer.buffer().size_bytes < machine::kLeastHeldBytes)
     return;
   sending.held_bytes = static_cast<std::int64_t>(buffer.buffer().size_bytes);
   flow_->copies_made(sending.pe, sending.held_bytes);

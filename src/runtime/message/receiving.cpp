@@ -301,7 +301,7 @@ void Receiving::handle_unlanded(MessagePtr&& message, WorkAction action) {
 
 void Receiving::count_buffers_handled(Message& message) {
   if (!is_counted(message.envelope()) || !message.has_attachments()) return;
-  flow_peers_[message.envelope().root_pe].owed_bytes += std::exchange(message.attached().flow_bytes, 0);
+  flow_peers_[message.envelope().root_pe].window.owed.add(std::exchange(message.attached().flow_bytes, 0));
 }
 
 // In this function and not in a handler: a message counts as handled when its handling begins.
@@ -309,8 +309,7 @@ inline void Receiving::count_handled(const Message& message) {
   const std::uint32_t pe = message.envelope().root_pe;
   FlowPeer& peer = flow_peers_[pe];
   ++peer.handled;
-  peer.owed_bytes += FlowControl::cost_of(message);
-  if (peer.owed_bytes >= 0) [[unlikely]]
+  if (peer.window.owed.add(FlowControl::cost_of(message))) [[unlikely]]
     flow_.pay(static_cast<int>(pe));
 }
 

@@ -11,14 +11,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "machine/message_sizes.h"
+
 namespace weft::machine {
 
 struct SharedCopy {
   // From this size on a message is shared. Measured, see docs/decisions/host-copies.md: smaller ones are not faster.
   static constexpr std::size_t kLeastBytes = std::size_t{64} << 10;
-  // From this size on an announced message (PeerMemory::send_announced) waits for its receive, to be shared. UCX sends
-  // smaller ones eagerly (up to 580 KB with UCX 1.22): they arrive also while their sender computes.
-  static constexpr std::size_t kLeastAnnouncedBytes = 600'000;
+  // From this size on an announced message (PeerMemory::send_announced) waits for its receive, to be shared. Smaller ones
+  // arrive also while their sender computes.
+  static constexpr std::size_t kLeastAnnouncedBytes = kLeastHeldBytes;
   // The same for a message whose announcement names the sender's memory: it arrives also while its sender computes.
   // Measured, see docs/decisions/host-copies.md.
   static constexpr std::size_t kLeastNamedBytes = std::size_t{256} << 10;

@@ -41,9 +41,9 @@ bool PointToPoint::take_local(PointToPoint& sender, const SendAddress& address, 
 }
 
 bool PointToPoint::keep_copy(PointToPoint& sender, const SendAddress& address, const DataView& view) {
-  EagerWindow& window = shared_.window(shared_.pe());
+  runtime::CreditWindow& window = shared_.window(shared_.pe());
   const std::int64_t charge = SharedState::charge_of(view.size_bytes);
-  if (window.room_bytes < charge) return false;
+  if (!window.room.has(charge)) return false;
   runtime::MessagePtr message =
       runtime::Message::create(messenger_, first_handler_ + kBlock, sizeof(MessageHeader) + view.size_bytes);
   message->envelope().source_pe = static_cast<std::uint32_t>(shared_.pe());
@@ -52,7 +52,7 @@ bool PointToPoint::keep_copy(PointToPoint& sender, const SendAddress& address, c
   if (view.size_bytes > 0) view.pack(message->payload() + sizeof header);
   keep(header, std::move(message));
   count_local(sender);
-  window.room_bytes -= charge;
+  window.room.take(charge);
   return true;
 }
 

@@ -162,12 +162,12 @@ void RankEngines::on_answer(const runtime::Message& message) {
   if (message.payload_bytes() != sizeof reply || pe >= static_cast<std::uint32_t>(messenger_.num_pes()))
     refuse_addressed(message, "answers with a wrong size or sender");
   std::memcpy(&reply, const_cast<runtime::Message&>(message).payload(), sizeof reply);
-  EagerWindow& to = shared_->window(static_cast<int>(pe));
-  if (reply.room_bytes > static_cast<std::uint64_t>(shared_->window_bytes() - to.room_bytes)) {
+  runtime::SendRoom& room = shared_->window(static_cast<int>(pe)).room;
+  const std::int64_t used_bytes = shared_->window_bytes() - room.bytes;
+  if (!room.give_back(reply.room_bytes, used_bytes)) {
     refuse_addressed(message, base::format("gives back {} bytes of room, and {} are in use", reply.room_bytes,
-                                           shared_->window_bytes() - to.room_bytes));
+                                           used_bytes));
   }
-  to.room_bytes += static_cast<std::int64_t>(reply.room_bytes);
   if (reply.reply == 0) return;
   PointToPoint* const engine = map().has(reply.to) ? find(reply.to) : nullptr;
   if (engine == nullptr || !engine->answered(reply.reply, reply.from)) {

@@ -35,9 +35,9 @@ bool PointToPoint::send_at_once(const SendAddress& address, const DataView& view
   if (to.here != nullptr && to.here->take_local(*this, address, view)) [[unlikely]]
     return true;
   if (view.size_bytes > kEagerBytes || !view.place.is_host()) return false;
-  EagerWindow& window = shared_.window(to.pe);
+  runtime::CreditWindow& window = shared_.window(to.pe);
   const std::int64_t charge = SharedState::charge_of(view.size_bytes);
-  if (window.room_bytes < charge) [[unlikely]]
+  if (!window.room.has(charge)) [[unlikely]]
     return false;
   const MessageHeader header = next_header(address, kCharged);
   if (to.here == nullptr && view.is_dense() &&
@@ -46,7 +46,7 @@ bool PointToPoint::send_at_once(const SendAddress& address, const DataView& view
   } else {
     send_message(header, block_message(header, view, 0));
   }
-  window.room_bytes -= charge;
+  window.room.take(charge);
   return true;
 }
 

@@ -23,13 +23,10 @@ SharedState::SharedState(RankMap map, int pe)
       pe_(pe),
       window_bytes_(window_for(map_.num_pes())),
       destinations_(static_cast<std::size_t>(map_.num_ranks())),
-      windows_(static_cast<std::size_t>(map_.num_pes())) {
+      windows_(static_cast<std::size_t>(map_.num_pes()),
+               runtime::CreditWindow{{window_bytes_}, runtime::OwedCredit(share_bytes())}) {
   for (int rank = 0; rank < map_.num_ranks(); ++rank)
     destinations_[static_cast<std::size_t>(rank)].pe = map_.pe_of(rank);
-  for (EagerWindow& window : windows_) {
-    window.room_bytes = window_bytes_;
-    window.owed_bytes = -window_bytes_ / 4;
-  }
 }
 
 void SharedState::replace_map(RankMap map) {

@@ -9,20 +9,14 @@
 #include <memory>
 #include <vector>
 
+#include "machine/message_sizes.h"
 #include "models/mpi/p2p/rank_map.h"
+#include "runtime/message/credit_window.h"
 
 namespace weft::mpi {
 
 class LocalTeam;
 class PointToPoint;
-
-// What bounds the memory that messages of one PE take at another one until a receive has matched them.
-struct EagerWindow {
-  // What is left for sends to the peer.
-  std::int64_t room_bytes = 0;
-  // Room that messages of the peer have given back here, and the peer has not been told of; at first negative.
-  std::int64_t owed_bytes = 0;
-};
 
 class SharedState {
  public:
@@ -49,36 +43,36 @@ class SharedState {
   // The team of the ranks that are here, of the communicator with that context: see LocalTeam.
   std::weak_ptr<LocalTeam>& team(std::uint64_t context);
 
-  EagerWindow& window(int pe) { return windows_[static_cast<std::size_t>(pe)]; }
+  // What bounds the memory that messages of this PE take at another one, and of it here, until a receive has matched them.
+  runtime::CreditWindow& window(int pe) { return windows_[static_cast<std::size_t>(pe)]; }
   std::int64_t window_bytes() const { return window_bytes_; }
   // What a message in a block, or a direct one, takes of the window.
   static std::int64_t charge_of(std::size_t size_bytes) {
-    return static_cast<std::int64_t>(size_bytes) + kKeptBytes;
+    return static_cast<std::int64_t>(size_bytes) + machine::kKeptMessageBytes;
   }
   // A message with that charge has been matched. Returns the room that the PE must be told of; 0 for none yet.
   std::uint64_t give_back(int pe, std::int64_t charge) {
-    EagerWindow& from = window(pe);
+    runtime::CreditWindow& from = window(pe);
     if (pe == pe_) {
-      from.room_bytes += charge;
+      from.room.bytes += charge;
       return 0;
     }
-    from.owed_bytes += charge;
-    if (from.owed_bytes < 0) [[likely]]
+    if (!from.owed.add(charge)) [[likely]]
       return 0;
-    const auto room_bytes = static_cast<std::uint64_t>(from.owed_bytes + window_bytes_ / 4);
-    from.owed_bytes = -window_bytes_ / 4;
+    const auto room_bytes = static_cast<std::uint64_t>(from.owed.unreported_bytes(share_bytes()));
+    from.owed.restart(share_bytes());
     return room_bytes;
   }
 
  private:
-  // What a kept message takes besides its bytes: its block, its entry, and four places in the queue.
-  static constexpr std::int64_t kKeptBytes = 512;
+  // What is worth a report to the peer.
+  std::int64_t share_bytes() const { return window_bytes_ / 4; }
 
   RankMap map_;
   int pe_;
   std::int64_t window_bytes_;
   std::vector<Destination> destinations_;
-  std::vector<EagerWindow> windows_;
+  std::vector<runtime::CreditWindow> windows_;
   std::map<std::uint64_t, std::weak_ptr<LocalTeam>> teams_;
   std::size_t most_teams_ = 16;  // entries before those of teams that have gone are erased
 };

@@ -62,6 +62,33 @@ struct FlowControlTest : ::testing::Test {
   int passed = 0;
 };
 
+TEST(CreditWindow, AClaimBeyondWhatIsOutstandingChangesNothing) {
+  SendRoom room{100};
+  EXPECT_TRUE(room.take(100));
+  EXPECT_FALSE(room.take(1));
+  EXPECT_FALSE(room.give_back(102, 101));
+  EXPECT_FALSE(room.give_back(std::numeric_limits<std::uint64_t>::max(), 101));
+  EXPECT_FALSE(room.give_back(1, -1));
+  EXPECT_EQ(room.bytes, -1);
+  EXPECT_TRUE(room.give_back(101, 101));
+  EXPECT_TRUE(room.has(100));
+  EXPECT_FALSE(room.has(101));
+}
+
+TEST(CreditWindow, AReportIsDueOnceTheShareIsOwed) {
+  OwedCredit owed(10);
+  EXPECT_FALSE(owed.add(9));
+  EXPECT_TRUE(owed.add(4));
+  EXPECT_EQ(owed.unreported_bytes(10), 13);
+  owed.restart(10);
+  EXPECT_FALSE(owed.is_due());
+  owed.report_each();
+  EXPECT_TRUE(owed.is_valid(10));
+  EXPECT_TRUE(owed.add(0));
+  EXPECT_FALSE(OwedCredit(11).is_valid(10));
+  EXPECT_FALSE(OwedCredit(-std::numeric_limits<std::int64_t>::max()).is_valid(10));
+}
+
 TEST_F(FlowControlTest, ACallPastTheLimitNamesThePeerTheCountAndTheBytes) {
   const std::string error = flood([&] { counters[1].send<&Counter::add>(); });
   // And the message that made the group.

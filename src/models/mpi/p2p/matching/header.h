@@ -23,7 +23,7 @@ static_assert(sizeof(MessageHeader) == 32);
 enum MessageFlag : std::uint32_t {
   // The sender waits until a receive has matched. The number for the answer, 64 bits, is behind the bytes of the message.
   kWantsAnswer = 1,
-  kCharged = 2,  // the message takes room of the sender's window, see EagerWindow
+  kCharged = 2,  // the message takes room of the sender's window, see SharedState::window
   // The bytes go into an offered receive; the number of the offer, 64 bits, is all that is behind the header.
   kOffered = 4,
   // The sender waits a moment for offers, which should therefore be made.
