@@ -18,7 +18,7 @@
 namespace weft::job {
 
 // Of the messages that PEs send one another: to be raised with every change of what travels.
-inline constexpr int kWireRevision = 32;
+inline constexpr int kWireRevision = 33;
 
 inline constexpr std::size_t kMaxNoteBytes = 4096;
 
