@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "weft/base/pup.h"
+#include "weft/base/status.h"
 #include "weft/runtime/handler_id.h"
 #include "weft/runtime/observer.h"
 
