@@ -145,6 +145,56 @@ static void communicators(void) {
   CHECK(copy == MPI_COMM_NULL);
 }
 
+/* Small sends are complete at once: what a program may do with their requests, and more of them than the way to the receiver holds. */
+static void small_sends(void) {
+  enum { kSends = 6, kBurst = 3000 };
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  MPI_Request requests[kSends + 1], *burst = malloc(kBurst * sizeof(MPI_Request));
+  MPI_Status status, statuses[kSends];
+  long *values = malloc(kBurst * sizeof(long)), value = 0;
+  int index, flag, cancelled, count, indices[kSends];
+  for (int i = 0; i < kSends; ++i) {
+    values[i] = 100 * rank + i;
+    MPI_Isend(&values[i], 1, MPI_LONG, right, i, MPI_COMM_WORLD, &requests[i]);
+  }
+  for (int i = 0; i < kSends; ++i) {
+    MPI_Recv(&value, 1, MPI_LONG, left, i, MPI_COMM_WORLD, &status);
+    CHECK(value == 100 * left + i);
+  }
+  MPI_Request_free(&requests[0]);
+  CHECK(requests[0] == MPI_REQUEST_NULL);
+  MPI_Waitany(kSends, requests, &index, &status);
+  CHECK(index > 0 && requests[index] == MPI_REQUEST_NULL);
+  MPI_Request_get_status(requests[index == 1 ? 2 : 1], &flag, &status);
+  CHECK(flag && requests[index == 1 ? 2 : 1] != MPI_REQUEST_NULL);
+  count = 0;
+  for (int done = 0; done < kSends - 2; done += count) {
+    MPI_Testsome(kSends, requests, &count, indices, statuses);
+    CHECK(count >= 0 && count <= kSends - 2 - done);
+  }
+  MPI_Testsome(kSends, requests, &count, indices, statuses);
+  CHECK(count == MPI_UNDEFINED);
+  MPI_Isend(&value, 1, MPI_LONG, right, 7, MPI_COMM_WORLD, &requests[0]);
+  requests[1] = MPI_REQUEST_NULL;
+  CHECK(MPI_Start(&requests[0]) != MPI_SUCCESS);
+  MPI_Recv(&value, 1, MPI_LONG, left, 7, MPI_COMM_WORLD, &status);
+  MPI_Cancel(&requests[0]);
+  MPI_Wait(&requests[0], &status);
+  MPI_Test_cancelled(&status, &cancelled);
+  CHECK(!cancelled && requests[0] == MPI_REQUEST_NULL);
+  for (int i = 0; i < kBurst; ++i) {
+    values[i] = 1000000 * rank + i;
+    MPI_Isend(&values[i], 1, MPI_LONG, right, 8, MPI_COMM_WORLD, &burst[i]);
+  }
+  for (int i = 0; i < kBurst; ++i) {
+    MPI_Recv(&value, 1, MPI_LONG, left, 8, MPI_COMM_WORLD, &status);
+    CHECK(value == 1000000 * left + i);
+  }
+  MPI_Waitall(kBurst, burst, MPI_STATUSES_IGNORE);
+  free(burst);
+  free(values);
+}
+
 int main(int argc, char** argv) {
   const int counts[] = {0, 1, 200, 4096, 5000, 70000, 3000000};
   char* buffer = malloc(8000000);
@@ -162,6 +212,7 @@ int main(int argc, char** argv) {
   CHECK(detached == 8000000);
   probes();
   persistent();
+  small_sends();
   communicators();
   free(buffer);
   MPI_Finalize();

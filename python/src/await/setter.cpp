@@ -85,10 +85,14 @@ SetterSite* site_of(PyFrameObject* frame) {
       instruction >= 0) [[likely]] {
     return known;
   }
-  if (known != nullptr && --known->references == 0) delete known;
-  known = new SetterSite{.references = 1, .code = std::move(code_object), .instruction = instruction};
-  describe(frame, *known);
-  return known;
+  auto* const site =
+      new SetterSite{.references = 2, .code = std::move(code_object), .instruction = instruction};
+  describe(frame, *site);
+  // The end of a code object may run code of the program, which may set a future and take the place of this site in the table.
+  SetterSite* const former = std::exchange(known, site);
+  if (former != nullptr && --former->references == 0) delete former;
+  --site->references;
+  return site;
 }
 
 }  // namespace

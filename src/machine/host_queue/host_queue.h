@@ -1,7 +1,8 @@
 // The queue in shared memory through which a PE receives small active messages from the other PEs of its host: a ring for each of
 // them, which keeps their order. What a full ring does not take waits at the sender, see HostQueues.
 //
-// A receiver that sleeps says so in `state`. The sender that changes it back wakes the receiver.
+// A receiver that sleeps says so in `state`. The sender that changes it back wakes the receiver. A sender says in `senders` that it has
+// sent: a receiver looks at the rings of these alone, because a look at memory of a shared file takes a page.
 //
 // Threads: one receiver; one sender for each ring. All zeros is a queue without messages that is not open. A sender that is killed while
 // it writes a message stops its ring; a job ends when one of its PEs dies.
@@ -26,6 +27,9 @@ namespace weft::machine {
 // kNotOpen: messages must go another way. kEnded: the receiver has closed, and messages to it are dropped.
 enum class QueueState : std::uint32_t { kNotOpen, kAwake, kAsleep, kEnded };
 
+// Hosts with more PEs have no queues.
+inline constexpr std::size_t kMostQueuePes = 1024;
+
 // What all senders read.
 struct alignas(64) QueueHead {
   std::atomic<QueueState> state;
@@ -33,6 +37,8 @@ struct alignas(64) QueueHead {
   std::array<char, 6> socket_name;
   // The bytes of a datagram that wakes the receiver: a random number.
   std::array<std::byte, 8> wake_word;
+  // A bit for each sender that has sent a message.
+  alignas(64) std::array<std::atomic<std::uint64_t>, kMostQueuePes / 64> senders;
 };
 
 // The memory of a queue: the head, then the rings by the number of their sender on the host.
@@ -42,7 +48,7 @@ class HostQueue {
   // `memory`: size_bytes(num_pes) bytes, aligned to a cache line. `num_pes`: those of the host.
   HostQueue(std::byte* memory, std::size_t num_pes) : memory_(memory), num_cells_(cells_for(num_pes)) {}
 
-  // 32 KiB for each pair of PEs, and less where more than 8 PEs share a host. Only what messages have touched takes memory.
+  // 32 KiB for each pair of PEs, and less where more than 8 PEs share a host. Only pairs that have sent messages take memory.
   static constexpr std::size_t cells_for(std::size_t num_pes) {
     return std::clamp<std::size_t>(std::bit_floor(std::size_t{4096} / num_pes), 32, 512);
   }
@@ -70,7 +76,7 @@ void fence_of_sleeper();
 class HostQueueSender {
  public:
   HostQueueSender(const HostQueue& queue, std::size_t sender)
-      : head_(&queue.head()), ring_(queue.ring(sender)) {}
+      : head_(&queue.head()), ring_(queue.ring(sender)), number_(sender) {}
 
   enum class Sent : std::uint8_t { kNo, kYes, kToSleeper, kFull };
   // kNo when the queue is not open, or the message too large: it must go another way. kFull when there is no room now. After
@@ -83,7 +89,10 @@ class HostQueueSender {
       return Sent::kNo;
     if (is_held_ || !ring_.send(id, header, payload)) [[unlikely]]
       return Sent::kFull;
-    has_sent_ = true;
+    if (!has_sent_) [[unlikely]] {
+      has_sent_ = true;
+      head_->senders[number_ / 64].fetch_or(std::uint64_t{1} << number_ % 64, std::memory_order_release);
+    }
     // Either this side sees the sleeper or the sleeper sees the message: the sleeper runs fence_of_sleeper(), so that this
     // side, whose path matters, needs no fence of its own.
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -103,6 +112,7 @@ class HostQueueSender {
  private:
   QueueHead* head_;
   RingSender ring_;
+  std::size_t number_;
   bool has_sent_ = false;
   bool is_held_ = false;
 };
@@ -113,11 +123,7 @@ class HostQueueReceiver {
   HostQueueReceiver() = default;
   // `receiver`: the PE's own number on the host, among `num_pes`.
   HostQueueReceiver(const HostQueue& queue, std::size_t receiver, std::size_t num_pes)
-      : head_(&queue.head()) {
-    for (std::size_t sender = 0; sender < num_pes; ++sender) {
-      if (sender != receiver) rings_.emplace_back(queue.ring(sender));
-    }
-  }
+      : queue_(queue), head_(&queue.head()), receiver_(receiver), num_pes_(num_pes) {}
 
   void open() { head_->state.store(QueueState::kAwake); }
   // May be called by what delivers.
@@ -128,17 +134,19 @@ class HostQueueReceiver {
   }
 
   bool has_message() const {
-    return std::ranges::any_of(rings_, [](const RingReceiver& ring) { return ring.has_message(); });
+    return std::ranges::any_of(rings_, [](const RingReceiver& ring) { return ring.has_message(); }) ||
+           has_new_sender();
   }
-  // Calls deliver(id, header, payload) for the messages that are here, up to `most_of_each` of each ring, until deliver() returns true.
-  // The next call begins with the ring behind the last one. `num_broken` grows by the rings that are not read any more, see
-  // RingReceiver.
+  // Calls deliver(id, header, payload) for the messages that are here, up to `most`, until deliver() returns true. The next call
+  // begins with the ring behind the last one. `num_broken` grows by the rings that are not read any more, see RingReceiver.
   template <class Deliver>
-  void receive(int most_of_each, int& num_broken, Deliver deliver) {
-    for (std::size_t asked = 0; asked < rings_.size(); ++asked) {
+  void receive(int most, int& num_broken, Deliver deliver) {
+    if (has_new_sender()) [[unlikely]]
+      admit_senders();
+    for (std::size_t asked = 0; asked < rings_.size() && most > 0; ++asked) {
       RingReceiver& ring = rings_[first_];
       first_ = first_ + 1 == rings_.size() ? 0 : first_ + 1;
-      for (int left = most_of_each; left > 0; --left) {
+      for (; most > 0; --most) {
         const RingReceiver::Received one = ring.receive(deliver);
         if (one == RingReceiver::Received::kMessage) [[likely]]
           continue;
@@ -162,9 +170,32 @@ class HostQueueReceiver {
   explicit operator bool() const { return head_ != nullptr && !is_closed_; }
 
  private:
+  std::size_t num_words() const { return (num_pes_ + 63) / 64; }
+  bool has_new_sender() const {
+    for (std::size_t word = 0; word < num_words(); ++word) {
+      if ((head_->senders[word].load(std::memory_order_acquire) & ~known_senders_[word]) != 0) [[unlikely]]
+        return !is_closed_;
+    }
+    return false;
+  }
+  [[gnu::cold, gnu::noinline]] void admit_senders() {
+    for (std::size_t word = 0; word < num_words(); ++word) {
+      std::uint64_t left = head_->senders[word].load(std::memory_order_acquire) & ~known_senders_[word];
+      known_senders_[word] |= left;
+      for (; left != 0; left &= left - 1) {
+        const std::size_t sender = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+        if (sender < num_pes_ && sender != receiver_) rings_.emplace_back(queue_.ring(sender));
+      }
+    }
+  }
+
+  HostQueue queue_;
   QueueHead* head_ = nullptr;
-  std::vector<RingReceiver> rings_;
-  std::size_t first_ = 0;
+  std::size_t receiver_ = 0;
+  std::size_t num_pes_ = 0;
+  std::array<std::uint64_t, kMostQueuePes / 64> known_senders_{};
+  std::vector<RingReceiver> rings_;  // of the senders that have sent
+  std::size_t first_ = 0;            // the ring that is asked first
   bool is_closed_ = false;
 };
 

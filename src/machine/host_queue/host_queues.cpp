@@ -79,6 +79,13 @@ void HostQueues::release() {
 
 void HostQueues::make(int pes_on_host) {
   if (pes_on_host < 2) return;
+  if (static_cast<std::size_t>(pes_on_host) > kMostQueuePes) {
+    failure_ = {
+        StatusCode::kUnsupported,
+        base::format("queues between the PEs of this host: there are {} PEs, and at most {} have some",
+                     pes_on_host, kMostQueuePes)};
+    return;
+  }
   failure_ = take_part_in_fences();
   if (failure_.ok()) failure_ = open_socket();
   if (failure_.ok()) failure_ = make_file(static_cast<std::size_t>(pes_on_host));
@@ -187,17 +194,31 @@ void HostQueues::wait_for_room(int pe, AmId id, std::span<const std::byte> heade
   senders_[static_cast<std::size_t>(pe)]->hold();
 }
 
+bool HostQueues::send_held(int pe, AmId id, std::span<const std::byte> header,
+                           std::span<const std::byte> payload, const std::function<void(int pe)>& woken) {
+  HostQueueSender& sender = *senders_[static_cast<std::size_t>(pe)];
+  sender.release();
+  const Sent sent = send(pe, id, header, payload);
+  sender.hold();
+  if (sent == Sent::kToSleeper) woken(pe);
+  return sent == Sent::kYes || sent == Sent::kToSleeper;
+}
+
 bool HostQueues::send_waiting(const std::function<void(int pe)>& woken) {
-  const auto sender = [&](int pe) -> HostQueueSender& { return *senders_[static_cast<std::size_t>(pe)]; };
   return waiting_.send(
       [&](int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
-        sender(pe).release();
-        const Sent sent = send(pe, id, header, payload);
-        sender(pe).hold();
-        if (sent == Sent::kToSleeper) woken(pe);
-        return sent == Sent::kYes || sent == Sent::kToSleeper;
+        return send_held(pe, id, header, payload, woken);
       },
-      [&](int pe) { sender(pe).release(); });
+      [&](int pe) { senders_[static_cast<std::size_t>(pe)]->release(); });
+}
+
+bool HostQueues::send_copies(int pe, const std::function<void(int pe)>& woken) {
+  const bool is_over = waiting_.send_copies(
+      pe, [&](int, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
+        return send_held(pe, id, header, payload, woken);
+      });
+  if (is_over) senders_[static_cast<std::size_t>(pe)]->release();
+  return is_over;
 }
 
 void HostQueues::close_receiver() {

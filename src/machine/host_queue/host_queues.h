@@ -61,6 +61,9 @@ class HostQueues {
   [[gnu::cold, gnu::noinline]] void wait_for_room(int pe, AmId id, std::span<const std::byte> header,
                                                   std::span<const std::byte> payload,
                                                   base::Completion* completion);
+  // After kFull, in a start call: sends what waits for the PE and has no completion. Returns whether nothing waits for it any more: then
+  // send() may find room.
+  [[gnu::cold, gnu::noinline]] bool send_copies(int pe, const std::function<void(int pe)>& woken);
   bool has_waiting() const { return !waiting_.is_empty(); }
   // Calls woken(pe) for each sleeper that it could not wake. Returns whether a message was sent.
   bool send_waiting(const std::function<void(int pe)>& woken);
@@ -72,7 +75,7 @@ class HostQueues {
   }
   // Each progress() of the machine asks, whether there are queues or not.
   bool has_message() const { return receiver_.has_message(); }
-  // Delivers what is here, at most kMostAtOnce messages of a PE, until deliver() returns true. `deliver` may close the queues.
+  // Delivers what is here, at most kMostAtOnce messages, until deliver() returns true. `deliver` may close the queues.
   template <class Deliver>
   void progress(Deliver deliver) {
     int num_broken = 0;
@@ -100,6 +103,9 @@ class HostQueues {
   base::Status make_file(std::size_t pes_on_host);
   base::Status open_file(const base::SharedMappingName& name, std::size_t pes_on_host);
   base::Status name_socket_in(QueueHead& head) const;
+  // send() for a message that waits, to a PE whose sender is held.
+  bool send_held(int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload,
+                 const std::function<void(int pe)>& woken);
   bool wake(const QueueHead& head) const;
   void release();
 

@@ -49,6 +49,23 @@ class WaitingMessages {
     return any;
   }
 
+  // As send() for the messages to one PE, up to the first that has a completion: for start calls, in which none may run. Returns whether
+  // none waits for the PE any more.
+  template <class Send>
+  bool send_copies(int pe, Send send_one) {
+    const auto at = by_pe_.find(pe);
+    if (at == by_pe_.end()) return true;
+    while (!at->second.empty()) {
+      const Waiting& first = at->second.front();
+      if (first.completion != nullptr ||
+          !send_one(pe, first.id, std::span<const std::byte>(first.header), first.payload_bytes()))
+        return false;
+      at->second.pop_front();
+    }
+    by_pe_.erase(at);
+    return true;
+  }
+
   // Nothing waits any more.
   std::vector<base::Completion*> take_completions();
 

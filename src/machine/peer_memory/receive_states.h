@@ -84,7 +84,7 @@ template <class State, class Event>
 void advance(State& state, Event event) {
   const std::optional<State> next = next_state(state, event);
   assert(next.has_value());
-  state = *next;
+  if (next.has_value()) state = *next;
 }
 
 }  // namespace weft::machine

@@ -385,6 +385,21 @@ constexpr std::int64_t kRoomIntervalUs = 200;
 
 }  // namespace
 
+QueueOutcome UcxMachine::queue_special(int pe, AmId id, std::span<const std::byte> header,
+                                       std::span<const std::byte> payload, base::Completion* completion,
+                                       HostQueues::Sent sent) {
+  using Sent = HostQueues::Sent;
+  if (sent == Sent::kFull && queues_.send_copies(pe, [this](int sleeper) { peer_memory().wake(sleeper); }))
+    sent = queues_.send(pe, id, header, payload);
+  if (sent == Sent::kFull) {
+    queues_.wait_for_room(pe, id, header, payload, completion);
+    attention().wanted = true;
+    return QueueOutcome::kWaits;
+  }
+  if (sent == Sent::kToSleeper) peer_memory().wake(pe);
+  return QueueOutcome::kSent;
+}
+
 bool UcxMachine::progress_with_queue() {
   queues_.progress([this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
     return active_messages_.deliver_local(id, header, payload);
@@ -438,28 +453,28 @@ void UcxMachine::wait(std::int64_t timeout_us) {
 
 void UcxMachine::close() {
   if (is_closed()) return;
-  begin_close();
+  // The last sends may still have to leave, over TCP and where a ring is full. A peer that does not take them costs the limit.
+  const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
+  const auto progress_until = [&](auto done) {
+    while (!done() && std::chrono::steady_clock::now() < limit) ucp_worker_progress(worker_.get());
+  };
   queues_.close_receiver();
+  progress_until([&] {
+    queues_.send_waiting([this](int pe) { peer_memory().wake(pe); });
+    return !queues_.has_waiting();
+  });
+  const std::vector<base::Completion*> unsent = queues_.take_waiting();
+  begin_close();
+  queues_.close();
   active_messages_.close(worker_.get());
   tracker_.cancel_all(worker_.get());
 
-  // Over TCP the last sends may still have to leave. A peer that does not take them costs the limit.
-  const auto progress_until = [&](auto done) {
-    const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
-    while (!done() && std::chrono::steady_clock::now() < limit) ucp_worker_progress(worker_.get());
-  };
   ucp_request_param_t none{};
   const ucs_status_ptr_t flush = ucp_worker_flush_nbx(worker_.get(), &none);
   if (flush != nullptr && !UCS_PTR_IS_ERR(flush)) {
     progress_until([&] { return ucp_request_check_status(flush) != UCS_INPROGRESS; });
     ucp_request_free(flush);
   }
-  progress_until([&] {
-    queues_.send_waiting([this](int pe) { peer_memory().wake(pe); });
-    return !queues_.has_waiting();
-  });
-  const std::vector<base::Completion*> unsent = queues_.take_waiting();
-  queues_.close();
   tracker_.deliver_deferred();
 
   // The completions of the remaining operations are detached, and the worker is destroyed with its endpoints.

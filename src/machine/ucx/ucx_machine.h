@@ -77,13 +77,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
     if (sent == Sent::kYes) [[likely]]
       return QueueOutcome::kSent;
     if (sent == Sent::kNo) return QueueOutcome::kOtherWay;
-    if (sent == Sent::kFull) {
-      queues_.wait_for_room(pe, id, header, bytes, completion);
-      attention().wanted = true;
-      return QueueOutcome::kWaits;
-    }
-    peer_memory().wake(pe);
-    return QueueOutcome::kSent;
+    return queue_special(pe, id, header, bytes, completion, sent);
   }
   base::Status transport_am_receive(AmPayload payload, const memory::Buffer& into,
                                     base::Completion* completion) override;
@@ -146,6 +140,11 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   [[gnu::always_inline]] inline base::Status one_sided(const Started& what, const memory::ConstBuffer& local,
                                                        const RemoteMemory& remote,
                                                        base::Completion* completion, Call call);
+  // The rest of transport_queue_am(), for a full ring and for a sleeper.
+  [[gnu::cold, gnu::noinline]] QueueOutcome queue_special(int pe, AmId id, std::span<const std::byte> header,
+                                                          std::span<const std::byte> payload,
+                                                          base::Completion* completion,
+                                                          HostQueues::Sent sent);
   // progress() when messages have come through this PE's queue.
   [[gnu::noinline]] bool progress_with_queue();
   // The part of progress() that runs only if attention().wanted is set. Returns whether anything happened, here or before.

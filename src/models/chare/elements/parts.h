@@ -25,7 +25,7 @@
 namespace weft::chare {
 
 // Offsets in the model's range of handlers; entry_handler() and broadcast_handler() are two of them. Those of the features follow,
-// see FeatureTable.
+// see FeatureTable. The functions in ../model.cpp are in this order.
 enum ChareHandler : runtime::HandlerId {
   kCreate,
   kEntry,

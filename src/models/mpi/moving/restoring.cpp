@@ -193,7 +193,8 @@ class Restorer {
     if (handle >= HandleNumbers::kFirst) return object_at<Datatype>(handle);
     Datatype* const predefined = rank_.types.find(pointer_to<std::remove_pointer_t<MPI_Datatype>>(handle));
     if (predefined != nullptr) return *predefined;
-    base::refuse_claim(base::format("there is no predefined datatype {}", handle));
+    base::refuse_claim(base::format("there is no predefined datatype {}", handle),
+                       "do all PEs run the same version of Weft?");
   }
 
   static bool is_requested(const Datatype& type) {

@@ -189,7 +189,7 @@ TEST_P(MessageRingTest, AnotherThreadSends) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, MessageRingTest, ::testing::Values(32, 64, 256));
+INSTANTIATE_TEST_SUITE_P(Sizes, MessageRingTest, ::testing::Values(32, 64, 256, 512));
 
 }  // namespace
 }  // namespace weft::machine

@@ -91,6 +91,29 @@ TEST_F(WaitingMessagesTest, ACompletionMayAddMessages) {
   EXPECT_TRUE(waiting.is_empty());
 }
 
+TEST_F(WaitingMessagesTest, CopiesAreSentUpToTheFirstCompletion) {
+  CountedEnd end;
+  int left = 100;
+  const auto send_one = [&](int pe, AmId id, std::span<const std::byte>, std::span<const std::byte>) {
+    if (left-- == 0) return false;
+    sent.push_back({pe, id, 0, {}});
+    return true;
+  };
+  EXPECT_TRUE(waiting.send_copies(0, send_one)) << "nothing waits";
+  waiting.add(0, 1, {}, {}, nullptr);
+  waiting.add(0, 2, {}, {}, &end);
+  waiting.add(0, 3, {}, {}, nullptr);
+  waiting.add(1, 4, {}, {}, nullptr);
+  waiting.add(1, 5, {}, {}, nullptr);
+  EXPECT_FALSE(waiting.send_copies(0, send_one));
+  EXPECT_EQ(end.ends, 0);
+  left = 1;
+  EXPECT_FALSE(waiting.send_copies(1, send_one));
+  left = 1;
+  EXPECT_TRUE(waiting.send_copies(1, send_one));
+  EXPECT_EQ(sent, (std::vector<SentMessage>{{0, 1, 0, {}}, {1, 4, 0, {}}, {1, 5, 0, {}}}));
+}
+
 TEST_F(WaitingMessagesTest, ACompletionMayTakeAllAway) {
   CountedEnd end;
   CountedEnd other;

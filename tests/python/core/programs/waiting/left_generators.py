@@ -98,6 +98,12 @@ class Worker(weft.Chare):
         cycle.append(cycle)
         await anext(cycle[0])
 
+    async def hold_in_its_own_context(self):
+        ENDED.clear()
+        held = quick("held by its context")
+        var.set(held)
+        await anext(held)
+
     async def collect(self):
         token = var.set("in the collector's coroutine")
         gc.collect()
@@ -151,6 +157,9 @@ async def collected():
         assert "Worker[0] on PE 0 (setting, left_generators.py:" in str(error), error
     else:
         raise AssertionError("a future was set twice")
+    await first.hold_in_its_own_context.call()
+    await second.collect.call()
+    assert ENDED == ["held by its context"], ENDED
     print("all checked")
 
 
