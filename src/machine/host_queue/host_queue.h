@@ -26,7 +26,7 @@ namespace weft::machine {
 // kNotOpen: messages must go another way. kEnded: the receiver has closed, and messages to it are dropped.
 enum class QueueState : std::uint32_t { kNotOpen, kAwake, kAsleep, kEnded };
 
-// What all senders read.
+// The head of a queue, which all its senders read.
 struct alignas(64) QueueHead {
   std::atomic<QueueState> state;
   // The name of the receiver's socket in the abstract namespace, as bind() chose it.
