@@ -1,4 +1,4 @@
-// What a placement does to a job, in the numbers that people compare: imbalance, moves, and bytes between PEs.
+// Summary: the effect of a placement on a job in numbers that people compare (imbalance, moves, bytes between PEs).
 #pragma once
 
 #include <cstddef>

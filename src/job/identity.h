@@ -1,4 +1,4 @@
-// What must be the same on all PEs of a job, compared when it starts.
+// The identity of a job: values that must be equal on all PEs, compared when the job starts.
 //
 // An identity travels as text, "weft-job\n" and then lines "name=value", which every version of Weft can
 // read: a PE that runs another version gets a sentence that names what differs, not an error about bytes.
@@ -17,7 +17,7 @@
 
 namespace weft::job {
 
-// Of the messages that PEs send one another: to be raised with every change of what travels.
+// The revision of the messages that PEs send one another. Raise it with every change of what travels.
 inline constexpr int kWireRevision = 33;
 
 inline constexpr std::size_t kMaxNoteBytes = 4096;

@@ -235,7 +235,7 @@ class Machine {
                               std::uint64_t* result, base::Completion* completion) = 0;
   // Completes when all puts and atomics that were started before it are visible at their peers.
   virtual base::Status flush(base::Completion* completion) = 0;
-  // The same for those to one PE. It may wait for others too.
+  // As flush(completion), for the puts and atomics to one PE. It may wait for those to other PEs too.
   virtual base::Status flush(int pe, base::Completion* completion) = 0;
 
   // Moves communication forward and calls handlers and completions. Returns whether anything happened.
@@ -264,7 +264,7 @@ class Machine {
   virtual void set_transfer_observer(TransferObserver* observer) = 0;
   // The PEs to which this one has sent so far, by transport.
   virtual std::vector<PeerTransports> peer_transports() const = 0;
-  // What kept messages from a faster path, for people: the first reason of each sort.
+  // The reasons why messages did not take a faster path, as text for people: the first reason of each sort.
   virtual std::vector<std::string> obstacles() const = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// What `weft run --stats` prints about the transfers of one PE.
+// The lines that `weft run --stats` prints about the transfers of one PE.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What a concrete machine provides: the operations of machine.h on buffers that its transport addresses,
-// without regard to streams. StagedMachine adds the rest.
+// TransportMachine: the operations of machine.h that a concrete machine provides, on buffers that its transport
+// addresses, without regard to streams. StagedMachine adds the rest.
 //
 // Each transport_ operation has the contract of its namesake in Machine. Its caller has checked that the PE
 // is in range, the machine is open, the sizes are possible, and addresses() accepts the buffer's kind.
@@ -24,7 +24,7 @@ struct Attention {
   bool wanted = false;
 };
 
-// What became of an active message that a machine may send through memory which the PEs of a host share. kWaits: it is sent later.
+// The outcome of sending an active message through memory that the PEs of a host share. kWaits: the message is sent later.
 enum class QueueOutcome : std::uint8_t { kOtherWay, kSent, kWaits };
 
 class TransportMachine : public Machine {

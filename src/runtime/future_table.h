@@ -8,7 +8,7 @@
 // with the number of moves. The order of the three messages (want, release, copy) does not matter: a link that is gone ignores
 // what comes for it, and a mirror that has its value ignores a second one.
 //
-// What peers send is checked: a number that no link has does nothing, and a link serves one PE. Threads: one PE's.
+// Numbers from peers are checked: a number that no link has does nothing, and a link serves one PE. Threads: one PE's.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class FutureTable {
   // Describes what a language has packed about the part of a program that set a future from PE `pe`.
   using DescribeSetter = std::string (*)(Messenger& messenger, std::uint32_t pe, std::string_view setter);
   static void describe_setters_by(DescribeSetter describe) { describe_setter_ = describe; }
-  // What has set the future with that number. The last ones are remembered.
+  // Remembers which part of a program has set the future with that number. The table keeps the last ones.
   void remember_setter(std::uint64_t id, std::uint32_t pe, std::string_view setter);
 
   // --- Links: copies on other PEs

@@ -102,9 +102,9 @@ class Runtime final : public Messenger {
   std::span<const InstalledModel> models() const { return models_; }
   // Fails if that element cannot move to another PE now, with the reason of the first model that it is busy in.
   base::Status obstacle_to_moving(ElementId element) const;
-  // The same for saving it in a checkpoint now.
+  // As obstacle_to_moving(), for saving the element in a checkpoint now.
   base::Status obstacle_to_saving(ElementId element) const;
-  // The same for removing it now while its collection lives.
+  // As obstacle_to_moving(), for removing the element now while its collection lives.
   base::Status obstacle_to_removing(ElementId element) const;
   // Model::prepare_to_move() of all models: kBusy if one is busy, and then all stay; else kWaits if one waits.
   MoveState prepare_to_move(ElementId element, bool may_wait) const;

@@ -1,4 +1,4 @@
-// What is in the slots of the ranks of this process, and how ranks come and go.
+// The contents of the slots of the ranks of this process, and how ranks come and go.
 //
 // A slot: the copy of the program, addresses without access, the stack, the control block, the heap. Each of these has the same place in
 // every process. The control block has what the host keeps of the rank, so it moves with the rank.

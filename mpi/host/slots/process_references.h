@@ -1,4 +1,4 @@
-// What the C and C++ libraries keep for the process and may point into the memory of a rank, which a move takes away.
+// References that the C and C++ libraries keep for the process and that may point into the memory of a rank, which a move takes away.
 //
 // Threads: the PE's.
 #pragma once

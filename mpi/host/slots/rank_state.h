@@ -1,4 +1,4 @@
-// What the C library keeps once per process and a rank needs for itself. The functions in mpi/host/libc, which replace those
+// A rank's own copy of state that the C library keeps once per process. The functions in mpi/host/libc, which replace those
 // of the C library, use it.
 //
 // Threads: that of the PE. Other threads of a program have no rank and get what the C library has.

@@ -1,4 +1,4 @@
-// What entry points that communicate have in common: from the program's arguments to the model's.
+// The common part of entry points that communicate: it converts the program's arguments to the model's.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// What programs ask of datatypes, and what they do with them, apart from making them.
+// Entry points that query and use datatypes. constructors.cpp has those that make them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What every entry point does: run its body, catch what it throws, and hand an error to the handler that applies.
+// The frame of every entry point: it runs the body, catches exceptions, and hands an error to the handler that applies.
 //
 //     int MPI_Comm_size(MPI_Comm comm, int* size) {
 //       return guarded(__func__, comm, [&]() -> Error { ...; return {}; });

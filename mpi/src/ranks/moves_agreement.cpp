@@ -35,7 +35,7 @@ constexpr std::array kKindsThatStay = {
 
 base::Status immovable(std::string why) { return {base::StatusCode::kUnsupported, std::move(why)}; }
 
-// What is bound to the process, or to an operation under way.
+// Fails if the rank has objects that are bound to the process or to an operation under way, so that it cannot move.
 base::Status obstacle_of_all_objects(const VirtualRank& rank) {
   for (const NamedKind& named : kKindsThatStay) {
     const int count = rank.num_objects(named.kind);

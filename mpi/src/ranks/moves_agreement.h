@@ -1,4 +1,4 @@
-// What the ranks of a job agree on before some of them move.
+// The agreement of all ranks of a job before some of them move.
 #pragma once
 
 #include <cstdint>

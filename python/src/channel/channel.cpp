@@ -88,7 +88,7 @@ void deallocate(PyObject* self) {
   free_object(self);
 }
 
-// What the memory of an array consists of, by the name of its dtype. Without check mode the form is empty: plain bytes.
+// The contents of an array's memory, by the name of its dtype. Without check mode the form is empty: plain bytes.
 class FormContents {
  public:
   explicit FormContents(const ArrayForm& form) {

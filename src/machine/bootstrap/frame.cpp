@@ -17,7 +17,7 @@ using base::Result;
 using base::Status;
 using base::StatusCode;
 
-// What errno says of a socket: only these two errors mean that the other side has gone.
+// The status for errno after a socket call: only EPIPE and ECONNRESET mean that the other side has gone.
 Status socket_failure(std::string_view doing) {
   const int error = errno;
   const bool gone = error == EPIPE || error == ECONNRESET;

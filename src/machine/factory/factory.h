@@ -16,7 +16,7 @@
 
 namespace weft::machine {
 
-// The same on all PEs of a job.
+// The options of a machine, which must be equal on all PEs of a job.
 struct MachineOptions {
   // "ucx", or "loopback" for a job of one PE.
   std::string name = "ucx";

@@ -30,7 +30,7 @@ enum class QueueState : std::uint32_t { kNotOpen, kAwake, kAsleep, kEnded };
 // Hosts with more PEs have no queues.
 inline constexpr std::size_t kMostQueuePes = 1024;
 
-// What all senders read.
+// The head of a queue, which all its senders read.
 struct alignas(64) QueueHead {
   std::atomic<QueueState> state;
   // The name of the receiver's socket in the abstract namespace, as bind() chose it.

@@ -23,7 +23,7 @@
 
 namespace weft::machine {
 
-// What a PE tells the others. It travels as it lies in memory. All zeros: this PE takes part in no queue.
+// The name of a PE's queues, which it sends to all other PEs as its bytes. All zeros: this PE takes part in no queue.
 struct HostQueuesName {
   base::SharedMappingName file;
   std::uint64_t host = 0;  // equal for PEs that see the same processes and sockets

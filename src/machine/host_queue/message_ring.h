@@ -25,7 +25,7 @@
 
 namespace weft::machine {
 
-// What lies at the start of a message's first cell.
+// The head at the start of a message's first cell.
 struct CellHead {
   std::atomic<std::uint32_t> turn;
   std::uint8_t id;
@@ -122,7 +122,7 @@ class RingReceiver {
   // Nothing is received any more. May be called by what delivers.
   void stop() { next_ = &never_; }
   bool has_message() const { return next_->turn.load(std::memory_order_acquire) == turn_; }
-  // What became of a call.
+  // The result of receive().
   enum class Received : std::uint8_t { kNothing, kMessage, kEnough, kBroken };
   // Calls deliver(id, header, payload) for the next message, if it is there. The id may be any, and the bytes are valid during the call.
   // kEnough: a message, and deliver() has returned true.

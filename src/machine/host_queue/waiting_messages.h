@@ -32,7 +32,7 @@ class WaitingMessages {
     int pe = -1;
     for (auto at = by_pe_.begin(); at != by_pe_.end(); at = by_pe_.upper_bound(pe)) {
       pe = at->first;
-      // What a completion does may add messages, behind those that are here, or take all away.
+      // A completion may add messages behind those that are here, or take all away.
       for (; at != by_pe_.end() && !at->second.empty(); at = by_pe_.find(pe)) {
         Waiting& first = at->second.front();
         const std::size_t size_bytes = first.payload_bytes().size();

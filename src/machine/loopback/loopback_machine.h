@@ -106,7 +106,7 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
     bool is_eager = false;
     const void* source = nullptr;
     MovableSource* movable = nullptr;  // in its place
-    // Of a send that waits to be received. Null completion: over, or the sender has closed.
+    // `sender` and `completion` belong to a send that waits to be received. Null completion: it is over, or the sender has closed.
     LoopbackMachine* sender = nullptr;
     base::Completion* completion = nullptr;
   };

@@ -115,7 +115,7 @@ class PeerMemory {
   // Starts a send that waits: the contract of Machine::tag_send.
   base::Status send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& from,
                               const std::shared_ptr<void>& named, base::Completion* completion);
-  // The same for bytes that their owner may move until `source.is_fixed`: the contract of Machine::tag_send_movable.
+  // As send_announced(), for bytes that their owner may move until `source.is_fixed`: the contract of Machine::tag_send_movable.
   // They are fixed when the receiver has answered, and then the copy ends without further waits for the receiver,
   // except for the chunk that it copies at that time. REQUIRES: Machine::can_move_source(pe).
   base::Status send_announced_movable(int pe, Tag stream, StreamMessage message, MovableSource& source,
@@ -129,7 +129,7 @@ class PeerMemory {
   // For tests, before the first receive: the size of the bounce buffers of this PE.
   void set_bounce_bytes(std::size_t size_bytes) { receives_.arrivals().set_buffer_bytes(size_bytes); }
 
-  // What kept messages from being copied, for people: the first reason of each sort.
+  // The reasons why devices did not copy messages, as text for people: the first reason of each sort.
   std::vector<std::string> obstacles() const;
 
   // --- For the machine
@@ -183,7 +183,7 @@ class PeerMemory {
   PostedReceives receives_;
   PeerCopies copies_;
   OwnPeCopies own_pe_;
-  // Of announced messages, by PE.
+  // The streams of announced messages, by PE.
   std::map<int, IncomingStream> announced_in_;
   std::map<int, OutgoingStream> announced_out_;
 };

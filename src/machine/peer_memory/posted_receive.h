@@ -123,7 +123,7 @@ struct PostedReceive final : PeerOperation {
   StreamWait stream_wait = StreamWait::kNone;
   MailboxSlot* slot = nullptr;            // valid while it is posted
   std::optional<BouncedReceive> bounced;  // posted with a bounce buffer
-  // Of TaggedHalf::kPull: the memory that this PE's device copies from if the sender's device does not copy.
+  // The source of TaggedHalf::kPull: the memory that this PE's device copies from if the sender's device does not copy.
   std::optional<SourceName> source;
   std::chrono::steady_clock::time_point posted_at;
   // How the tagged half ended: of TaggedHalf::kArrived and kFailed.

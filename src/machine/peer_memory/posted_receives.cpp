@@ -141,7 +141,7 @@ std::optional<Status> PostedReceives::start_tagged(IncomingStream& stream, Strea
   }
   if (how.posting == Posting::kTaken) post_taken(receive, slot, *how.source);
   context.machine.attention().wanted = true;
-  // What has come for earlier receives is copied now: a PE that starts many receives polls for none of them meanwhile.
+  // Chunks that have come for earlier receives are copied now: a PE that starts many receives polls for none of them meanwhile.
   if (arrivals_.has_arrivals()) poll_arrivals();
   return Status::pending();
 }

@@ -20,7 +20,7 @@ base::Status bad_payload_buffer(std::size_t payload_bytes, std::size_t buffer_by
 base::Status bad_remote_range(int pe, const RemoteMemory& remote, std::size_t offset_bytes,
                               std::size_t size_bytes);
 base::Status not_registered(const RemoteMemory& memory);
-// What a caller reports if the owner of memory answers with that code: a claim of the owner, and never "pending".
+// The error of a caller if the owner of memory answers with that code. The code is the owner's claim; the result is never pending.
 base::Status refused_by_owner(base::StatusCode code, int pe, std::string_view what);
 base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_bytes);
 base::Status closed_machine(int pe);
@@ -218,7 +218,7 @@ class StagedMachine : public TransportMachine {
     base::Status status = staging_.open();
     return status.failed() ? status : peer_memory_.open();
   }
-  // What progress() has to do beyond the transport's own progress. Returns whether anything happened.
+  // Progresses the parts that all transports share: staging and peer memory. Returns whether anything happened.
   bool progress_shared_parts() {
     bool any = staging_.progress();
     if (peer_memory_.needs_progress()) any |= peer_memory_.progress();
@@ -302,7 +302,7 @@ class StagedMachine : public TransportMachine {
     return status;
   }
 
-  // Of host memory. Out of line, so that small puts keep few values.
+  // A put and a flush of host memory, by the transport alone. Out of line, so that small puts keep few values.
   [[gnu::noinline]] base::Status plain_put_and_flush(int pe, const memory::ConstBuffer& local,
                                                      const RemoteMemory& remote, std::size_t offset_bytes,
                                                      base::Completion* completion) {

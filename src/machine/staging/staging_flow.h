@@ -20,10 +20,10 @@ namespace weft::machine {
 
 class Staging;
 
-// What a transfer waits for.
+// The event that a staged transfer waits for.
 enum class StagingPhase : std::uint8_t { kRunning, kMemory, kMachine, kTurn, kPeer, kFinished };
 
-// What the transfers of one PE share.
+// State that all staged transfers of one PE share.
 struct StagingWaits {
   Attention& attention;
   int in_memory = 0;  // transfers that wait for the memory layer
@@ -44,11 +44,11 @@ struct StagedTransfer : base::Completion {
   std::size_t size_bytes = 0;
 
   Bounce bounce;
-  // Of a tagged message.
+  // `tag` and `mask` belong to a tagged message.
   Tag tag = 0;
   Tag mask = 0;
-  // Of a get or an atomic: what the peer sent, and pending until it has. Of a flush: it covers the puts
-  // before this one.
+  // For a get or an atomic: `answer` is what the peer sent, and `answer_status` is pending until then. For a flush:
+  // `covers_below` says which puts it covers: those with a smaller request number.
   AmPayload answer;
   base::Status answer_status = base::Status::pending();
   std::uint64_t request = 0;
@@ -101,7 +101,7 @@ struct StagedStep {
   }
 };
 
-// What the machine reads or writes: the bounce if there is one, else the buffer, whose stream is done.
+// The buffer that the machine reads or writes: the bounce if there is one, else the local buffer, whose stream is done.
 inline memory::ConstBuffer readable(const Bounce& bounce, const memory::ConstBuffer& local) {
   if (bounce.data() != nullptr) return {bounce.data(), local.size_bytes};
   return local.size_bytes == 0 ? memory::ConstBuffer()

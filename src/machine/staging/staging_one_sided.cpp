@@ -22,7 +22,7 @@ struct Staging::Message {
   enum class Type : std::uint8_t { kPut, kPutDone, kGet, kGetDone, kAtomic, kAtomicDone };
 
   Type type = Type::kPut;
-  // Of an answer: how the peer fared.
+  // `code` is set in an answer: the outcome at the peer.
   StatusCode code = StatusCode::kOk;
   AtomicOperation operation = AtomicOperation::kAdd;
   std::int32_t source_pe = 0;
@@ -30,7 +30,7 @@ struct Staging::Message {
   std::uint64_t region = 0;
   std::uint64_t offset_bytes = 0;
   std::uint64_t size_bytes = 0;
-  // Of an atomic, whose target is `region`. Its answer has the old value as operand.
+  // The operands of an atomic, whose target is `region`. Its answer has the old value as `operand`.
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;
 

@@ -1,4 +1,4 @@
-// What UCX's failures mean to the program.
+// The meaning of UCX's failures for the program.
 #include <string>
 #include <string_view>
 

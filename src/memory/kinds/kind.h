@@ -1,4 +1,4 @@
-// What a memory kind must provide. Each kind has a folder in src/memory/kinds/; kind_factory.h makes it.
+// The interface that a memory kind must provide. Each kind has a folder in src/memory/kinds/; kind_factory.h makes it.
 //
 // Threads: the PE's thread only. Copies are asynchronous: copy_async() returns at once, the bytes are copied
 // later in stream order, and query() says when. Only calls that allocate or free memory may block on the

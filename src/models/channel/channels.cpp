@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kLongestWait{100};
 // After such a wait in vain, calls pass for this part of the way to the limit.
 constexpr std::int64_t kPassShare = 64;
 
-// What a receive was to be, in its operation's extra bytes.
+// The size and the number that a receive was started with, in its operation's extra bytes.
 struct Asked {
   std::size_t size_bytes;
   std::uint32_t counter;
@@ -73,7 +73,7 @@ static_assert(machine::SharedCopy::kLeastBytes <= machine::kLeastHeldBytes);
       buffer.size_bytes);
 }
 
-// The same out of line, for sends that are not usual.
+// As start_send(), but out of line, for sends that are not usual.
 [[gnu::cold, gnu::noinline]] void start_late_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                                   runtime::OperationState* operation) {
   start_send(end, buffer, operation);
@@ -278,7 +278,7 @@ namespace {
   end.runtime->meter().count_message({end.key.peer_collection, end.key.peer_index}, size_bytes);
 }
 
-// What Channel::send() does with `start`, which gets the end, the buffer or its copy, and the operation.
+// The body of Channel::send(). `start` gets the end, the buffer or its copy, and the operation.
 [[gnu::always_inline]] inline runtime::Operation send_with(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                                            auto start) {
   runtime::Runtime& runtime = *end.runtime;

@@ -34,7 +34,7 @@ class CheckedMessages {
 
   // Tells the receiving end of what message `counter` consists. REQUIRES: the peer is known.
   void tell(const ChannelEnd& end, std::uint32_t counter, const Description& description);
-  // What the data of message `counter` completes: give it to a start function, and what that returns to
+  // Returns the completion for the data of message `counter`: give it to a start function, and the function's result to
   // started(). `operation` completes when the data and the sender's description have come.
   base::Completion* expect(const ChannelEnd& end, std::uint32_t counter, Description description,
                            runtime::OperationState* operation);

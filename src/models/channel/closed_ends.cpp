@@ -7,7 +7,7 @@ namespace weft::channel {
 
 namespace {
 
-// What the program started is over, and the peer starts no more.
+// Whether an end is idle: operations that the program started are over, and the peer starts no more.
 bool is_idle(const ChannelEnd& end) {
   return end.peer_is_closed && end.receives_in_flight() == 0 && end.watched_sends == 0;
 }

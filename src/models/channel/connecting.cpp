@@ -119,7 +119,7 @@ void Channels::change_peer(ChannelEnd& end) {
   runtime_.machine().peer_memory().forget(end.out);
   runtime_.machine().peer_memory().change_peer(end.in, static_cast<int>(peer.pe));
   set_peer(end, peer);
-  // What this end has told the former address may have come too late there.
+  // This end's notices may have reached the peer's former address too late, so the new address gets them too.
   if (end.is_closed || end.peer_is_closed) return tell_closed(end);
   start_waiting_sends(end);
   report_received(end);

@@ -1,4 +1,4 @@
-// What a channel message consists of, as it travels and waits in check mode; see Contents.
+// Description: the contents of a channel message as they travel and wait in check mode; see Contents.
 #pragma once
 
 #include <cstddef>

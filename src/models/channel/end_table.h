@@ -25,8 +25,8 @@ class EndTable {
   ChannelEnd* find(std::uint32_t number) const {
     return number == 0 || number > by_number_.size() ? nullptr : by_number_[number - 1];
   }
-  // The same for what a message of `peer` names: null also when the end's peer is known and is another. Messages of a peer
-  // that has moved, or is moving, may name any of its addresses.
+  // As find(number), for a number in a message of `peer`: null also if the end's peer is known and is another. Messages of a
+  // peer that has moved, or is moving, may name any of its addresses.
   ChannelEnd* find(std::uint32_t number, EndAddress peer) const {
     ChannelEnd* const end = find(number);
     if (end == nullptr || end->peer.number == 0) return end;

@@ -42,7 +42,7 @@ class SendWindow {
   bool is_open() const { return num_segments_ < kSegments; }
   // Counts a message that is sent. Returns whether it is the last one of its segment; then call end_segment().
   bool count(std::size_t size_bytes) { return !left_.take(window_cost(size_bytes)); }
-  // The same for less than machine::kLeastHeldBytes.
+  // As count(), for messages of less than machine::kLeastHeldBytes.
   bool count_small(std::size_t size_bytes) {
     return !left_.take(machine::kKeptMessageBytes + static_cast<std::int64_t>(size_bytes));
   }

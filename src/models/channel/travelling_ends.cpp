@@ -1,4 +1,4 @@
-// What travels of the channel ends of a chare that moves, and how ends are made of it on the new PE. See moving.cpp.
+// Channel ends of a chare that moves: how they are packed, and how the new PE makes ends of the packed bytes. See moving.cpp.
 #include <array>
 #include <utility>
 #include <vector>
@@ -35,7 +35,7 @@ struct TravellingEnd {
   ReceiveCount received;
 };
 
-// What the PE of a chare knows of an end of its peer, while it has no own one.
+// A peer's end that the PE of a chare knows before the chare has its own end of the channel.
 struct TravellingEarlyEnd {
   ChannelKey key;
   EndAddress address;

@@ -31,7 +31,7 @@ void Process::progress() {
     rank->yield();
     return;
   }
-  // What a program polls for comes from another PE, which may need this processor.
+  // A program that polls waits for a message of another PE, which may need this processor.
   if (!runtime_.step() && runtime_.shares_processor()) [[unlikely]]
     sched_yield();
   if (runtime_.stopped()) [[unlikely]]

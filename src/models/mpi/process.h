@@ -1,4 +1,4 @@
-// What MPI_Init, or the first session, makes of a rank: its messages, its predefined communicators, and how it waits.
+// Process: the MPI state of a rank that MPI_Init, or the first session, makes: its messages, its predefined communicators, its waits.
 //
 // Threads: one at a time calls MPI (MPI_THREAD_SERIALIZED).
 #pragma once
@@ -60,7 +60,7 @@ class Process {
   // Whether collective calls are compared before they begin, see Mpi::checks_calls().
   bool checks_calls() const { return checks_calls_; }
 
-  // Of MPI_Buffer_attach.
+  // The buffer that MPI_Buffer_attach attaches.
   BufferSpace buffer_space;
   // How many of MPI_Init and of sessions have not been finalized.
   int num_users = 0;
@@ -76,7 +76,7 @@ class Process {
   Ref<Communicator> self_;
 };
 
-// What a coroutine that Process::run() waits for has left.
+// The result of a coroutine that Process::run() waits for.
 template <class T>
 struct RunResult {
   std::conditional_t<std::is_void_v<T>, bool, std::optional<T>> value{};

@@ -1,4 +1,4 @@
-// What this PE knows of one segment: its own, or one of another PE.
+// A PE's knowledge of one segment, which may be its own or one of another PE.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ struct Layout {
   int num_on(int host) const { return hosts == nullptr ? num_pes : hosts->num_on(host); }
   int most_on_a_host() const { return hosts == nullptr ? num_pes : hosts->most_on_a_host(); }
   int member(int host, int index) const { return hosts == nullptr ? index : hosts->member(host, index); }
-  // Of members that have a part of their own: a power of two.
+  // The number of members of each host that have a part of their own: a power of two.
   int num_parts() const {
     int fewest = most_on_a_host();
     for (int host = 0; host < num_hosts(); ++host) fewest = std::min(fewest, num_on(host));

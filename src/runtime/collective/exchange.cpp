@@ -224,7 +224,7 @@ void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
     if (merged.is_abandoned) return;
     deliver(merged, false);
   }
-  // What a peer has sent for a repeat that there was not.
+  // Discards what a peer has sent for a repeat of this reduction, because there was no repeat.
   if (!deferred_values_.empty()) [[unlikely]]
     deferred_values_.erase(key_of(id, progress.sequence));
   scope.forget_arrivals(progress.sequence + 1);

@@ -75,7 +75,7 @@ class ExchangePlan {
       return with_hosts(step).receives;
     return all_.receives(step);
   }
-  // What is received takes the place of what this PE has, because it has this PE's part.
+  // Whether what this PE receives in the step replaces its value, because the received value includes this PE's contribution.
   bool replaces(int step) const {
     if (hosts_ != nullptr) [[unlikely]]
       return with_hosts(step).replaces;

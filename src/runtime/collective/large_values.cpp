@@ -162,7 +162,7 @@ void Reductions::begin_repeat(ScopeId id, Scope& scope, Progress& progress, Defe
   const std::uint32_t combiner_id = merged.combiner_id & ~kDeferredBit;
   merged.count -= std::min(merged.count, deferred_contributions);
   Partial& mine = again.merged;
-  // What is merged of other contributions all PEs have.
+  // All PEs have the value that is merged of contributions which were not deferred. PE 0 alone brings it into the repeat.
   if (messenger_.pe() == 0 && merged.count > 0) mine.assign(merged.view());
   mine.combiner_id = combiner_id;
   mine.has_target = merged.has_target;

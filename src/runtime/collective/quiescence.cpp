@@ -32,7 +32,7 @@ constexpr double kConfirmingPollSeconds = 1;
 // A poll of an idle queue must not keep work of a low priority from being done.
 constexpr std::int32_t kBehindEverything = std::numeric_limits<std::int32_t>::max();
 
-// What a wave sums.
+// The indices of the sums that a wave collects.
 enum Count : std::size_t {
   kSent,
   kProcessed,

@@ -1,4 +1,4 @@
-// What happens when a reducer throws.
+// The failure of a reducer: the exception that abandons a reduction, and the end of the job when a reducer throws.
 #pragma once
 
 #include <exception>

@@ -1,7 +1,7 @@
 // Flow control by bytes between two PEs or two ends: the room that a sender has, and the credit that a receiver owes it.
 // Messages, channels and MPI use it, each with a window and a share of the window that is worth a report.
 //
-// What a peer gives back is a claim: SendRoom::give_back() refuses more than the caller says is outstanding.
+// The bytes that a peer gives back are a claim: SendRoom::give_back() refuses more than the caller says is outstanding.
 //
 // Threads: the PE's.
 #pragma once

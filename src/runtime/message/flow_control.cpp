@@ -34,7 +34,7 @@ constexpr std::int64_t kPassShare = 64;
 // The queue of a PE is counted when this many calls to the PE have allocated fresh blocks.
 constexpr std::size_t kBlocksPerCount = 4096;
 
-// What a PE claims to have sent or handled is below it, so that differences do not overflow.
+// A peer's claim of bytes that it has sent or handled must be below this limit, so that differences do not overflow.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
 
 // The totals since the start, because messages between two PEs may arrive in any order.
@@ -92,7 +92,7 @@ bool FlowControl::admit(int pe, const Message& message) {
   if (before_bytes() <= watermarks_.second_bytes) return true;
   Totals& with = totals(pe);
   if (pe != scheduler_.pe() && before_bytes() > with.passes_until_bytes && scheduler_.may_progress()) {
-    // What waits in this PE's own queue does so until the caller returns.
+    // A wait cannot shorten this PE's own queue, which is handled after the caller returns. Only bytes outstanding at the peer count.
     if (outstanding_bytes(pe) - cost_bytes > watermarks_.second_bytes) wait(pe, cost_bytes);
   }
   const bool may_send = !scheduler_.must_end();
@@ -265,7 +265,7 @@ void FlowControl::credited(int pe, std::int64_t all_bytes, std::uint64_t all_mes
   end_waits();
 }
 
-// What the peer has sent and waits in this PE's queue is part of what its answers cost this PE.
+// Bytes that the peer has sent and that wait in this PE's queue are part of what its answers cost this PE.
 void FlowControl::set_waiting_here(int pe) {
   Totals& with = totals(pe);
   const std::int64_t waiting_bytes = std::max<std::int64_t>(0, with.peer_sent_bytes - with.handled_bytes);

@@ -313,7 +313,7 @@ inline void Receiving::count_handled(const Message& message) {
     flow_.pay(static_cast<int>(pe));
 }
 
-// Of messages that are dropped while the job ends: a sender may wait for them inside a call.
+// Counts a message that is dropped while the job ends as handled, because its sender may wait for that inside a call.
 void Receiving::count_dropped(Message& message) {
   count_buffers_handled(message);
   count_handled(message);

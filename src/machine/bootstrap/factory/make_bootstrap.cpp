@@ -30,8 +30,8 @@ constexpr JobVariables kJobVariables[] = {{"PMI_SIZE", "PMI_RANK"},
                                           {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
                                           {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}};
 
-// What the job opens must not take the place of a standard descriptor: the program, and the programs that it starts, write
-// to these numbers.
+// Opens the standard descriptors that are closed. No file that the job opens may get such a number, because the program, and
+// the programs that it starts, write to these numbers.
 void open_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // The lowest free number is this one, or the first that is still closed.

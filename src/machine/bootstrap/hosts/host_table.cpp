@@ -25,7 +25,7 @@ using base::Result;
 using base::Status;
 using base::StatusCode;
 
-// Of the PEs of a host, the most that a message names.
+// An error message names at most this many PEs of a host.
 constexpr std::size_t kMostPesNamed = 16;
 
 // The numeric form; empty for families other than IPv4 and IPv6, and for addresses of one device only (fe80::).
@@ -42,8 +42,8 @@ std::string numeric_address(const sockaddr* address) {
   return text.data();
 }
 
-// Of the devices that UCX uses, so that the links fail with the job's messages and not with another network. If these are
-// no network devices (mlx5_0:1), of all devices.
+// The addresses of the devices that UCX uses, so that the links fail with the job's messages and not with another network.
+// If UCX_NET_DEVICES names no network devices (mlx5_0:1), the addresses of all devices.
 std::vector<std::string> own_addresses() {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return {};

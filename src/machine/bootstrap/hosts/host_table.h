@@ -41,7 +41,7 @@ struct HostEntry {
 class HostTable {
  public:
   HostTable() = default;
-  // Of the entries of all PEs, indexed by PE. Hosts are numbered in the order of their first PEs.
+  // `entries`: those of all PEs, indexed by PE. Hosts are numbered in the order of their first PEs.
   explicit HostTable(std::vector<HostEntry> entries);
   static base::Result<HostTable> unpack(const std::vector<std::vector<std::byte>>& packed);
 

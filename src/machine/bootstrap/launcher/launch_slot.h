@@ -12,7 +12,7 @@ namespace weft::machine::bootstrap {
 // are the launcher's names.
 base::Status take_launch_slot(std::string_view job, std::string_view process);
 
-// Of a slot that has had a job: what to say.
+// The error of a process whose launch slot has had a job already.
 base::Status launch_slot_is_used(std::string_view process);
 
 }  // namespace weft::machine::bootstrap

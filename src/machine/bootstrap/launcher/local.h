@@ -27,7 +27,7 @@ class LocalBootstrap final : public Bootstrap {
  public:
   // Connects to the launcher and is welcomed by it.
   static base::Result<std::unique_ptr<Bootstrap>> join(const LocalSettings& settings);
-  // The same over a connection that is there already; owns `fd` from here on.
+  // As join(settings), over a connection to the launcher that is there already. Owns `fd` from here on.
   static base::Result<std::unique_ptr<Bootstrap>> join(int fd, const LocalSettings& settings);
 
   ~LocalBootstrap() override;

@@ -43,7 +43,7 @@ class PmiBootstrap final : public Bootstrap {
   int watch_fd() const override { return launcher_.fd(); }
   base::Status watch_status() override;
 
-  // Of what one PE gives in one exchange, the most that is read.
+  // The limit for the bytes that one PE gives in one exchange; a larger size is refused when it is read.
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
   // Two digits a byte. Launchers take values of 1024 bytes, and Hydra puts a word in front of them.
   static constexpr std::size_t kPieceBytes = 480;

@@ -15,7 +15,7 @@ namespace weft::machine::bootstrap {
 
 class PmiConnection {
  public:
-  // What an answer says: the words before and behind each "=".
+  // An answer of the launcher: the words before and behind each "=".
   using Answer = std::map<std::string, std::string, std::less<>>;
 
   // Owns `fd`, a stream socket.

@@ -117,7 +117,7 @@ struct BounceSends::Ring {
   int pe = -1;
   BounceRing* shared = nullptr;
   const MailboxOwner* owner = nullptr;
-  // What the receiver has said about the bounce buffer, read once.
+  // The receiver's description of its bounce buffer, read once from the shared ring.
   PeerBuffer buffer;
   std::array<std::byte, kMaxExportedBytes> exported{};
   bool refuses_sources = false;  // the receiver could not map one

@@ -50,7 +50,7 @@ struct BounceEntry {
     kRevoked,  // by the sender
   };
   std::atomic<Pull> pull;
-  // Of kSource.
+  // `source` and `exported` name the sender's memory in an entry of type kSource.
   alignas(64) PeerBuffer source;
   alignas(64) std::array<std::byte, kMaxExportedBytes> exported;
 };

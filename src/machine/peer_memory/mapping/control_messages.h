@@ -13,7 +13,7 @@
 
 namespace weft::machine {
 
-// The same build runs on all PEs, so it travels as it lies in memory.
+// A message between the peer memories of two PEs. The same build runs on all PEs, so it travels as it lies in memory.
 struct ControlMessage {
   enum class Type : std::uint8_t {
     kMailbox,    // the receiver of `stream` posts in mailbox `number` of `file`

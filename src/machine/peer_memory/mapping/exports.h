@@ -71,7 +71,7 @@ class Exports {
 
  private:
   using Table = std::map<std::uintptr_t, std::shared_ptr<Export>>;
-  // What the PEs in `pes` may still map.
+  // A released export of an allocation that the PEs in `pes` may still map.
   struct OldMapping {
     memory::Allocation allocation;
     std::vector<int> pes;

@@ -1,5 +1,5 @@
-// What the operations of peer memory have in common: how they mark and end the caller's Completion, and what
-// they wait for.
+// The common parts of the operations of peer memory: how they mark and end the caller's Completion, and what they
+// wait for.
 #pragma once
 
 #include <atomic>
@@ -69,7 +69,7 @@ inline base::Status closed_before_sending() {
   return {base::StatusCode::kClosed, "the machine was closed before the message was sent"};
 }
 
-// What the parts of a PE's peer memory share.
+// State that all parts of a PE's peer memory share.
 struct PeerContext {
   TransportMachine& machine;
   memory::Memory& memory;
@@ -82,8 +82,8 @@ struct PeerContext {
   bool wait_for_stream(memory::Place place, memory::StreamHandle stream, base::Completion* completion) {
     return began(memory.when_stream_done(place, stream, completion));
   }
-  // The same buffer, without a stream that is idle. Asking takes a CUDA device 1.3 us; what waits for a stream takes
-  // turns of progress(), and is not posted meanwhile.
+  // The given buffer, without its stream if the stream is idle. The test takes a CUDA device 1.3 us. A receive that waits
+  // for a stream takes turns of progress(), and is not posted meanwhile.
   template <typename Buffer>
   Buffer without_idle_stream(Buffer buffer) {
     if (buffer.stream != nullptr && memory.is_stream_idle(buffer.place, buffer.stream))

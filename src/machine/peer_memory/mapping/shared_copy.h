@@ -21,8 +21,8 @@ struct SharedCopy {
   // From this size on an announced message (PeerMemory::send_announced) waits for its receive, to be shared. Smaller ones
   // arrive also while their sender computes.
   static constexpr std::size_t kLeastAnnouncedBytes = kLeastHeldBytes;
-  // The same for a message whose announcement names the sender's memory: it arrives also while its sender computes.
-  // Measured, see docs/decisions/host-copies.md.
+  // From this size on a message whose announcement names the sender's memory waits for its receive. It arrives also while
+  // its sender computes. Measured, see docs/decisions/host-copies.md.
   static constexpr std::size_t kLeastNamedBytes = std::size_t{256} << 10;
 
   struct Chunk {

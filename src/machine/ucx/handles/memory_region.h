@@ -56,7 +56,7 @@ class MemoryRegions {
 
   // The key of UCX for that memory, which is unpacked at its first use.
   base::Result<ucp_rkey_h> remote_key(int pe, ucp_ep_h endpoint, const RemoteMemory& remote);
-  // The same if it was the last one that was used, else null. Inline: each put and get pays for the call.
+  // As remote_key() if its key was the last one used, else null. Inline: each put and get pays for the call.
   ucp_rkey_h last_remote_key(int pe, const RemoteMemory& remote) const {
     return last_key_.pe == pe && has_id(remote) && last_key_.id == id_of(remote) ? last_key_.key : nullptr;
   }

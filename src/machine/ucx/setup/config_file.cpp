@@ -20,7 +20,7 @@
 namespace weft::machine::ucx {
 namespace {
 
-// Of the time before the initialisers.
+// leave_unsafe_folder() sets these variables before the initialisers run.
 int left_folder = -1;
 bool is_unread = false;
 bool was_kept_from_leaving = false;

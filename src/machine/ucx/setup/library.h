@@ -27,7 +27,7 @@ bool library_is_at_least(unsigned major, unsigned minor);
 
 // kUnsupported, with a message for the user, if the library is older than kApiMajor.kApiMinor.
 base::Status check_library();
-// The same check for a given version, for tests.
+// As check_library(), for a given version. For tests.
 base::Status check_library_version(unsigned major, unsigned minor, std::string_view version,
                                    std::string_view path);
 

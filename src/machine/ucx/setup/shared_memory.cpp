@@ -26,7 +26,7 @@ using base::Status;
 using base::StatusCode;
 
 constexpr std::uint64_t kDefaultQueueElements = 256;
-// What Weft sets (context.cpp).
+// The number of buffers that Weft sets as UCX_MM_RX_BUFS_GROW (handles/context.cpp).
 constexpr std::uint64_t kDefaultBuffers = 264;
 constexpr std::uint64_t kElementBytes = 128;
 // A message of up to 8256 bytes, and what UCX keeps in front of it.
@@ -47,7 +47,7 @@ std::string mebibytes(std::uint64_t bytes) {
   return base::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// What is free there, in words, and what to do.
+// A text for the user: the free memory in the folder of segments, and what to do if there is too little.
 std::string state_of(const std::string& folder, const struct statvfs& state, int pes_on_host) {
   return base::format(
       "{} of {} are free in {}, and UCX needs {} there for each of the {} PEs of this host, and as much "

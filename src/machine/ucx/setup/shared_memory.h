@@ -19,7 +19,7 @@ std::uint64_t segment_bytes();
 // Whether the segments of one PE fit in the folder that UCX uses (UCX_POSIX_DIR, or /dev/shm) now. The sentence says
 // what is free, and what the PEs of this host need.
 base::Status check_room_for_segments(int pes_on_host);
-// The same if UCX makes segments there, which it does if `posix` is among the transports that it has opened.
+// As check_room_for_segments() if UCX makes segments there, which it does if `posix` is among the transports that it has opened.
 base::Status check_shared_memory(const std::set<std::string>& transports, int pes_on_host);
 
 // From now on, the process ends with a sentence when UCX cannot add buffers, because UCX would lose messages. UCX tells it in

@@ -1,5 +1,5 @@
-// What a strategy has decided about the elements of one collection, on the PE that has made it: the moves of each PE, and the
-// PEs that have not carried them out yet.
+// Decision: what a strategy has decided about the elements of one collection, on the PE that has made it: the moves of each
+// PE, and the PEs that have not carried them out yet.
 //
 // It sends nothing. The numbers of PEs are claims: each one is checked before use. Threads: the PE's.
 #pragma once
@@ -30,7 +30,7 @@ struct PlannedMove {
 };
 static_assert(std::is_trivially_copyable_v<PlannedMove> && sizeof(PlannedMove) == 16);
 
-// What one PE has to do.
+// The part of a decision that one PE carries out.
 struct PlanOfPe {
   std::vector<PlannedMove> moves;  // its elements that leave
   std::uint64_t num_arrivals = 0;  // elements that come
@@ -50,7 +50,7 @@ class Decision {
 
   // The PE has carried out its plan. kInvalidArgument: it had none, or has said so before.
   base::Status done(int pe, std::uint64_t moves, std::uint64_t bytes_moved);
-  // The same, with the numbers from a message.
+  // As done(pe, moves, bytes_moved), with the numbers from a message.
   base::Status done(int pe, Pup& message);
   // Whether all PEs with a plan have carried it out. REQUIRES: decided.
   bool is_done() const { return num_plans_ == 0; }
@@ -58,7 +58,7 @@ class Decision {
   std::uint64_t bytes_moved() const { return bytes_moved_; }
   // The time since decide() was called, or since construction if nothing was to be decided.
   Clock::duration elapsed() const { return Clock::now() - began_; }
-  // Of the step with that number, from 1. REQUIRES: is_done().
+  // The report of the step with that number, from 1. REQUIRES: is_done().
   StepReport report(std::string collection, std::uint64_t step, std::string_view strategy) const;
 
  protected:

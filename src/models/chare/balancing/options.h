@@ -52,7 +52,7 @@ struct StepReport {
   std::string strategy;
   bool is_by_device_time = false;  // the loads were those of devices
   balance::Summary planned;
-  // What was done: fewer moves than planned if elements could not move any more.
+  // The moves that were carried out: fewer than planned if elements could not move any more.
   std::uint64_t moves = 0;
   std::uint64_t bytes_moved = 0;
   double decision_s = 0;

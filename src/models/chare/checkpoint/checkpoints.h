@@ -28,7 +28,7 @@
 
 namespace weft::chare {
 
-// What all PEs do at the same time.
+// A step of a checkpoint, which all PEs carry out at the same time.
 struct CheckpointStep {
   enum class Kind : std::uint8_t { kCheck, kWrite, kVerify, kMake, kHold, kRelease };
   std::uint64_t number = 0;  // of the leader's

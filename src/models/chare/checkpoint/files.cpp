@@ -1,4 +1,4 @@
-// What each PE does in the steps of a checkpoint: it checks, writes and makes its elements.
+// The work of each PE in the steps of a checkpoint: it checks, writes and makes its elements.
 #include <algorithm>
 #include <exception>
 #include <memory>

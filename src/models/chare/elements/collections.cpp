@@ -257,7 +257,7 @@ void Chares::Parts::on_await_created(MessagePtr message) {
   if (target.destroyed_) {  // perhaps before it was ready
     const ReplyTo reply{ReplyTo::Kind::kGather, awaited.pe, awaited.gather | ReplyTo::kDirectly};
     if (is_given_up(reply, runtime_.pe())) return;
-    // What other PEs have contributed passes through.
+    // Opens the reduction of the gather, because contributions of other PEs pass through this PE.
     const runtime::ScopeId scope{awaited.pe, kGatherScopes | awaited.gather};
     runtime_.reductions().open(scope, static_cast<std::uint64_t>(runtime_.num_pes()), 0, true);
     refuse(target, {target.id(), 0, 0, 0, reply}, *message, base::StatusCode::kClosed, target.why_gone());

@@ -2,8 +2,8 @@
 //
 // Until that has ended, the element is not in the directory but in Elements::being_created, so that calls do not find it: those to
 // the element are held as for one that is on its way to this PE, and those to all elements wait as before the constructors.
-// What is not a call of the program goes on: reductions are open, and channels of the element connect, because created() may
-// wait for both.
+// While created() runs, other messages than calls are handled: reductions are open, and channels of the element connect,
+// because created() may wait for both.
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -21,7 +21,7 @@
 
 namespace weft::chare {
 
-// What a feature keeps of one collection, in Collection::Elements.
+// The state that a feature keeps of one collection, in Collection::Elements.
 struct FeatureState {
   FeatureState() = default;
   FeatureState(const FeatureState&) = delete;
@@ -116,7 +116,7 @@ class Feature {
   virtual bool arrived(ChareBase& /*chare*/, Pup& /*p*/, int /*from_pe*/) { return true; }
 
  protected:
-  // Of what the feature keeps of collections.
+  // The number of this feature: the index of its state in FeatureStates.
   std::size_t number() const { return number_; }
 
  private:

@@ -68,7 +68,7 @@ class Leaving final : public base::OutOfBand {
   Message* message_;
 };
 
-// What a message keeps while they land.
+// The vectors of an arriving element, which the message keeps while their bytes land.
 struct ReceivedVectors {
   std::vector<std::unique_ptr<base::AnyVector>> vectors;
 };
@@ -102,8 +102,8 @@ class Arrived final : public base::OutOfBand {
   std::size_t next_ = 0;
 };
 
-// What the features of the element have packed, and no more; `p` goes on behind it. Throws Error(kCorrupt) if the message is
-// shorter.
+// An unpacker for the bytes that the features of the element have packed, and no more; `p` goes on behind them. Throws
+// Error(kCorrupt) if the message is shorter.
 Pup features_of(const MoveHeader& header, Pup& p) {
   p.expect(header.feature_bytes);
   Pup features = Pup::unpacker(p.cursor(), header.feature_bytes, p.context());
@@ -192,7 +192,7 @@ void Chares::Parts::move_when_idle(runtime::ElementId element) {
   try {
     const base::Status status = obstacle(*chare);
     if (!status.ok()) base::check(cannot_move(*chare, status.message()));
-    // What an element at a sync point waits for may come after the step, so it does not move then.
+    // At a sync point, an event that a model waits for before a move may come only after the step, so the element stays.
     const ElementLoad* const load = chare->load();
     const bool may_wait = load == nullptr || load->sync.phase != SyncPhase::kMovesFirst;
     const runtime::MoveState state = runtime_.prepare_to_move(element, may_wait);

@@ -1,4 +1,4 @@
-// What a PE keeps of elements that have left, and how their state travels.
+// Records that a PE keeps of elements that have left, and the form in which their state travels.
 // See docs/decisions/migration.md.
 #pragma once
 

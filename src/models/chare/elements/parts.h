@@ -321,7 +321,7 @@ struct Chares::Parts {
   // A message for a destroyed collection: its caller gets an error. Without a caller the job ends.
   [[gnu::cold, gnu::noinline]] void refuse(Collection& collection, const EntryHeader& header,
                                            runtime::Message& message);
-  // The same for any call that its element does not get.
+  // Refuses any call that its element does not get: its caller gets an error. Without a caller the job ends.
   void refuse(Collection& collection, const EntryHeader& header, const runtime::Message& message,
               base::StatusCode code, const std::string& why);
   std::string describe_call(const Collection& collection, const EntryHeader& header,
@@ -350,10 +350,10 @@ struct Chares::Parts {
   [[gnu::cold, gnu::noinline]] void fail_unfit(const EntryHeader& header);
   // Chares::find_or_forward() for a message whose header has been read.
   inline ChareBase* find_by_header(const EntryHeader& header, runtime::MessagePtr& message);
-  // The same where an element whose created() runs gets nothing yet.
+  // As Chares::find_or_forward(), but an element whose created() runs gets nothing yet.
   ChareBase* find_ready_or_forward(runtime::MessagePtr& message);
   inline void invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply);
-  // The same for one of several elements that get the same message, see EntryInfo::invoke_shared.
+  // As invoke(), for one of several elements that get the same message; see EntryInfo::invoke_shared.
   inline void invoke_shared(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply,
                             std::unique_ptr<SharedCall>& shared);
   // Returns null, and fails the job, if the header does not fit the collection.

@@ -1,4 +1,4 @@
-// What a PE keeps of periodic load balancing of one collection. periodic_rounds.cpp describes the protocol.
+// LocalRound: a PE's state of periodic load balancing of one collection. periodic_rounds.cpp describes the protocol.
 #pragma once
 
 #include <chrono>

@@ -33,7 +33,7 @@ static_assert(std::is_trivially_copyable_v<PeriodicLoad> && sizeof(PeriodicLoad)
 
 class Round : public Decision {
  public:
-  // Of a collection whose indices are less than `size`.
+  // A round for a collection whose indices are less than `size`.
   Round(std::uint64_t collection, std::uint64_t size, int num_pes);
 
   // The report of a PE. `has_set_loads`: whether the program has set loads. They may have another unit than background load,

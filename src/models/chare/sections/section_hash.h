@@ -1,4 +1,4 @@
-// Of what the identities of sections are made.
+// The hash function for the identities of sections.
 #pragma once
 
 #include <cstdint>

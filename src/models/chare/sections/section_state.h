@@ -1,4 +1,4 @@
-// What a PE keeps of reductions over sections.
+// The state of reductions over sections on a PE.
 //
 // As a PE with members: how many reductions each element has contributed to, and the contributions of this turn, merged. As the
 // PE that counts a section's contributions: the reductions that are not complete, and which ones are.
@@ -47,7 +47,7 @@ struct SectionPart {
   SectionKey key;
   std::uint64_t num_members = 0;
   std::uint64_t sequence = 0;
-  // Of a combined section: its other collections.
+  // The other collections of a combined section: all but that of `key`.
   std::vector<std::uint64_t> others;
   void pup(Pup& p) { p | key | num_members | sequence | others; }
 };
@@ -59,7 +59,7 @@ class CountedSection {
       : num_members_(num_members), others_(std::move(others)) {}
 
   std::uint64_t num_members() const { return num_members_; }
-  // Of a combined section: its collections but that of the key.
+  // The other collections of a combined section: all but that of its key.
   const std::vector<std::uint64_t>& others() const { return others_; }
   bool is_complete(std::uint64_t sequence) const { return sequence < up_to_ || beyond_.contains(sequence); }
   runtime::Partial& open(std::uint64_t sequence) { return open_[sequence]; }

@@ -30,8 +30,8 @@ using Outcome = SparseMessage::Outcome;
 
 namespace {
 
-// Of calls to elements that do not exist, on each PE and for each array. Without a limit a program that calls elements which it
-// never inserts would use up the home's memory.
+// The limit for the bytes of waiting calls to elements that do not exist, on each PE and for each array. Without a limit a
+// program that calls elements which it never inserts would use up the home's memory.
 constexpr std::size_t kMostWaitingBytes = std::size_t{64} << 20;
 
 std::size_t bytes_of(const Message& message) {
@@ -40,7 +40,7 @@ std::size_t bytes_of(const Message& message) {
   return bytes;
 }
 
-// Of a message that asks for a removal; without an id if the message does not fit.
+// The ticket in a message that asks for a removal; without an id if the message does not fit.
 Ticket ticket_of(Message& message) {
   Ticket ticket;
   if (message.payload_bytes() == sizeof(EntryHeader) + sizeof ticket) {
@@ -288,7 +288,7 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   removed.tickets = std::move(asked->second);
   here.removals.erase(asked);
   runtime::Runtime& runtime = chares_.runtime();
-  // What is not saved would be lost.
+  // A model that is busy with the element prevents the removal, because state that is not saved would be lost.
   base::Status obstacle = runtime.obstacle_to_removing({from.id(), index});
   const bool has_contributed =
       chare.next_reduction_ != 0 || chares_.parts_->sections->has_contributed(chare, chare.set_);

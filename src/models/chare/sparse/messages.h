@@ -1,4 +1,4 @@
-// What PEs tell one another about sparse arrays, apart from removals, which go to the element (SparseArrays::on_remove()).
+// The messages between PEs about sparse arrays. Removals are not among them: they go to the element (SparseArrays::on_remove()).
 #pragma once
 
 #include <cstdint>

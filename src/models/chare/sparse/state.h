@@ -1,4 +1,4 @@
-// What a PE knows of one sparse array, see sparse_arrays.h. Threads: one PE's thread.
+// SparseState: the state of one sparse array on a PE, see sparse_arrays.h. Threads: one PE's thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace weft::chare {
 
 // The number of a set is part of the number of a gather, see SparseArrays::gather_of_set().
 inline constexpr int kGatherBits = 40;
-// What a PE knows of one sparse array.
+// The state of one sparse array on a PE.
 struct SparseState final : FeatureState {
   // --- The latest set
   std::uint32_t set = 0;

@@ -13,7 +13,7 @@ namespace {
 
 Status wrong_step(std::string text) { return {base::StatusCode::kInvalidArgument, std::move(text)}; }
 
-// Of loads within their limits.
+// The limit for a sum of loads that are within their own limits.
 constexpr double kMostSumS = 1e30;
 
 bool is_sum(double sum_s) { return sum_s >= 0 && sum_s <= kMostSumS; }

@@ -27,7 +27,7 @@ struct WaitingElements {
 };
 static_assert(std::is_trivially_copyable_v<WaitingElements> && sizeof(WaitingElements) == 32);
 
-// What a PE has done in the step. Travels as its bytes.
+// The moves and times of one PE in the step. Travels as its bytes.
 struct PeOutcome {
   std::uint64_t moves = 0;
   std::uint64_t bytes_moved = 0;
@@ -61,7 +61,7 @@ class DistributedStep {
   base::Status over(int pe, const PeOutcome& outcome);
   bool is_over() const { return num_over_ == num_pes_; }
 
-  // Of the step with that number, from 1. REQUIRES: is_over().
+  // The report of the step with that number, from 1. REQUIRES: is_over().
   StepReport report(std::string collection, std::uint64_t step, std::string_view strategy) const;
 
  private:

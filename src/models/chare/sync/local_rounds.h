@@ -1,4 +1,4 @@
-// What a PE keeps of a step of load balancing that all PEs decide together. See sync/rounds.cpp.
+// LocalRounds: a PE's state of a step of load balancing that all PEs decide together. See sync/rounds.cpp.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace weft::chare {
 
-// What one element has sent to another one. Travels as its bytes, in the order of receivers, then of senders.
+// The amount of data that one element has sent to another one. Travels as its bytes, in the order of receivers, then of senders.
 struct TalkedTo {
   std::uint64_t to = 0;
   std::uint64_t from = 0;
@@ -36,7 +36,7 @@ struct LocalRounds {
   std::vector<TalkedTo> sent_away;                // to elements of other PEs
   std::unordered_map<std::uint64_t, int> places;  // of these elements; -1: not known yet
   std::uint64_t num_unknown = 0;                  // of these places
-  // What elements of other PEs have sent to those of this PE.
+  // Messages from elements of other PEs to those of this PE.
   struct Heard {
     TalkedTo talked;
     int from_pe = 0;

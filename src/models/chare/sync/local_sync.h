@@ -1,4 +1,4 @@
-// What a PE knows of the load-balancing steps of one collection. See sync.cpp.
+// LocalSync: a PE's state of the load-balancing steps of one collection. See sync.cpp.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ struct LocalSync final : FeatureState {
   std::unique_ptr<DistributedStep> counting;  // if the PEs decide together
   // The background load of one step on each PE, as it was told last; empty: nothing yet.
   std::vector<double> background_of_pe_s;
-  // What PEs without elements have told since the last decision.
+  // The reports of PEs without elements since the last decision.
   struct EmptyReport {
     std::uint64_t num_steps = 0;
     double sum_s = 0;

@@ -36,7 +36,7 @@ enum class SyncKind : std::uint32_t {
   kOver,      // PeOutcome
 };
 
-// What the PE has worked for the element since its last report. Of a type whose sums wrap around.
+// The time in ns that the PE has worked for the element since its last report. The type is one whose sums wrap around.
 inline std::uint64_t nanoseconds(const ElementLoad& load) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(load.time()).count());

@@ -1,5 +1,5 @@
-// What the options of load balancing turn on in the runtime's meter: messages are counted, and times leave out waits for a
-// processor. Both cost time, so a job has them only if a step needs them.
+// Settings of the runtime's meter that the options of load balancing turn on: messages are counted, and times leave out waits
+// for a processor. Both cost time, so a job has them only if a step needs them.
 #include <memory>
 #include <string_view>
 #include <utility>

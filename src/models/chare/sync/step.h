@@ -30,14 +30,14 @@ static_assert(std::is_trivially_copyable_v<ReportedLoad> && sizeof(ReportedLoad)
 
 class SyncStep : public Decision {
  public:
-  // Of a collection with `size` elements, at least one.
+  // A step for a collection with `size` elements, at least one.
   SyncStep(std::uint64_t collection, std::uint64_t size, int num_pes);
 
   // Elements of that PE. kInvalidArgument, which says what is wrong: an element does not exist, was reported before, or its
   // load is no load.
   base::Status add(int pe, std::span<const ReportedLoad> loads);
-  // What these elements have sent, in the order of `loads` and then of the receivers. kInvalidArgument: it is not in this order,
-  // or a number is none. REQUIRES: `loads` were added.
+  // Adds the messages that the elements in `loads` have sent, in the order of `loads` and then of the receivers.
+  // kInvalidArgument: they are not in this order, or a number is none. REQUIRES: `loads` were added.
   base::Status add_messages(std::span<const ReportedLoad> loads, std::span<const ReportedMessages> messages);
   // The background load of each PE. REQUIRES: loads of the limits of a snapshot.
   void set_background(std::span<const double> background_s);

@@ -24,7 +24,7 @@ struct LocalRounds;
 struct LocalSync;
 struct TalkedTo;
 
-// What an element takes along to its new PE.
+// The load-balancing state that an element takes along to its new PE.
 struct LoadOnTheMove {
   ElementSync sync;
   std::int64_t measured_ns = 0;
@@ -33,7 +33,7 @@ struct LoadOnTheMove {
   void pup(Pup& p) { p | sync | measured_ns | sent | device_s; }
 };
 
-// What a message of load balancing begins with.
+// The header of every message of load balancing.
 struct BalancingHeader {
   std::uint64_t collection = 0;
   std::uint64_t number = 0;  // of the step, or of the round
@@ -81,12 +81,12 @@ class SyncPoints final : public Feature {
   Collection* receive(runtime::MessagePtr& message, Balancing mode, Pup& p, BalancingHeader& header);
   // Ends the job: a message of that PE does not fit, and why.
   void unfit(const Collection& collection, int from_pe, std::string_view what);
-  // What this PE knows of its element for a decision. The measured time begins anew.
+  // Returns the load of this PE's element for a decision. The measured time begins anew.
   ReportedLoad take_load(Collection& collection, ChareBase& chare);
   // Adds what the element has sent since its last report. It is number `position` of the report.
   static void take_messages(ChareBase& chare, std::uint64_t position,
                             std::vector<ReportedMessages>& messages);
-  // What this PE has worked for other collections since the last call.
+  // Returns the time in s that this PE has worked for other collections since the last call.
   double take_background_s(Collection& collection);
   // Writes the loads into a file if the job wants that.
   void record(const balance::Snapshot& snapshot);
@@ -150,7 +150,7 @@ class SyncPoints final : public Feature {
   static bool is_measured(const Collection& collection);
   std::uint64_t work_ns(Collection& collection) const;
   std::uint64_t work_for_others_ns(const Collection& collection) const;
-  // What this PE has worked for other collections in the present step.
+  // The time in s that this PE has worked for other collections in the present step.
   double background_s(Collection& collection);
   // That many steps are over, which end with the present one.
   void steps_are_over(Collection& collection, std::uint64_t num_steps);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<const char*, 5> kReductionNames = {"MPI_Reduce", "MPI_Allreduce", "MPI_Reduce_scatter",
                                                         "MPI_Scan", "MPI_Exscan"};
 
-// What a process of the job has sent may be anything.
+// The text for a reduction call of another process. `call` is unchecked: it may have any values.
 std::string describe_call(const ReductionCall& call) {
   const auto kind = static_cast<std::size_t>(call.kind);
   const std::string function = kind < kReductionNames.size() ? kReductionNames[kind] : "another function";

@@ -19,7 +19,7 @@ class ScratchElements {
  public:
   ScratchElements(Ref<Datatype> type, MPI_Count count);
 
-  // What a program would pass as the buffer.
+  // The address that a program would pass as the buffer of these elements.
   std::byte* buffer() const { return buffer_; }
   DataView view() const { return part(0, count_); }
   // Whether an operator that works on `count` elements of `type` stays inside.

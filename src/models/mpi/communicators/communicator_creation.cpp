@@ -18,7 +18,7 @@ namespace weft::mpi {
 
 namespace {
 
-// What each process contributes: its choice, and numbers for the contexts if it becomes the first of its group.
+// The contribution of each process: its choice, and numbers for the contexts if it becomes the first of its group.
 struct Contribution {
   std::int64_t color = 0;
   std::int64_t key = 0;
@@ -210,7 +210,7 @@ runtime::Task<Ref<Communicator>> create_from_group(PointToPoint& engine, Members
 
 namespace {
 
-// What the leader of a group offers the other one's.
+// The offer of a group's leader to the leader of the other group.
 struct Offer {
   std::uint64_t context = 0;
   std::uint64_t local_context = 0;

@@ -13,7 +13,7 @@
 
 namespace weft::mpi {
 
-// What each process says of itself when the members of a communicator divide.
+// The choice of each process in split().
 struct Choice {
   // Processes of one color get one communicator; kNoColor: none.
   std::int64_t color = 0;
@@ -35,7 +35,7 @@ runtime::Task<Ref<Communicator>> merge(Ref<Communicator> inter, bool high);
 // the sender's rank in the parent, so groups that overlap agree apart from each other.
 runtime::Task<Ref<Communicator>> create_group(Ref<Communicator> parent, MembersPointer members, int place,
                                               int tag);
-// The same without a parent. The calls of the members name the same text.
+// As create_group(), without a parent. The calls of all members have the same `text`.
 runtime::Task<Ref<Communicator>> create_from_group(PointToPoint& engine, MembersPointer members, int place,
                                                    std::string text, Ref<ErrorHandler> handler);
 

@@ -25,7 +25,7 @@ namespace weft::mpi {
 
 class ScratchElements;
 
-// What a member brings to a collective. It lives in the member's coroutine, which waits until the team has used it.
+// The part of one member in a collective. It lives in the member's coroutine, which waits until the team has used it.
 struct TeamMember {
   DataView data;
   ScratchElements* elements = nullptr;  // of reductions

@@ -8,7 +8,7 @@
 
 namespace weft::mpi {
 
-// What operators may do with a value.
+// The kind of a value, which decides what operators may do with it.
 enum class BasicKind : std::uint8_t {
   kByte,       // uninterpreted: MPI_BYTE, MPI_PACKED
   kCharacter,  // printable: MPI_CHAR, MPI_CHARACTER, MPI_WCHAR

@@ -26,7 +26,7 @@ class Bounds {
   Bounds repeated(Wide count, Wide stride) const;
   // The extent of a struct with these members.
   Bounds padded() const;
-  // The same data with new markers.
+  // A copy of these bounds with new markers; the data stays where it is.
   Bounds resized(Wide lower, Wide extent) const;
 
   // All bounds and extents fit 64 bits.

@@ -20,7 +20,7 @@
 
 namespace weft::mpi {
 
-// What a constructor computes.
+// The properties that a datatype constructor computes, and from which a Datatype is made.
 struct Shape {
   Bounds bounds;
   LayoutPointer layout;
@@ -58,7 +58,7 @@ class Datatype final : public Object {
   void pack(const void* buffer, MPI_Count count, std::byte* packed) const {
     pack(buffer, count, 0, count * size_, packed);
   }
-  // The same in the other direction.
+  // As pack(), in the other direction: copies the bytes at `packed` to the elements at `buffer`.
   void unpack(void* buffer, MPI_Count count, MPI_Count first, MPI_Count last, const std::byte* packed) const {
     unpack_elements(elements(buffer, count), first, last, packed);
   }

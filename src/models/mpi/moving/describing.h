@@ -1,4 +1,4 @@
-// What a rank has of MPI, described for a move.
+// Describes the MPI state of a rank for a move.
 //
 // Threads: the PE's.
 #pragma once

@@ -1,4 +1,4 @@
-// What a rank has of MPI while it moves: plain values without a pointer, which are packed as bytes (moving_objects.h).
+// The description of a rank's MPI state while it moves: plain values without a pointer, packed as bytes (moving_objects.h).
 //
 // An object and a function of the program have the same address in each process, so their addresses name them. Keys of attributes and
 // lists of members are shared and lie elsewhere: they are numbered, and named by their numbers.
@@ -50,7 +50,7 @@ struct ScopeDescription {
   void pup(base::Pup& p) { p | handler | name | attributes; }
 };
 
-// What changes of a communicator after it is made. All there is to say of the predefined ones.
+// The state of a communicator that changes after it is made. A predefined communicator is described by this alone.
 struct CommunicatorState {
   ScopeDescription scope;
   Info::Pairs info;

@@ -1,4 +1,4 @@
-// What a rank has of MPI, made again from its description after a move.
+// Makes the MPI state of a rank again from its description, after a move.
 //
 // Threads: the PE's.
 #pragma once

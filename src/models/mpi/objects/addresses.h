@@ -20,7 +20,7 @@ inline bool is_address(const void* pointer) {
 // A constant of mpi.h that is no address. (Null is MPI_BOTTOM: with a datatype of absolute addresses it is a buffer.)
 inline bool is_sentinel(const void* pointer) { return pointer != nullptr && !is_address(pointer); }
 
-// What such a pointer is, for messages: "a null pointer", "MPI_IN_PLACE, which is not allowed here". REQUIRES: !is_address(pointer).
+// Describes a pointer that is no address: "a null pointer", "MPI_IN_PLACE, which is not allowed here". REQUIRES: !is_address(pointer).
 std::string describe_sentinel(const void* pointer);
 
 }  // namespace weft::mpi

@@ -13,7 +13,7 @@ namespace weft::mpi {
 struct [[nodiscard]] Error {
   // MPI_SUCCESS, or an error class or code: those of mpi.h, or one that the program has added.
   int error_class = MPI_SUCCESS;
-  // What happened and what to do about it, without the function's name; empty for a success.
+  // A text that says what happened and what to do about it, without the function's name; empty for a success.
   std::string text;
 
   Error() = default;

@@ -1,4 +1,4 @@
-// What happens when an operation of the program fails.
+// ErrorHandler: the reaction to an operation of the program that fails. ErrorScope: an object that has one.
 //
 // Threads: the PE's.
 #pragma once
@@ -27,7 +27,7 @@ class ErrorHandler final : public Object {
       : Object(ObjectKind::kErrorHandler), action_(Action::kCall), caller_(caller), function_(function) {}
 
   Action action() const { return action_; }
-  // Of the constructor with a function.
+  // The kind of object whose handle function() takes, from the constructor with a function.
   ObjectKind caller() const { return caller_; }
   Function function() const { return function_; }
   // May an object of that kind have this handler?
@@ -53,7 +53,7 @@ class ErrorScope : public Object {
   const Ref<ErrorHandler>& error_handler() const { return error_handler_; }
   void set_error_handler(Ref<ErrorHandler> handler) { error_handler_ = std::move(handler); }
 
-  // What the program, or the model, has named it; for messages too.
+  // The name that the program, or the model, has given the object; error messages use it too.
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
 

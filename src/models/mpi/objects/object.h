@@ -1,4 +1,4 @@
-// What a handle of the program refers to.
+// Object: the thing that a handle of the program refers to.
 //
 // A handle is the address of an Object, unless it is one of the predefined numbers of mpi.h. Each object is counted: the
 // handle holds one reference, and operations in flight hold others. So an object that the program has freed lives on while
@@ -27,7 +27,7 @@ class Object : public Counted {
 
   ObjectKind kind() const { return kind_; }
 
-  // What the program has attached to a communicator, datatype or window. Made when it is needed.
+  // The attributes that the program has attached to a communicator, datatype or window. Made when they are needed.
   Attributes& attributes();
   bool has_attributes() const { return attributes_ != nullptr; }
   // The attributes go without a call of their keys' functions.

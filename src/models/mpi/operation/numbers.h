@@ -123,7 +123,7 @@ R with_integer(Number number, const Visit& visit) {
   }
 }
 
-// The same for the types of real numbers.
+// As with_integer(), for the types of real numbers.
 template <class R, class Visit>
 R with_real(Number number, const Visit& visit) {
   switch (number) {

@@ -1,4 +1,4 @@
-// What PointToPoint does with messages that arrive, and with receives.
+// The part of PointToPoint that handles receives and messages that arrive.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -119,7 +119,7 @@ void PointToPoint::match_early(int from) {
   }
 }
 
-// What has come is not the message that the offer was for.
+// Revokes the offer to rank `from`, because a message has come that is not the one that the offer was for.
 void PointToPoint::revoke_offer(int from) {
   if (!offers_.revoke(from))
     refuse_message(shared_.destination(from).pe, "has not accepted an offer, and bytes go into the receive");

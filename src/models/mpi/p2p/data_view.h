@@ -32,10 +32,10 @@ class ElementLayout {
 
 struct DataView {
   std::byte* data = nullptr;
-  // Of the packed form.
+  // The size of the packed form.
   std::size_t size_bytes = 0;
   memory::Place place;
-  // Of device memory: work that is queued there comes first. Null: nothing to wait for.
+  // The stream of device memory: work that is queued there comes first. Null: nothing to wait for.
   memory::StreamHandle stream = nullptr;
   // Null: the bytes are one dense range at `data`.
   std::shared_ptr<const ElementLayout> layout;

@@ -1,4 +1,4 @@
-// What PointToPoint does for receives in device memory whose bytes cannot land there at once.
+// The part of PointToPoint for receives in device memory whose bytes cannot land there at once.
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -28,8 +28,8 @@ class RankEngines {
   void place(RankMap map);
   // Ranks have moved: all ranks get new engines, which begin anew. REQUIRES: as place(), and no request is pending on any PE.
   void replace(RankMap map);
-  // What the parts of a move of ranks say to each other: at most one number for each PE. Calls `function` on the PE that
-  // tell_mover() names. It throws Error if it did not expect the numbers.
+  // A MoveFunction receives the numbers that the parts of a move of ranks send each other: at most one number for each PE. It is
+  // called on the PE that tell_mover() names. It throws Error if it did not expect the numbers.
   using MoveFunction = void (*)(void* context, int from_pe, std::span<const std::uint64_t> numbers);
   void set_move_function(MoveFunction function, void* context) {
     move_function_ = function;

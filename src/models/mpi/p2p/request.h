@@ -20,7 +20,7 @@
 
 namespace weft::mpi {
 
-// What MPI_Status tells. Ranks, tags and error classes are those of mpi.h.
+// The values that MPI_Status tells. Ranks, tags and error classes are those of mpi.h.
 struct Outcome {
   int source = -1;  // MPI_ANY_SOURCE
   int tag = -2;     // MPI_ANY_TAG
@@ -34,7 +34,7 @@ struct Outcome {
 
 class Request : public Object {
  public:
-  // What the program may do with it.
+  // The type of a request, which decides what the program may do with it.
   enum class Type : std::uint8_t { kSend, kReceive, kCollective, kGeneralized };
 
   Type type() const { return type_; }

@@ -1,4 +1,4 @@
-// What the engines of the ranks on one PE share: where each rank is, and the windows of the peer PEs.
+// SharedState: state that the engines of the ranks on one PE share: where each rank is, and the windows of the peer PEs.
 //
 // Threads: the PE's.
 #pragma once
@@ -43,10 +43,10 @@ class SharedState {
   // The team of the ranks that are here, of the communicator with that context: see LocalTeam.
   std::weak_ptr<LocalTeam>& team(std::uint64_t context);
 
-  // What bounds the memory that messages of this PE take at another one, and of it here, until a receive has matched them.
+  // The window for messages between this PE and `pe`. It bounds the memory that they take until a receive has matched them.
   runtime::CreditWindow& window(int pe) { return windows_[static_cast<std::size_t>(pe)]; }
   std::int64_t window_bytes() const { return window_bytes_; }
-  // What a message in a block, or a direct one, takes of the window.
+  // The bytes of the window that a message in a block, or a direct one, takes.
   static std::int64_t charge_of(std::size_t size_bytes) {
     return static_cast<std::int64_t>(size_bytes) + machine::kKeptMessageBytes;
   }
@@ -65,7 +65,7 @@ class SharedState {
   }
 
  private:
-  // What is worth a report to the peer.
+  // The bytes of returned room that are worth a report to the peer.
   std::int64_t share_bytes() const { return window_bytes_ / 4; }
 
   RankMap map_;

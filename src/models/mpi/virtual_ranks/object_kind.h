@@ -1,4 +1,4 @@
-// What handles of the program refer to.
+// ObjectKind: the kinds of objects that handles of the program refer to.
 #pragma once
 
 #include <cstddef>

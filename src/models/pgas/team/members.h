@@ -40,7 +40,7 @@ class Members {
   bool has_rank(int rank) const { return rank >= 0 && rank < size(); }
   int pe_of(int rank) const { return pes_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& pes() const { return pes_; }
-  // Of the ranks; null if hosts make no difference in this team.
+  // The hosts of the ranks; null if hosts make no difference in this team.
   const runtime::HostGroups* hosts() const { return hosts_.get(); }
   // -1 if the PE is no member.
   int rank_of(int pe) const {

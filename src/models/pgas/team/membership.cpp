@@ -63,7 +63,7 @@ void Team::pup(base::Pup& p) {
 
 namespace {
 
-// What a rank says in split().
+// The contribution of a rank to split().
 struct SplitEntry {
   std::int64_t colour = kNoTeam;
   std::int64_t key = 0;

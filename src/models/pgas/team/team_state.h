@@ -1,4 +1,4 @@
-// What a PE keeps of one team: its members and its collective operations. A Team points to one.
+// TeamState: the state of one team on a PE, with its members and its collective operations. A Team points to one.
 #pragma once
 
 #include <cstdint>

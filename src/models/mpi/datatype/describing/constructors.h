@@ -38,7 +38,7 @@ Error make_struct(CountSpan blocklengths, CountSpan displacements, std::span<Dat
 Error make_resized(MPI_Count lower_bound, MPI_Count extent, Datatype& old, CallForm form,
                    Ref<Datatype>* made);
 
-// The same datatype again, committed if the old one is. The caller copies the attributes.
+// Makes a copy of datatype `old`, committed if `old` is. The caller copies the attributes.
 Error make_dup(Datatype& old, Ref<Datatype>* made);
 
 }  // namespace weft::mpi

@@ -1,4 +1,4 @@
-// What each message of the model says of itself, in front of its bytes, and what a receiver answers.
+// The header in front of the bytes of each message of the model, and the answers of a receiver.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ enum MessageFlag : std::uint32_t {
 };
 inline constexpr std::uint32_t kKnownMessageFlags = kWantsAnswer | kCharged | kOffered | kAwaitsOffers;
 
-// What a message has behind its bytes.
+// The size of the trailer that a message with these flags has behind its bytes.
 inline std::size_t trailer_bytes(std::uint32_t flags) {
   return (flags & (kWantsAnswer | kOffered)) != 0 ? sizeof(std::uint64_t) : 0;
 }
