@@ -11,7 +11,7 @@ using memory::Buffer;
 using memory::Kind;
 using memory::Place;
 
-constexpr Place kDevice{Kind::kEmulated, 0};
+constexpr Place kImportedDevice{Kind::kEmulated, 0};
 constexpr int kOwner = 7;
 
 struct ImportsTest : ::testing::Test {
@@ -22,17 +22,21 @@ struct ImportsTest : ::testing::Test {
     std::vector<std::byte> bytes;
   };
   Offer offer(std::uint64_t number, std::size_t size_bytes = 1000) {
-    const Buffer buffer = owner.allocate(size_bytes, kDevice).value();
+    const Buffer buffer = owner.allocate(size_bytes, kImportedDevice).value();
     return offer_of(buffer, number);
   }
   Offer offer_of(const Buffer& buffer, std::uint64_t number) {
     auto bytes = owner.backend(Kind::kEmulated)->export_allocation(buffer.data).value();
-    const PeerBuffer posted{
-        number,  reinterpret_cast<std::uintptr_t>(buffer.data), buffer.size_bytes, 0, buffer.size_bytes,
-        kDevice, static_cast<std::uint32_t>(bytes.size())};
+    const PeerBuffer posted{number,
+                            reinterpret_cast<std::uintptr_t>(buffer.data),
+                            buffer.size_bytes,
+                            0,
+                            buffer.size_bytes,
+                            kImportedDevice,
+                            static_cast<std::uint32_t>(bytes.size())};
     return {posted, bytes};
   }
-  Imports::Import* find(const Offer& offer, Place from = kDevice, int pe = kOwner) {
+  Imports::Import* find(const Offer& offer, Place from = kImportedDevice, int pe = kOwner) {
     return imports.find(pe, offer.buffer, offer.bytes, from);
   }
 
@@ -57,7 +61,7 @@ TEST_F(ImportsTest, AnAllocationIsMappedOncePerDevice) {
   EXPECT_EQ(other->mapped.place.device, 1);
   // The number is the owner's: another PE's means something else.
   const Offer others = offer(1);
-  EXPECT_NE(find(others, kDevice, kOwner + 1)->mapped.data, import->mapped.data);
+  EXPECT_NE(find(others, kImportedDevice, kOwner + 1)->mapped.data, import->mapped.data);
 }
 
 TEST_F(ImportsTest, WhatCannotBeMappedIsTriedAgainAFewTimesOnly) {
@@ -120,17 +124,17 @@ TEST_F(ImportsTest, ForgettingTakesTheMappingsOfAllDevicesAndNoOthers) {
   ASSERT_NE(find(first), nullptr);
   ASSERT_NE(find(first, {Kind::kEmulated, 1}), nullptr);
   ASSERT_NE(find(second), nullptr);
-  ASSERT_NE(find(first, kDevice, kOwner + 1), nullptr);
+  ASSERT_NE(find(first, kImportedDevice, kOwner + 1), nullptr);
   imports.forget(kOwner, 1);
   EXPECT_EQ(imports.size(), 2u);
 }
 
 TEST_F(ImportsTest, ANewAllocationAtTheOwnersAddressTakesTheOldOnesPlace) {
-  const Buffer buffer = owner.allocate(1000, kDevice).value();
+  const Buffer buffer = owner.allocate(1000, kImportedDevice).value();
   ASSERT_NE(find(offer_of(buffer, 1)), nullptr);
   ASSERT_TRUE(owner.deallocate(buffer).ok());
   testing::emulated(owner).place_next_at(buffer.data);
-  const Buffer again = owner.allocate(500, kDevice).value();
+  const Buffer again = owner.allocate(500, kImportedDevice).value();
   Imports::Import* const import = find(offer_of(again, 2));
   ASSERT_NE(import, nullptr);
   EXPECT_EQ(import->mapped.size_bytes, 500u);
@@ -138,7 +142,7 @@ TEST_F(ImportsTest, ANewAllocationAtTheOwnersAddressTakesTheOldOnesPlace) {
 }
 
 TEST_F(ImportsTest, ALargerAllocationTakesThePlaceOfThoseThatItCovers) {
-  const Buffer buffer = owner.allocate(1000, kDevice).value();
+  const Buffer buffer = owner.allocate(1000, kImportedDevice).value();
   ASSERT_NE(find(offer_of(buffer, 1)), nullptr);
   Offer covers = offer(2, 20000);
   covers.buffer.allocation_base = reinterpret_cast<std::uintptr_t>(buffer.data) - 8000;
@@ -153,7 +157,7 @@ TEST_F(ImportsTest, TheLeastRecentlyUsedMakesRoom) {
     ASSERT_NE(find(offers.back()), nullptr);
   }
   const Offer of_another = offer(1, 8);
-  ASSERT_NE(find(of_another, kDevice, kOwner + 1), nullptr);
+  ASSERT_NE(find(of_another, kImportedDevice, kOwner + 1), nullptr);
   Imports::Import* const busy = find(offers[1]);
   Imports::Import* const used = find(offers[0]);
   ++busy->copies_under_way;
