@@ -37,8 +37,9 @@ struct alignas(64) QueueHead {
   std::array<char, 6> socket_name;
   // The bytes of a datagram that wakes the receiver: a random number.
   std::array<std::byte, 8> wake_word;
-  // A bit for each sender that has sent a message.
-  alignas(64) std::array<std::atomic<std::uint64_t>, kMostQueuePes / 64> senders;
+  // A bit for each sender that has sent a message, and how many there are: a receiver that polls reads one word.
+  alignas(64) std::atomic<std::uint64_t> num_senders;
+  std::array<std::atomic<std::uint64_t>, kMostQueuePes / 64> senders;
 };
 
 // The memory of a queue: the head, then the rings by the number of their sender on the host.
@@ -85,13 +86,15 @@ class HostQueueSender {
     const QueueState state = head_->state.load(std::memory_order_relaxed);
     if (state != QueueState::kAwake && state != QueueState::kAsleep) [[unlikely]]
       return state == QueueState::kEnded ? Sent::kYes : Sent::kNo;
-    if (!ring_.holds(header.size(), payload.size())) [[unlikely]]
+    const std::size_t cells = ring_.cells_for(header.size(), payload.size());
+    if (cells == 0) [[unlikely]]
       return Sent::kNo;
-    if (is_held_ || !ring_.send(id, header, payload)) [[unlikely]]
+    if (is_held_ || !ring_.send(id, header, payload, cells)) [[unlikely]]
       return Sent::kFull;
     if (!has_sent_) [[unlikely]] {
       has_sent_ = true;
       head_->senders[number_ / 64].fetch_or(std::uint64_t{1} << number_ % 64, std::memory_order_release);
+      head_->num_senders.fetch_add(1, std::memory_order_release);
     }
     // Either this side sees the sleeper or the sleeper sees the message: the sleeper runs fence_of_sleeper(), so that this
     // side, whose path matters, needs no fence of its own.
@@ -123,7 +126,11 @@ class HostQueueReceiver {
   HostQueueReceiver() = default;
   // `receiver`: the PE's own number on the host, among `num_pes`.
   HostQueueReceiver(const HostQueue& queue, std::size_t receiver, std::size_t num_pes)
-      : queue_(queue), head_(&queue.head()), receiver_(receiver), num_pes_(num_pes) {}
+      : queue_(queue),
+        head_(&queue.head()),
+        num_senders_(&queue.head().num_senders),
+        receiver_(receiver),
+        num_pes_(num_pes) {}
 
   void open() { head_->state.store(QueueState::kAwake); }
   // May be called by what delivers.
@@ -170,16 +177,12 @@ class HostQueueReceiver {
   explicit operator bool() const { return head_ != nullptr && !is_closed_; }
 
  private:
-  std::size_t num_words() const { return (num_pes_ + 63) / 64; }
   bool has_new_sender() const {
-    for (std::size_t word = 0; word < num_words(); ++word) {
-      if ((head_->senders[word].load(std::memory_order_acquire) & ~known_senders_[word]) != 0) [[unlikely]]
-        return !is_closed_;
-    }
-    return false;
+    return num_senders_->load(std::memory_order_acquire) != num_known_ && !is_closed_;
   }
   [[gnu::cold, gnu::noinline]] void admit_senders() {
-    for (std::size_t word = 0; word < num_words(); ++word) {
+    num_known_ = num_senders_->load(std::memory_order_acquire);
+    for (std::size_t word = 0; word < (num_pes_ + 63) / 64; ++word) {
       std::uint64_t left = head_->senders[word].load(std::memory_order_acquire) & ~known_senders_[word];
       known_senders_[word] |= left;
       for (; left != 0; left &= left - 1) {
@@ -189,8 +192,12 @@ class HostQueueReceiver {
     }
   }
 
+  inline static const std::atomic<std::uint64_t> kNoSenders{0};
+
   HostQueue queue_;
   QueueHead* head_ = nullptr;
+  const std::atomic<std::uint64_t>* num_senders_ = &kNoSenders;
+  std::uint64_t num_known_ = 0;
   std::size_t receiver_ = 0;
   std::size_t num_pes_ = 0;
   std::array<std::uint64_t, kMostQueuePes / 64> known_senders_{};

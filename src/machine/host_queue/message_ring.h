@@ -67,12 +67,12 @@ class MessageRing {
   }
   // Where the payload begins behind a header.
   static constexpr std::size_t payload_at(std::size_t header_bytes) { return (header_bytes + 7) / 8 * 8; }
-  static constexpr std::size_t cells_of(std::size_t header_bytes, std::size_t payload_bytes) {
-    return (sizeof(CellHead) + payload_at(header_bytes) + payload_bytes + kCellBytes - 1) / kCellBytes;
-  }
-  bool holds(std::size_t header_bytes, std::size_t payload_bytes) const {
-    return header_bytes <= kMostHeaderBytes && payload_bytes <= most_cells_ * kCellBytes &&
-           cells_of(header_bytes, payload_bytes) <= most_cells_;
+  // How many cells a message takes; 0 if it is too large.
+  std::size_t cells_for(std::size_t header_bytes, std::size_t payload_bytes) const {
+    if (header_bytes > kMostHeaderBytes || payload_bytes > most_cells_ * kCellBytes) return 0;
+    const std::size_t cells =
+        (sizeof(CellHead) + payload_at(header_bytes) + payload_bytes + kCellBytes - 1) / kCellBytes;
+    return cells <= most_cells_ ? cells : 0;
   }
 
  private:
@@ -85,12 +85,13 @@ class RingSender {
  public:
   explicit RingSender(const MessageRing& ring) : ring_(ring) {}
 
-  bool holds(std::size_t header_bytes, std::size_t payload_bytes) const {
-    return ring_.holds(header_bytes, payload_bytes);
+  std::size_t cells_for(std::size_t header_bytes, std::size_t payload_bytes) const {
+    return ring_.cells_for(header_bytes, payload_bytes);
   }
-  // False if the ring has no room now. REQUIRES: holds().
-  bool send(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
-    const std::uint64_t end = position_ + MessageRing::cells_of(header.size(), payload.size());
+  // False if the ring has no room now. `cells`: those of the message, not 0.
+  bool send(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload,
+            std::size_t cells) {
+    const std::uint64_t end = position_ + cells;
     if (end - known_head_ > ring_.num_cells()) [[unlikely]] {
       known_head_ = ring_.head().load(std::memory_order_acquire);
       if (end - known_head_ > ring_.num_cells()) return false;
@@ -133,12 +134,13 @@ class RingReceiver {
     CellHead& cell = *next_;
     const std::size_t header_bytes = cell.header_bytes;
     const std::size_t payload_bytes = cell.payload_bytes;
-    if (!ring_.holds(header_bytes, payload_bytes)) [[unlikely]] {
+    const std::size_t cells = ring_.cells_for(header_bytes, payload_bytes);
+    if (cells == 0) [[unlikely]] {
       stop();
       return Received::kBroken;
     }
     const std::uint64_t begin = position_;
-    position_ += MessageRing::cells_of(header_bytes, payload_bytes);
+    position_ += cells;
     turn_ = MessageRing::turn_of(position_);
     next_ = &ring_.cell(position_);
     // The next message is often there already, and its line takes as long to come as this one takes to handle.

@@ -115,6 +115,7 @@ TEST_F(HostQueueTest, WhatAPeerSaysOfSendersMakesNoRingTwice) {
   for (const std::uint64_t claim :
        {std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{2}, ~std::uint64_t{0}}) {
     queue.head().senders[0] = claim;
+    ++queue.head().num_senders;
     send(message(2, 8, 8));
     EXPECT_EQ(receive(10), std::vector{message(2, 8, 8)});
   }

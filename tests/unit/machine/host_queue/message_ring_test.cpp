@@ -42,8 +42,8 @@ RingMemory ring_memory(std::size_t num_cells) {
 
 struct MessageRingTest : ::testing::TestWithParam<std::size_t> {
   bool send(const RingMessage& one) {
-    return sender.holds(one.header.size(), one.payload.size()) &&
-           sender.send(one.id, one.header, one.payload);
+    const std::size_t cells = sender.cells_for(one.header.size(), one.payload.size());
+    return cells > 0 && sender.send(one.id, one.header, one.payload, cells);
   }
   std::vector<RingMessage> receive(std::size_t most = 1) {
     std::vector<RingMessage> arrived;
@@ -66,7 +66,7 @@ TEST_P(MessageRingTest, MessagesOfEverySizeArrive) {
   for (std::size_t header_bytes = 0; header_bytes <= 256; header_bytes += 1 + header_bytes / 40) {
     for (std::size_t payload_bytes = 0; payload_bytes <= 4300; payload_bytes += 1 + payload_bytes / 9) {
       const RingMessage one = ring_message(static_cast<AmId>(header_bytes % 64), header_bytes, payload_bytes);
-      if (!ring.holds(header_bytes, payload_bytes)) {
+      if (ring.cells_for(header_bytes, payload_bytes) == 0) {
         EXPECT_FALSE(send(one)) << header_bytes << " " << payload_bytes;
         EXPECT_TRUE(receive().empty());
       } else {
@@ -79,10 +79,11 @@ TEST_P(MessageRingTest, MessagesOfEverySizeArrive) {
 
 TEST_P(MessageRingTest, TheLargestMessageTakesAQuarterOfTheRing) {
   EXPECT_LE(MessageRing::most_cells(GetParam()) * 4, GetParam());
-  EXPECT_TRUE(
-      ring.holds(0, MessageRing::most_cells(GetParam()) * MessageRing::kCellBytes - sizeof(CellHead)));
-  EXPECT_FALSE(ring.holds(0, MessageRing::most_cells(GetParam()) * MessageRing::kCellBytes));
-  EXPECT_FALSE(ring.holds(MessageRing::kMostHeaderBytes + 1, 0));
+  EXPECT_GT(
+      ring.cells_for(0, MessageRing::most_cells(GetParam()) * MessageRing::kCellBytes - sizeof(CellHead)),
+      0u);
+  EXPECT_EQ(ring.cells_for(0, MessageRing::most_cells(GetParam()) * MessageRing::kCellBytes), 0u);
+  EXPECT_EQ(ring.cells_for(MessageRing::kMostHeaderBytes + 1, 0), 0u);
 }
 
 TEST_P(MessageRingTest, AFullRingTakesNothingUntilItsReceiverReports) {
@@ -125,8 +126,8 @@ TEST_P(MessageRingTest, SizesThatCannotBeStopTheRing) {
     const MessageRing other(other_memory.get(), GetParam());
     RingSender from(other);
     RingReceiver to(other);
-    ASSERT_TRUE(from.send(1, {}, {}));
-    ASSERT_TRUE(from.send(1, {}, {}));
+    ASSERT_TRUE(from.send(1, {}, {}, 1));
+    ASSERT_TRUE(from.send(1, {}, {}, 1));
     EXPECT_EQ(to.receive([](auto...) { return false; }), Received::kMessage);
     change(other.cell(1));
     EXPECT_EQ(to.receive([](auto...) {
@@ -134,7 +135,7 @@ TEST_P(MessageRingTest, SizesThatCannotBeStopTheRing) {
       return false;
     }),
               Received::kBroken);
-    EXPECT_TRUE(from.send(1, {}, {}));
+    EXPECT_TRUE(from.send(1, {}, {}, 1));
     EXPECT_EQ(to.receive([](auto...) {
       ADD_FAILURE();
       return false;
@@ -148,16 +149,16 @@ TEST_P(MessageRingTest, SizesThatCannotBeStopTheRing) {
 }
 
 TEST_P(MessageRingTest, AHeadThatCannotBeTakesNothing) {
-  for (std::size_t i = 0; i < GetParam(); ++i) ASSERT_TRUE(sender.send(1, {}, {}));
+  for (std::size_t i = 0; i < GetParam(); ++i) ASSERT_TRUE(sender.send(1, {}, {}, 1));
   ring.head() = 10 * GetParam();
-  EXPECT_FALSE(sender.send(1, {}, {}));
+  EXPECT_FALSE(sender.send(1, {}, {}, 1));
   ring.head() = ~std::uint64_t{0};
-  EXPECT_FALSE(sender.send(1, {}, {}));
+  EXPECT_FALSE(sender.send(1, {}, {}, 1));
 }
 
 TEST_P(MessageRingTest, AReceiverThatHasStoppedGetsNothing) {
-  ASSERT_TRUE(sender.send(1, {}, {}));
-  ASSERT_TRUE(sender.send(1, {}, {}));
+  ASSERT_TRUE(sender.send(1, {}, {}, 1));
+  ASSERT_TRUE(sender.send(1, {}, {}, 1));
   EXPECT_EQ(receiver.receive([&](auto...) {
     receiver.stop();
     return false;
