@@ -19,6 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __cplusplus
+namespace weft::benchmarks {
+#endif
+
 enum { kWindowSends = 64, kFloodSends = 1000 };
 
 enum Operation {
@@ -126,9 +130,9 @@ static inline void print_figure(struct Point point, struct Run run, double elaps
   const char* metric = "rate_Mps";
   double value = 0;
   if (point.operation == kWindows) {
-    value = rounds * kWindowSends * (num_pes / 2) / elapsed_s / 1e6;
+    value = rounds * (double)(kWindowSends * (num_pes / 2)) / elapsed_s / 1e6;
   } else if (point.operation == kAllToOne) {
-    value = rounds * kFloodSends * (num_pes - 1) / elapsed_s / 1e6;
+    value = rounds * (double)(kFloodSends * (num_pes - 1)) / elapsed_s / 1e6;
   } else {
     metric = "latency_us";
     value = elapsed_s / rounds * 1e6;
@@ -138,3 +142,7 @@ static inline void print_figure(struct Point point, struct Run run, double elaps
       kOperationNames[point.operation], point.size_bytes, metric, value, run.warmup);
   fflush(stdout);
 }
+
+#ifdef __cplusplus
+}
+#endif
