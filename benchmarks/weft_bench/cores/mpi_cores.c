@@ -145,17 +145,23 @@ static double* ones(size_t bytes) {
   return buffer;
 }
 
+static void print_library(void) {
+  char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(library, &length);
+  for (char* c = library; *c != '\0'; ++c) {
+    if (*c < ' ' || *c == '"' || *c == '\\') *c = ' ';
+  }
+  printf("{\"library\": \"%s\"}\n", library);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(kWorld, &rank);
   MPI_Comm_size(kWorld, &size);
   const double budget_s = parse_budget(argc > 1 ? argv[1] : NULL, size);
   pin(rank);
-  char library[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(library, &length);
-  library[strcspn(library, "\"\\\n\t")] = '\0';
-  if (rank == 0) printf("{\"library\": \"%s\"}\n", library);
+  if (rank == 0) print_library();
   size_t most = 0;
   for (int i = 2; i < argc; ++i) {
     const size_t bytes = bytes_of_round(parse_point(argv[i]), size);

@@ -124,22 +124,13 @@ static inline struct Run run_after(struct Run run, double elapsed_s, double budg
   return next;
 }
 
-/* Prints the figure of a timed run. */
+/* Prints the figure of a timed run: million messages per second, or microseconds of a round. */
 static inline void print_figure(struct Point point, struct Run run, double elapsed_s, int num_pes) {
-  const double rounds = (double)run.rounds;
-  const char* metric = "rate_Mps";
-  double value = 0;
-  if (point.operation == kWindows) {
-    value = rounds * (double)(kWindowSends * (num_pes / 2)) / elapsed_s / 1e6;
-  } else if (point.operation == kAllToOne) {
-    value = rounds * (double)(kFloodSends * (num_pes - 1)) / elapsed_s / 1e6;
-  } else {
-    metric = "latency_us";
-    value = elapsed_s / rounds * 1e6;
-  }
-  printf(
-      "{\"operation\": \"%s\", \"size_bytes\": %zu, \"metric\": \"%s\", \"value\": %.9g, \"warmup\": %ld}\n",
-      kOperationNames[point.operation], point.size_bytes, metric, value, run.warmup);
+  double value = elapsed_s / (double)run.rounds * 1e6;
+  if (point.operation == kWindows) value = (double)(kWindowSends * (num_pes / 2)) / value;
+  if (point.operation == kAllToOne) value = (double)(kFloodSends * (num_pes - 1)) / value;
+  printf("{\"operation\": \"%s\", \"size_bytes\": %zu, \"value\": %.9g, \"warmup\": %ld}\n",
+         kOperationNames[point.operation], point.size_bytes, value, run.warmup);
   fflush(stdout);
 }
 
