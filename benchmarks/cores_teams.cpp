@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -52,87 +53,87 @@ class TeamRun {
   weft::Task<double> time_run(Point point, std::int64_t rounds) {
     point_ = point;
     values_.assign(point.size_bytes / sizeof(double), 1.0);
-    const bool runs_ahead = point.operation == kBroadcast || point.operation == kReduce;
-    const std::int64_t batch = rounds_of_batch(point);
     co_await world_.barrier();
     Stopwatch stopwatch;
-    for (std::int64_t i = 1; i <= rounds; ++i) {
-      if (point.size_bytes == sizeof(double)) {
-        co_await run_collective_of_number();
-      } else {
-        co_await run_collective();
-      }
-      if (runs_ahead && (i % batch == 0 || i == rounds)) co_await world_.barrier();
+    if (point.size_bytes == sizeof(double)) {
+      co_await run_rounds<true>(rounds);
+    } else {
+      co_await run_rounds<false>(rounds);
     }
     const double elapsed_s = stopwatch.elapsed_s();
     co_return co_await world_.allreduce(elapsed_s, weft::Reducer::kMax);
   }
 
  private:
-  weft::Task<> run_collective_of_number() {
-    switch (point_.operation) {
-      case kBroadcast:
-        expect(co_await world_.broadcast(1.0, 0), 1);
-        break;
-      case kReduce:
-        expect((co_await world_.reduce(1.0, weft::Reducer::kSum, 0)).value_or(size()), size());
-        break;
-      case kAllReduce:
-        expect(co_await world_.allreduce(1.0, weft::Reducer::kSum), size());
-        break;
-      case kAllGather:
-        expect(static_cast<double>((co_await world_.allgather(1.0)).size()), size());
-        break;
-      default:
-        co_await run_others();
-    }
-  }
-
-  weft::Task<> run_collective() {
-    switch (point_.operation) {
-      case kBroadcast:
-        co_await world_.broadcast_in_place(std::span(values_), 0);
-        break;
-      case kReduce:
-        co_await world_.reduce_in_place(std::span(values_), weft::Reducer::kSum, 0);
-        break;
-      case kAllReduce:
-        co_await world_.allreduce_in_place(std::span(values_), weft::Reducer::kSum);
-        break;
-      case kAllGather:
-        expect(static_cast<double>((co_await world_.allgather(values_)).size()), size());
-        break;
-      default:
-        co_await run_others();
-    }
-  }
-
-  weft::Task<> run_others() {
+  template <bool kIsNumber>
+  weft::Task<> run_rounds(std::int64_t rounds) {
+    const bool runs_ahead = point_.operation == kBroadcast || point_.operation == kReduce;
+    const std::int64_t batch = rounds_of_batch(point_);
     const int half = size() / 2;
-    switch (point_.operation) {
-      case kWindows:
-        for (int i = 0; i < kWindowSends && rank() < half; ++i) put(rank() + half, i);
-        co_await puts_done();
-        break;
-      case kAllToOne:
-        co_await flood();
-        break;
-      case kSolverStep:
-        put((rank() + 1) % size(), 0);
-        put((rank() + size() - 1) % size(), 1);
-        co_await puts_done();
-        expect(co_await world_.allreduce(1.0, weft::Reducer::kSum), size());
-        break;
-      case kAllToAll:
-        for (int other = 1; other <= size(); ++other) put((rank() + other) % size(), rank());
-        co_await puts_done();
+    for (std::int64_t i = 1; i <= rounds; ++i) {
+      switch (point_.operation) {
+        case kWindows:
+          for (int sent = 0; sent < kWindowSends && rank() < half; ++sent) {
+            put(rank() + half, sent, sent + 1 == kWindowSends);
+          }
+          break;
+        case kAllToOne:
+          co_await flood();
+          break;
+        case kSolverStep:
+          put((rank() + 1) % size(), 0);
+          put((rank() + size() - 1) % size(), 1);
+          break;
+        case kAllToAll:
+          for (int other = 1; other <= size(); ++other) put((rank() + other) % size(), rank());
+          break;
+        case kBroadcast:
+          if constexpr (kIsNumber) {
+            const double one = co_await world_.broadcast(1.0, 0);
+            expect(one, 1);
+          } else {
+            co_await world_.broadcast_in_place(std::span(values_), 0);
+          }
+          break;
+        case kReduce:
+          if constexpr (kIsNumber) {
+            const std::optional<double> sum = co_await world_.reduce(1.0, weft::Reducer::kSum, 0);
+            expect(sum.value_or(size()), size());
+          } else {
+            co_await world_.reduce_in_place(std::span(values_), weft::Reducer::kSum, 0);
+          }
+          break;
+        case kAllReduce:
+          if constexpr (kIsNumber) {
+            const double sum = co_await world_.allreduce(1.0, weft::Reducer::kSum);
+            expect(sum, size());
+          } else {
+            co_await world_.allreduce_in_place(std::span(values_), weft::Reducer::kSum);
+          }
+          break;
+        case kAllGather:
+          if constexpr (kIsNumber) {
+            const std::vector<double> numbers = co_await world_.allgather(1.0);
+            expect(static_cast<double>(numbers.size()), size());
+          } else {
+            const std::vector<std::vector<double>> blocks = co_await world_.allgather(values_);
+            expect(static_cast<double>(blocks.size()), size());
+          }
+          break;
+        case kBarrier:
+          co_await world_.barrier();
+          break;
+        default:
+          die("teams have no such operation");
+      }
+      for (const weft::rma::Done& done : puts_) co_await done;
+      puts_.clear();
+      if (point_.operation == kSolverStep) {
+        const double sum = co_await world_.allreduce(1.0, weft::Reducer::kSum);
+        expect(sum, size());
+      } else if (point_.operation == kAllToAll || (runs_ahead && (i % batch == 0 || i == rounds))) {
         co_await world_.barrier();
-        break;
-      case kBarrier:
-        co_await world_.barrier();
-        break;
-      default:
-        die("teams have no such operation");
+      }
     }
   }
 
@@ -157,16 +158,13 @@ class TeamRun {
   }
 
   // Starts a put of the block with that number in this PE's memory and in that PE's segment.
-  void put(int to, int block) {
+  // One that is over needs no await, except now and then, because the PE takes its turns there.
+  void put(int to, int block, bool is_awaited = true) {
     const std::size_t offset = static_cast<std::size_t>(block) * point_.size_bytes;
     weft::rma::Done done =
         pgas_.put(std::span<const std::byte>(outgoing_).subspan(offset, point_.size_bytes),
                   theirs_[static_cast<std::size_t>(to)] + static_cast<std::ptrdiff_t>(offset));
-    if (!done.is_done()) puts_.push_back(std::move(done));
-  }
-  weft::Task<> puts_done() {
-    for (const weft::rma::Done& done : puts_) co_await done;
-    puts_.clear();
+    if (is_awaited || !done.is_done()) puts_.push_back(std::move(done));
   }
 
   int rank() const { return world_.rank(); }
