@@ -67,8 +67,8 @@ void measure_pair(int first, int second) {
 }  // namespace weft::benchmarks
 
 int main(int argc, char** argv) {
-  const int num_pes = argc > 1 ? std::atoi(argv[1]) : 2;
-  if (num_pes < 2 || num_pes > static_cast<int>(std::thread::hardware_concurrency())) {
+  const long num_pes = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 2;
+  if (num_pes < 2 || num_pes > static_cast<long>(std::thread::hardware_concurrency())) {
     weft::benchmarks::die("usage: core_distance [PES], from 2 to the number of cores");
   }
   for (int first = 0; first < num_pes; ++first) {
