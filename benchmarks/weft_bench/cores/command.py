@@ -21,7 +21,8 @@ What programs do, on 2, 4, 8 and 16 PEs (--pes): through MPI in C ("mpi"), chare
 are installed, by the mpicc of Open MPI and of MPICH.
 
 windows         PE r of the first half sends windows of 64 messages to PE r + n/2, which answers each window:
-                n/2 pairs at once, on 2 PEs one. Of teams: 64 puts that are awaited together. Messages per second of all
+                n/2 pairs at once. Of teams: 64 puts that are awaited together. Messages per second of all
+                pairs; fewer PEs give the rates of fewer pairs
 all_to_one      every PE sends 1000 messages to PE 0, then a barrier. MPI receives from MPI_ANY_SOURCE; chares
                 call PE 0's, teams a function of PE 0. Messages per second that PE 0 receives
 solver_step     8 KiB to the PE before and to the PE after, then an all-reduce of 8 bytes

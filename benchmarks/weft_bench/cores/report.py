@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -101,8 +102,9 @@ def write_pages(folder: Path, outcome: Outcome, about: Sequence[str], plots: boo
         text += markdown_table(titles, lines)
         if plots:
             picture = page.with_suffix(".png")
-            lines_drawn = [r for r in records if len(OPERATIONS[_operation(r.bench)]) > 1]
-            write_plot(picture, lines_drawn or records)
+            host = f"{about[0]}, {outcome.cores[pes]}"  # not that of one program alone
+            drawn = [dataclasses.replace(record, host=host) for record in records]
+            write_plot(picture, [r for r in drawn if len(OPERATIONS[_operation(r.bench)]) > 1] or drawn)
             text += ["", f"![Medians by size]({picture.name})"]
         if problems := problem_lines(outcome):
             text += [
