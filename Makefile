@@ -94,6 +94,7 @@ bench: build
 	mkdir -p build/bench
 	for bench in latency bandwidth rate; do \
 	    weft bench $$bench --json build/bench/$$bench.json --plot build/bench/$$bench.png || exit; done
+	weft bench cores --output build/bench/cores
 
 # On a machine with NVIDIA GPUs, for an hour or so; nvcc for Jacobi3D in C++, CuPy for it in Python. A missed figure, or
 # one that needs two GPUs where there is one, is no reason to stop.

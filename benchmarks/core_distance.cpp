@@ -1,9 +1,14 @@
 // The time in ns that a cache line takes between the two cores that PEs 0 and 1 run on. It is the hardware's
 // part of every small message. Virtual machines are moved among cores that are near or far from one another,
 // a factor of four within a minute. weft bench compares only figures of one distance.
+//
+//   core_distance [PES]
+//
+// With PES it prints the time of each pair among the cores of so many PEs: 0 and 1, 0 and 2, ..., 1 and 2, ...
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <thread>
 
@@ -20,8 +25,8 @@ struct alignas(128) Line {
 };
 
 // Answers every odd turn.
-void answer(Line& line) {
-  pin(1);
+void answer(Line& line, int pe) {
+  pin(pe);
   for (std::uint32_t turn = 1; turn < 2 * kRoundTrips * kBatches; turn += 2) {
     while (line.turn.load(std::memory_order_acquire) != turn) {
     }
@@ -30,7 +35,6 @@ void answer(Line& line) {
 }
 
 double best_batch_s(Line& line) {
-  pin(0);
   double best = std::numeric_limits<double>::max();
   std::uint32_t turn = 0;
   for (int batch = 0; batch < kBatches; ++batch) {
@@ -46,15 +50,29 @@ double best_batch_s(Line& line) {
   return best;
 }
 
+// Both threads are new, because a thread that has been pinned knows only its one core.
+void measure_pair(int first, int second) {
+  Line line;
+  std::thread answering([&line, second] { answer(line, second); });
+  std::thread asking([&line, first] {
+    pin(first);
+    const double best_s = best_batch_s(line);
+    report("core_distance_ns", 0, best_s / kRoundTrips / 2 * 1e9);
+  });
+  asking.join();
+  answering.join();
+}
+
 }  // namespace
 }  // namespace weft::benchmarks
 
-int main() {
-  using namespace weft::benchmarks;
-  Line line;
-  std::thread answering([&line] { answer(line); });
-  double best_s = best_batch_s(line);
-  answering.join();
-  report("core_distance_ns", 0, best_s / kRoundTrips / 2 * 1e9);
+int main(int argc, char** argv) {
+  const long num_pes = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 2;
+  if (num_pes < 2 || num_pes > static_cast<long>(std::thread::hardware_concurrency())) {
+    weft::benchmarks::die("usage: core_distance [PES], from 2 to the number of cores");
+  }
+  for (int first = 0; first < num_pes; ++first) {
+    for (int second = first + 1; second < num_pes; ++second) weft::benchmarks::measure_pair(first, second);
+  }
   return 0;
 }

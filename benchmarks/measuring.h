@@ -25,7 +25,7 @@
 
 #include "weft/memory/buffer.h"
 
-#include "benchmarks/pin.h"
+#include "benchmarks/weft_bench/cores/pin.h"
 
 namespace weft::benchmarks {
 

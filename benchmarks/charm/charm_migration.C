@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "benchmarks/pin.h"
+#include "benchmarks/weft_bench/cores/pin.h"
 #include "charm_migration.decl.h"
 
 CProxy_Main main_proxy;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/pin.h"
+#include "benchmarks/weft_bench/cores/pin.h"
 #include "charm_pingpong.decl.h"
 
 CProxy_Main main_proxy;

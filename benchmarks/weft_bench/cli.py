@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft_bench.arguments import minutes, names, number, numbers
+from weft_bench.cores.command import add_parser as add_cores
 from weft_bench.gpus import PLACEMENTS
 from weft_bench.heat3d_command import add_heat3d
 from weft_bench.jacobi3d import LANGUAGES, MODELS, SCALINGS, WAYS
@@ -116,6 +117,7 @@ def add_parser(subparsers: Any) -> None:
     add_pgas_parsers(benches, add_running_options)
     _add_jacobi3d(benches)
     add_heat3d(benches, add_running_options)
+    add_cores(benches, add_running_options)
 
 
 def _add_jacobi3d(benches: Any) -> None:

@@ -5,6 +5,7 @@ Records of one buffer and of distinct buffers have a picture each, side by side,
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ _MARKERS = "os^D"
 #: A list of more series would hide the lines. It stands beside the picture, which is wider by so much then.
 _MOST_INSIDE = 8
 _LIST_INCHES = 4.5
+#: In a line of the title.
+_TITLE_LETTERS = 110
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -102,4 +105,5 @@ def _draw(axes: Any, records: Sequence[Record], buffers: str) -> None:
         axes.legend(fontsize=8)
     first = records[0]
     what = ", ".join(part for part in (first.bench, f"{first.memory} memory", buffers) if part)
-    axes.set_title(f"{what}, {first.pes} PEs\n{first.host}; {first.date}", fontsize=9)
+    about = textwrap.fill(f"{first.host}; {first.date}", width=_TITLE_LETTERS)
+    axes.set_title(f"{what}, {first.pes} PEs\n{about}", fontsize=9)

@@ -21,6 +21,7 @@ METRICS: dict[str, tuple[str, bool]] = {
     "bandwidth_GBps": ("GB/s", False),
     "rate_Mps": ("M/s", False),
     "time_s": ("s", True),
+    "time_us": ("us", True),
     "memory_bytes": ("B", True),
     "half_size_bytes": ("B", True),
 }

@@ -19,6 +19,7 @@ TITLES = {
     "bandwidth_GBps": "Bandwidth, GB/s (10^9)",
     "rate_Mps": "Message rate, million/s",
     "time_s": "Time, s",
+    "time_us": "Time, us",
     "memory_bytes": "Memory, bytes",
     "half_size_bytes": "Size of half the peak, bytes",
 }
@@ -135,6 +136,12 @@ def table(records: Sequence[Record], buffers: str = "") -> Table:
         found = [cells.get((series, size)) for size in sizes]
         result.add_row(escape(series.label), *(_cell(record, best) for record in found))
     return result
+
+
+def markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
+    lines = [titles, ["---"] * len(titles), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
 def show(outcome: Outcome, console: Console) -> None:

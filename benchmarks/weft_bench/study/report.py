@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.markup import escape
 from rich.table import Table
 
+from weft_bench.report import markdown_table
 from weft_bench.study.claims import Verdict
 from weft_bench.study.plan import Study
 from weft_bench.study.running import Outcome
@@ -90,19 +91,14 @@ def markdown(
         "Times are those between two barriers around the timed part. Intervals are bootstrapped. p is that "
         "of the Mann-Whitney U test against the first variant of the group.",
         "",
-        *_rows_of_table(*columns_of(rows)),
+        *markdown_table(*columns_of(rows)),
     ]
     if picture:
         lines += ["", f"![Means with their intervals]({picture})"]
     if verdicts:
         claims = [(v.claim.text, v.claim.source, v.verdict, v.why) for v in verdicts]
         lines += ["", "## Published claims", ""]
-        lines += _rows_of_table(("claim", "source", "here", "measured"), claims)
+        lines += markdown_table(("claim", "source", "here", "measured"), claims)
     if problems:
         lines += ["", "## What is missing", "", *(f"- {' '.join(problem.split())}" for problem in problems)]
     return "\n".join(lines) + "\n"
-
-
-def _rows_of_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [titles, ["---"] * len(titles), *rows]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]

@@ -1,13 +1,15 @@
-// Keeps a measuring program on one core, so that the kernel's choices are not part of the figure. Shared with the programs of
-// other systems: it needs nothing of Weft.
+/* Keeps a measuring program on one core, so that the kernel's choices are not part of the figure. In C and in C++. Shared with the
+ * programs of other systems: it needs nothing of Weft. A program in C defines _GNU_SOURCE first. */
 #pragma once
 
 #include <sched.h>
 
+#ifdef __cplusplus
 namespace weft::benchmarks {
+#endif
 
-// Keeps this process on the core with its PE's number, modulo the cores that it may use.
-inline void pin(int pe) {
+/* Keeps this process on the core with its PE's number, modulo the cores that it may use. */
+static inline void pin(int pe) {
   cpu_set_t usable;
   if (sched_getaffinity(0, sizeof usable, &usable) != 0) return;
   int index = pe % CPU_COUNT(&usable);
@@ -21,4 +23,6 @@ inline void pin(int pe) {
   }
 }
 
-}  // namespace weft::benchmarks
+#ifdef __cplusplus
+}
+#endif
