@@ -60,12 +60,12 @@ void send_active_message(Scheduler& scheduler, int pe, std::span<const std::byte
     owner.send_ended();
     owner.check_sent(-1, status);
   };
-  scheduler.send_started();
   base::Status status = scheduler.machine().am_send(
       pe, kMessageAm, header, memory::ConstBuffer(message->wire(), message->wire_bytes()), message);
-  if (status.is_pending()) return;  // the message is its completion's
+  // No completion runs inside am_send(), so the message is counted only if it stays.
+  if (status.is_pending()) [[unlikely]]
+    return scheduler.send_started();  // the message is its completion's
   MessagePtr sent(message);
-  scheduler.send_ended();
   scheduler.check_sent(pe, status);
 }
 

@@ -51,7 +51,7 @@ struct MessageRingTest : ::testing::TestWithParam<std::size_t> {
       arrived.push_back({id, {header.begin(), header.end()}, {payload.begin(), payload.end()}});
       return false;
     };
-    while (most-- > 0 && receiver.receive(keep) == Received::kMessage) {
+    while (most-- > 0 && next.is_here() && receiver.receive(next, keep) == Received::kMessage) {
     }
     return arrived;
   }
@@ -60,6 +60,7 @@ struct MessageRingTest : ::testing::TestWithParam<std::size_t> {
   MessageRing ring{memory.get(), GetParam()};
   RingSender sender{ring};
   RingReceiver receiver{ring};
+  NextTurn next = receiver.first();
 };
 
 TEST_P(MessageRingTest, MessagesOfEverySizeArrive) {
@@ -116,7 +117,7 @@ TEST_P(MessageRingTest, WhatUsersSendIsNotTakenForAMessage) {
     }
     ASSERT_TRUE(send(one));
     ASSERT_EQ(receive(), std::vector{one});
-    ASSERT_FALSE(receiver.has_message());
+    ASSERT_FALSE(next.is_here());
   }
 }
 
@@ -128,19 +129,18 @@ TEST_P(MessageRingTest, SizesThatCannotBeStopTheRing) {
     RingReceiver to(other);
     ASSERT_TRUE(from.send(1, {}, {}, 1));
     ASSERT_TRUE(from.send(1, {}, {}, 1));
-    EXPECT_EQ(to.receive([](auto...) { return false; }), Received::kMessage);
+    NextTurn turn = to.first();
+    EXPECT_EQ(to.receive(turn, [](auto...) { return false; }), Received::kMessage);
     change(other.cell(1));
-    EXPECT_EQ(to.receive([](auto...) {
-      ADD_FAILURE();
-      return false;
-    }),
+    ASSERT_TRUE(turn.is_here());
+    EXPECT_EQ(to.receive(turn,
+                         [](auto...) {
+                           ADD_FAILURE();
+                           return false;
+                         }),
               Received::kBroken);
     EXPECT_TRUE(from.send(1, {}, {}, 1));
-    EXPECT_EQ(to.receive([](auto...) {
-      ADD_FAILURE();
-      return false;
-    }),
-              Received::kNothing);
+    EXPECT_FALSE(turn.is_here());
   };
   check([](CellHead& cell) { cell.payload_bytes = 0xffff; });
   check([&](CellHead& cell) {
@@ -159,12 +159,13 @@ TEST_P(MessageRingTest, AHeadThatCannotBeTakesNothing) {
 TEST_P(MessageRingTest, AReceiverThatHasStoppedGetsNothing) {
   ASSERT_TRUE(sender.send(1, {}, {}, 1));
   ASSERT_TRUE(sender.send(1, {}, {}, 1));
-  EXPECT_EQ(receiver.receive([&](auto...) {
-    receiver.stop();
-    return false;
-  }),
+  EXPECT_EQ(receiver.receive(next,
+                             [&](auto...) {
+                               next.stop();
+                               return false;
+                             }),
             Received::kMessage);
-  EXPECT_FALSE(receiver.has_message());
+  EXPECT_FALSE(next.is_here());
 }
 
 // Each message arrives once, whole and in order, whatever its size.
