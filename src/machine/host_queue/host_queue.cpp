@@ -26,9 +26,8 @@ HostQueueSender::Sent HostQueueSender::send_special(AmId id, std::span<const std
   const QueueState state = head_->state.load(std::memory_order_relaxed);
   if (state == QueueState::kEnded) return Sent::kYes;
   if (state != QueueState::kAwake && state != QueueState::kAsleep) return Sent::kNo;
-  const std::size_t cells = ring_.cells_for(header.size(), payload.size());
-  if (cells == 0) return Sent::kNo;
-  if (is_held_ || !ring_.send(id, header, payload, cells)) return Sent::kFull;
+  if (!ring_.takes(header.size(), payload.size())) return Sent::kNo;
+  if (is_held_ || !ring_.send(id, header, payload)) return Sent::kFull;
   if (!has_sent_) {
     has_sent_ = true;
     head_->senders[number_ / 64].fetch_or(std::uint64_t{1} << number_ % 64, std::memory_order_relaxed);
@@ -39,9 +38,9 @@ HostQueueSender::Sent HostQueueSender::send_special(AmId id, std::span<const std
   return look_for_sleeper();
 }
 
-HostQueueSender::Sent HostQueueSender::wake() {
+bool HostQueueSender::is_first_to_wake() {
   QueueState asleep = QueueState::kAsleep;
-  return head_->state.compare_exchange_strong(asleep, QueueState::kAwake) ? Sent::kToSleeper : Sent::kYes;
+  return head_->state.compare_exchange_strong(asleep, QueueState::kAwake);
 }
 
 HostQueueReceiver::HostQueueReceiver(const HostQueue& queue, std::size_t receiver, std::size_t num_pes)
@@ -56,7 +55,7 @@ void HostQueueReceiver::close() {
   is_closed_ = true;
 }
 
-void HostQueueReceiver::admit_senders() {
+bool HostQueueReceiver::admit_senders() {
   head_->bell.exchange(0, std::memory_order_acq_rel);
   for (std::size_t word = 0; word < (num_pes_ + 63) / 64; ++word) {
     std::uint64_t left = head_->senders[word].load(std::memory_order_relaxed) & ~known_senders_[word];
@@ -67,7 +66,8 @@ void HostQueueReceiver::admit_senders() {
       next_.push_back(rings_.emplace_back(queue_.ring(sender)).first());
     }
   }
-  at_ = next_.data() + 1;
+  at_ = next_.data();
+  return find_message(at_ + 1, next_.data() + next_.size());
 }
 
 }  // namespace weft::machine

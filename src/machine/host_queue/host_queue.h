@@ -53,7 +53,8 @@ class HostQueue {
 
   // 32 KiB for each pair of PEs, and less where more than 8 PEs share a host. Only pairs that have sent messages take memory.
   static constexpr std::size_t cells_for(std::size_t num_pes) {
-    return std::clamp<std::size_t>(std::bit_floor(std::size_t{4096} / num_pes), 32, 512);
+    return std::clamp<std::size_t>(std::bit_floor(std::size_t{4096} / num_pes), MessageRing::kLeastCells,
+                                   512);
   }
   static constexpr std::size_t size_bytes(std::size_t num_pes) {
     return sizeof(QueueHead) + num_pes * MessageRing::size_bytes(cells_for(num_pes));
@@ -76,7 +77,7 @@ base::Status take_part_in_fences();
 void fence_of_sleeper();
 
 // A sender's end of the queue of a peer.
-class HostQueueSender {
+class alignas(64) HostQueueSender {
  public:
   // Of no queue: send() returns kNo.
   HostQueueSender() = default;
@@ -87,8 +88,8 @@ class HostQueueSender {
   // kNo when the queue is not open, or the message too large: it must go another way. kFull when there is no room now. After
   // kToSleeper the caller must wake the receiver. A message to a receiver that has closed is dropped, and kYes.
   Sent send(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
-    const std::size_t cells = ring_.cells_for(header.size(), payload.size());
-    if (!is_plain_ || cells == 0 || !ring_.send(id, header, payload, cells)) [[unlikely]]
+    if (!is_plain_ || !ring_.takes(header.size(), payload.size()) || !ring_.send(id, header, payload))
+        [[unlikely]]
       return send_special(id, header, payload);
     return look_for_sleeper();
   }
@@ -111,16 +112,18 @@ class HostQueueSender {
     // Either this side sees the sleeper or the sleeper sees the message: the sleeper runs fence_of_sleeper(), so that this
     // side, whose path matters, needs no fence of its own.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (head_->state.load(std::memory_order_relaxed) == QueueState::kAsleep) [[unlikely]]
-      return wake();
+    if (head_->state.load(std::memory_order_relaxed) == QueueState::kAsleep && is_first_to_wake())
+        [[unlikely]]
+      return Sent::kToSleeper;
     return Sent::kYes;
   }
-  [[gnu::cold, gnu::noinline]] Sent wake();
+  [[gnu::cold, gnu::noinline]] bool is_first_to_wake();
 
   QueueHead* head_ = nullptr;
-  RingSender ring_{MessageRing(nullptr, 4)};
+  RingSender ring_{MessageRing(nullptr, MessageRing::kLeastCells)};
   std::uint32_t number_ = 0;
-  bool is_plain_ = false;  // messages that fit need no look at the receiver's state: it was open, and none waits
+  bool is_plain_ =
+      false;  // messages that fit need no look at the receiver's state: it was open, and none waits
   bool has_sent_ = false;
   bool is_held_ = false;
 };
@@ -148,17 +151,18 @@ class HostQueueReceiver {
   // REQUIRES: has_message() has returned true, and nothing was received since then.
   template <class Deliver>
   [[nodiscard]] bool receive(int most, Deliver deliver) {
-    if (at_ == next_.data()) [[unlikely]]
-      admit_senders();
+    if (at_ == next_.data() && !admit_senders()) [[unlikely]]
+      return true;
     RingReceiver* ring = rings_.data() + (at_ - next_.data()) - 1;
     for (NextTurn* at = at_; at != next_.data() + next_.size(); ++at, ++ring) {
-      while (at->is_here()) {
+      if (at != at_ && !at->is_here()) continue;  // at_ has one
+      do {
         const RingReceiver::Received one = ring->receive(*at, deliver);
         if (one == RingReceiver::Received::kMessage && --most > 0) [[likely]]
           continue;
         at_ = at + 1;
         return one != RingReceiver::Received::kBroken;
-      }
+      } while (at->is_here());
     }
     at_ = next_.data();
     return true;
@@ -185,7 +189,8 @@ class HostQueueReceiver {
     }
     return false;
   }
-  [[gnu::cold, gnu::noinline]] void admit_senders();
+  // Returns whether a ring has a message.
+  [[gnu::cold, gnu::noinline]] bool admit_senders();
 
   HostQueue queue_;
   QueueHead* head_ = nullptr;

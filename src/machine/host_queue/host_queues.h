@@ -50,9 +50,10 @@ class HostQueues {
   // the receiver could not be woken: the caller must do it in another way.
   Sent send(int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
     if (senders_ == nullptr) return Sent::kNo;
-    const Sent sent = senders_[pe].send(id, header, payload);
-    if (sent == Sent::kToSleeper && wake(senders_[pe].head())) [[unlikely]]
-      return Sent::kYes;
+    HostQueueSender& sender = senders_[pe];
+    const Sent sent = sender.send(id, header, payload);
+    if (sent == Sent::kToSleeper) [[unlikely]]
+      return wake(sender.head()) ? Sent::kYes : Sent::kToSleeper;
     return sent;
   }
   // After kFull: the message, and all later ones to that PE, are sent by send_waiting(). See WaitingMessages::add().

@@ -40,8 +40,9 @@ class MessageRing {
  public:
   static constexpr std::size_t kCellBytes = 64;
   static constexpr std::size_t kMostHeaderBytes = 255;
+  static constexpr std::size_t kLeastCells = 32;
 
-  // `memory`: size_bytes(num_cells) bytes, aligned to a cell. `num_cells`: a power of two, at least 4.
+  // `memory`: size_bytes(num_cells) bytes, aligned to a cell. `num_cells`: a power of two, at least kLeastCells.
   MessageRing(std::byte* memory, std::size_t num_cells)
       : memory_(memory),
         last_cell_(num_cells - 1),
@@ -69,13 +70,13 @@ class MessageRing {
   }
   // Where the payload begins behind a header.
   static constexpr std::size_t payload_at(std::size_t header_bytes) { return (header_bytes + 7) / 8 * 8; }
-  // How many cells a message takes; 0 if it is too large.
-  std::size_t cells_for(std::size_t header_bytes, std::size_t payload_bytes) const {
-    // No payload in memory is so large that the sum wraps.
-    const std::size_t bytes = payload_at(header_bytes) + payload_bytes;
-    if (header_bytes > kMostHeaderBytes || bytes > most_bytes_) [[unlikely]]
-      return 0;
-    return (sizeof(CellHead) + bytes + kCellBytes - 1) / kCellBytes;
+  // Whether a message is not too large.
+  bool takes(std::size_t header_bytes, std::size_t payload_bytes) const {
+    return header_bytes <= kMostHeaderBytes && payload_bytes <= most_bytes_ - payload_at(header_bytes);
+  }
+  // How many cells a message takes.
+  static constexpr std::size_t cells_of(std::size_t header_bytes, std::size_t payload_bytes) {
+    return (sizeof(CellHead) + payload_at(header_bytes) + payload_bytes + kCellBytes - 1) / kCellBytes;
   }
 
  private:
@@ -84,17 +85,21 @@ class MessageRing {
   std::size_t most_bytes_;  // of a message without its CellHead
 };
 
+// Any header leaves room for a payload.
+static_assert(MessageRing::most_cells(MessageRing::kLeastCells) * MessageRing::kCellBytes -
+                  sizeof(CellHead) >=
+              MessageRing::payload_at(MessageRing::kMostHeaderBytes));
+
 class RingSender {
  public:
   explicit RingSender(const MessageRing& ring) : ring_(ring), room_end_(ring.num_cells()) {}
 
-  std::size_t cells_for(std::size_t header_bytes, std::size_t payload_bytes) const {
-    return ring_.cells_for(header_bytes, payload_bytes);
+  bool takes(std::size_t header_bytes, std::size_t payload_bytes) const {
+    return ring_.takes(header_bytes, payload_bytes);
   }
-  // False if the ring has no room now. `cells`: those of the message, not 0.
-  bool send(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload,
-            std::size_t cells) {
-    const std::uint64_t end = position_ + cells;
+  // False if the ring has no room now. REQUIRES: takes() it.
+  bool send(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
+    const std::uint64_t end = position_ + MessageRing::cells_of(header.size(), payload.size());
     if (end > room_end_ && !find_room(end)) [[unlikely]]
       return false;
     CellHead& cell = ring_.cell(position_);
@@ -156,13 +161,12 @@ class RingReceiver {
     CellHead& cell = *reinterpret_cast<CellHead*>(next.word);
     const std::size_t header_bytes = cell.header_bytes;
     const std::size_t payload_bytes = cell.payload_bytes;
-    const std::size_t cells = ring_.cells_for(header_bytes, payload_bytes);
-    if (cells == 0) [[unlikely]] {
+    if (!ring_.takes(header_bytes, payload_bytes)) [[unlikely]] {
       next.stop();
       return Received::kBroken;
     }
     const std::uint64_t begin = position_;
-    const std::uint64_t end = begin + cells;
+    const std::uint64_t end = begin + MessageRing::cells_of(header_bytes, payload_bytes);
     position_ = end;
     next = {&ring_.cell(end).turn, MessageRing::turn_of(end)};
     // The next message is often there already, and its line takes as long to come as this one takes to handle.

@@ -11,7 +11,7 @@ namespace {
 
 // While messages come through the queue, UCX is polled in one of so many rounds: a poll costs as much as a tenth of a
 // small message's time.
-constexpr std::uint32_t kQueueRoundsPerPoll = 16;
+constexpr int kQueueRoundsPerPoll = 16;
 // How often a PE that sleeps while messages wait for room of a peer's ring looks whether there is some.
 constexpr std::int64_t kRoomIntervalUs = 200;
 // How long close() waits for the last sends to leave. If a peer is gone, close() takes this long.
@@ -19,27 +19,33 @@ constexpr auto kCloseLimit = std::chrono::milliseconds(200);
 
 }  // namespace
 
-QueueOutcome UcxMachine::queue_special(int pe, AmId id, std::span<const std::byte> header,
-                                       std::span<const std::byte> payload, base::Completion* completion,
-                                       HostQueues::Sent sent) {
-  using Sent = HostQueues::Sent;
-  if (sent == Sent::kFull && queues_.send_copies(pe, [this](int sleeper) { peer_memory().wake(sleeper); }))
-    sent = queues_.send(pe, id, header, payload);
-  if (sent == Sent::kFull) {
-    queues_.wait_for_room(pe, id, header, payload, completion);
-    attention().wanted = true;
-    return QueueOutcome::kWaits;
-  }
-  if (sent == Sent::kToSleeper) peer_memory().wake(pe);
+QueueOutcome UcxMachine::wake_otherwise(int pe) {
+  peer_memory().wake(pe);
   return QueueOutcome::kSent;
+}
+
+QueueOutcome UcxMachine::queue_when_full(int pe, AmId id, std::span<const std::byte> header,
+                                         std::span<const std::byte> payload, base::Completion* completion) {
+  using Sent = HostQueues::Sent;
+  const bool is_free = queues_.send_copies(pe, [this](int sleeper) { peer_memory().wake(sleeper); });
+  const Sent sent = is_free ? queues_.send(pe, id, header, payload) : Sent::kFull;
+  if (sent == Sent::kToSleeper) return wake_otherwise(pe);
+  if (sent != Sent::kFull) return QueueOutcome::kSent;
+  queues_.wait_for_room(pe, id, header, payload, completion);
+  attention().wanted = true;
+  return QueueOutcome::kWaits;
 }
 
 bool UcxMachine::progress_with_queue() {
   queues_.progress([this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
     return active_messages_.deliver_local(id, header, payload);
   });
-  if (++queue_rounds_ % kQueueRoundsPerPoll == 0) ucp_worker_progress(worker_.get());
-  if (attention().wanted) progress_rare(true);
+  if (--queue_rounds_left_ == 0) [[unlikely]] {
+    queue_rounds_left_ = kQueueRoundsPerPoll;
+    ucp_worker_progress(worker_.get());
+  }
+  if (attention().wanted) [[unlikely]]
+    progress_rare(true);
   return true;
 }
 
