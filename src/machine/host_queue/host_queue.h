@@ -122,8 +122,8 @@ class alignas(64) HostQueueSender {
   QueueHead* head_ = nullptr;
   RingSender ring_{MessageRing(nullptr, MessageRing::kLeastCells)};
   std::uint32_t number_ = 0;
-  bool is_plain_ =
-      false;  // messages that fit need no look at the receiver's state: it was open, and none waits
+  // The receiver was open, and none waits: a message that fits goes into the ring without a look at the receiver's state.
+  bool is_plain_ = false;
   bool has_sent_ = false;
   bool is_held_ = false;
 };
