@@ -30,16 +30,20 @@ enum class MessagingPath : std::uint8_t { kAuto, kTagged, kActive };
 
 // The wire format in front of every payload.
 struct Envelope {
-  HandlerId handler = 0;
-  std::uint8_t flags = 0;
-  std::uint8_t reserved = 0;
-  std::uint32_t source_pe = 0;
   std::int32_t priority = 0;
   // The PE that gets the credit for the message, see FlowControl: of a broadcast the root of its tree, else the PE
   // that has sent it last.
   std::uint32_t root_pe = 0;
+  // A message that has_usual_start() travels from here on.
+  HandlerId handler = 0;
+  std::uint8_t flags = 0;
+  std::uint8_t reserved = 0;
+  std::uint32_t source_pe = 0;
+
+  static constexpr std::size_t kUsualStartBytes = 8;
+  bool has_usual_start() const { return priority == 0 && root_pe == source_pe; }
 };
-static_assert(sizeof(Envelope) == 16);
+static_assert(sizeof(Envelope) == 16 && offsetof(Envelope, handler) == Envelope::kUsualStartBytes);
 
 class Message;
 class Receiving;

@@ -2,7 +2,7 @@
 // them, which keeps their order. What a full ring does not take waits at the sender, see HostQueues.
 //
 // A receiver that sleeps says so in `state`. The sender that changes it back wakes the receiver. A sender says in `senders` that it has
-// sent: a receiver looks at the rings of these alone, because a look at memory of a shared file takes a page.
+// sent, and rings the bell: a receiver looks at the rings of these alone, because a look at memory of a shared file takes a page.
 //
 // Threads: one receiver; one sender for each ring. All zeros is a queue without messages that is not open. A sender that is killed while
 // it writes a message stops its ring; a job ends when one of its PEs dies.
@@ -37,8 +37,10 @@ struct alignas(64) QueueHead {
   std::array<char, 6> socket_name;
   // The bytes of a datagram that wakes the receiver: a random number.
   std::array<std::byte, 8> wake_word;
-  // A bit for each sender that has sent a message, and how many there are: a receiver that polls reads one word.
-  alignas(64) std::atomic<std::uint64_t> num_senders;
+  // kRung when a sender has set its bit in `senders`. The receiver takes it back before it reads them.
+  alignas(64) std::atomic<std::uint32_t> bell;
+  static constexpr std::uint32_t kRung = 1;
+  // A bit for each sender that has sent a message.
   std::array<std::atomic<std::uint64_t>, kMostQueuePes / 64> senders;
 };
 
@@ -51,7 +53,8 @@ class HostQueue {
 
   // 32 KiB for each pair of PEs, and less where more than 8 PEs share a host. Only pairs that have sent messages take memory.
   static constexpr std::size_t cells_for(std::size_t num_pes) {
-    return std::clamp<std::size_t>(std::bit_floor(std::size_t{4096} / num_pes), 32, 512);
+    return std::clamp<std::size_t>(std::bit_floor(std::size_t{4096} / num_pes), MessageRing::kLeastCells,
+                                   512);
   }
   static constexpr std::size_t size_bytes(std::size_t num_pes) {
     return sizeof(QueueHead) + num_pes * MessageRing::size_bytes(cells_for(num_pes));
@@ -74,48 +77,53 @@ base::Status take_part_in_fences();
 void fence_of_sleeper();
 
 // A sender's end of the queue of a peer.
-class HostQueueSender {
+class alignas(64) HostQueueSender {
  public:
+  // Of no queue: send() returns kNo.
+  HostQueueSender() = default;
   HostQueueSender(const HostQueue& queue, std::size_t sender)
-      : head_(&queue.head()), ring_(queue.ring(sender)), number_(sender) {}
+      : head_(&queue.head()), ring_(queue.ring(sender)), number_(static_cast<std::uint32_t>(sender)) {}
 
   enum class Sent : std::uint8_t { kNo, kYes, kToSleeper, kFull };
   // kNo when the queue is not open, or the message too large: it must go another way. kFull when there is no room now. After
   // kToSleeper the caller must wake the receiver. A message to a receiver that has closed is dropped, and kYes.
   Sent send(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
-    const QueueState state = head_->state.load(std::memory_order_relaxed);
-    if (state != QueueState::kAwake && state != QueueState::kAsleep) [[unlikely]]
-      return state == QueueState::kEnded ? Sent::kYes : Sent::kNo;
-    const std::size_t cells = ring_.cells_for(header.size(), payload.size());
-    if (cells == 0) [[unlikely]]
-      return Sent::kNo;
-    if (is_held_ || !ring_.send(id, header, payload, cells)) [[unlikely]]
-      return Sent::kFull;
-    if (!has_sent_) [[unlikely]] {
-      has_sent_ = true;
-      head_->senders[number_ / 64].fetch_or(std::uint64_t{1} << number_ % 64, std::memory_order_release);
-      head_->num_senders.fetch_add(1, std::memory_order_release);
-    }
-    // Either this side sees the sleeper or the sleeper sees the message: the sleeper runs fence_of_sleeper(), so that this
-    // side, whose path matters, needs no fence of its own.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    QueueState asleep = QueueState::kAsleep;
-    const bool wakes = head_->state.load(std::memory_order_relaxed) == QueueState::kAsleep &&
-                       head_->state.compare_exchange_strong(asleep, QueueState::kAwake);
-    return wakes ? Sent::kToSleeper : Sent::kYes;
+    if (!is_plain_ || !ring_.takes(header.size(), payload.size()) || !ring_.send(id, header, payload))
+        [[unlikely]]
+      return send_special(id, header, payload);
+    return look_for_sleeper();
   }
 
   // Until release() all messages find the ring full: earlier ones wait.
-  void hold() { is_held_ = true; }
+  void hold() {
+    is_held_ = true;
+    is_plain_ = false;
+  }
   void release() { is_held_ = false; }
 
   const QueueHead& head() const { return *head_; }
   bool has_sent() const { return has_sent_; }
 
  private:
-  QueueHead* head_;
-  RingSender ring_;
-  std::size_t number_;
+  // The rest of send(): the first message, what finds no room or is too large, and receivers that are not open.
+  [[gnu::cold, gnu::noinline]] Sent send_special(AmId id, std::span<const std::byte> header,
+                                                 std::span<const std::byte> payload);
+  Sent look_for_sleeper() {
+    // Either this side sees the sleeper or the sleeper sees the message: the sleeper runs fence_of_sleeper(), so that this
+    // side, whose path matters, needs no fence of its own.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (head_->state.load(std::memory_order_relaxed) == QueueState::kAsleep && is_first_to_wake())
+        [[unlikely]]
+      return Sent::kToSleeper;
+    return Sent::kYes;
+  }
+  [[gnu::cold, gnu::noinline]] bool is_first_to_wake();
+
+  QueueHead* head_ = nullptr;
+  RingSender ring_{MessageRing(nullptr, MessageRing::kLeastCells)};
+  std::uint32_t number_ = 0;
+  // The receiver was open, and none waits: a message that fits goes into the ring without a look at the receiver's state.
+  bool is_plain_ = false;
   bool has_sent_ = false;
   bool is_held_ = false;
 };
@@ -125,43 +133,39 @@ class HostQueueReceiver {
  public:
   HostQueueReceiver() = default;
   // `receiver`: the PE's own number on the host, among `num_pes`.
-  HostQueueReceiver(const HostQueue& queue, std::size_t receiver, std::size_t num_pes)
-      : queue_(queue),
-        head_(&queue.head()),
-        num_senders_(&queue.head().num_senders),
-        receiver_(receiver),
-        num_pes_(num_pes) {}
+  HostQueueReceiver(const HostQueue& queue, std::size_t receiver, std::size_t num_pes);
+  HostQueueReceiver(HostQueueReceiver&&) = default;
+  HostQueueReceiver& operator=(HostQueueReceiver&&) = default;
 
   void open() { head_->state.store(QueueState::kAwake); }
   // May be called by what delivers.
-  void close() {
-    head_->state.store(QueueState::kEnded);
-    for (RingReceiver& ring : rings_) ring.stop();
-    is_closed_ = true;
-  }
+  void close();
 
-  bool has_message() const {
-    return std::ranges::any_of(rings_, [](const RingReceiver& ring) { return ring.has_message(); }) ||
-           has_new_sender();
+  // Whether there is a message or a new sender. The next receive() begins there.
+  bool has_message() {
+    return find_message(at_, next_.data() + next_.size()) || find_message(next_.data(), at_);
   }
-  // Calls deliver(id, header, payload) for the messages that are here, up to `most`, until deliver() returns true. The next call
-  // begins with the ring behind the last one. `num_broken` grows by the rings that are not read any more, see RingReceiver.
+  // Calls deliver(id, header, payload) for messages that are here, up to `most`, until deliver() returns true. The next call begins
+  // with the ring behind the last one, so that all have their turn. `deliver` must not receive. Returns false if a ring is not read any
+  // more, see RingReceiver.
+  // REQUIRES: has_message() has returned true, and nothing was received since then.
   template <class Deliver>
-  void receive(int most, int& num_broken, Deliver deliver) {
-    if (has_new_sender()) [[unlikely]]
-      admit_senders();
-    for (std::size_t asked = 0; asked < rings_.size() && most > 0; ++asked) {
-      RingReceiver& ring = rings_[first_];
-      first_ = first_ + 1 == rings_.size() ? 0 : first_ + 1;
-      for (; most > 0; --most) {
-        const RingReceiver::Received one = ring.receive(deliver);
-        if (one == RingReceiver::Received::kMessage) [[likely]]
+  [[nodiscard]] bool receive(int most, Deliver deliver) {
+    if (at_ == next_.data() && !admit_senders()) [[unlikely]]
+      return true;
+    RingReceiver* ring = rings_.data() + (at_ - next_.data()) - 1;
+    for (NextTurn* at = at_; at != next_.data() + next_.size(); ++at, ++ring) {
+      if (at != at_ && !at->is_here()) continue;  // at_ has one
+      do {
+        const RingReceiver::Received one = ring->receive(*at, deliver);
+        if (one == RingReceiver::Received::kMessage && --most > 0) [[likely]]
           continue;
-        if (one == RingReceiver::Received::kEnough) return;
-        if (one == RingReceiver::Received::kBroken) ++num_broken;
-        break;
-      }
+        at_ = at + 1;
+        return one != RingReceiver::Received::kBroken;
+      } while (at->is_here());
     }
+    at_ = next_.data();
+    return true;
   }
 
   // Asks senders to wake this receiver. False if a message is there already: it must not sleep.
@@ -177,32 +181,26 @@ class HostQueueReceiver {
   explicit operator bool() const { return head_ != nullptr && !is_closed_; }
 
  private:
-  bool has_new_sender() const {
-    return num_senders_->load(std::memory_order_acquire) != num_known_ && !is_closed_;
-  }
-  [[gnu::cold, gnu::noinline]] void admit_senders() {
-    num_known_ = num_senders_->load(std::memory_order_acquire);
-    for (std::size_t word = 0; word < (num_pes_ + 63) / 64; ++word) {
-      std::uint64_t left = head_->senders[word].load(std::memory_order_acquire) & ~known_senders_[word];
-      known_senders_[word] |= left;
-      for (; left != 0; left &= left - 1) {
-        const std::size_t sender = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
-        if (sender < num_pes_ && sender != receiver_) rings_.emplace_back(queue_.ring(sender));
-      }
+  bool find_message(NextTurn* at, const NextTurn* end) {
+    for (; at != end; ++at) {
+      if (!at->is_here()) continue;
+      at_ = at;
+      return true;
     }
+    return false;
   }
-
-  inline static const std::atomic<std::uint64_t> kNoSenders{0};
+  // Returns whether a ring has a message.
+  [[gnu::cold, gnu::noinline]] bool admit_senders();
 
   HostQueue queue_;
   QueueHead* head_ = nullptr;
-  const std::atomic<std::uint64_t>* num_senders_ = &kNoSenders;
-  std::uint64_t num_known_ = 0;
   std::size_t receiver_ = 0;
   std::size_t num_pes_ = 0;
   std::array<std::uint64_t, kMostQueuePes / 64> known_senders_{};
-  std::vector<RingReceiver> rings_;  // of the senders that have sent
-  std::size_t first_ = 0;            // the ring that is asked first
+  // The bell, then the rings of the senders that have sent. A poll reads these alone.
+  std::vector<NextTurn> next_;
+  NextTurn* at_ = nullptr;  // in next_, or its end: is asked first
+  std::vector<RingReceiver> rings_;
   bool is_closed_ = false;
 };
 

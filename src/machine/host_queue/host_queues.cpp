@@ -135,9 +135,9 @@ void HostQueues::open(std::span<const HostQueuesName> names, int pe) {
       static_cast<std::size_t>(std::ranges::find(here, static_cast<std::size_t>(pe)) - here.begin());
   failure_ = name_socket_in(queue_of(own).head());
   if (failure_.failed()) return release();
-  senders_.resize(names.size());
+  senders_ = std::make_unique<HostQueueSender[]>(names.size());
   for (std::size_t rank = 0; rank < here.size(); ++rank) {
-    if (rank != own) senders_[here[rank]].emplace(queue_of(rank), own);
+    if (rank != own) senders_[here[rank]] = HostQueueSender(queue_of(rank), own);
   }
   receiver_ = HostQueueReceiver(queue_of(own), own, here.size());
   receiver_.open();
@@ -191,12 +191,12 @@ void HostQueues::after_sleep() {
 void HostQueues::wait_for_room(int pe, AmId id, std::span<const std::byte> header,
                                std::span<const std::byte> payload, base::Completion* completion) {
   waiting_.add(pe, id, header, payload, completion);
-  senders_[static_cast<std::size_t>(pe)]->hold();
+  senders_[pe].hold();
 }
 
 bool HostQueues::send_held(int pe, AmId id, std::span<const std::byte> header,
                            std::span<const std::byte> payload, const std::function<void(int pe)>& woken) {
-  HostQueueSender& sender = *senders_[static_cast<std::size_t>(pe)];
+  HostQueueSender& sender = senders_[pe];
   sender.release();
   const Sent sent = send(pe, id, header, payload);
   sender.hold();
@@ -209,7 +209,7 @@ bool HostQueues::send_waiting(const std::function<void(int pe)>& woken) {
       [&](int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
         return send_held(pe, id, header, payload, woken);
       },
-      [&](int pe) { senders_[static_cast<std::size_t>(pe)]->release(); });
+      [&](int pe) { senders_[pe].release(); });
 }
 
 bool HostQueues::send_copies(int pe, const std::function<void(int pe)>& woken) {
@@ -217,7 +217,7 @@ bool HostQueues::send_copies(int pe, const std::function<void(int pe)>& woken) {
       pe, [&](int, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
         return send_held(pe, id, header, payload, woken);
       });
-  if (is_over) senders_[static_cast<std::size_t>(pe)]->release();
+  if (is_over) senders_[pe].release();
   return is_over;
 }
 
@@ -227,7 +227,7 @@ void HostQueues::close_receiver() {
 
 void HostQueues::close() {
   close_receiver();
-  senders_.clear();
+  senders_.reset();
 }
 
 void HostQueues::report_broken() {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -49,12 +49,11 @@ class HostQueues {
   // kNo when the message must go another way. kFull when it must wait: see wait_for_room(). kToSleeper when it is in the queue, and
   // the receiver could not be woken: the caller must do it in another way.
   Sent send(int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
-    if (senders_.empty()) return Sent::kNo;
-    std::optional<HostQueueSender>& sender = senders_[static_cast<std::size_t>(pe)];
-    if (!sender) return Sent::kNo;
-    const Sent sent = sender->send(id, header, payload);
-    if (sent == Sent::kToSleeper && wake(sender->head())) [[unlikely]]
-      return Sent::kYes;
+    if (senders_ == nullptr) return Sent::kNo;
+    HostQueueSender& sender = senders_[pe];
+    const Sent sent = sender.send(id, header, payload);
+    if (sent == Sent::kToSleeper) [[unlikely]]
+      return wake(sender.head()) ? Sent::kYes : Sent::kToSleeper;
     return sent;
   }
   // After kFull: the message, and all later ones to that PE, are sent by send_waiting(). See WaitingMessages::add().
@@ -69,18 +68,14 @@ class HostQueues {
   bool send_waiting(const std::function<void(int pe)>& woken);
   // Messages that wait are dropped.
   std::vector<base::Completion*> take_waiting() { return waiting_.take_completions(); }
-  bool has_sent_to(int pe) const {
-    return !senders_.empty() && senders_[static_cast<std::size_t>(pe)] &&
-           senders_[static_cast<std::size_t>(pe)]->has_sent();
-  }
+  bool has_sent_to(int pe) const { return senders_ != nullptr && senders_[pe].has_sent(); }
   // Each progress() of the machine asks, whether there are queues or not.
-  bool has_message() const { return receiver_.has_message(); }
-  // Delivers what is here, at most kMostAtOnce messages, until deliver() returns true. `deliver` may close the queues.
+  bool has_message() { return receiver_.has_message(); }
+  // Delivers messages that are here, at most kMostAtOnce, until deliver() returns true. `deliver` may close the queues.
+  // REQUIRES: has_message() has just returned true.
   template <class Deliver>
   void progress(Deliver deliver) {
-    int num_broken = 0;
-    receiver_.receive(kMostAtOnce, num_broken, deliver);
-    if (num_broken > 0) [[unlikely]]
+    if (!receiver_.receive(kMostAtOnce, deliver)) [[unlikely]]
       report_broken();
   }
 
@@ -97,7 +92,7 @@ class HostQueues {
  private:
   static constexpr int kMostAtOnce = 32;
 
-  static void report_broken();
+  [[gnu::cold, gnu::noinline]] static void report_broken();
 
   base::Status open_socket();
   base::Status make_file(std::size_t pes_on_host);
@@ -106,14 +101,14 @@ class HostQueues {
   // send() for a message that waits, to a PE whose sender is held.
   bool send_held(int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload,
                  const std::function<void(int pe)>& woken);
-  bool wake(const QueueHead& head) const;
+  [[gnu::cold, gnu::noinline]] bool wake(const QueueHead& head) const;
   void release();
 
   HostQueuesName name_;
   base::SharedMapping made_;  // the others open it if this is the host's first PE
   base::SharedMapping file_;  // of the host's first PE
   int socket_ = -1;
-  std::vector<std::optional<HostQueueSender>> senders_;  // by PE
+  std::unique_ptr<HostQueueSender[]> senders_;  // by PE; null if there are no queues
   WaitingMessages waiting_;
   HostQueueReceiver receiver_;
   base::Status failure_;

@@ -38,19 +38,19 @@ class StagedMachine : public TransportMachine {
                        base::Completion* completion) final {
     if (!can_reach(pe)) [[unlikely]]
       return bad_peer(pe, num_pes(), is_closed());
-    if (header.size() > kMaxAmHeaderBytes) [[unlikely]]
-      return bad_header(header.size());
     if (id > kMaxAmId) [[unlikely]]
       return bad_am_id(id);
-    if (!staging_.takes_as_is(payload) || counts_.is_observed()) [[unlikely]]
-      return special_am_send(pe, id, header, payload, completion);
-    if (payload.place.is_host()) {
+    if (payload.place.is_host() && !counts_.is_observed()) [[likely]] {
       const QueueOutcome outcome = self().transport_queue_am(pe, id, header, payload, completion);
-      if (outcome != QueueOutcome::kOtherWay) {
+      if (outcome != QueueOutcome::kOtherWay) [[likely]] {
         counts_.add(TransferType::kAmSend, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
         return outcome == QueueOutcome::kSent ? base::Status() : base::Status::pending();
       }
     }
+    if (header.size() > kMaxAmHeaderBytes) [[unlikely]]
+      return bad_header(header.size());
+    if (!staging_.takes_as_is(payload) || counts_.is_observed()) [[unlikely]]
+      return special_am_send(pe, id, header, payload, completion);
     counts_.add(TransferType::kAmSend, direct_path(pe), payload.place.kind, payload.size_bytes);
     return self().transport_am_send(pe, id, header, payload, completion);
   }

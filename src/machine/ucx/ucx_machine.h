@@ -77,7 +77,8 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
     if (sent == Sent::kYes) [[likely]]
       return QueueOutcome::kSent;
     if (sent == Sent::kNo) return QueueOutcome::kOtherWay;
-    return queue_special(pe, id, header, bytes, completion, sent);
+    if (sent == Sent::kToSleeper) return wake_otherwise(pe);
+    return queue_when_full(pe, id, header, bytes, completion);
   }
   base::Status transport_am_receive(AmPayload payload, const memory::Buffer& into,
                                     base::Completion* completion) override;
@@ -140,11 +141,12 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   [[gnu::always_inline]] inline base::Status one_sided(const Started& what, const memory::ConstBuffer& local,
                                                        const RemoteMemory& remote,
                                                        base::Completion* completion, Call call);
-  // The rest of transport_queue_am(), for a full ring and for a sleeper.
-  [[gnu::cold, gnu::noinline]] QueueOutcome queue_special(int pe, AmId id, std::span<const std::byte> header,
-                                                          std::span<const std::byte> payload,
-                                                          base::Completion* completion,
-                                                          HostQueues::Sent sent);
+  // The rest of transport_queue_am(): for a sleeper that the queue could not wake, and for a full ring.
+  [[gnu::cold, gnu::noinline]] QueueOutcome wake_otherwise(int pe);
+  [[gnu::cold, gnu::noinline]] QueueOutcome queue_when_full(int pe, AmId id,
+                                                            std::span<const std::byte> header,
+                                                            std::span<const std::byte> payload,
+                                                            base::Completion* completion);
   // progress() when messages have come through this PE's queue.
   [[gnu::noinline]] bool progress_with_queue();
   // The part of progress() that runs only if attention().wanted is set. Returns whether anything happened, here or before.
@@ -171,7 +173,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ShortMessages short_messages_;
   SmallPuts small_puts_;
   HostQueues queues_;
-  std::uint32_t queue_rounds_ = 0;  // that have found messages
+  int queue_rounds_left_ = 1;  // that find messages, until UCX is polled too
   // Both arrays are indexed by kind.
   std::array<ucs_memory_type_t, memory::kNumKinds> memory_types_{};
   std::array<bool, memory::kNumKinds> addressed_{};

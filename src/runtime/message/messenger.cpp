@@ -80,7 +80,7 @@ void Messenger::send_as(int pe, MessagePtr message) {
   if (message->has_attachments()) [[unlikely]]
     return send_attached(pe, std::move(message));
   if (pe == this->pe()) return receiving_->enqueue(message.release());
-  send_active_message(*this, pe, {}, message.release());
+  send_active_message(*this, pe, message.release());
 }
 
 // An observer must see each message, so none goes this way then.
@@ -188,7 +188,7 @@ void Messenger::forward(Message& message) {
       message.share_attachments(*copy);
       outgoing_->send(child, std::move(copy));
     } else {
-      send_active_message(*this, child, {}, copy.release());
+      send_active_message(*this, child, copy.release());
     }
   });
   message.envelope().flags &= static_cast<std::uint8_t>(~kBroadcastFlag);

@@ -53,20 +53,32 @@ void copy_unsent(Attached& attached) noexcept {
 
 }  // namespace
 
-void send_active_message(Scheduler& scheduler, int pe, std::span<const std::byte> header, Message* message) {
+namespace {
+
+void send_wire(Scheduler& scheduler, int pe, machine::AmId id, std::span<const std::byte> header,
+               std::size_t left_out_bytes, Message* message) {
   message->base::Completion::function = [](base::Completion* completion, base::Status status, std::size_t) {
     MessagePtr sent(static_cast<Message*>(completion));
     Scheduler& owner = sent->scheduler();
     owner.send_ended();
     owner.check_sent(-1, status);
   };
-  scheduler.send_started();
   base::Status status = scheduler.machine().am_send(
-      pe, kMessageAm, header, memory::ConstBuffer(message->wire(), message->wire_bytes()), message);
-  if (status.is_pending()) return;  // the message is its completion's
+      pe, id, header,
+      memory::ConstBuffer(message->wire() + left_out_bytes, message->wire_bytes() - left_out_bytes), message);
+  // No completion runs inside am_send(), so the message is counted only if it stays.
+  if (status.is_pending()) [[unlikely]]
+    return scheduler.send_started();  // the message is its completion's
   MessagePtr sent(message);
-  scheduler.send_ended();
   scheduler.check_sent(pe, status);
+}
+
+}  // namespace
+
+void send_active_message(Scheduler& scheduler, int pe, Message* message) {
+  const bool is_short = message->envelope().has_usual_start();
+  send_wire(scheduler, pe, is_short ? kShortMessageAm : kMessageAm, {},
+            is_short ? Envelope::kUsualStartBytes : 0, message);
 }
 
 // One buffer on its way out; shares the message, whose last share gives the buffer back.
@@ -203,7 +215,7 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     attached.sources.resize(announced.size());
   }
   // The announcement first: the receiver posts its receives while the buffers are on their way.
-  send_active_message(scheduler_, pe, all.header(), message.release());
+  send_wire(scheduler_, pe, kMessageAm, all.header(), 0, message.release());
   for (std::size_t i = 0; i < announced.size(); ++i) {
     if (sendings[i] == nullptr) continue;
     const machine::Tag tag = sendings[i]->tag;

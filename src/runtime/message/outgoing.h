@@ -32,9 +32,11 @@ inline constexpr machine::AmId kMessageAm = 0;
 inline constexpr machine::AmId kBufferMessageAm = 1;
 // A DirectEnvelope and the model's header in the header.
 inline constexpr machine::AmId kDirectMessageAm = 2;
+// A message without the start of its envelope, which is the usual one: a call with one number then takes one cache line of a ring.
+inline constexpr machine::AmId kShortMessageAm = 3;
 
 // One active message. Takes over one share of the message; a MessagePtr would cost each message more.
-void send_active_message(Scheduler& scheduler, int pe, std::span<const std::byte> header, Message* message);
+void send_active_message(Scheduler& scheduler, int pe, Message* message);
 
 struct Attached;
 class FlowControl;

@@ -19,6 +19,9 @@ namespace weft::runtime {
 
 namespace {
 
+// The root of a message that is fetched without the start of its envelope, until its source is here. No PE has that number.
+constexpr std::uint32_t kSameAsSource = ~std::uint32_t{0};
+
 // Rare cases. They are out of line, so that the functions on the path of each message save no registers for them.
 
 [[gnu::cold, gnu::noinline]] void observe_delivered(Scheduler& scheduler, const Message& message) {
@@ -66,7 +69,15 @@ Receiving::Receiving(Scheduler& scheduler, FlowControl& flow, Forward forward)
       kMessageAm,
       [](void* context, machine::AmArrival& arrival) {
         auto* self = static_cast<Receiving*>(context);
-        at_boundary(self->scheduler_, "the receipt of a message", [&] { self->receive_arrival(arrival); });
+        at_boundary(self->scheduler_, "the receipt of a message", [&] { self->receive_arrival(arrival, 0); });
+      },
+      this));
+  base::check(machine.set_am_handler(
+      kShortMessageAm,
+      [](void* context, machine::AmArrival& arrival) {
+        auto* self = static_cast<Receiving*>(context);
+        at_boundary(self->scheduler_, "the receipt of a message",
+                    [&] { self->receive_arrival(arrival, Envelope::kUsualStartBytes); });
       },
       this));
   base::check(machine.set_am_handler(
@@ -105,29 +116,44 @@ void Receiving::set_direct_handler(HandlerId id, DirectHandler handler) { handle
 
 // --- From the machine
 
-void Receiving::receive_arrival(machine::AmArrival& arrival) {
-  std::size_t size_bytes = arrival.payload_size_bytes;
+inline void Receiving::receive_arrival(machine::AmArrival& arrival, std::size_t left_out_bytes) {
+  Message* const message = message_for(left_out_bytes + arrival.payload_size_bytes);
+  if (message == nullptr) [[unlikely]]
+    return;
+  if (!arrival.header.empty() || arrival.data == nullptr) [[unlikely]]
+    return receive_in_parts(MessagePtr(message), arrival, left_out_bytes);
+  std::memcpy(message->wire() + left_out_bytes, arrival.data, arrival.payload_size_bytes);
+  if (left_out_bytes > 0) message->envelope().root_pe = message->envelope().source_pe;
+  receive(message);
+}
+
+Message* Receiving::message_for(std::size_t size_bytes) {
   // The difference wraps if the size is less than an envelope.
-  if (size_bytes - sizeof(Envelope) > Message::kMaxPayloadBytes) [[unlikely]]
-    return fail_size(scheduler_, size_bytes);
-  MessagePtr message;
+  if (size_bytes - sizeof(Envelope) > Message::kMaxPayloadBytes) [[unlikely]] {
+    fail_size(scheduler_, size_bytes);
+    return nullptr;
+  }
   try {
-    message = Message::for_arrival(scheduler_, size_bytes - sizeof(Envelope));
+    return Message::for_arrival(scheduler_, size_bytes - sizeof(Envelope)).release();
   } catch (const std::bad_alloc&) {
     scheduler_.fail(base::format("there is no memory for a message of {} bytes", size_bytes));
-    return;
+    return nullptr;
   }
-  if (!arrival.header.empty()) [[unlikely]] {
+}
+
+void Receiving::receive_in_parts(MessagePtr message, machine::AmArrival& arrival,
+                                 std::size_t left_out_bytes) {
+  if (!arrival.header.empty()) {
     base::Status status = expect_tagged(*message, arrival.header);
     if (status.failed()) return scheduler_.fail(status.to_string());
   }
-  if (arrival.data == nullptr) [[unlikely]]
-    return fetch(std::move(message), arrival);
-  std::copy_n(arrival.data, size_bytes, message->wire());
-  receive(std::move(message));
-}
-
-void Receiving::fetch(MessagePtr message, machine::AmArrival& arrival) {
+  Envelope& envelope = message->envelope();
+  if (left_out_bytes > 0) envelope.root_pe = kSameAsSource;
+  std::byte* const into = message->wire() + left_out_bytes;
+  if (arrival.data != nullptr) {
+    std::copy_n(arrival.data, arrival.payload_size_bytes, into);
+    return fetched(std::move(message), {});
+  }
   message->receiving = this;
   message->base::Completion::function = [](base::Completion* completion, base::Status status, std::size_t) {
     MessagePtr received(static_cast<Message*>(completion));
@@ -137,7 +163,7 @@ void Receiving::fetch(MessagePtr message, machine::AmArrival& arrival) {
   };
   Message* raw = message.release();
   base::Status status = scheduler_.machine().am_receive(
-      arrival.take(), memory::Buffer{raw->wire(), raw->wire_bytes(), {}, nullptr}, raw);
+      arrival.take(), memory::Buffer{into, raw->wire_bytes() - left_out_bytes, {}, nullptr}, raw);
   if (!status.is_pending()) fetched(MessagePtr(raw), status);
 }
 
@@ -167,7 +193,7 @@ void Receiving::receive_with_buffer(machine::AmArrival& arrival) {
     attached.sender_kind = announced.kind;
     attached.buffers[0] = std::move(room).value();
   }
-  receive(std::move(message));
+  receive(message.release());
 }
 
 void Receiving::receive_direct(machine::AmArrival& arrival) {
@@ -193,7 +219,9 @@ void Receiving::receive_direct(machine::AmArrival& arrival) {
 
 void Receiving::fetched(MessagePtr message, const base::Status& status) {
   if (status.ok()) {
-    receive(std::move(message));
+    Envelope& envelope = message->envelope();
+    if (envelope.root_pe == kSameAsSource) envelope.root_pe = envelope.source_pe;
+    receive(message.release());
   } else if (!scheduler_.exiting()) {
     scheduler_.fail(base::format("a message of {} bytes could not be fetched from its sender: {}",
                                  message->wire_bytes(), status.to_string()));
@@ -214,17 +242,17 @@ inline void Receiving::receive_urgent(MessagePtr&& message) {
   }
 }
 
-void Receiving::receive(MessagePtr message) {
+inline void Receiving::receive(Message* message) {
   const Envelope& envelope = message->envelope();
   if (envelope.handler >= kNumHandlers || handlers_[envelope.handler].function == nullptr ||
-      envelope.root_pe >= static_cast<std::uint32_t>(scheduler_.num_pes())) [[unlikely]]
+      envelope.root_pe >= static_cast<std::uint32_t>(scheduler_.num_pes())) [[unlikely]] {
+    const MessagePtr dropped(message);
     return fail_unknown(scheduler_, envelope);
+  }
   if ((envelope.flags & (kTracedFlag | kBroadcastFlag | kUrgentFlag)) == 0 && !message->has_attachments())
       [[likely]]
-    return enqueue(message.release());
-  if ((envelope.flags & (kTracedFlag | kUrgentFlag)) == kUrgentFlag)
-    return receive_urgent(std::move(message));
-  receive_special(std::move(message));
+    return enqueue(message);
+  receive_special(MessagePtr(message));
 }
 
 void Receiving::receive_special(MessagePtr message) {

@@ -73,13 +73,18 @@ class Receiving final : private Arrival::Owner {
     bool is_urgent = false;
   };
 
-  void receive_arrival(machine::AmArrival& arrival);
+  // `left_out_bytes`: of the start of the envelope.
+  void receive_arrival(machine::AmArrival& arrival, std::size_t left_out_bytes);
   void receive_with_buffer(machine::AmArrival& arrival);
   void receive_direct(machine::AmArrival& arrival);
-  // Fetches a message whose bytes are still at the sender.
-  [[gnu::noinline]] void fetch(MessagePtr message, machine::AmArrival& arrival);
+  // Null after a failure of the job.
+  [[gnu::noinline]] Message* message_for(std::size_t size_bytes);
+  // Receives a message whose buffers are announced, or whose bytes are still at the sender and are fetched.
+  [[gnu::cold, gnu::noinline]] void receive_in_parts(MessagePtr message, machine::AmArrival& arrival,
+                                                     std::size_t left_out_bytes);
   void fetched(MessagePtr message, const base::Status& status);
-  void receive(MessagePtr message);
+  // Takes over one share of the message; a MessagePtr would cost each message more.
+  void receive(Message* message);
   // Receives a message that has attachments, is a broadcast, is urgent, or has a number for observers.
   [[gnu::noinline]] void receive_special(MessagePtr message);
   void receive_urgent(MessagePtr&& message);

@@ -76,6 +76,25 @@ class Arrival final : public AmArrival {
   bool received_ = false;
 };
 
+// A message that came through a queue of the host. A payload that is kept is a copy, so that nothing is held for UCX.
+class LocalArrival final : public AmArrival {
+ public:
+  LocalArrival(ActiveMessages& owner, std::span<const std::byte> header_in,
+               std::span<const std::byte> payload)
+      : owner_(owner) {
+    header = header_in;
+    data = payload.data();
+    payload_size_bytes = payload.size();
+  }
+  AmPayload take() override {
+    KeptPayload* const kept = owner_.keep(const_cast<std::byte*>(data), payload_size_bytes, 0);
+    return {&owner_.machine_, kept, kept->copy.get(), payload_size_bytes};
+  }
+
+ private:
+  ActiveMessages& owner_;
+};
+
 ActiveMessages::ActiveMessages(TransportMachine& machine, RequestTracker& tracker,
                                const std::optional<JobSecret>& secret)
     : machine_(machine), tracker_(tracker), secret_(secret) {
@@ -147,13 +166,13 @@ inline ucs_status_t ActiveMessages::deliver(HandlerSlot& slot, std::span<const s
 
 bool ActiveMessages::deliver_local(AmId id, std::span<const std::byte> header,
                                    std::span<const std::byte> payload) {
-  if (id >= slots_.size() || closed_) return false;
-  HandlerSlot& slot = slots_[id];
-  if (slot.handler == nullptr) return false;
-  // No attributes: a handler that keeps the payload gets a copy, so nothing is held for UCX.
-  Arrival arrival(*this, header, const_cast<std::byte*>(payload.data()), payload.size(), 0);
+  if (id >= slots_.size()) [[unlikely]]
+    return false;
+  const HandlerSlot& slot = slots_[id];
+  if (slot.handler == nullptr) [[unlikely]]
+    return false;
+  LocalArrival arrival(*this, header, payload);
   slot.handler(slot.context, arrival);
-  static_cast<void>(arrival.outcome());
   return arrival.is_enough;
 }
 
@@ -278,6 +297,7 @@ void ActiveMessages::release(ucp_worker_h worker, KeptPayload* kept) {
 
 void ActiveMessages::close(ucp_worker_h worker) {
   closed_ = true;
+  for (HandlerSlot& slot : slots_) slot.handler = nullptr;
   deferred_.clear();
   for (KeptPayload* kept = live_.next; kept != &live_; kept = kept->next) {
     if (kept->source == KeptPayload::Source::kRendezvous || kept->source == KeptPayload::Source::kUcxData) {

@@ -25,6 +25,7 @@ namespace weft::machine::ucx {
 
 class ActiveMessages;
 class Arrival;
+class LocalArrival;
 
 // A payload that a handler has taken, or that waits for delivery. AmPayload::descriptor() points to it.
 struct KeptPayload {
@@ -86,6 +87,7 @@ class ActiveMessages {
 
  private:
   friend class Arrival;
+  friend class LocalArrival;
   struct HandlerSlot {
     ActiveMessages* owner = nullptr;
     AmHandler handler = nullptr;

@@ -54,6 +54,7 @@ TEST_F(HostQueuesTest, AMessageWakesASleeper) {
   queues[1].after_sleep();
   EXPECT_FALSE(wakes()) << "the datagram is read";
   int messages = 0;
+  ASSERT_TRUE(queues[1].has_message());
   queues[1].progress([&](AmId id, auto, auto) {
     EXPECT_EQ(id, 5);
     ++messages;

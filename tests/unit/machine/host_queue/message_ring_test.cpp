@@ -42,8 +42,8 @@ RingMemory ring_memory(std::size_t num_cells) {
 
 struct MessageRingTest : ::testing::TestWithParam<std::size_t> {
   bool send(const RingMessage& one) {
-    const std::size_t cells = sender.cells_for(one.header.size(), one.payload.size());
-    return cells > 0 && sender.send(one.id, one.header, one.payload, cells);
+    return sender.takes(one.header.size(), one.payload.size()) &&
+           sender.send(one.id, one.header, one.payload);
   }
   std::vector<RingMessage> receive(std::size_t most = 1) {
     std::vector<RingMessage> arrived;
@@ -51,7 +51,7 @@ struct MessageRingTest : ::testing::TestWithParam<std::size_t> {
       arrived.push_back({id, {header.begin(), header.end()}, {payload.begin(), payload.end()}});
       return false;
     };
-    while (most-- > 0 && receiver.receive(keep) == Received::kMessage) {
+    while (most-- > 0 && next.is_here() && receiver.receive(next, keep) == Received::kMessage) {
     }
     return arrived;
   }
@@ -60,13 +60,14 @@ struct MessageRingTest : ::testing::TestWithParam<std::size_t> {
   MessageRing ring{memory.get(), GetParam()};
   RingSender sender{ring};
   RingReceiver receiver{ring};
+  NextTurn next = receiver.first();
 };
 
 TEST_P(MessageRingTest, MessagesOfEverySizeArrive) {
   for (std::size_t header_bytes = 0; header_bytes <= 256; header_bytes += 1 + header_bytes / 40) {
     for (std::size_t payload_bytes = 0; payload_bytes <= 4300; payload_bytes += 1 + payload_bytes / 9) {
       const RingMessage one = ring_message(static_cast<AmId>(header_bytes % 64), header_bytes, payload_bytes);
-      if (ring.cells_for(header_bytes, payload_bytes) == 0) {
+      if (!ring.takes(header_bytes, payload_bytes)) {
         EXPECT_FALSE(send(one)) << header_bytes << " " << payload_bytes;
         EXPECT_TRUE(receive().empty());
       } else {
@@ -78,12 +79,17 @@ TEST_P(MessageRingTest, MessagesOfEverySizeArrive) {
 }
 
 TEST_P(MessageRingTest, TheLargestMessageTakesAQuarterOfTheRing) {
-  EXPECT_LE(MessageRing::most_cells(GetParam()) * 4, GetParam());
-  EXPECT_GT(
-      ring.cells_for(0, MessageRing::most_cells(GetParam()) * MessageRing::kCellBytes - sizeof(CellHead)),
-      0u);
-  EXPECT_EQ(ring.cells_for(0, MessageRing::most_cells(GetParam()) * MessageRing::kCellBytes), 0u);
-  EXPECT_EQ(ring.cells_for(MessageRing::kMostHeaderBytes + 1, 0), 0u);
+  const std::size_t most_cells = MessageRing::most_cells(GetParam());
+  const std::size_t most_bytes = most_cells * MessageRing::kCellBytes - sizeof(CellHead);
+  EXPECT_LE(most_cells * 4, GetParam());
+  EXPECT_EQ(MessageRing::cells_of(0, most_bytes), most_cells);
+  EXPECT_TRUE(ring.takes(0, most_bytes));
+  EXPECT_TRUE(ring.takes(16, most_bytes - 16));
+  EXPECT_FALSE(ring.takes(0, most_bytes + 1));
+  EXPECT_FALSE(ring.takes(1, most_bytes - 7));
+  EXPECT_FALSE(ring.takes(MessageRing::kMostHeaderBytes + 1, 0));
+  EXPECT_FALSE(ring.takes(~std::size_t{0}, 0));
+  EXPECT_FALSE(ring.takes(8, ~std::size_t{0} - 4));
 }
 
 TEST_P(MessageRingTest, AFullRingTakesNothingUntilItsReceiverReports) {
@@ -116,7 +122,7 @@ TEST_P(MessageRingTest, WhatUsersSendIsNotTakenForAMessage) {
     }
     ASSERT_TRUE(send(one));
     ASSERT_EQ(receive(), std::vector{one});
-    ASSERT_FALSE(receiver.has_message());
+    ASSERT_FALSE(next.is_here());
   }
 }
 
@@ -126,21 +132,20 @@ TEST_P(MessageRingTest, SizesThatCannotBeStopTheRing) {
     const MessageRing other(other_memory.get(), GetParam());
     RingSender from(other);
     RingReceiver to(other);
-    ASSERT_TRUE(from.send(1, {}, {}, 1));
-    ASSERT_TRUE(from.send(1, {}, {}, 1));
-    EXPECT_EQ(to.receive([](auto...) { return false; }), Received::kMessage);
+    ASSERT_TRUE(from.send(1, {}, {}));
+    ASSERT_TRUE(from.send(1, {}, {}));
+    NextTurn turn = to.first();
+    EXPECT_EQ(to.receive(turn, [](auto...) { return false; }), Received::kMessage);
     change(other.cell(1));
-    EXPECT_EQ(to.receive([](auto...) {
-      ADD_FAILURE();
-      return false;
-    }),
+    ASSERT_TRUE(turn.is_here());
+    EXPECT_EQ(to.receive(turn,
+                         [](auto...) {
+                           ADD_FAILURE();
+                           return false;
+                         }),
               Received::kBroken);
-    EXPECT_TRUE(from.send(1, {}, {}, 1));
-    EXPECT_EQ(to.receive([](auto...) {
-      ADD_FAILURE();
-      return false;
-    }),
-              Received::kNothing);
+    EXPECT_TRUE(from.send(1, {}, {}));
+    EXPECT_FALSE(turn.is_here());
   };
   check([](CellHead& cell) { cell.payload_bytes = 0xffff; });
   check([&](CellHead& cell) {
@@ -149,22 +154,23 @@ TEST_P(MessageRingTest, SizesThatCannotBeStopTheRing) {
 }
 
 TEST_P(MessageRingTest, AHeadThatCannotBeTakesNothing) {
-  for (std::size_t i = 0; i < GetParam(); ++i) ASSERT_TRUE(sender.send(1, {}, {}, 1));
+  for (std::size_t i = 0; i < GetParam(); ++i) ASSERT_TRUE(sender.send(1, {}, {}));
   ring.head() = 10 * GetParam();
-  EXPECT_FALSE(sender.send(1, {}, {}, 1));
+  EXPECT_FALSE(sender.send(1, {}, {}));
   ring.head() = ~std::uint64_t{0};
-  EXPECT_FALSE(sender.send(1, {}, {}, 1));
+  EXPECT_FALSE(sender.send(1, {}, {}));
 }
 
 TEST_P(MessageRingTest, AReceiverThatHasStoppedGetsNothing) {
-  ASSERT_TRUE(sender.send(1, {}, {}, 1));
-  ASSERT_TRUE(sender.send(1, {}, {}, 1));
-  EXPECT_EQ(receiver.receive([&](auto...) {
-    receiver.stop();
-    return false;
-  }),
+  ASSERT_TRUE(sender.send(1, {}, {}));
+  ASSERT_TRUE(sender.send(1, {}, {}));
+  EXPECT_EQ(receiver.receive(next,
+                             [&](auto...) {
+                               next.stop();
+                               return false;
+                             }),
             Received::kMessage);
-  EXPECT_FALSE(receiver.has_message());
+  EXPECT_FALSE(next.is_here());
 }
 
 // Each message arrives once, whole and in order, whatever its size.
