@@ -37,8 +37,15 @@ void MatchTable::rebuild() {
 }
 
 void UnexpectedQueue::begin_kind(std::size_t kind) {
+  ArrivedEntry* entry = oldest_;
+  try {
+    for (; entry != nullptr; entry = entry->newer) insert(*entry, kind);
+  } catch (...) {  // there is no memory, and the kind has not begun
+    for (ArrivedEntry* undone = oldest_; undone != entry; undone = undone->newer)
+      table_.remove(MatchTable::with_wildcards(undone->key, kind), kind, undone->links[kind]);
+    throw;
+  }
   has_kind_[kind] = true;
-  for (ArrivedEntry* entry = oldest_; entry != nullptr; entry = entry->newer) insert(*entry, kind);
 }
 
 }  // namespace weft::mpi
