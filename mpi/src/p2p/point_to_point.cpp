@@ -80,27 +80,27 @@ int request_send(const char* function, const Message& message, MPI_Comm comm, Se
 }
 
 // MPI_Send and MPI_Rsend.
-[[gnu::always_inline]] inline int standard_send(const char* function, const Message& message, MPI_Comm comm) {
+[[gnu::always_inline]] inline int standard_send(const char* function, const void* buffer, MPI_Count count,
+                                                MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
   return guarded(function, comm, [&]() -> Error {
-    const auto& [buffer, count, type, dest, tag] = message;
     if (send_plain(buffer, count, type, dest, tag, comm) != nullptr) [[likely]]
       return {};
-    return blocking_send(message, comm, SendMode::kStandard);
+    return blocking_send({buffer, count, type, dest, tag}, comm, SendMode::kStandard);
   });
 }
 
 // MPI_Isend and MPI_Irsend.
-[[gnu::always_inline]] inline int start_standard_send(const char* function, const Message& message,
+[[gnu::always_inline]] inline int start_standard_send(const char* function, const void* buffer,
+                                                      MPI_Count count, MPI_Datatype type, int dest, int tag,
                                                       MPI_Comm comm, MPI_Request* request) {
   return guarded(function, comm, [&]() -> Error {
-    const auto& [buffer, count, type, dest, tag] = message;
     if (is_address(static_cast<const void*>(request))) [[likely]] {
       if (PointToPoint* const engine = send_plain(buffer, count, type, dest, tag, comm)) [[likely]] {
         *request = handle_of<MPI_Request>(engine->sent_request());
         return {};
       }
     }
-    return start_send(message, comm, SendMode::kStandard, request, false);
+    return start_send({buffer, count, type, dest, tag}, comm, SendMode::kStandard, request, false);
   });
 }
 
@@ -185,7 +185,7 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 extern "C" {
 
 int MPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return standard_send(__func__, {buf, count, datatype, dest, tag}, comm);
+  return standard_send(__func__, buf, count, datatype, dest, tag, comm);
 }
 int MPI_Ssend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
   return guarded(__func__, comm, [&] {
@@ -193,12 +193,12 @@ int MPI_Ssend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int des
   });
 }
 int MPI_Rsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return standard_send(__func__, {buf, count, datatype, dest, tag}, comm);
+  return standard_send(__func__, buf, count, datatype, dest, tag, comm);
 }
 
 int MPI_Isend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                 MPI_Request* request) {
-  return start_standard_send(__func__, {buf, count, datatype, dest, tag}, comm, request);
+  return start_standard_send(__func__, buf, count, datatype, dest, tag, comm, request);
 }
 int MPI_Issend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
@@ -206,7 +206,7 @@ int MPI_Issend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int de
 }
 int MPI_Irsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
-  return start_standard_send(__func__, {buf, count, datatype, dest, tag}, comm, request);
+  return start_standard_send(__func__, buf, count, datatype, dest, tag, comm, request);
 }
 
 int MPI_Send_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,

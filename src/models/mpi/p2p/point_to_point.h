@@ -270,4 +270,19 @@ class PointToPoint {
   DeviceElements device_elements_;
 };
 
+// Here, so that the entry points need no call and put the address into the message at once.
+inline bool PointToPoint::send_bytes_at_once(const SendAddress& address, std::span<const std::byte> bytes) {
+  const SharedState::Destination& to = shared_.destination(address.rank);
+  runtime::SendRoom& room = shared_.window(to.pe).room;
+  const std::int64_t charge = SharedState::charge_of(bytes.size());
+  if (to.here != nullptr || !room.has(charge)) [[unlikely]]
+    return false;
+  const MessageHeader header = next_header(address, kCharged);
+  if (!messenger_.send_direct(to.pe, first_handler_ + kBlock, header, bytes)) [[unlikely]]
+    return false;
+  count_sent(header);
+  room.take(charge);
+  return true;
+}
+
 }  // namespace weft::mpi

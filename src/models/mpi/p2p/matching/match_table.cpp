@@ -41,11 +41,10 @@ void UnexpectedQueue::begin_kind(std::size_t kind) {
   try {
     for (; entry != nullptr; entry = entry->newer) insert(*entry, kind);
   } catch (...) {  // there is no memory, and the kind has not begun
-    for (ArrivedEntry* undone = oldest_; undone != entry; undone = undone->newer)
-      table_.remove(MatchTable::with_wildcards(undone->key, kind), kind, undone->links[kind]);
+    for (ArrivedEntry* undone = oldest_; undone != entry; undone = undone->newer) withdraw(*undone, kind);
     throw;
   }
-  has_kind_[kind] = true;
+  kinds_ |= 1U << kind;
 }
 
 }  // namespace weft::mpi

@@ -58,6 +58,12 @@ class MatchTable {
     return key;
   }
 
+  // Calls visit(kind) for each bit of `kinds`.
+  template <class Visit>
+  static void for_each_kind(std::uint32_t kinds, const Visit& visit) {
+    for (; kinds != 0; kinds &= kinds - 1) visit(static_cast<std::size_t>(std::countr_zero(kinds)));
+  }
+
   // The queue of entries with exactly that key, of that kind, until the next push(). One that is free has no first entry.
   MatchSlot& queue(const MatchKey& key, std::size_t kind) { return slots_[slot_of(key, kind)]; }
   // As queue(), made if there is none.
@@ -206,12 +212,11 @@ class PostedQueue {
   // The queue in the table that the receive is first in; null if there is none.
   MatchTable::MatchSlot* earliest(const MatchKey& key) {
     MatchTable::MatchSlot* found = nullptr;
-    for (std::uint32_t left = kinds_; left != 0; left &= left - 1) {
-      const auto kind = static_cast<std::size_t>(std::countr_zero(left));
+    MatchTable::for_each_kind(kinds_, [&](std::size_t kind) {
       MatchTable::MatchSlot& queue = table_.queue(MatchTable::with_wildcards(key, kind), kind);
-      if (queue.first == nullptr) continue;
+      if (queue.first == nullptr) return;
       if (found == nullptr || first_of(queue)->number < first_of(*found)->number) found = &queue;
-    }
+    });
     return found;
   }
 
@@ -242,15 +247,13 @@ class UnexpectedQueue {
     (newest_ == nullptr ? oldest_ : newest_->newer) = &entry;
     newest_ = &entry;
     ++size_;
-    for (std::size_t kind = 0; kind < MatchTable::kNumKinds; ++kind) {
-      if (has_kind_[kind]) insert(entry, kind);
-    }
+    MatchTable::for_each_kind(kinds_, [&](std::size_t kind) { insert(entry, kind); });
   }
   // The first message that a receive with that key matches; null if there is none.
   ArrivedEntry* find(const MatchKey& key) {
     if (size_ == 0) return nullptr;
     const std::size_t kind = MatchTable::kind_of(key);
-    if (!has_kind_[kind]) [[unlikely]]
+    if ((kinds_ & 1U << kind) == 0) [[unlikely]]
       begin_kind(kind);
     const MatchLink* const link = table_.queue(key, kind).first;
     return link == nullptr ? nullptr : static_cast<ArrivedEntry*>(link->entry);
@@ -260,10 +263,7 @@ class UnexpectedQueue {
     (entry.older == nullptr ? oldest_ : entry.older->newer) = entry.newer;
     (entry.newer == nullptr ? newest_ : entry.newer->older) = entry.older;
     --size_;
-    for (std::size_t kind = 0; kind < MatchTable::kNumKinds; ++kind) {
-      if (has_kind_[kind])
-        table_.remove(MatchTable::with_wildcards(entry.key, kind), kind, entry.links[kind]);
-    }
+    MatchTable::for_each_kind(kinds_, [&](std::size_t kind) { withdraw(entry, kind); });
   }
   // The oldest message; null if there is none.
   ArrivedEntry* oldest() const { return oldest_; }
@@ -274,11 +274,13 @@ class UnexpectedQueue {
     entry.links[kind].entry = &entry;
     table_.push(MatchTable::with_wildcards(entry.key, kind), kind, entry.links[kind]);
   }
+  void withdraw(ArrivedEntry& entry, std::size_t kind) {
+    table_.remove(MatchTable::with_wildcards(entry.key, kind), kind, entry.links[kind]);
+  }
   [[gnu::cold, gnu::noinline]] void begin_kind(std::size_t kind);
 
   MatchTable table_;
-  std::array<bool, MatchTable::kNumKinds> has_kind_{
-      true};  // without wildcards, and those that begin_kind() has begun
+  std::uint32_t kinds_ = 1;  // a bit for each kind: without wildcards, and those that begin_kind() has begun
   ArrivedEntry* oldest_ = nullptr;
   ArrivedEntry* newest_ = nullptr;
   std::size_t size_ = 0;
