@@ -39,18 +39,13 @@ Error find_intracommunicator(MPI_Comm comm, Communicator** found) {
 
 namespace {
 
-// So many elements of Datatype::plain_bytes() are multiplied without a check for overflow.
-constexpr MPI_Count kMaxPlainCount = MPI_Count{1} << 31;
-
 // Makes the views that most calls want. False for all others, wrong ones too.
 bool make_plain_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
-  const Datatype* const type = datatype_of(handle);
-  if (type == nullptr || type->plain_bytes() == 0 || count <= 0 || count >= kMaxPlainCount ||
-      !is_address(buffer))
-    return false;
+  const std::size_t size_bytes = plain_bytes(buffer, count, handle);
+  if (size_bytes == 0) return false;
   view->place = this_process().runtime().memory().place_of(buffer);
   view->data = static_cast<std::byte*>(const_cast<void*>(buffer));
-  view->size_bytes = static_cast<std::size_t>(count * type->plain_bytes());
+  view->size_bytes = size_bytes;
   return true;
 }
 
@@ -119,34 +114,6 @@ Error check_source(const Communicator& communicator, int source, int tag) {
   return tag == MPI_ANY_TAG ? Error() : check_tag(tag);
 }
 
-bool prepare_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                   SendCall* call) {
-  Communicator* const communicator = communicator_of(comm);
-  if (communicator == nullptr || tag < 0 || !communicator->has_peer(dest) ||
-      !make_plain_view(buffer, count, type, &call->view))
-    return false;
-  call->communicator = communicator;
-  call->address = communicator->address(dest, tag);
-  if (!call->view.place.is_host()) [[unlikely]]
-    call->view.stream = communicator->stream;
-  return true;
-}
-
-bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                   ReceiveCall* call) {
-  Communicator* const communicator = communicator_of(comm);
-  if (communicator == nullptr || tag < 0 || !communicator->has_peer(source) ||
-      !make_plain_view(buffer, count, type, &call->view))
-    return false;
-  call->communicator = communicator;
-  call->key = communicator->key(source, tag);
-  if (!call->view.place.is_host()) [[unlikely]] {
-    call->view.stream = communicator->stream;
-    call->from = communicator->world_rank_of_peer(source);
-  }
-  return true;
-}
-
 Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
               SendCall* call) {
   if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
@@ -179,18 +146,8 @@ Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int 
   return {};
 }
 
-Error give_request(Ref<Request> request, Communicator* communicator, MPI_Request* handle, bool persistent) {
-  const void* const place = static_cast<const void*>(handle);
-  if (!is_address(place))
-    return {MPI_ERR_ARG, base::format("the argument request is {}", describe_sentinel(place))};
-  if (communicator != nullptr) request->set_scope(*communicator);
-  if (persistent) {
-    request->make_persistent();
-  } else if (!request->is_active()) {
-    request->start();
-  }
-  *handle = make_handle<MPI_Request>(std::move(request));
-  return {};
+Error no_place_for_request(const void* pointer) {
+  return {MPI_ERR_ARG, base::format("the argument request is {}", describe_sentinel(pointer))};
 }
 
 Error error_of(const Outcome& outcome) {
@@ -206,12 +163,11 @@ Error error_of(const Outcome& outcome) {
   return {outcome.error, {}};
 }
 
-void write_status(const Outcome& outcome, MPI_Status* status) {
-  if (!is_address(status)) return;  // MPI_STATUS_IGNORE
-  status->MPI_SOURCE = outcome.source;
-  status->MPI_TAG = outcome.tag;
-  set_status_bytes(*status, outcome.size_bytes);
-  set_status_cancelled(*status, outcome.cancelled);
+void fill_status(const Outcome& outcome, MPI_Status& status) {
+  status.MPI_SOURCE = outcome.source;
+  status.MPI_TAG = outcome.tag;
+  set_status_bytes(status, outcome.size_bytes);
+  set_status_cancelled(status, outcome.cancelled);
 }
 
 }  // namespace weft::mpi

@@ -1,17 +1,24 @@
 // The common part of entry points that communicate: it converts the program's arguments to the model's.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "weft/mpi/mpi.h"
 
 #include "entry/entry.h"
 #include "entry/handles.h"
+#include "entry/type_handles.h"
+#include "memory/memory.h"
 #include "models/mpi/communicators/communicator.h"
+#include "models/mpi/objects/addresses.h"
 #include "models/mpi/objects/error.h"
 #include "models/mpi/p2p/data_view.h"
+#include "models/mpi/p2p/point_to_point_requests.h"
 #include "models/mpi/p2p/request.h"
 #include "models/mpi/process.h"
 
@@ -78,20 +85,82 @@ Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, 
               SendCall* call);
 Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               ReceiveCall* call);
-// As prepare(), for the arguments of most calls: elements without gaps in memory of any kind, a rank and a tag that are no wildcards.
-// False for all others, wrong ones too.
-bool prepare_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                   SendCall* call);
-bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                   ReceiveCall* call);
+
+// --- The arguments of most calls: elements without gaps in host memory, and a peer that is a process, or MPI_ANY_SOURCE. Each answers
+// with one test for all others, wrong ones too; prepare() then finds out which they are.
+
+// The bytes of `count` elements; 0 for all but elements without gaps at an address.
+inline std::size_t plain_bytes(const void* buffer, MPI_Count count, MPI_Datatype handle) {
+  const Datatype* const type = datatype_of(handle);
+  // So many elements of Datatype::plain_bytes() are multiplied without a check for overflow.
+  constexpr auto kMostElements = std::uint64_t{1} << 31;
+  if (type == nullptr || static_cast<std::uint64_t>(count) >= kMostElements || !is_address(buffer)) return 0;
+  return static_cast<std::size_t>(count * type->plain_bytes());
+}
+inline bool is_in_host_memory(PointToPoint& engine, const void* buffer) {
+  return engine.messenger().memory().place_of(buffer).is_host();
+}
+
+// Sends a small message at once. Returns the engine that has sent it; null if nothing has been done.
+inline PointToPoint* send_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag,
+                                MPI_Comm comm) {
+  Communicator* const communicator = communicator_of(comm);
+  const std::size_t size_bytes = plain_bytes(buffer, count, type);
+  if (communicator == nullptr || tag < 0 || !communicator->has_peer(dest) || size_bytes == 0 ||
+      size_bytes > PointToPoint::kEagerBytes)
+    return nullptr;
+  PointToPoint& engine = communicator->engine();
+  if (!is_in_host_memory(engine, buffer)) [[unlikely]]
+    return nullptr;
+  const std::span bytes(static_cast<const std::byte*>(buffer), size_bytes);
+  return engine.send_bytes_at_once(communicator->address(dest, tag), bytes) ? &engine : nullptr;
+}
+
+// Starts a receive. Null if nothing has been done.
+inline Ref<ReceiveRequest> receive_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source,
+                                         int tag, MPI_Comm comm) {
+  Communicator* const communicator = communicator_of(comm);
+  const std::size_t size_bytes = plain_bytes(buffer, count, type);
+  if (communicator == nullptr || (tag < 0 && tag != MPI_ANY_TAG) ||
+      (source != MPI_ANY_SOURCE && !communicator->has_peer(source)) || size_bytes == 0)
+    return nullptr;
+  PointToPoint& engine = communicator->engine();
+  if (!is_in_host_memory(engine, buffer)) [[unlikely]]
+    return nullptr;
+  static_assert(MPI_ANY_SOURCE == kAny && MPI_ANY_TAG < kAny);
+  const MatchKey key = communicator->key(source, tag < 0 ? kAny : tag);
+  Ref<ReceiveRequest> request =
+      engine.receive_bytes(key, std::span(static_cast<std::byte*>(buffer), size_bytes));
+  request->set_scope(*communicator);
+  return request;
+}
+
 // The source and the tag of a receive or a probe.
 Error check_source(const Communicator& communicator, int source, int tag);
 
-// Gives the program the request, started unless it is persistent.
-Error give_request(Ref<Request> request, Communicator* communicator, MPI_Request* handle, bool persistent);
+// MPI_ERR_ARG, for a pointer that is no address of a request.
+Error no_place_for_request(const void* pointer);
+// Gives the program the request, started unless it is persistent. `communicator` may be null.
+inline Error give_request(Ref<Request> request, Communicator* communicator, MPI_Request* handle,
+                          bool persistent) {
+  if (!is_address(static_cast<const void*>(handle))) [[unlikely]]
+    return no_place_for_request(static_cast<const void*>(handle));
+  if (communicator != nullptr) request->set_scope(*communicator);
+  if (persistent) {
+    request->make_persistent();
+  } else if (!request->is_active()) {
+    request->start();
+  }
+  *handle = make_handle<MPI_Request>(std::move(request));
+  return {};
+}
 
 // The error that an outcome tells.
 Error error_of(const Outcome& outcome);
-void write_status(const Outcome& outcome, MPI_Status* status);
+void fill_status(const Outcome& outcome, MPI_Status& status);
+// `status` may be MPI_STATUS_IGNORE.
+inline void write_status(const Outcome& outcome, MPI_Status* status) {
+  if (is_address(status)) fill_status(outcome, *status);
+}
 
 }  // namespace weft::mpi

@@ -64,9 +64,10 @@ Error require(std::initializer_list<PointerArgument> arguments);
 // Copies text into an array of the program with room for `size` bytes, the terminating zero included; cuts what is longer.
 void copy_string(std::string_view text, std::size_t size, char* result);
 
-// Runs `body`. Returns its Error, or the error of the exception that it throws.
+// Runs `body`. Returns its Error, or the error of the exception that it throws. Inlined, as its callers are, because each has a body of
+// its own: the arguments of a call stay in registers.
 template <class Body>
-Error outcome_of(const Body& body) {
+[[gnu::always_inline]] inline Error outcome_of(const Body& body) {
   const LibraryRuns library;
   try {
     return body();
@@ -78,7 +79,7 @@ Error outcome_of(const Body& body) {
 // Runs `body`, which returns an Error. No exception of the body leaves it. One of an error handler, a function of the program,
 // does: C++ programs may want that.
 template <class Handle, class Body>
-int guarded(const char* function, Handle object, const Body& body) {
+[[gnu::always_inline]] inline int guarded(const char* function, Handle object, const Body& body) {
   const Error error = outcome_of(body);
   if (error.ok()) [[likely]]
     return MPI_SUCCESS;

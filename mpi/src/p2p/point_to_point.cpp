@@ -1,4 +1,5 @@
 // Sends, receives, and both at once. buffered_sends.cpp has the buffered ones, probes.cpp the probes.
+#include <utility>
 #include <vector>
 
 #include "weft/mpi/mpi.h"
@@ -29,14 +30,9 @@ struct Room {
 };
 
 Error prepare(const Message& message, MPI_Comm comm, SendCall* call) {
-  if (prepare_plain(message.buffer, message.count, message.type, message.dest, message.tag, comm, call))
-      [[likely]]
-    return {};
   return prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, call);
 }
 Error prepare(const Room& room, MPI_Comm comm, ReceiveCall* call) {
-  if (prepare_plain(room.buffer, room.count, room.type, room.source, room.tag, comm, call)) [[likely]]
-    return {};
   return prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, call);
 }
 
@@ -45,6 +41,12 @@ Error send_now(const SendCall& call, SendMode mode) {
   const auto request = call.engine().send(call.address, call.view, mode);
   this_process().wait(*request);
   return error_of(request->outcome());
+}
+
+Error end_receive(const ReceiveRequest& request, MPI_Status* status) {
+  this_process().wait(request);
+  write_status(request.outcome(), status);
+  return error_of(request.outcome());
 }
 
 Error blocking_send(const Message& message, MPI_Comm comm, SendMode mode) {
@@ -65,30 +67,57 @@ Ref<Request> make_receive(const ReceiveCall& call) {
                                                    Outcome::of_no_process()));
 }
 
+Error start_send(const Message& message, MPI_Comm comm, SendMode mode, MPI_Request* request,
+                 bool persistent) {
+  SendCall call;
+  if (Error error = prepare(message, comm, &call); !error.ok()) return error;
+  return give_request(make_send(call, mode), call.communicator, request, persistent);
+}
+
 int request_send(const char* function, const Message& message, MPI_Comm comm, SendMode mode,
                  MPI_Request* request, bool persistent = false) {
+  return guarded(function, comm, [&] { return start_send(message, comm, mode, request, persistent); });
+}
+
+// MPI_Send and MPI_Rsend.
+[[gnu::always_inline]] inline int standard_send(const char* function, const void* buffer, MPI_Count count,
+                                                MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
   return guarded(function, comm, [&]() -> Error {
-    SendCall call;
-    if (Error error = prepare(message, comm, &call); !error.ok()) return error;
-    const bool may_be_at_once = mode == SendMode::kStandard && !persistent && !call.no_process &&
-                                is_address(static_cast<const void*>(request));
-    if (may_be_at_once) {
-      if (Request* const sent = call.engine().request_at_once(call.address, call.view); sent != nullptr) {
-        *request = handle_of<MPI_Request>(sent);
-        return {};
-      }
-    }
-    return give_request(make_send(call, mode), call.communicator, request, persistent);
+    if (send_plain(buffer, count, type, dest, tag, comm) != nullptr) [[likely]]
+      return {};
+    return blocking_send({buffer, count, type, dest, tag}, comm, SendMode::kStandard);
   });
 }
 
-int request_receive(const char* function, const Room& room, MPI_Comm comm, MPI_Request* request,
-                    bool persistent = false) {
+// MPI_Isend and MPI_Irsend.
+[[gnu::always_inline]] inline int start_standard_send(const char* function, const void* buffer,
+                                                      MPI_Count count, MPI_Datatype type, int dest, int tag,
+                                                      MPI_Comm comm, MPI_Request* request) {
   return guarded(function, comm, [&]() -> Error {
-    ReceiveCall call;
-    if (Error error = prepare(room, comm, &call); !error.ok()) return error;
-    return give_request(make_receive(call), call.communicator, request, persistent);
+    if (is_address(static_cast<const void*>(request))) [[likely]] {
+      if (PointToPoint* const engine = send_plain(buffer, count, type, dest, tag, comm)) [[likely]] {
+        *request = handle_of<MPI_Request>(engine->sent_request());
+        return {};
+      }
+    }
+    return start_send({buffer, count, type, dest, tag}, comm, SendMode::kStandard, request, false);
   });
+}
+
+Error start_receive(const Room& room, MPI_Comm comm, MPI_Request* request, bool persistent) {
+  ReceiveCall call;
+  if (Error error = prepare(room, comm, &call); !error.ok()) return error;
+  return give_request(make_receive(call), call.communicator, request, persistent);
+}
+
+Error blocking_receive(const Room& room, MPI_Comm comm, MPI_Status* status) {
+  ReceiveCall call;
+  if (Error error = prepare(room, comm, &call); !error.ok()) return error;
+  if (call.no_process) [[unlikely]] {
+    write_status(Outcome::of_no_process(), status);
+    return {};
+  }
+  return end_receive(*call.engine().receive(call.key, call.view, call.from), status);
 }
 
 // --- Both
@@ -156,8 +185,7 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 extern "C" {
 
 int MPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return guarded(__func__, comm,
-                 [&] { return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard); });
+  return standard_send(__func__, buf, count, datatype, dest, tag, comm);
 }
 int MPI_Ssend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
   return guarded(__func__, comm, [&] {
@@ -165,13 +193,12 @@ int MPI_Ssend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int des
   });
 }
 int MPI_Rsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return guarded(__func__, comm,
-                 [&] { return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard); });
+  return standard_send(__func__, buf, count, datatype, dest, tag, comm);
 }
 
 int MPI_Isend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                 MPI_Request* request) {
-  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
+  return start_standard_send(__func__, buf, count, datatype, dest, tag, comm, request);
 }
 int MPI_Issend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
@@ -179,7 +206,7 @@ int MPI_Issend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int de
 }
 int MPI_Irsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
-  return request_send(__func__, {buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
+  return start_standard_send(__func__, buf, count, datatype, dest, tag, comm, request);
 }
 
 int MPI_Send_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
@@ -199,25 +226,27 @@ int MPI_Rsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, in
 int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
-    ReceiveCall call;
-    if (Error error = prepare({buf, count, datatype, source, tag}, comm, &call); !error.ok()) return error;
-    if (call.no_process) [[unlikely]] {
-      write_status(Outcome::of_no_process(), status);
-      return {};
-    }
-    const auto request = call.engine().receive(call.key, call.view, call.from);
-    this_process().wait(*request);
-    write_status(request->outcome(), status);
-    return error_of(request->outcome());
+    if (const auto request = receive_plain(buf, count, datatype, source, tag, comm)) [[likely]]
+      return end_receive(*request, status);
+    return blocking_receive({buf, count, datatype, source, tag}, comm, status);
   });
 }
 int MPI_Irecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                 MPI_Request* request) {
-  return request_receive(__func__, {buf, count, datatype, source, tag}, comm, request);
+  return guarded(__func__, comm, [&]() -> Error {
+    if (is_address(static_cast<const void*>(request))) [[likely]] {
+      if (auto started = receive_plain(buf, count, datatype, source, tag, comm)) [[likely]] {
+        *request = make_handle<MPI_Request>(std::move(started));
+        return {};
+      }
+    }
+    return start_receive({buf, count, datatype, source, tag}, comm, request, false);
+  });
 }
 int MPI_Recv_init_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                     MPI_Request* request) {
-  return request_receive(__func__, {buf, count, datatype, source, tag}, comm, request, true);
+  return guarded(__func__, comm,
+                 [&] { return start_receive({buf, count, datatype, source, tag}, comm, request, true); });
 }
 
 int MPI_Sendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,

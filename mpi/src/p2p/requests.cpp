@@ -17,60 +17,85 @@ namespace weft::mpi {
 namespace {
 
 // Null for MPI_REQUEST_NULL.
-Request* request_of(MPI_Request handle) { return object_of<Request>(handle, ObjectKind::kRequest); }
+inline Request* request_of(MPI_Request handle) { return object_of<Request>(handle, ObjectKind::kRequest); }
 
-Error check_request(MPI_Request handle) {
-  if (handle == MPI_REQUEST_NULL || request_of(handle) != nullptr) [[likely]]
-    return {};
-  return {MPI_ERR_REQUEST, "the handle is no request; has it been freed?"};
+inline bool is_request(MPI_Request handle) {
+  return handle == MPI_REQUEST_NULL || request_of(handle) != nullptr;
 }
 
-Error check_requests(int count, const MPI_Request* requests) {
-  if (count < 0) return {MPI_ERR_COUNT, "the number of requests is negative"};
-  if (count > 0 && !is_address(static_cast<const void*>(requests)))
-    return require({{requests, "array_of_requests"}});
-  for (int i = 0; i < count; ++i) {
-    if (Error error = check_request(requests[i]); !error.ok()) return error;
-  }
-  return {};
-}
+Error no_request() { return {MPI_ERR_REQUEST, "the handle is no request; has it been freed?"}; }
+Error check_request(MPI_Request handle) { return is_request(handle) ? Error() : no_request(); }
 
 bool is_active(MPI_Request handle) {
   const Request* const request = request_of(handle);
   return request != nullptr && request->is_active();
 }
 // True for what has nothing to wait for.
-bool is_done(MPI_Request handle) {
+inline bool is_done(MPI_Request handle) {
   const Request* const request = request_of(handle);
-  return request == nullptr || !request->is_active() || request->is_complete();
+  return request == nullptr || request->is_complete();
 }
 bool is_active_and_done(MPI_Request handle) { return is_active(handle) && is_done(handle); }
+
+// `num_done`, if it is not null: how many of the first ones are done.
+Error check_requests(int count, const MPI_Request* requests, int* num_done = nullptr) {
+  if (count < 0) return {MPI_ERR_COUNT, "the number of requests is negative"};
+  if (count > 0 && !is_address(static_cast<const void*>(requests)))
+    return require({{requests, "array_of_requests"}});
+  int done = 0;
+  for (int i = 0; i < count; ++i) {
+    if (!is_request(requests[i])) return no_request();
+    if (done == i && is_done(requests[i])) ++done;
+  }
+  if (num_done != nullptr) *num_done = done;
+  return {};
+}
 
 void write_empty(MPI_Status* status) {
   if (is_address(status)) set_status_empty(*status);
 }
 
-// The outcome of a request that is done, for a call that leaves it as it is. Returns its error.
-int read_outcome(MPI_Request handle, MPI_Status* status) {
+// The outcome of a request that is active and done. Returns its error.
+inline int tell_outcome(Request& request, MPI_Status* status) {
+  if (request.type() == Request::Type::kGeneralized) [[unlikely]]
+    request.query();
+  write_status(request.outcome(), status);
+  return request.outcome().error;
+}
+
+// The outcome of a request that is done, for a call that leaves it as it is.
+void read_outcome(MPI_Request handle, MPI_Status* status) {
   Request* const request = request_of(handle);
+  if (request == nullptr || !request->is_active()) return write_empty(status);
+  tell_outcome(*request, status);
+}
+
+// What a call says of a request that has failed.
+struct RequestFailure {
+  Ref<ErrorScope> scope;
+  Outcome outcome;
+};
+
+// The outcome of a request that is done, for a call that completes it: a request that is not persistent is freed. Returns its error,
+// and keeps the first one in `failure`.
+inline int finish(MPI_Request* handle, MPI_Status* status, RequestFailure* failure) {
+  Request* const request = request_of(*handle);
   if (request == nullptr || !request->is_active()) {
     write_empty(status);
     return MPI_SUCCESS;
   }
-  request->query();
-  write_status(request->outcome(), status);
-  return request->outcome().error;
-}
-
-// The outcome of a request that is done, for a call that completes it: a request that is not persistent is freed. Returns its error.
-int finish(MPI_Request* handle, MPI_Status* status) {
-  int error = read_outcome(*handle, status);
-  Request* const request = request_of(*handle);
-  if (request == nullptr || !request->is_active()) return error;
+  int error = tell_outcome(*request, status);
   request->deactivate();
-  if (!request->is_persistent()) {
+  const bool is_freed = !request->is_persistent();
+  if (is_freed && request->type() == Request::Type::kGeneralized) [[unlikely]] {
     const int freeing = request->handle_freed();
     if (error == MPI_SUCCESS) error = freeing;
+  }
+  if (error != MPI_SUCCESS && failure->outcome.error == MPI_SUCCESS) [[unlikely]] {
+    *failure = {request->scope(), request->outcome()};
+    failure->outcome.error = error;
+  }
+  if (is_freed) {
     request->release_handle();
     *handle = MPI_REQUEST_NULL;
   }
@@ -81,7 +106,7 @@ int finish(MPI_Request* handle, MPI_Status* status) {
 
 // Runs `body(&scope)`. Its error belongs to the communicator that the body writes there: that of the request that failed.
 template <class Body>
-int with_scope(const char* function, const Body& body) {
+[[gnu::always_inline]] inline int with_scope(const char* function, const Body& body) {
   Ref<ErrorScope> scope;
   const Error error = outcome_of([&]() -> Error { return body(&scope); });
   if (error.ok()) [[likely]]
@@ -96,16 +121,11 @@ Ref<ErrorScope> scope_of(MPI_Request handle) {
 
 // Finishes a request and returns its error.
 Error finish_one(MPI_Request* handle, MPI_Status* status, Ref<ErrorScope>* scope) {
-  const Ref<ErrorScope> own = scope_of(*handle);
-  const Request* const request = request_of(*handle);
-  Outcome outcome;
-  if (request != nullptr) outcome = request->outcome();
-  const int error = finish(handle, status);
-  if (error == MPI_SUCCESS) [[likely]]
+  RequestFailure failure;
+  if (finish(handle, status, &failure) == MPI_SUCCESS) [[likely]]
     return {};
-  *scope = own;
-  outcome.error = error;
-  return error_of(outcome);
+  *scope = std::move(failure.scope);
+  return error_of(failure.outcome);
 }
 
 MPI_Status* status_at(MPI_Status* statuses, int i) {
@@ -117,20 +137,18 @@ MPI_Status* status_at(MPI_Status* statuses, int i) {
 template <class PlaceOf>
 Error finish_several(int count, const PlaceOf& place_of, MPI_Request* requests, MPI_Status* statuses,
                      Ref<ErrorScope>* scope) {
+  RequestFailure failure;
   std::vector<int> errors;  // empty until one has failed
   for (int i = 0; i < count; ++i) {
-    MPI_Request& request = requests[place_of(i)];
-    Ref<ErrorScope> own = scope_of(request);
-    const int error = finish(&request, status_at(statuses, i));
+    const int error = finish(&requests[place_of(i)], status_at(statuses, i), &failure);
     if (error == MPI_SUCCESS) [[likely]]
       continue;
-    if (errors.empty()) {
-      errors.assign(static_cast<std::size_t>(count), MPI_SUCCESS);
-      *scope = std::move(own);
-    }
+    errors.resize(static_cast<std::size_t>(count), MPI_SUCCESS);
     errors[static_cast<std::size_t>(i)] = error;
   }
-  if (errors.empty()) return {};
+  if (errors.empty()) [[likely]]
+    return {};
+  *scope = std::move(failure.scope);
   for (int i = 0; i < count && is_address(statuses); ++i)
     statuses[i].MPI_ERROR = errors[static_cast<std::size_t>(i)];
   return {MPI_ERR_IN_STATUS, "one or more requests have failed; the statuses hold their errors"};
@@ -163,8 +181,8 @@ Error reach_one(CompletionMode mode, MPI_Request handle, bool* done) {
 // The following check the requests first, and reach_some() where it writes.
 
 Error reach_all(CompletionMode mode, int count, const MPI_Request* requests, bool* done) {
-  if (Error error = check_requests(count, requests); !error.ok()) return error;
   int first = 0;
+  if (Error error = check_requests(count, requests, &first); !error.ok()) return error;
   return reach(
       mode,
       [&] {

@@ -38,6 +38,27 @@ TEST(MatchTable, AMessageGoesToTheEarliestPostedReceive) {
   EXPECT_EQ(queue.size(), 0U);
 }
 
+// Receives of one key are beside the table until another key comes.
+TEST(MatchTable, AWindowOfOneKeyStaysInOrderWhenAnotherKeyComes) {
+  PostedQueue queue;
+  PostedEntry window[4] = {{{7, 1, 2}, {}, 0}, {{7, 1, 2}, {}, 0}, {{7, 1, 2}, {}, 0}, {{7, 1, 2}, {}, 0}};
+  for (int round = 0; round < 2; ++round) {
+    for (PostedEntry& entry : window) queue.post(entry);
+    queue.remove(window[1]);
+    EXPECT_EQ(queue.take({7, 1, 2}), &window[0]);
+    PostedEntry any{{7, kAny, 2}, {}, 0};
+    queue.post(any);
+    EXPECT_EQ(queue.size(), 3U);
+    EXPECT_EQ(queue.find({7, 1, 2}), &window[2]);
+    EXPECT_EQ(queue.take({7, 3, 2}), &any);
+    queue.remove(window[2]);
+    EXPECT_EQ(queue.any(), &window[3]);
+    EXPECT_EQ(queue.take({7, 1, 2}), &window[3]);
+    EXPECT_EQ(queue.size(), 0U);
+    EXPECT_EQ(queue.any(), nullptr);
+  }
+}
+
 TEST(MatchTable, AReceiveTakesTheEarliestMessage) {
   UnexpectedQueue queue;
   ArrivedEntry first{{7, 1, 2}, {}};
@@ -51,6 +72,27 @@ TEST(MatchTable, AReceiveTakesTheEarliestMessage) {
   queue.remove(first);
   EXPECT_EQ(queue.find({7, kAny, kAny}), &second);
   EXPECT_EQ(queue.size(), 1U);
+}
+
+// Messages are put into the queues of a wildcard when a receive asks for it first, and when they come from then on.
+TEST(MatchTable, AWildcardFindsMessagesFromBeforeAndAfterItsFirstUse) {
+  UnexpectedQueue queue;
+  ArrivedEntry entries[] = {{{7, 1, 2}, {}}, {{7, 3, 2}, {}}, {{7, 3, 4}, {}}, {{7, 5, 2}, {}}};
+  queue.add(entries[0]);
+  queue.add(entries[1]);
+  queue.add(entries[2]);
+  queue.remove(entries[0]);
+  EXPECT_EQ(queue.find({7, kAny, 2}), &entries[1]);
+  queue.add(entries[3]);
+  queue.remove(entries[1]);
+  EXPECT_EQ(queue.find({7, kAny, 2}), &entries[3]);
+  EXPECT_EQ(queue.find({7, 3, kAny}), &entries[2]);
+  EXPECT_EQ(queue.oldest(), &entries[2]);
+  queue.remove(entries[3]);
+  EXPECT_EQ(queue.find({7, kAny, 2}), nullptr);
+  queue.remove(entries[2]);
+  EXPECT_EQ(queue.find({7, 3, kAny}), nullptr);
+  EXPECT_EQ(queue.oldest(), nullptr);
 }
 
 // The property: the queues decide as a list in order does.

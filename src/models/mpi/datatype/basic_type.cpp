@@ -9,9 +9,6 @@
 namespace weft::mpi {
 namespace {
 
-constexpr std::uintptr_t kFirstConstant = 0x200;
-constexpr int kConstants = 256;
-
 template <class T>
 constexpr Number number_of_integer() {
   constexpr int kSteps = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
@@ -137,8 +134,8 @@ const PairType kPairTypes[] = {
 
 // From the number of a constant to the type.
 struct Index {
-  std::array<const BasicType*, kConstants> basic{};
-  std::array<const PairType*, kConstants> pair{};
+  std::array<const BasicType*, kNumPredefinedTypes> basic{};
+  std::array<const PairType*, kNumPredefinedTypes> pair{};
   Index() {
     for (const BasicType& type : kBasicTypes)
       basic.at(static_cast<std::size_t>(predefined_number(type.handle))) = &type;
@@ -153,11 +150,6 @@ const Index& index() {
 }
 
 }  // namespace
-
-int predefined_number(MPI_Datatype handle) {
-  const std::uintptr_t number = reinterpret_cast<std::uintptr_t>(handle) - kFirstConstant;
-  return number < kConstants ? static_cast<int>(number) : -1;
-}
 
 const BasicType* basic_type(MPI_Datatype handle) {
   const int number = predefined_number(handle);

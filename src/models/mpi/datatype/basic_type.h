@@ -90,7 +90,14 @@ void for_each_pair_type(Visit&& visit) {
     visit(*type);
 }
 
-// The number in the ABI constant of a predefined handle, 0 to 255; -1 for a handle that is no constant.
-int predefined_number(MPI_Datatype handle);
+// The ABI's constants for datatypes, from its number 0 on.
+inline constexpr std::uintptr_t kFirstTypeConstant = 0x200;
+inline constexpr int kNumPredefinedTypes = 256;
+
+// The number in the ABI constant of a predefined handle; -1 for a handle that is no constant.
+inline int predefined_number(MPI_Datatype handle) {
+  const std::uintptr_t number = reinterpret_cast<std::uintptr_t>(handle) - kFirstTypeConstant;
+  return number < kNumPredefinedTypes ? static_cast<int>(number) : -1;
+}
 
 }  // namespace weft::mpi

@@ -57,7 +57,7 @@ class PredefinedTypes {
   void add_pair(const PairType& type);
   Datatype* requested(const RequestedKey& key, MPI_Datatype like);
 
-  std::array<Ref<Datatype>, 256> types_;
+  std::array<Ref<Datatype>, kNumPredefinedTypes> types_;
   std::map<RequestedKey, Ref<Datatype>> requested_;
 };
 

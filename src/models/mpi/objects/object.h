@@ -39,6 +39,11 @@ class Object : public Counted {
   explicit Object(ObjectKind kind);
   ~Object() override;
 
+  // The virtual rank that counts it; null in a process with one rank.
+  VirtualRank* maker() const { return maker_; }
+  // For objects that are kept to be used again: kFreed meanwhile.
+  void set_kind(ObjectKind kind) { kind_ = kind; }
+
  private:
   ObjectKind kind_;
   VirtualRank* const maker_;  // counts it

@@ -19,44 +19,51 @@ namespace {
 
 constexpr std::uint32_t kMostEarly = 1U << 20;
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_message(int source_pe, const std::string& what) {
+int source_of(const runtime::Message& message) { return static_cast<int>(message.envelope().source_pe); }
+
+}  // namespace
+
+void PointToPoint::refuse_message(int source_pe, const std::string& what) {
   base::refuse_claim(base::format("an MPI message from PE {} {}", source_pe, what),
                      "do all PEs run the same version of Weft?");
 }
-
-int source_of(const runtime::Message& message) { return static_cast<int>(message.envelope().source_pe); }
-
-std::size_t bytes_of(const MessageHeader& header, const runtime::Message& message) {
-  if (message.has_attachments()) return message.attachments()[0].buffer().size_bytes;
-  return message.payload_bytes() - sizeof header - trailer_bytes(header.flags);
+void PointToPoint::refuse_size(const runtime::DirectArrival& arrival) {
+  refuse_message(arrival.source_pe, base::format("has a header of {} bytes, not {}", arrival.header.size(),
+                                                 sizeof(MessageHeader)));
 }
-
-// The receive that a message lands for replaces the context in its header, which is not needed any more.
-void remember_receive(runtime::Message& message, ReceiveRequest* request) {
-  const auto address = std::uint64_t{reinterpret_cast<std::uintptr_t>(request)};
-  std::memcpy(message.payload() + offsetof(MessageHeader, context), &address, sizeof address);
-}
-ReceiveRequest& remembered_receive(runtime::Message& message) {
-  std::uint64_t address = 0;
-  std::memcpy(&address, message.payload() + offsetof(MessageHeader, context), sizeof address);
-  return *reinterpret_cast<ReceiveRequest*>(static_cast<std::uintptr_t>(address));
-}
-
-}  // namespace
 
 // Messages may be left that no receive has taken.
 void PointToPoint::close() {
   while (auto* const posted = static_cast<ReceiveRequest*>(posted_.any())) posted->end_without_message();
   for (SendRequest* const unanswered : awaited_.take_all()) unanswered->happened(SendRequest::kAnswered);
-  while (ArrivedEntry* const entry = unexpected_.any()) {
+  while (ArrivedEntry* const entry = unexpected_.oldest()) {
     unexpected_.remove(*entry);
     drop(static_cast<ArrivedMessage*>(entry));
   }
 }
 
-PointToPoint::~PointToPoint() { close(); }
+PointToPoint::~PointToPoint() {
+  close();
+  last_on_device_.clear();
+  free_spare_receives();
+}
 
 // --- Arrivals
+
+std::size_t PointToPoint::bytes_of(const MessageHeader& header, const runtime::Message& message) {
+  if (message.has_attachments()) return message.attachments()[0].buffer().size_bytes;
+  return message.payload_bytes() - sizeof header - trailer_bytes(header.flags);
+}
+
+// Most messages have no flag but kCharged.
+inline void PointToPoint::check_header(const MessageHeader& header, int source_pe,
+                                       std::size_t size_bytes) const {
+  const bool is_plain = (header.flags & ~std::uint32_t{kCharged}) == 0 && (header.source | header.tag) >= 0;
+  if (!is_plain) [[unlikely]]
+    check_special(header, source_pe, size_bytes);
+  if (!shared_.is_on(header.from, source_pe) || header.to != rank_) [[unlikely]]
+    refuse_route(header, source_pe);
+}
 
 MessageHeader PointToPoint::checked_header(const runtime::Message& message) const {
   MessageHeader header;
@@ -73,7 +80,12 @@ MessageHeader PointToPoint::checked_header(const runtime::Message& message) cons
   return header;
 }
 
-void PointToPoint::check_header(const MessageHeader& header, int source_pe, std::size_t size_bytes) const {
+void PointToPoint::refuse_route(const MessageHeader& header, int source_pe) const {
+  refuse_message(source_pe, base::format("is from rank {} to rank {}, and rank {} on this PE got it",
+                                         header.from, header.to, rank_));
+}
+
+void PointToPoint::check_special(const MessageHeader& header, int source_pe, std::size_t size_bytes) {
   if (header.source < 0 || header.tag < 0 || (header.flags & ~kKnownMessageFlags) != 0 ||
       size_bytes < trailer_bytes(header.flags)) {
     refuse_message(source_pe, base::format("has rank {}, tag {}, flags {:#x} and {} bytes behind its header",
@@ -84,11 +96,6 @@ void PointToPoint::check_header(const MessageHeader& header, int source_pe, std:
     refuse_message(source_pe,
                    base::format("accepts an offer, with flags {:#x} and {} bytes behind its header",
                                 header.flags, size_bytes));
-  }
-  if (!shared_.map().has(header.from) || shared_.map().pe_of(header.from) != source_pe ||
-      header.to != rank_) {
-    refuse_message(source_pe, base::format("is from rank {} to rank {}, and rank {} on this PE got it",
-                                           header.from, header.to, rank_));
   }
 }
 
@@ -135,7 +142,6 @@ void PointToPoint::match_offered(const MessageHeader& header, const runtime::Mes
                    base::format("accepts offer {}, and there is no such receive of rank {}", number, rank_));
   }
   posted_.remove(*posted);
-  receive->posted_ = false;
   receive->match(header.source, header.tag, receive->view_.size_bytes);
   receive->accepted();
 }
@@ -161,13 +167,20 @@ void PointToPoint::on_block(runtime::MessagePtr message) {
     match_early(header.from);
 }
 
+inline void PointToPoint::matched(const MessageHeader& header, int source_pe, std::size_t size_bytes,
+                                  std::uint64_t reply) {
+  std::uint64_t room_bytes = 0;
+  if ((header.flags & kCharged) != 0)
+    room_bytes = shared_.give_back(source_pe, SharedState::charge_of(size_bytes));
+  if (reply != 0 || room_bytes != 0) [[unlikely]]
+    answer(source_pe, {.reply = reply, .room_bytes = room_bytes, .from = rank_, .to = header.from});
+}
+
 // From shared memory to the memory of the receive. What cannot go there now gets a block.
 bool PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
   MessageHeader header;
-  if (arrival.header.size() != sizeof header) [[unlikely]] {
-    refuse_message(arrival.source_pe,
-                   base::format("has a header of {} bytes, not {}", arrival.header.size(), sizeof header));
-  }
+  if (arrival.header.size() != sizeof header) [[unlikely]]
+    refuse_size(arrival);
   std::memcpy(&header, arrival.header.data(), sizeof header);
   check_header(header, arrival.source_pe, arrival.payload.size());
   if (header.sequence != pair(header.from).next_matched || (header.flags & (kWantsAnswer | kOffered)) != 0)
@@ -182,9 +195,9 @@ bool PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
     keep(header, block_of(header, arrival));
   } else if (posted->view_.place.is_host()) [[likely]] {
     matched(header, arrival.source_pe, arrival.payload.size(), 0);
-    posted->posted_ = false;
     posted->match(header.source, header.tag, arrival.payload.size());
-    posted->landed(arrival.payload.data(), arrival.payload.size());
+    posted->view_.unpack(arrival.payload.data(), arrival.payload.size());
+    posted->end();
   } else {
     deliver(*posted, header, block_of(header, arrival));
   }
@@ -201,7 +214,9 @@ runtime::MessagePtr PointToPoint::block_of(const MessageHeader& header,
                          .flags = runtime::kControlFlag | runtime::kUrgentFlag,
                          .source_pe = static_cast<std::uint32_t>(arrival.source_pe)};
   std::memcpy(message->payload(), &header, sizeof header);
-  std::ranges::copy(arrival.payload, message->payload() + sizeof header);
+  // Not std::ranges::copy, which GCC 12 makes a loop over bytes.
+  if (!arrival.payload.empty())
+    std::memcpy(message->payload() + sizeof header, arrival.payload.data(), arrival.payload.size());
   return message;
 }
 
@@ -225,22 +240,6 @@ runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
   return posted == nullptr ? runtime::Posting::kDefer : runtime::Posting::kHandle;
 }
 
-// The bytes of an announced message have landed. A message to this handler without a buffer has had no poster.
-void PointToPoint::on_landed(runtime::MessagePtr message) {
-  if (!message->was_posted()) refuse_message(source_of(*message), "has no buffer beside it");
-  ReceiveRequest& request = remembered_receive(*message);
-  const memory::Buffer& buffer = message->attachments()[0].buffer();
-  // There is none if the message was far too large for the receive.
-  if (!request.view_.place.is_host() && !request.view_.is_dense() && buffer.data != nullptr) [[unlikely]]
-    return request.engine_.unpack_on_device(request, std::move(message->attachments()[0]));
-  request.landed(static_cast<const std::byte*>(buffer.data), buffer.size_bytes);
-}
-
-void PointToPoint::on_dropped(runtime::Message& message) {
-  ReceiveRequest& request = remembered_receive(message);
-  request.fail(MPI_ERR_OTHER);
-}
-
 void PointToPoint::matched(const MessageHeader& header, const runtime::Message& message) {
   std::uint64_t reply = 0;
   if ((header.flags & kWantsAnswer) != 0) {
@@ -248,15 +247,6 @@ void PointToPoint::matched(const MessageHeader& header, const runtime::Message& 
     std::memcpy(&reply, end - sizeof reply, sizeof reply);
   }
   matched(header, source_of(message), bytes_of(header, message), reply);
-}
-
-void PointToPoint::matched(const MessageHeader& header, int source_pe, std::size_t size_bytes,
-                           std::uint64_t reply) {
-  std::uint64_t room_bytes = 0;
-  if ((header.flags & kCharged) != 0)
-    room_bytes = shared_.give_back(source_pe, SharedState::charge_of(size_bytes));
-  if (reply != 0 || room_bytes != 0) [[unlikely]]
-    answer(source_pe, {.reply = reply, .room_bytes = room_bytes, .from = rank_, .to = header.from});
 }
 
 void PointToPoint::answer(int pe, const Answer& reply) {
@@ -270,210 +260,6 @@ bool PointToPoint::answered(std::uint64_t number, int from) {
   SendRequest* const request = awaited_.take(number, from);
   if (request != nullptr) request->happened(SendRequest::kAnswered);
   return request != nullptr;
-}
-
-// --- Messages that wait for a receive
-
-ArrivedMessage* PointToPoint::keep(const MatchKey& key, std::size_t size_bytes) {
-  auto* const arrived = new (messenger_.pool().allocate(sizeof(ArrivedMessage))) ArrivedMessage;
-  arrived->key = key;
-  arrived->size_bytes = size_bytes;
-  unexpected_.add(*arrived);
-  // It may wait in a probe.
-  if (virtual_rank_ != nullptr) [[unlikely]]
-    virtual_rank_->wake();
-  return arrived;
-}
-
-void PointToPoint::keep(const MessageHeader& header, runtime::MessagePtr message) {
-  const std::size_t size_bytes = bytes_of(header, *message);
-  keep({header.context, header.source, header.tag}, size_bytes)->message = std::move(message);
-}
-
-runtime::MessagePtr PointToPoint::forget(ArrivedMessage* arrived) {
-  runtime::MessagePtr message = std::move(arrived->message);
-  std::destroy_at(arrived);
-  messenger_.pool().deallocate(arrived, sizeof(ArrivedMessage));
-  return message;
-}
-
-void PointToPoint::drop(ArrivedMessage* arrived) {
-  SendRequest* const send = arrived->local_send;
-  forget(arrived);
-  if (send != nullptr) send->happened(SendRequest::kAnswered);
-}
-
-void PointToPoint::hand_over(ReceiveRequest& request, ArrivedMessage* arrived) {
-  SendRequest* const send = arrived->local_send;
-  runtime::MessagePtr message = forget(arrived);
-  if (send != nullptr) return receive_local(request, *send);
-  const MessageHeader header = checked_header(*message);
-  deliver(request, header, std::move(message));
-}
-
-const ArrivedMessage* PointToPoint::probe(const MatchKey& key) const {
-  return static_cast<const ArrivedMessage*>(unexpected_.find(key));
-}
-
-ArrivedMessage* PointToPoint::take_probed(const MatchKey& key) {
-  auto* const arrived = static_cast<ArrivedMessage*>(unexpected_.find(key));
-  if (arrived != nullptr) unexpected_.remove(*arrived);
-  return arrived;
-}
-
-void PointToPoint::start_probed(ReceiveRequest& request, ArrivedMessage* arrived) {
-  request.activate();
-  request.acquire();
-  hand_over(request, arrived);
-}
-
-void PointToPoint::drop_probed(ArrivedMessage* arrived) { drop(arrived); }
-
-// --- Receiving
-
-Ref<ReceiveRequest> PointToPoint::make_receive(const MatchKey& key, const DataView& view, int from) {
-  return Request::make<ReceiveRequest>(messenger_, *this, key, view, from);
-}
-
-Ref<ReceiveRequest> PointToPoint::receive(const MatchKey& key, const DataView& view, int from) {
-  Ref<ReceiveRequest> request = make_receive(key, view, from);
-  request->start();
-  return request;
-}
-
-void PointToPoint::start_receive(ReceiveRequest& request) {
-  request.acquire();  // until a message has landed, or the receive is cancelled
-  ArrivedMessage* const arrived = take_probed(request.key);
-  if (arrived == nullptr) {
-    request.posted_ = true;
-    posted_.post(request);
-    if (!request.view_.place.is_host() && request.from != kAny) [[unlikely]]
-      offer(request);
-    return;
-  }
-  hand_over(request, arrived);
-}
-
-// If the next message of its source can match no other receive, and is not likely to be for an earlier one.
-void PointToPoint::offer(ReceiveRequest& request) {
-  if (virtual_rank_ != nullptr) return;  // ranks that move leave no streams behind
-  try {
-    if (last_on_device_.empty()) last_on_device_.resize(pairs_.size());
-    Ref<ReceiveRequest>& last = last_on_device_[static_cast<std::size_t>(request.from)];
-    const bool has_earlier = last && last.get() != &request && last->posted_;
-    last = Ref<ReceiveRequest>(request);
-    const bool is_first =
-        request.key.tag == kAny ? posted_.size() == 1 : posted_.find(request.key) == &request;
-    if (has_earlier || !is_first) return;
-    offers_.make(request, request.key, request.view_, pair(request.from).next_matched);
-  } catch (const std::bad_alloc&) {
-    return;  // the message takes its usual way
-  }
-}
-
-void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
-                           runtime::MessagePtr message) {
-  matched(header, *message);
-  request.posted_ = false;
-  if (message->has_attachments()) {
-    std::vector<runtime::ReceiveBuffer> receive_buffers = messenger_.receive_buffers_of(*message);
-    choose_receive_buffer(request, *message, receive_buffers[0]);
-    return messenger_.place(std::move(message), receive_buffers);
-  }
-  const std::size_t size_bytes = bytes_of(header, *message);
-  request.match(header.source, header.tag, size_bytes);
-  const std::byte* const bytes = message->payload() + sizeof(MessageHeader);
-  if (request.view_.place.is_host()) [[likely]]
-    return request.landed(bytes, size_bytes);
-  land_on_device(request, std::move(message));
-}
-
-// As many bytes land as the receive has room for: those of a dense receive in its memory, others in a block of the pool.
-void PointToPoint::choose_receive_buffer(ReceiveRequest& request, runtime::Message& message,
-                                         runtime::ReceiveBuffer& receive_buffer) {
-  MessageHeader header;
-  std::memcpy(&header, message.payload(), sizeof header);
-  request.posted_ = false;
-  request.match(header.source, header.tag, receive_buffer.size_bytes);
-  remember_receive(message, &request);
-  const DataView& view = request.view_;
-  if (view.is_dense()) {
-    receive_buffer.into = runtime::Attachment({view.data, view.size_bytes, view.place, view.stream});
-    return;
-  }
-  if (!view.place.is_host()) return choose_receive_block(request, receive_buffer);
-  runtime::BlockPool& pool = messenger_.pool();
-  const std::size_t size_bytes = std::min(receive_buffer.size_bytes, view.size_bytes);
-  receive_buffer.into = runtime::Attachment(
-      {pool.allocate(size_bytes), size_bytes, {}, nullptr},
-      [](void* owner, const memory::Buffer& buffer) {
-        static_cast<runtime::BlockPool*>(owner)->deallocate(buffer.data, buffer.size_bytes);
-      },
-      &pool);
-}
-
-// --- ReceiveRequest
-
-void ReceiveRequest::start() {
-  activate();
-  engine_.start_receive(*this);
-}
-
-int ReceiveRequest::cancel() {
-  if (!posted_ || !engine_.offers_.revoke(*this)) return MPI_SUCCESS;
-  posted_ = false;
-  engine_.posted_.remove(*this);
-  end({.cancelled = true});
-  return MPI_SUCCESS;
-}
-
-void ReceiveRequest::end_without_message() {
-  posted_ = false;
-  engine_.posted_.remove(*this);
-  found_ = {.cancelled = true};
-  if (engine_.offers_.revoke(*this)) return end(found_);
-  // The sender may still copy.
-  engine_.offers_.forget(*this);
-  accepted();
-}
-
-void ReceiveRequest::on_offered(base::Completion* completion, base::Status status, std::size_t) {
-  auto* const self = static_cast<ReceiveRequest*>(completion);
-  const bool is_matched = self->state == OfferState::kAccepted;
-  self->state = status.ok() && !is_matched ? OfferState::kLanded : OfferState::kNone;
-  if (status.failed()) self->engine_.offers_.forget(*self);
-  if (!is_matched) return;
-  if (status.ok()) return self->end(self->found_);
-  self->fail(MPI_ERR_OTHER);
-}
-
-void ReceiveRequest::accepted() {
-  const bool has_landed = state == OfferState::kLanded;
-  state = has_landed ? OfferState::kNone : OfferState::kAccepted;
-  if (has_landed) end(found_);
-}
-
-void ReceiveRequest::match(int source, int tag, std::size_t size_bytes) {
-  found_ = {.source = source, .tag = tag, .size_bytes = static_cast<std::int64_t>(size_bytes)};
-  if (size_bytes > view_.size_bytes) [[unlikely]] {
-    found_.error = MPI_ERR_TRUNCATE;
-    found_.size_bytes = static_cast<std::int64_t>(view_.size_bytes);
-  }
-}
-
-void ReceiveRequest::landed(const std::byte* packed, std::size_t packed_bytes) {
-  if (packed != view_.data && view_.place.is_host()) view_.unpack(packed, packed_bytes);
-  end(found_);
-}
-
-void ReceiveRequest::fail(int error_class) {
-  found_.error = error_class;
-  end(found_);
-}
-
-void ReceiveRequest::end(const Outcome& outcome) {
-  complete(outcome);
-  release();
 }
 
 }  // namespace weft::mpi

@@ -50,7 +50,7 @@ void when_copied(Ended ended, const Start& start_function) {
 void PointToPoint::land_on_device(ReceiveRequest& request, runtime::MessagePtr message) {
   const DataView& view = request.view_;
   const auto size_bytes =
-      static_cast<std::size_t>(request.found_.size_bytes);  // what the receive has room for
+      static_cast<std::size_t>(request.outcome().size_bytes);  // what the receive has room for
   const memory::ConstBuffer source(message->payload() + sizeof(MessageHeader), size_bytes);
   runtime::Attachment place({view.data, size_bytes, view.place, view.stream});
   if (!view.is_dense()) {
@@ -62,7 +62,7 @@ void PointToPoint::land_on_device(ReceiveRequest& request, runtime::MessagePtr m
   auto ended = [this, &request, place = std::move(place),
                 kept = std::move(message)](const base::Status& status) mutable {
     if (status.failed()) return request.fail(MPI_ERR_OTHER);
-    if (request.view_.is_dense()) return request.end(request.found_);
+    if (request.view_.is_dense()) return request.end();
     unpack_on_device(request, std::move(place));
   };
   when_copied(std::move(ended), [&](base::Completion* completion) {
@@ -82,7 +82,7 @@ void PointToPoint::unpack_on_device(ReceiveRequest& request, runtime::Attachment
   auto ended = [&request, kept = std::move(block),
                 lease = std::move(stream).value()](const base::Status& status) {
     if (status.failed()) return request.fail(MPI_ERR_OTHER);
-    request.end(request.found_);
+    request.end();
   };
   when_copied(std::move(ended), [&](base::Completion* completion) {
     return messenger_.memory().when_stream_done(view.place, handle, completion);

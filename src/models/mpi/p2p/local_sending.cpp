@@ -20,10 +20,9 @@ void PointToPoint::count_local(PointToPoint& sender) {
 }
 
 void PointToPoint::land_local(ReceiveRequest& request, const SendAddress& address, const DataView& view) {
-  request.posted_ = false;
   request.match(address.source, address.tag, view.size_bytes);
   view.copy_to(request.view_);
-  request.end(request.found_);
+  request.end();
 }
 
 bool PointToPoint::take_local(PointToPoint& sender, const SendAddress& address, const DataView& view) {
@@ -93,7 +92,6 @@ void PointToPoint::receive_local(ReceiveRequest& request, SendRequest& send) {
     runtime::MessagePtr message =
         runtime::Message::create(messenger_, first_handler_ + kBlock, sizeof(MessageHeader) + size_bytes);
     if (size_bytes > 0) send.view_.pack(message->payload() + sizeof(MessageHeader));
-    request.posted_ = false;
     request.match(send.address_.source, send.address_.tag, size_bytes);
     land_on_device(request, std::move(message));
   }

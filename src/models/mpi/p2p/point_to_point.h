@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -96,17 +97,26 @@ class PointToPoint {
 
   // Sends it if it then is complete at once: the bytes are in the message's block, or in shared memory. Returns whether it was sent.
   bool send_at_once(const SendAddress& address, const DataView& view);
-  // As send_at_once(). Returns a request that is complete, which all such sends share; null if it was not sent. The engine keeps it.
-  Request* request_at_once(const SendAddress& address, const DataView& view);
+  // As send_at_once(), for at most kEagerBytes of host memory to a rank on another PE of this host: the way of most messages.
+  bool send_bytes_at_once(const SendAddress& address, std::span<const std::byte> bytes);
+  // A request that is complete, of a message that was sent at once. All of them share it, and the engine keeps it; those of a virtual
+  // rank have their own, which are counted.
+  Request* sent_request() {
+    if (sent_at_once_) [[likely]]
+      return sent_at_once_.get();
+    return make_sent_request();
+  }
   Ref<SendRequest> make_send(const SendAddress& address, const DataView& view, SendMode mode);
   // `from`: the rank of the source in MPI_COMM_WORLD, for receives in device memory; kAny if it is not known.
   Ref<ReceiveRequest> make_receive(const MatchKey& key, const DataView& view, int from = kAny);
   // Makes and starts the request.
   Ref<SendRequest> send(const SendAddress& address, const DataView& view, SendMode mode);
   Ref<ReceiveRequest> receive(const MatchKey& key, const DataView& view, int from = kAny);
+  // As receive(), for one dense range of host memory.
+  Ref<ReceiveRequest> receive_bytes(const MatchKey& key, std::span<std::byte> bytes);
 
   // The first message that matches, which stays where it is; null if there is none.
-  const ArrivedMessage* probe(const MatchKey& key) const;
+  const ArrivedMessage* probe(const MatchKey& key);
   // As probe(), and no other receive gets the message. The caller passes it to receive_probed() or drop_probed().
   ArrivedMessage* take_probed(const MatchKey& key);
   void start_probed(ReceiveRequest& request, ArrivedMessage* arrived);
@@ -153,9 +163,18 @@ class PointToPoint {
   // --- Sending
   // With the number of the next message to that rank, which the message takes by count_sent() when nothing can fail any more:
   // a number that is never sent would hold up all later ones.
-  MessageHeader next_header(const SendAddress& address, std::uint32_t flags);
+  MessageHeader next_header(const SendAddress& address, std::uint32_t flags) {
+    return {.context = address.context,
+            .sequence = pair(address.rank).next_sent,
+            .source = address.source,
+            .tag = address.tag,
+            .from = rank_,
+            .to = address.rank,
+            .flags = flags};
+  }
   void count_sent(const MessageHeader& header) { ++pair(header.to).next_sent; }
   void send_message(const MessageHeader& header, runtime::MessagePtr message);
+  [[gnu::cold, gnu::noinline]] Request* make_sent_request();
   // `reply`: the number for the answer, sent if the flags have kWantsAnswer. They throw if there is no memory.
   runtime::MessagePtr block_message(const MessageHeader& header, const DataView& view, std::uint64_t reply);
   runtime::MessagePtr attached_message(SendRequest& request, const MessageHeader& header,
@@ -182,6 +201,12 @@ class PointToPoint {
   MessageHeader checked_header(const runtime::Message& message) const;
   // `size_bytes`: of what is behind the header.
   void check_header(const MessageHeader& header, int source_pe, std::size_t size_bytes) const;
+  [[gnu::cold, gnu::noinline]] static void check_special(const MessageHeader& header, int source_pe,
+                                                         std::size_t size_bytes);
+  // They end the job: the peer has sent what cannot be right.
+  [[noreturn, gnu::cold, gnu::noinline]] static void refuse_message(int source_pe, const std::string& what);
+  [[noreturn, gnu::cold, gnu::noinline]] static void refuse_size(const runtime::DirectArrival& arrival);
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse_route(const MessageHeader& header, int source_pe) const;
   // With the header that was checked: the peer may write the bytes of the arrival meanwhile.
   runtime::MessagePtr block_of(const MessageHeader& header, const runtime::DirectArrival& arrival) const;
   // A message that is the next one of its pair has come.
@@ -201,8 +226,14 @@ class PointToPoint {
   void match_early(int from);
   void answer(int pe, const Answer& answer);
 
+  // The bytes that a message carries, or announces.
+  static std::size_t bytes_of(const MessageHeader& header, const runtime::Message& message);
+
   // --- Receiving
   void start_receive(ReceiveRequest& request);
+  // Null if none is kept, and for a virtual rank, whose requests are counted as they come and go.
+  ReceiveRequest* take_spare_receive();
+  void free_spare_receives();
   void offer(ReceiveRequest& request);
   void deliver(ReceiveRequest& request, const MessageHeader& header, runtime::MessagePtr message);
   // For receives in device memory: of bytes that came in the message's block, and of packed bytes on the same device.
@@ -231,11 +262,27 @@ class PointToPoint {
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
   AwaitedAnswers<SendRequest> awaited_;
-  Ref<FinishedRequest> sent_at_once_;
+  Ref<FinishedRequest> sent_at_once_;         // null of a virtual rank
+  ReceiveRequest* spare_receives_ = nullptr;  // linked: for make_receive()
   ReceiveOffers offers_;
   // The last receives in device memory from each rank; empty until there is one.
   std::vector<Ref<ReceiveRequest>> last_on_device_;
   DeviceElements device_elements_;
 };
+
+// Here, so that the entry points need no call and put the address into the message at once.
+inline bool PointToPoint::send_bytes_at_once(const SendAddress& address, std::span<const std::byte> bytes) {
+  const SharedState::Destination& to = shared_.destination(address.rank);
+  runtime::SendRoom& room = shared_.window(to.pe).room;
+  const std::int64_t charge = SharedState::charge_of(bytes.size());
+  if (to.here != nullptr || !room.has(charge)) [[unlikely]]
+    return false;
+  const MessageHeader header = next_header(address, kCharged);
+  if (!messenger_.send_direct(to.pe, first_handler_ + kBlock, header, bytes)) [[unlikely]]
+    return false;
+  count_sent(header);
+  room.take(charge);
+  return true;
+}
 
 }  // namespace weft::mpi

@@ -63,15 +63,37 @@ class ReceiveRequest final : public Request, public PostedEntry, private Offered
   // The engine closes.
   void end_without_message();
   // A message has matched: keeps what the status tells of it.
-  void match(int source, int tag, std::size_t size_bytes);
-  void end(const Outcome& outcome);
+  void match(int source, int tag, std::size_t size_bytes) {
+    posted_ = false;
+    set_outcome({.source = source, .tag = tag, .size_bytes = static_cast<std::int64_t>(size_bytes)});
+    if (size_bytes > view_.size_bytes) [[unlikely]]
+      cut();
+  }
+  // The message is larger than the receive.
+  void cut();
+  // The operation is over, with the outcome that has been set.
+  void end() {
+    complete();
+    release();
+  }
   void fail(int error_class);
-  void landed(const std::byte* packed, std::size_t packed_bytes);
+  void landed(const std::byte* packed, std::size_t packed_bytes) {
+    if (packed != view_.data && view_.place.is_host()) view_.unpack(packed, packed_bytes);
+    end();
+  }
+  // The engine keeps it for the next receive.
+  void destroy() override;
+  // One that the engine has kept becomes another receive, in host memory and without a layout so far.
+  void renew_for(const MatchKey& wanted, int from_rank) {
+    renew();
+    key = wanted;
+    from = from_rank;
+  }
 
   PointToPoint& engine_;
   DataView view_;
-  Outcome found_;
   bool posted_ = false;
+  ReceiveRequest* next_spare_ = nullptr;
 };
 
 }  // namespace weft::mpi

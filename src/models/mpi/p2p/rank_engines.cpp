@@ -22,6 +22,14 @@ namespace {
   refuse_addressed(static_cast<int>(message.envelope().source_pe), what);
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_short(int source_pe, std::size_t size_bytes) {
+  refuse_addressed(source_pe, base::format("has {} bytes, and its header alone has {}", size_bytes,
+                                           sizeof(MessageHeader)));
+}
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_rank(int source_pe, int rank) {
+  refuse_addressed(source_pe, base::format("is for rank {}, which is not on this PE", rank));
+}
+
 RankEngines& self_of(void* context) { return *static_cast<RankEngines*>(context); }
 
 }  // namespace
@@ -49,6 +57,22 @@ void RankEngines::make_engines() {
     engines_.push_back(std::make_unique<PointToPoint>(messenger_, range_, *shared_, rank));
     shared_->set_engine(rank, engines_.back().get());
   }
+}
+
+inline PointToPoint& RankEngines::receiver_of(int source_pe, std::span<const std::byte> header) const {
+  std::int32_t to = -1;
+  if (header.size() < sizeof(MessageHeader)) [[unlikely]]
+    refuse_short(source_pe, header.size());
+  std::memcpy(&to, header.data() + offsetof(MessageHeader, to), sizeof to);
+  PointToPoint* const engine = map().has(to) ? find(to) : nullptr;
+  if (engine == nullptr) [[unlikely]]
+    refuse_rank(source_pe, to);
+  return *engine;
+}
+
+PointToPoint& RankEngines::receiver_of(const runtime::Message& message) const {
+  return receiver_of(static_cast<int>(message.envelope().source_pe),
+                     {const_cast<runtime::Message&>(message).payload(), message.payload_bytes()});
 }
 
 void RankEngines::set_handlers() {
@@ -120,24 +144,6 @@ std::uint32_t RankEngines::num_arrived() const {
 
 void RankEngines::close() {
   for (const auto& engine : engines_) engine->close();
-}
-
-PointToPoint& RankEngines::receiver_of(const runtime::Message& message) const {
-  return receiver_of(static_cast<int>(message.envelope().source_pe),
-                     {const_cast<runtime::Message&>(message).payload(), message.payload_bytes()});
-}
-
-PointToPoint& RankEngines::receiver_of(int source_pe, std::span<const std::byte> header) const {
-  std::int32_t to = -1;
-  if (header.size() < sizeof(MessageHeader)) [[unlikely]] {
-    refuse_addressed(source_pe, base::format("has {} bytes, and its header alone has {}", header.size(),
-                                             sizeof(MessageHeader)));
-  }
-  std::memcpy(&to, header.data() + offsetof(MessageHeader, to), sizeof to);
-  PointToPoint* const engine = map().has(to) ? find(to) : nullptr;
-  if (engine == nullptr) [[unlikely]]
-    refuse_addressed(source_pe, base::format("is for rank {}, which is not on this PE", to));
-  return *engine;
 }
 
 void RankEngines::on_offer(const runtime::Message& message) {

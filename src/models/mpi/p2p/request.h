@@ -7,6 +7,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 #include <utility>
@@ -41,7 +42,7 @@ class Request : public Object {
   // A persistent request is started, and its handle outlives its completion.
   bool is_persistent() const { return persistent_; }
   void make_persistent() { persistent_ = true; }
-  // Started, and the program has not been told of the completion. A request that is not active counts as complete.
+  // Started, and the program has not been told of the completion. A request that is not active is complete.
   bool is_active() const { return active_; }
   bool is_complete() const { return complete_; }
   const Outcome& outcome() const { return outcome_; }
@@ -79,9 +80,9 @@ class Request : public Object {
       scheduler.pool().deallocate(block, sizeof(T));
       throw;
     }
+    static_assert(sizeof(T) <= std::numeric_limits<decltype(size_bytes_)>::max());
     request->scheduler_ = &scheduler;
     request->size_bytes_ = sizeof(T);
-    request->rank_ = VirtualRank::current();
     return Ref<T>::adopt(request);
   }
 
@@ -98,18 +99,32 @@ class Request : public Object {
   // The operation is over. The last reference may be given back after this call.
   void complete(const Outcome& outcome) {
     outcome_ = outcome;
+    complete();
+  }
+  // With the outcome that has been set.
+  void complete() {
     complete_ = true;
     if (waiter_ != nullptr) {
       scheduler_->post(std::exchange(waiter_, nullptr));
-    } else if (rank_ != nullptr) [[unlikely]] {
-      rank_->wake();
+    } else if (maker() != nullptr) [[unlikely]] {
+      maker()->wake();
     }
   }
   void set_outcome(const Outcome& outcome) { outcome_ = outcome; }
   // Any number of handles refer to it, none of which counts: it stays active and complete. REQUIRES: it is, and outlives the handles.
   void share() { is_shared_ = true; }
 
- private:
+  // The last reference has gone, and the request is kept for another operation: until renew() its handle refers to nothing.
+  void retire() {
+    scope_ = {};
+    set_kind(ObjectKind::kFreed);
+  }
+  // As new; the caller has the only reference.
+  void renew() {
+    acquire();
+    set_kind(ObjectKind::kRequest);
+    persistent_ = active_ = false;
+  }
   void destroy() override {
     runtime::BlockPool& pool = scheduler_->pool();
     const std::size_t size_bytes = size_bytes_;
@@ -118,17 +133,17 @@ class Request : public Object {
     pool.deallocate(block, size_bytes);
   }
 
+ private:
   Type type_;
   bool persistent_ = false;
   bool is_shared_ = false;
   bool active_ = false;
   bool complete_ = true;
+  std::uint16_t size_bytes_ = 0;
   Outcome outcome_;
   runtime::Work* waiter_ = nullptr;
   Ref<ErrorScope> scope_;
   runtime::Scheduler* scheduler_ = nullptr;
-  VirtualRank* rank_ = nullptr;  // which a completion wakes
-  std::size_t size_bytes_ = 0;
 };
 
 // An operation that has nothing to do: it is complete as soon as it is started.

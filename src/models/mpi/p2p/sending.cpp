@@ -35,39 +35,26 @@ bool PointToPoint::send_at_once(const SendAddress& address, const DataView& view
   if (to.here != nullptr && to.here->take_local(*this, address, view)) [[unlikely]]
     return true;
   if (view.size_bytes > kEagerBytes || !view.place.is_host()) return false;
-  runtime::CreditWindow& window = shared_.window(to.pe);
+  if (view.is_dense() && send_bytes_at_once(address, {view.data, view.size_bytes})) return true;
+  runtime::SendRoom& room = shared_.window(to.pe).room;
   const std::int64_t charge = SharedState::charge_of(view.size_bytes);
-  if (!window.room.has(charge)) [[unlikely]]
+  if (!room.has(charge)) [[unlikely]]
     return false;
   const MessageHeader header = next_header(address, kCharged);
-  if (to.here == nullptr && view.is_dense() &&
-      messenger_.send_direct(to.pe, first_handler_ + kBlock, header, {view.data, view.size_bytes})) {
-    count_sent(header);
-  } else {
-    send_message(header, block_message(header, view, 0));
-  }
-  window.room.take(charge);
+  send_message(header, block_message(header, view, 0));
+  room.take(charge);
   return true;
 }
 
-Request* PointToPoint::request_at_once(const SendAddress& address, const DataView& view) {
-  // Requests of a virtual rank are counted, and move with it.
-  if (virtual_rank_ != nullptr || !send_at_once(address, view)) return nullptr;
-  if (!sent_at_once_) [[unlikely]] {
-    sent_at_once_ = Request::make<FinishedRequest>(messenger_, Request::Type::kSend, Outcome());
-    sent_at_once_->start_shared();
+Request* PointToPoint::make_sent_request() {
+  Ref<FinishedRequest> made = Request::make<FinishedRequest>(messenger_, Request::Type::kSend, Outcome());
+  if (virtual_rank_ != nullptr) {
+    made->start();
+    return made.leave();
   }
+  made->start_shared();
+  sent_at_once_ = std::move(made);
   return sent_at_once_.get();
-}
-
-MessageHeader PointToPoint::next_header(const SendAddress& address, std::uint32_t flags) {
-  return {.context = address.context,
-          .sequence = pair(address.rank).next_sent,
-          .source = address.source,
-          .tag = address.tag,
-          .from = rank_,
-          .to = address.rank,
-          .flags = flags};
 }
 
 runtime::MessagePtr PointToPoint::block_message(const MessageHeader& header, const DataView& view,

@@ -36,6 +36,10 @@ class SharedState {
   int pe() const { return pe_; }
   // REQUIRES: map().has(rank).
   const Destination& destination(int rank) const { return destinations_[static_cast<std::size_t>(rank)]; }
+  // Whether there is that rank, and it is on that PE: for what a peer claims.
+  bool is_on(int rank, int pe) const {
+    return static_cast<std::uint32_t>(rank) < destinations_.size() && destination(rank).pe == pe;
+  }
   void set_engine(int rank, PointToPoint* engine) {
     destinations_[static_cast<std::size_t>(rank)].here = engine;
   }
