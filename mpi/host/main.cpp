@@ -157,8 +157,7 @@ class Host {
     begin_loading(libraries_);
     set_rank_states(&slots_.states());
     report_crashes(slots_, settings.pe);
-    show_copies_to_unwinders(
-        {.program = loaded.program, .slots = &slots_.slots(), .states = &slots_.states()});
+    show_copies_to_unwinders(*loaded.program, slots_.slots(), slots_.states());
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;

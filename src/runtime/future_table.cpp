@@ -274,19 +274,14 @@ void FutureTable::on_release(MessagePtr message) {
 }
 
 void FutureTable::release_link(FutureAddress link) {
+  const bool is_first = releases_.empty();
   releases_[link.pe].push_back(link.id);
-  if (messenger_.closed() || std::exchange(send_releases_.is_posted, true)) return;
-  messenger_.post(&send_releases_);
+  if (is_first && !messenger_.closed()) messenger_.post(&release_work_);
 }
 
-void FutureTable::SendReleases::call(Work* self, Runtime&, WorkAction action) {
-  auto& work = *static_cast<SendReleases*>(self);
-  work.is_posted = false;
-  const auto releases = std::exchange(work.table.releases_, {});
-  if (action != WorkAction::kRun) return;
-  Messenger& messenger = work.table.messenger_;
-  for (const auto& [pe, ids] : releases) {
-    messenger.send(static_cast<int>(pe), Message::pack(messenger, kFutureReleaseHandler, ids));
+void FutureTable::send_releases() {
+  for (const auto& [pe, ids] : std::exchange(releases_, {})) {
+    messenger_.send(static_cast<int>(pe), Message::pack(messenger_, kFutureReleaseHandler, ids));
   }
 }
 

@@ -22,7 +22,8 @@
 #include <vector>
 
 #include "weft/runtime/future.h"
-#include "weft/runtime/work.h"
+
+#include "runtime/owned_work.h"
 
 namespace weft::runtime {
 
@@ -93,13 +94,6 @@ class FutureTable {
     }
   };
 
-  struct SendReleases final : Work {
-    explicit SendReleases(FutureTable& table_in) : Work(&SendReleases::call), table(table_in) {}
-    static void call(Work* self, Runtime& runtime, WorkAction action);
-    FutureTable& table;
-    bool is_posted = false;
-  };
-
   struct Setter {
     std::uint64_t id = 0;  // of the future; 0: none
     std::uint32_t pe = 0;
@@ -115,6 +109,7 @@ class FutureTable {
   void send_outcome(FutureState& state, std::uint32_t to_pe);
   // Makes `state` the mirror of state.remote(). Asks for its value if it has a link.
   void add_mirror(FutureState& state, FutureAddress link);
+  void send_releases();
   // Releases the link's share.
   void drop_link(std::uint64_t id);
 
@@ -127,7 +122,7 @@ class FutureTable {
   std::unordered_map<FutureAddress, Mirror, Hash> mirrors_;
   // By PE: links whose release is still to be sent.
   std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> releases_;
-  SendReleases send_releases_{*this};
+  OwnedWork<&FutureTable::send_releases> release_work_{*this};
   std::vector<Setter> setters_;  // by number, modulo its size; made when it is first needed
   static inline DescribeSetter describe_setter_ = nullptr;
 };

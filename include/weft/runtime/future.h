@@ -318,19 +318,6 @@ class [[nodiscard]] Future {
     }
   }
 
-  // Moves the value or the error of this future into `other`. REQUIRES: is_ready(), and no other user of the
-  // value.
-  void move_to(const Future& other) const {
-    if (state_->error()) {
-      other.set_error(state_->error());
-    } else if constexpr (std::is_void_v<T>) {
-      other.set();
-    } else {
-      other.set(std::move(*state_->result));
-      state_->result.reset();
-    }
-  }
-
   // Calls `callback(future)` from the scheduler once the future is ready.
   template <class Callback>
   void then(Callback callback) const {

@@ -14,7 +14,11 @@ namespace weft::mpi_host {
 
 namespace {
 
-ShownCopies shown;
+struct ShownCopies {
+  const Program* program = nullptr;
+  const Slots* slots = nullptr;
+  const std::vector<RankState*>* states = nullptr;
+} shown;
 
 // The begin of the copy that has the address in its code or its variables; null if none has.
 char* copy_at(const void* address) {
@@ -27,7 +31,10 @@ char* copy_at(const void* address) {
 
 }  // namespace
 
-void show_copies_to_unwinders(const ShownCopies& copies) { shown = copies; }
+void show_copies_to_unwinders(const Program& program, const Slots& slots,
+                              const std::vector<RankState*>& states) {
+  shown = {&program, &slots, &states};
+}
 
 }  // namespace weft::mpi_host
 

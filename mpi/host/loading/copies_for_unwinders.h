@@ -10,14 +10,9 @@
 
 namespace weft::mpi_host {
 
-struct ShownCopies {
-  const Program* program = nullptr;
-  const Slots* slots = nullptr;
-  // By rank. The rank has a copy here if its state is not null.
-  const std::vector<RankState*>* states = nullptr;
-};
-
-// From now on, dl_iterate_phdr() and _dl_find_object() know the copies. Once, before a rank runs.
-void show_copies_to_unwinders(const ShownCopies& copies);
+// From now on, dl_iterate_phdr() and _dl_find_object() know the copies. Once, before a rank runs. `states` by rank: the rank
+// has a copy here if its state is not null. All must stay.
+void show_copies_to_unwinders(const Program& program, const Slots& slots,
+                              const std::vector<RankState*>& states);
 
 }  // namespace weft::mpi_host

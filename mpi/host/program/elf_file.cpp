@@ -135,11 +135,6 @@ std::vector<std::string> ElfFile::needed() const {
   return names;
 }
 
-std::string ElfFile::soname() const {
-  const std::optional<std::uint64_t> offset = dynamic_value(DT_SONAME);
-  return offset ? dynamic_text(*offset) : std::string();
-}
-
 std::string ElfFile::section_name(const Elf64_Shdr& section) const {
   if (header_.e_shstrndx >= sections_.size()) return {};
   const std::uint64_t table = sections_[header_.e_shstrndx].sh_offset;

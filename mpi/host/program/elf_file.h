@@ -35,9 +35,8 @@ class ElfFile {
   std::optional<std::uint64_t> dynamic_value(std::int64_t tag) const;
   // The file that loads it; empty if it is linked statically, or is no program.
   std::string interpreter() const;
-  // DT_NEEDED and DT_SONAME.
+  // DT_NEEDED.
   std::vector<std::string> needed() const;
-  std::string soname() const;
   std::string section_name(const Elf64_Shdr& section) const;
 
   // The names of the variables in memory that the file can write; thread-local ones too. Nothing if its symbol table has

@@ -207,13 +207,11 @@ PyType_Spec spec = {"weft.Operation", sizeof(OperationObject), 0,
 
 }  // namespace
 
-namespace {
-
-Ref make_object(const EngineRef& engine, runtime::OperationState* state, Ref keeper, Ref result,
-                ConvertResult convert) {
+Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result,
+                          ConvertResult convert) {
   auto* object = reinterpret_cast<OperationObject*>(operation_type->tp_alloc(operation_type, 0));
   if (object == nullptr) {
-    if (state != nullptr) state->drop_handle();
+    state->drop_handle();
     throw PythonError();
   }
   new (&object->engine) EngineRef(engine);
@@ -226,19 +224,10 @@ Ref make_object(const EngineRef& engine, runtime::OperationState* state, Ref kee
   return Ref::steal(reinterpret_cast<PyObject*>(object));
 }
 
-}  // namespace
-
-Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result) {
-  return make_object(EngineRef(engine), state, std::move(keeper), std::move(result), nullptr);
-}
-
-Ref make_converted_operation(Engine& engine, runtime::OperationState* state, Ref keeper,
-                             ConvertResult convert, Ref form) {
-  return make_object(EngineRef(engine), state, std::move(keeper), std::move(form), convert);
-}
-
 Ref make_finished_operation(Ref result) {
-  return make_object(EngineRef(), nullptr, Ref(), std::move(result), nullptr);
+  Ref object = checked(operation_type->tp_alloc(operation_type, 0));  // zeros: no engine, no state, no keeper
+  new (&as_operation(object.get())->result) Ref(std::move(result));
+  return object;
 }
 
 Ref finished_operation() { return Ref::borrow(finished); }

@@ -11,12 +11,11 @@ namespace weft::python {
 void init_operation(PyObject* module);
 
 // Takes the handle's share of `state`. `keeper` owns the operation's buffers and stays until it is over
-// (null: the data was copied); `result` is what awaiting it gives.
-Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result);
-// Makes a weft.Operation. Awaiting it gives what `convert` makes of the completed state and of `form`, once. It may throw.
-using ConvertResult = Ref (*)(runtime::OperationState* state, const Ref& form);
-Ref make_converted_operation(Engine& engine, runtime::OperationState* state, Ref keeper,
-                             ConvertResult convert, Ref form);
+// (null: the data was copied). Awaiting it gives `result`, or what `convert` makes of the completed state and of `result`,
+// once. `convert` may throw.
+using ConvertResult = Ref (*)(runtime::OperationState* state, const Ref& result);
+Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result,
+                          ConvertResult convert = nullptr);
 // One that is over and has succeeded. For None it is always the same object.
 Ref make_finished_operation(Ref result);
 Ref finished_operation();

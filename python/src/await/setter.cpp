@@ -13,6 +13,15 @@
 
 namespace weft::python {
 
+// A line that sets futures. Shared by the futures that it has set last.
+struct SetterSite {
+  std::uint32_t references = 0;
+  std::uint32_t line = 0;
+  Ref code = {};  // null if the site is of another PE
+  int instruction = -1;
+  std::string names = std::string(2, '\0');  // packed; here both are empty
+};
+
 namespace {
 
 std::string_view name_in(PyObject* text) {

@@ -22,14 +22,7 @@ namespace weft::python {
 inline constexpr std::size_t kLongestSetterName = 200;
 inline constexpr std::size_t kLongestSetterNames = 2 * (1 + kLongestSetterName);
 
-// A line that sets futures. Shared by the futures that it has set last.
-struct SetterSite {
-  std::uint32_t references = 0;
-  std::uint32_t line = 0;
-  Ref code = {};  // null if the site is of another PE
-  int instruction = -1;
-  std::string names = std::string(2, '\0');  // packed; here both are empty
-};
+struct SetterSite;
 
 class Setter {
  public:

@@ -293,6 +293,6 @@ PyType_Spec spec = {"weft.DeviceArray", sizeof(DeviceArrayObject), 0, Py_TPFLAGS
 
 }  // namespace
 
-void init_device_array(PyObject* module) { set_device_array_type(add_type(module, spec)); }
+void init_device_array(PyObject* module) { device_array_type = add_type(module, spec); }
 
 }  // namespace weft::python

@@ -139,7 +139,7 @@ Ref decode_device_array(Decoder& decoder) {
 void init_in_place_arguments(PyObject* module) {
   add_functions(module, functions);
   add_encoding(no_copy_type(), &encode_no_copy, Nature::kData);
-  add_encoding(device_array_type(), &encode_device_array);
+  add_encoding(device_array_type, &encode_device_array);
   add_protocol_encoding(&encode_foreign);
   add_decoding(ValueTag::kDeviceArray, &decode_device_array);
 }

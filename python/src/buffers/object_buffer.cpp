@@ -61,9 +61,10 @@ bool find_foreign_memory(const BufferRequest& request, ObjectBuffer& found) {
 }  // namespace
 
 ObjectBuffer buffer_of(const BufferRequest& request) {
+  if (is_device_array(request.object)) return device_array_buffer(request);
   ObjectBuffer found;
-  if (find_array_memory(request, found) || find_device_array_memory(request, found) ||
-      find_protocol_memory(request, found) || find_foreign_memory(request, found)) {
+  if (find_array_memory(request, found) || find_protocol_memory(request, found) ||
+      find_foreign_memory(request, found)) {
     return found;
   }
   unusable(request,

@@ -42,16 +42,4 @@ class Posting final : public ArraySubstitute {
   std::vector<Ref> objects_;
 };
 
-// Substitutes the arrays that the post entry method chose in the arguments of the entry method.
-class ChosenArrays final : public ArraySubstitute {
- public:
-  explicit ChosenArrays(std::span<const Ref> chosen) : chosen_(chosen) {}
-  Ref in_place_of(std::size_t which, const ArrayForm&) override {
-    return which < chosen_.size() ? chosen_[which] : Ref();
-  }
-
- private:
-  std::span<const Ref> chosen_;
-};
-
 }  // namespace weft::python

@@ -26,6 +26,7 @@ struct ChannelObject {
   PyObject_HEAD EngineRef engine;
   channel::Channel channel;
   std::shared_ptr<void> held;  // keeps the end
+  bool is_checked;             // in check mode, which a job is in or not
 };
 
 ChannelObject* as_channel(PyObject* object) { return reinterpret_cast<ChannelObject*>(object); }
@@ -50,6 +51,7 @@ Ref make_object(PyTypeObject* type, Engine& engine, const channel::Channel& chan
   new (&as_channel(object.get())->engine) EngineRef(engine);
   new (&as_channel(object.get())->channel) channel::Channel(channel);
   new (&as_channel(object.get())->held) std::shared_ptr<void>(std::move(held));
+  as_channel(object.get())->is_checked = channel.is_checked();
   return object;
 }
 
@@ -117,7 +119,7 @@ PyObject* send(PyObject* self, PyObject* data) {
     object.engine->expect_open();
     ArrayForm form;
     ObjectBuffer buffer =
-        buffer_of({data, Access::kRead, "Channel.send", object.channel.is_checked() ? &form : nullptr});
+        buffer_of({data, Access::kRead, "Channel.send", object.is_checked ? &form : nullptr});
     runtime::OperationState* state = object.channel.send(buffer.memory, FormContents(form).get()).release();
     bool copied = buffer.memory.place.is_host() && buffer.memory.size_bytes <= channel::kCopyLimitBytes;
     return make_operation_object(*object.engine, state, copied ? Ref() : std::move(buffer.keeper),
@@ -138,8 +140,8 @@ PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObje
       throw PythonError();
     }
     ArrayForm form;
-    ObjectBuffer buffer = buffer_of(
-        {arguments[0], Access::kWrite, "Channel.recv", object.channel.is_checked() ? &form : nullptr});
+    ObjectBuffer buffer =
+        buffer_of({arguments[0], Access::kWrite, "Channel.recv", object.is_checked ? &form : nullptr});
     runtime::OperationState* state = object.channel.recv(buffer.memory, FormContents(form).get()).release();
     return make_operation_object(*object.engine, state, std::move(buffer.keeper), Ref::borrow(arguments[0]))
         .release();

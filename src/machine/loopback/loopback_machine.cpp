@@ -15,6 +15,11 @@ using base::StatusCode;
 using memory::Buffer;
 using memory::ConstBuffer;
 
+// Who is there; a machine that closed is null. Owned by the machines together.
+struct Fabric {
+  std::vector<LoopbackMachine*> machines;
+};
+
 // A message inside its handler's call.
 class LoopbackMachine::Arrival final : public AmArrival {
  public:

@@ -24,11 +24,7 @@
 namespace weft::machine::loopback {
 
 class LoopbackMachine;
-
-// Who is there; a machine that closed is null. Owned by the machines together.
-struct Fabric {
-  std::vector<LoopbackMachine*> machines;
-};
+struct Fabric;
 
 struct LoopbackOptions {
   StagingMode staging = StagingMode::kDevice;

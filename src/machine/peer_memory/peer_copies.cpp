@@ -133,11 +133,11 @@ Status PeerCopies::start_announced(const WaitingSends::Send& send) {
 
 // Memory that the sender cannot export, or, as its last receive shows, memory of the receiver.
 bool PeerCopies::is_slow(const OutgoingStream& stream, const memory::ConstBuffer& source) {
-  if (source.place.is_host() || source.size_bytes < WaitingSends::kLeastBytes) return false;
+  const bool is_large = !source.place.is_host() && source.size_bytes >= WaitingSends::kLeastBytes;
   const Mailbox* const mailbox = stream.outbox->mailbox;
   const bool is_by_ring =
       mailbox != nullptr && mailbox->receives_by_ring.load(std::memory_order_relaxed) != 0;
-  return is_by_ring || (exports_.find(source) == nullptr && exports_.cannot_export(source));
+  return is_large && (is_by_ring || (exports_.find(source) == nullptr && exports_.cannot_export(source)));
 }
 
 // The compare-and-swap comes first: it brings the cache line here once, in the state in which it stays.

@@ -43,13 +43,11 @@ Status PeerMemory::open() {
 Status PeerMemory::send(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& from,
                         Completion* completion) {
   const memory::ConstBuffer source = context_.without_idle_stream(from);
-  if (stream.peer != machine_.pe()) {
-    if (reaches_peers(source.place, source.size_bytes)) {
-      return copies_.start(stream, message, source, completion);
-    }
-  } else if (reach_ != Reach::kNone && stream.on_this_pe != nullptr && !source.place.is_host()) {
+  const bool is_own_pe = stream.peer == machine_.pe();
+  if (!is_own_pe && reaches_peers(source.place, source.size_bytes))
+    return copies_.start(stream, message, source, completion);
+  if (is_own_pe && reach_ != Reach::kNone && stream.on_this_pe != nullptr && !source.place.is_host())
     return own_pe_.send(*stream.on_this_pe, message, source, completion);
-  }
   return machine_.tag_send(stream.peer, message.tag, source, completion);
 }
 
@@ -87,7 +85,7 @@ std::optional<Status> PeerMemory::receive_offered(IncomingStream& stream, std::u
   if (into.place.is_host() || into.size_bytes == 0 || stream.peer == machine_.pe() || reach_ != Reach::kHost)
     return {};
   const memory::Buffer buffer = context_.without_idle_stream(into);
-  return receives_.start(stream, {.number = number}, buffer, {Posting::kAlone}, completion);
+  return receives_.start_alone(stream, {.number = number}, buffer, nullptr, completion);
 }
 
 std::optional<Status> PeerMemory::send_offered(OutgoingStream& stream, std::uint32_t number,
@@ -162,8 +160,7 @@ std::optional<Status> PeerMemory::receive_named(IncomingStream& stream, StreamMe
     return receives_.start(stream, message, buffer, {Posting::kTaken, &source}, completion);
   // One message alone: its way is the shortest. Of several, both devices copy some.
   if (!receives_.has_open() && !pulls_.has_copies()) {
-    const ReceiveStart alone{Posting::kAlone, &source};
-    if (auto started = receives_.start(stream, message, buffer, alone, completion)) return started;
+    if (auto started = receives_.start_alone(stream, message, buffer, &source, completion)) return started;
   }
   return pulls_.start(stream, message, source, buffer, completion);
 }

@@ -37,10 +37,11 @@ PostedReceives::~PostedReceives() = default;
 // --- Posting
 
 bool PostedReceives::can_post(IncomingStream& stream) {
-  if (stream.mailbox != nullptr) return true;
-  if (stream.has_asked_for_mailbox || stream.peer < 0 || blind_pes_.contains(stream.peer)) return false;
-  stream.has_asked_for_mailbox = true;
-  open_mailbox(stream);
+  if (stream.mailbox == nullptr && !stream.has_asked_for_mailbox && stream.peer >= 0 &&
+      !blind_pes_.contains(stream.peer)) {
+    stream.has_asked_for_mailbox = true;
+    open_mailbox(stream);
+  }
   return stream.mailbox != nullptr;
 }
 
@@ -105,9 +106,9 @@ void PostedReceives::remove_last() {
   receives_.pop_back();
 }
 
-std::optional<Status> PostedReceives::start_tagged(IncomingStream& stream, StreamMessage message,
-                                                   const memory::Buffer& buffer, const ReceiveStart& how,
-                                                   Completion* user) {
+std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessage message,
+                                            const memory::Buffer& buffer, const ReceiveStart& how,
+                                            Completion* user) {
   using Posting = ReceiveStart::Posting;
   if (!can_post(stream)) return {};
   std::shared_ptr<Exports::Export> exported;

@@ -33,22 +33,16 @@
 
 namespace weft::machine {
 
-// How a receive is posted.
+// How a receive that is started with its tag too is posted.
 struct ReceiveStart {
   enum class Posting : std::uint8_t {
-    // With its tag too, now or when its stream is done. At its first use, device memory is posted by answer() alone, and only
-    // from WaitingSends::kLeastBytes on.
+    // Now or when its stream is done. At its first use, device memory is posted by answer() alone, and only from
+    // WaitingSends::kLeastBytes on.
     kUsual,
-    // With its tag too, by answer(), which must be called after the start. Its send waits for that.
+    // By answer(), which must be called after the start. Its send waits for that.
     kByAnswer,
-    // With its tag too. Host memory: this process begins to copy from `source`, and tells the sender, which joins. answer() must
-    // not be called.
+    // Host memory: this process begins to copy from `source`, and tells the sender, which joins. answer() must not be called.
     kTaken,
-    // Now, and without its tag. Device memory: answer() must not be called. Without a `source` the receive is offered, see
-    // PeerMemory::receive_offered(). With a `source` the sender's device copies, whose writes take less time than reads of
-    // this PE's (two H200, 8 bytes: 6.7 us and 9.6 us). If the sender has not begun after kPushTimeout, because it computes,
-    // this PE's device reads.
-    kAlone,
   };
   Posting posting = Posting::kUsual;
   const SourceName* source = nullptr;  // the sender's memory, which it has named
@@ -66,11 +60,14 @@ class PostedReceives final : private PostedReceive::Owner {
   // cannot be posted in that way.
   std::optional<base::Status> start(IncomingStream& stream, StreamMessage message,
                                     const memory::Buffer& buffer, const ReceiveStart& how,
-                                    base::Completion* user) {
-    return how.posting == ReceiveStart::Posting::kAlone
-               ? start_alone(stream, message, buffer, how.source, user)
-               : start_tagged(stream, message, buffer, how, user);
-  }
+                                    base::Completion* user);
+  // As start(), for device memory, which is posted now and without its tag. answer() must not be called. Without a `source` the
+  // receive is offered, see PeerMemory::receive_offered(). With a `source` the sender's device copies, whose writes take less
+  // time than reads of this PE's (two H200, 8 bytes: 6.7 us and 9.6 us). If the sender has not begun after kPushTimeout,
+  // because it computes, this PE's device reads.
+  std::optional<base::Status> start_alone(IncomingStream& stream, StreamMessage message,
+                                          const memory::Buffer& buffer, const SourceName* source,
+                                          base::Completion* user);
   // Tells the sender of the stream where its receives will be posted.
   void announce_mailbox(IncomingStream& stream) { static_cast<void>(can_post(stream)); }
   // PE `pe` cannot open the file of that mailbox: its streams are posted to no more.
@@ -110,12 +107,6 @@ class PostedReceives final : private PostedReceive::Owner {
  private:
   bool can_post(IncomingStream& stream);
   void open_mailbox(IncomingStream& stream);
-  std::optional<base::Status> start_alone(IncomingStream& stream, StreamMessage message,
-                                          const memory::Buffer& buffer, const SourceName* source,
-                                          base::Completion* user);
-  std::optional<base::Status> start_tagged(IncomingStream& stream, StreamMessage message,
-                                           const memory::Buffer& buffer, const ReceiveStart& how,
-                                           base::Completion* user);
   PostedReceive& add(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
                      TaggedHalf tagged, base::Completion* user) {
     receives_.push_back(std::make_unique<PostedReceive>(as_owner(), stream, message, buffer, tagged, user));

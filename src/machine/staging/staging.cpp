@@ -50,8 +50,8 @@ Status Staging::closed() const {
 
 // --- the life of a transfer ---
 
-Staging::Transfer& Staging::make(Completion* user) {
-  auto transfer = std::make_unique<Transfer>(waits_);
+StagedTransfer& Staging::make(Completion* user) {
+  auto transfer = std::make_unique<StagedTransfer>(waits_);
   transfer->function = &Staging::on_step;
   transfer->staging = this;
   transfer->user = user;
@@ -64,20 +64,20 @@ Staging::Transfer& Staging::make(Completion* user) {
 }
 
 void Staging::on_step(Completion* self, Status status, std::size_t size_bytes) {
-  auto& transfer = *static_cast<Transfer*>(self);
+  auto& transfer = *static_cast<StagedTransfer*>(self);
   transfer.staging->resume(transfer, std::move(status), size_bytes);
 }
 
-void Staging::resume(Transfer& transfer, Status status, std::size_t size_bytes) {
-  if (transfer.phase == Phase::kMemory) --waits_.in_memory;
-  transfer.phase = Phase::kRunning;
+void Staging::resume(StagedTransfer& transfer, Status status, std::size_t size_bytes) {
+  if (transfer.phase == StagingPhase::kMemory) --waits_.in_memory;
+  transfer.phase = StagingPhase::kRunning;
   transfer.status = std::move(status);
   transfer.size_bytes = size_bytes;
   transfer.waiting.resume();
 }
 
-void Staging::finish(Transfer& transfer, Status status, std::size_t size_bytes) {
-  transfer.phase = Phase::kFinished;
+void Staging::finish(StagedTransfer& transfer, Status status, std::size_t size_bytes) {
+  transfer.phase = StagingPhase::kFinished;
   Finished finished{&transfer, std::move(status), size_bytes};
   if (starting_ > 0) {
     finished_.push_back(std::move(finished));
@@ -88,7 +88,7 @@ void Staging::finish(Transfer& transfer, Status status, std::size_t size_bytes) 
 }
 
 void Staging::deliver(const Finished& finished) {
-  Transfer& transfer = *finished.transfer;
+  StagedTransfer& transfer = *finished.transfer;
   Completion* user = transfer.user;
   live_.back()->index = transfer.index;
   std::swap(live_[transfer.index], live_.back());
@@ -98,28 +98,30 @@ void Staging::deliver(const Finished& finished) {
   user->function(user, finished.status, finished.size_bytes);
 }
 
-Staging::Step Staging::in_memory(Transfer& transfer, Status started) {
-  return {transfer, Phase::kMemory, std::move(started), 0};
+StagedStep Staging::in_memory(StagedTransfer& transfer, Status started) {
+  return {transfer, StagingPhase::kMemory, std::move(started), 0};
 }
 
-Staging::Step Staging::in_machine(Transfer& transfer, Status started, std::size_t size_bytes) {
-  return {transfer, Phase::kMachine, std::move(started), size_bytes};
+StagedStep Staging::in_machine(StagedTransfer& transfer, Status started, std::size_t size_bytes) {
+  return {transfer, StagingPhase::kMachine, std::move(started), size_bytes};
 }
 
-Staging::Step Staging::for_turn(Transfer& transfer) { return {transfer, Phase::kTurn, Status::pending(), 0}; }
-
-Staging::Step Staging::from_peer(Transfer& transfer) {
-  return {transfer, Phase::kPeer, std::exchange(transfer.answer_status, Status::pending()), 0};
+StagedStep Staging::for_turn(StagedTransfer& transfer) {
+  return {transfer, StagingPhase::kTurn, Status::pending(), 0};
 }
 
-void Staging::answered(Transfer& transfer, Status status) {
-  if (transfer.phase == Phase::kPeer) return resume(transfer, std::move(status), 0);
+StagedStep Staging::from_peer(StagedTransfer& transfer) {
+  return {transfer, StagingPhase::kPeer, std::exchange(transfer.answer_status, Status::pending()), 0};
+}
+
+void Staging::answered(StagedTransfer& transfer, Status status) {
+  if (transfer.phase == StagingPhase::kPeer) return resume(transfer, std::move(status), 0);
   transfer.answer_status = std::move(status);
 }
 
 // --- buffers ---
 
-Status Staging::prepare_send(Transfer& transfer, const ConstBuffer& local) {
+Status Staging::prepare_send(StagedTransfer& transfer, const ConstBuffer& local) {
   if (local.place.is_host() || local.size_bytes == 0) return {};
   if (passes(local)) {
     return local.stream == nullptr ? Status()
@@ -130,7 +132,7 @@ Status Staging::prepare_send(Transfer& transfer, const ConstBuffer& local) {
   return memory_.copy({transfer.bounce.data(), local.size_bytes, {}, nullptr}, local, &transfer);
 }
 
-void Staging::count_receive(const Transfer& transfer, memory::Place place, std::size_t size_bytes) {
+void Staging::count_receive(const StagedTransfer& transfer, memory::Place place, std::size_t size_bytes) {
   if (size_bytes == 0 || (addresses(place) && transfer.bounce.data() == nullptr)) return;
   counts_.add(TransferType::kReceive, TransferPath::kStaged, place.kind, size_bytes);
   if (counts_.is_observed()) [[unlikely]] {
@@ -139,7 +141,7 @@ void Staging::count_receive(const Transfer& transfer, memory::Place place, std::
   }
 }
 
-Status Staging::prepare_receive(Transfer& transfer, const Buffer& local) {
+Status Staging::prepare_receive(StagedTransfer& transfer, const Buffer& local) {
   if (local.place.is_host() || local.size_bytes == 0) return {};
   if (passes(local)) {
     return local.stream == nullptr ? Status()
@@ -149,7 +151,7 @@ Status Staging::prepare_receive(Transfer& transfer, const Buffer& local) {
   return transfer.bounce.data() != nullptr ? Status() : out_of_host_memory(local.size_bytes);
 }
 
-Status Staging::land(Transfer& transfer, const Buffer& local, std::size_t size_bytes) {
+Status Staging::land(StagedTransfer& transfer, const Buffer& local, std::size_t size_bytes) {
   if (transfer.bounce.data() == nullptr || size_bytes == 0) return {};
   return memory_.copy({local.data, size_bytes, local.place, local.stream},
                       ConstBuffer(transfer.bounce.data(), size_bytes), &transfer);
@@ -167,8 +169,8 @@ Status Staging::tag_send(int pe, Tag tag, const ConstBuffer& buffer, Completion*
   return Status::pending();
 }
 
-Staging::Flow Staging::run_tag_send(Transfer& transfer, int pe, Tag tag, ConstBuffer local) {
-  const SendOrder order{pe, tag};
+StagedFlow Staging::run_tag_send(StagedTransfer& transfer, int pe, Tag tag, ConstBuffer local) {
+  const std::pair order{pe, tag};
   held_sends_[order].push_back(&transfer);
   Status status = (co_await in_memory(transfer, prepare_send(transfer, local))).status;
   if (!status.failed() && held_sends_[order].front() != &transfer) {
@@ -193,14 +195,14 @@ Status Staging::tag_receive(Tag tag, Tag mask, const Buffer& buffer, Completion*
     return machine_.transport_tag_receive(tag, mask, writable({}, buffer), completion);
   }
   StartGuard guard(*this);
-  Transfer& transfer = make(completion);
+  StagedTransfer& transfer = make(completion);
   transfer.tag = tag;
   transfer.mask = mask;
   run_tag_receive(transfer, buffer);
   return Status::pending();
 }
 
-Staging::Flow Staging::run_tag_receive(Transfer& transfer, Buffer local) {
+StagedFlow Staging::run_tag_receive(StagedTransfer& transfer, Buffer local) {
   held_receives_.push_back(&transfer);
   Status status = (co_await in_memory(transfer, prepare_receive(transfer, local))).status;
   if (!status.failed() && is_behind(transfer.tag, transfer.mask, &transfer)) {
@@ -226,8 +228,8 @@ Staging::Flow Staging::run_tag_receive(Transfer& transfer, Buffer local) {
   finish(transfer, std::move(status), size_bytes);
 }
 
-bool Staging::is_behind(Tag tag, Tag mask, const Transfer* until) const {
-  for (const Transfer* held : held_receives_) {
+bool Staging::is_behind(Tag tag, Tag mask, const StagedTransfer* until) const {
+  for (const StagedTransfer* held : held_receives_) {
     if (held == until) return false;
     if (((held->tag ^ tag) & held->mask & mask) == 0) return true;
   }
@@ -243,12 +245,12 @@ bool Staging::resume_waiting() {
   bool any = false;
   // A resumed flow may end others, so each round searches again.
   while (std::exchange(turns_changed_, false)) {
-    Transfer* next = nullptr;
+    StagedTransfer* next = nullptr;
     for (auto& [order, queue] : held_sends_) {
-      if (queue.front()->phase == Phase::kTurn) next = queue.front();
+      if (queue.front()->phase == StagingPhase::kTurn) next = queue.front();
     }
-    for (Transfer* held : held_receives_) {
-      if (held->phase == Phase::kTurn && !is_behind(held->tag, held->mask, held)) next = held;
+    for (StagedTransfer* held : held_receives_) {
+      if (held->phase == StagingPhase::kTurn && !is_behind(held->tag, held->mask, held)) next = held;
     }
     if (next == nullptr) break;
     resume(*next, {}, 0);
@@ -267,8 +269,8 @@ Status Staging::am_send(int pe, AmId id, std::span<const std::byte> header, cons
   return Status::pending();
 }
 
-Staging::Flow Staging::run_am_send(Transfer& transfer, int pe, AmId id, std::vector<std::byte> header,
-                                   ConstBuffer local) {
+StagedFlow Staging::run_am_send(StagedTransfer& transfer, int pe, AmId id, std::vector<std::byte> header,
+                                ConstBuffer local) {
   Status status = (co_await in_memory(transfer, prepare_send(transfer, local))).status;
   if (!status.failed() && closing_) status = closed();
   if (!status.failed()) {
@@ -285,7 +287,7 @@ Status Staging::am_receive(AmPayload payload, const Buffer& into, Completion* co
   return Status::pending();
 }
 
-Staging::Flow Staging::run_am_receive(Transfer& transfer, AmPayload payload, Buffer local) {
+StagedFlow Staging::run_am_receive(StagedTransfer& transfer, AmPayload payload, Buffer local) {
   local.size_bytes = payload.size_bytes();
   count_receive(transfer, local.place, local.size_bytes);
   Status status;
@@ -324,20 +326,20 @@ bool Staging::progress() {
 
 void Staging::cancel(Completion* completion) {
   auto& transfer =
-      *reinterpret_cast<Transfer*>(reinterpret_cast<std::uintptr_t>(completion->in_flight) & ~kOwned);
+      *reinterpret_cast<StagedTransfer*>(reinterpret_cast<std::uintptr_t>(completion->in_flight) & ~kOwned);
   switch (transfer.phase) {
-    case Phase::kMemory:
+    case StagingPhase::kMemory:
       transfer.cancelled = true;
       break;  // the device still uses the buffers
-    case Phase::kMachine:
+    case StagingPhase::kMachine:
       machine_.cancel(&transfer);
       break;
-    case Phase::kTurn:
-    case Phase::kPeer:
+    case StagingPhase::kTurn:
+    case StagingPhase::kPeer:
       resume(transfer, {StatusCode::kCancelled, "the transfer was cancelled"}, 0);
       break;
-    case Phase::kRunning:
-    case Phase::kFinished:
+    case StagingPhase::kRunning:
+    case StagingPhase::kFinished:
       break;
   }
 }
@@ -355,7 +357,7 @@ void Staging::begin_close() {
   // Transfers that wait for their turn or for a peer can no longer complete; end them here.
   for (;;) {
     auto waits = std::find_if(live_.begin(), live_.end(), [](const auto& transfer) {
-      return transfer->phase == Phase::kTurn || transfer->phase == Phase::kPeer;
+      return transfer->phase == StagingPhase::kTurn || transfer->phase == StagingPhase::kPeer;
     });
     if (waits == live_.end()) break;
     resume(**waits, closed(), 0);
@@ -369,7 +371,7 @@ void Staging::end_close() {
   // A hung device may still use the buffers of its transfers, so these transfers are leaked. Their completions are
   // called with kClosed.
   while (!live_.empty()) {
-    Transfer& lost = *live_.back().release();
+    StagedTransfer& lost = *live_.back().release();
     live_.pop_back();
     lost.function = [](Completion*, Status, std::size_t) {};
     if (lost.user == nullptr) continue;

@@ -22,6 +22,7 @@
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "weft/base/completion.h"
@@ -111,10 +112,6 @@ class Staging {
   // This bit is set in Completion::in_flight of a transfer's completion. Handles of machines never have it.
   static constexpr std::uintptr_t kOwned = 1;
 
-  using Transfer = StagedTransfer;
-  using Phase = StagingPhase;
-  using Step = StagedStep;
-  using Flow = StagedFlow;
   struct Message;
 
   // While a guard exists, no completion is called.
@@ -129,18 +126,8 @@ class Staging {
     Staging& staging_;
   };
 
-  struct SendOrder {
-    int pe;
-    Tag tag;
-    friend bool operator==(const SendOrder&, const SendOrder&) = default;
-  };
-  struct SendOrderHash {
-    std::size_t operator()(const SendOrder& order) const {
-      return std::hash<Tag>()(order.tag * 0x9e3779b97f4a7c15u + static_cast<std::uint32_t>(order.pe));
-    }
-  };
   struct Finished {
-    Transfer* transfer;
+    StagedTransfer* transfer;
     base::Status status;
     std::size_t size_bytes;
   };
@@ -148,49 +135,51 @@ class Staging {
   base::Status closed() const;
 
   // The life of a transfer.
-  Transfer& make(base::Completion* user);
-  void finish(Transfer& transfer, base::Status status, std::size_t size_bytes);
+  StagedTransfer& make(base::Completion* user);
+  void finish(StagedTransfer& transfer, base::Status status, std::size_t size_bytes);
   void deliver(const Finished& finished);
   static void on_step(base::Completion* self, base::Status status, std::size_t size_bytes);
-  void resume(Transfer& transfer, base::Status status, std::size_t size_bytes);
+  void resume(StagedTransfer& transfer, base::Status status, std::size_t size_bytes);
 
   // A flow waits for one of these: the memory layer, the machine, its turn, the peer.
-  Step in_memory(Transfer& transfer, base::Status started);
-  Step in_machine(Transfer& transfer, base::Status started, std::size_t size_bytes);
-  Step for_turn(Transfer& transfer);
-  Step from_peer(Transfer& transfer);
+  StagedStep in_memory(StagedTransfer& transfer, base::Status started);
+  StagedStep in_machine(StagedTransfer& transfer, base::Status started, std::size_t size_bytes);
+  StagedStep for_turn(StagedTransfer& transfer);
+  StagedStep from_peer(StagedTransfer& transfer);
   // The peer's answer has arrived. That may happen before the request's own send is over.
-  void answered(Transfer& transfer, base::Status status);
+  void answered(StagedTransfer& transfer, base::Status status);
 
   // Prepares a buffer that the machine will read: copies it to a bounce, or waits for its stream.
-  base::Status prepare_send(Transfer& transfer, const memory::ConstBuffer& local);
+  base::Status prepare_send(StagedTransfer& transfer, const memory::ConstBuffer& local);
   // Prepares a buffer that the machine will write: takes a bounce, or waits for its stream.
-  base::Status prepare_receive(Transfer& transfer, const memory::Buffer& local);
-  void count_receive(const Transfer& transfer, memory::Place place, std::size_t size_bytes);
+  base::Status prepare_receive(StagedTransfer& transfer, const memory::Buffer& local);
+  void count_receive(const StagedTransfer& transfer, memory::Place place, std::size_t size_bytes);
   // Copies the received data from the bounce to `local`.
-  base::Status land(Transfer& transfer, const memory::Buffer& local, std::size_t size_bytes);
+  base::Status land(StagedTransfer& transfer, const memory::Buffer& local, std::size_t size_bytes);
 
-  Flow run_tag_send(Transfer& transfer, int pe, Tag tag, memory::ConstBuffer local);
-  Flow run_tag_receive(Transfer& transfer, memory::Buffer local);
-  Flow run_am_send(Transfer& transfer, int pe, AmId id, std::vector<std::byte> header,
-                   memory::ConstBuffer local);
-  Flow run_am_receive(Transfer& transfer, AmPayload payload, memory::Buffer local);
-  Flow run_put(Transfer& transfer, int pe, memory::ConstBuffer local, RemoteMemory remote,
-               std::size_t offset_bytes);
-  Flow run_put_by_message(Transfer& transfer, int pe, memory::ConstBuffer local, std::uint64_t region,
-                          std::size_t offset_bytes);
-  Flow run_get(Transfer& transfer, int pe, memory::Buffer local, RemoteMemory remote,
-               std::size_t offset_bytes);
-  Flow run_get_by_message(Transfer& transfer, int pe, memory::Buffer local, std::uint64_t region,
-                          std::size_t offset_bytes);
-  Flow run_atomic(Transfer& transfer, int pe, std::vector<std::byte> header, std::uint64_t* result);
-  Flow run_flush(Transfer& transfer);
-  Flow run_serve_put(Transfer& transfer, int pe, std::uint64_t request, AmPayload payload,
-                     memory::Buffer target);
-  Flow run_answer(Transfer& transfer, int pe, std::vector<std::byte> header, memory::ConstBuffer payload);
+  StagedFlow run_tag_send(StagedTransfer& transfer, int pe, Tag tag, memory::ConstBuffer local);
+  StagedFlow run_tag_receive(StagedTransfer& transfer, memory::Buffer local);
+  StagedFlow run_am_send(StagedTransfer& transfer, int pe, AmId id, std::vector<std::byte> header,
+                         memory::ConstBuffer local);
+  StagedFlow run_am_receive(StagedTransfer& transfer, AmPayload payload, memory::Buffer local);
+  StagedFlow run_put(StagedTransfer& transfer, int pe, memory::ConstBuffer local, RemoteMemory remote,
+                     std::size_t offset_bytes);
+  StagedFlow run_put_by_message(StagedTransfer& transfer, int pe, memory::ConstBuffer local,
+                                std::uint64_t region, std::size_t offset_bytes);
+  StagedFlow run_get(StagedTransfer& transfer, int pe, memory::Buffer local, RemoteMemory remote,
+                     std::size_t offset_bytes);
+  StagedFlow run_get_by_message(StagedTransfer& transfer, int pe, memory::Buffer local, std::uint64_t region,
+                                std::size_t offset_bytes);
+  StagedFlow run_atomic(StagedTransfer& transfer, int pe, std::vector<std::byte> header,
+                        std::uint64_t* result);
+  StagedFlow run_flush(StagedTransfer& transfer);
+  StagedFlow run_serve_put(StagedTransfer& transfer, int pe, std::uint64_t request, AmPayload payload,
+                           memory::Buffer target);
+  StagedFlow run_answer(StagedTransfer& transfer, int pe, std::vector<std::byte> header,
+                        memory::ConstBuffer payload);
 
   // Whether a receive held before `until` (null: any) could match the same message.
-  bool is_behind(Tag tag, Tag mask, const Transfer* until) const;
+  bool is_behind(Tag tag, Tag mask, const StagedTransfer* until) const;
   void end_turn();
   // Waits until the device is done with every buffer, or until the time limit for a hung device is over.
   void settle();
@@ -221,21 +210,21 @@ class Staging {
   StagingWaits waits_;
 
   BouncePool bounces_;
-  std::vector<std::unique_ptr<Transfer>> live_;
+  std::vector<std::unique_ptr<StagedTransfer>> live_;
   std::deque<Finished> finished_;
 
   // The sends and receives that are not handed to the machine yet, in the order in which they were started.
-  std::unordered_map<SendOrder, std::deque<Transfer*>, SendOrderHash> held_sends_;
-  std::deque<Transfer*> held_receives_;
+  std::map<std::pair<int, Tag>, std::deque<StagedTransfer*>> held_sends_;  // by PE and tag
+  std::deque<StagedTransfer*> held_receives_;
 
   std::unordered_map<std::uint64_t, memory::Buffer> regions_;
-  std::multimap<std::uint64_t, std::size_t> atomic_ranges_;  // sizes by address
-  std::unordered_map<std::uint64_t, Transfer*> waiting_;     // gets and atomics in flight, by request
+  std::multimap<std::uint64_t, std::size_t> atomic_ranges_;     // sizes by address
+  std::unordered_map<std::uint64_t, StagedTransfer*> waiting_;  // gets and atomics in flight, by request
   std::set<std::uint64_t> unflushed_;  // puts and atomics that the peer has not acknowledged
-  std::unordered_map<std::uint64_t, Transfer*> sending_puts_;  // puts by message whose send is not over
+  std::unordered_map<std::uint64_t, StagedTransfer*> sending_puts_;  // puts by message whose send is not over
   // The first put that its owner refused when its send was over and no flush waited for it. The next flush reports it.
   base::Status refused_put_;
-  std::vector<Transfer*> flushes_;
+  std::vector<StagedTransfer*> flushes_;
   std::uint64_t next_sequence_ = 1;
 };
 

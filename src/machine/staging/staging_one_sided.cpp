@@ -92,7 +92,7 @@ Status Staging::send(int pe, std::span<const std::byte> header, const ConstBuffe
 Status Staging::put(int pe, const ConstBuffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
                     Completion* completion) {
   StartGuard guard(*this);
-  Transfer& transfer = make(completion);
+  StagedTransfer& transfer = make(completion);
   if (addresses(remote.place)) {
     run_put(transfer, pe, local, remote, offset_bytes);
   } else {
@@ -101,8 +101,8 @@ Status Staging::put(int pe, const ConstBuffer& local, const RemoteMemory& remote
   return Status::pending();
 }
 
-Staging::Flow Staging::run_put(Transfer& transfer, int pe, ConstBuffer local, RemoteMemory remote,
-                               std::size_t offset_bytes) {
+StagedFlow Staging::run_put(StagedTransfer& transfer, int pe, ConstBuffer local, RemoteMemory remote,
+                            std::size_t offset_bytes) {
   const std::uint64_t sequence = next_sequence_++;
   unflushed_.insert(sequence);
   Status status = (co_await in_memory(transfer, prepare_send(transfer, local))).status;
@@ -117,8 +117,8 @@ Staging::Flow Staging::run_put(Transfer& transfer, int pe, ConstBuffer local, Re
   finish(transfer, std::move(status), put_bytes);
 }
 
-Staging::Flow Staging::run_put_by_message(Transfer& transfer, int pe, ConstBuffer local, std::uint64_t region,
-                                          std::size_t offset_bytes) {
+StagedFlow Staging::run_put_by_message(StagedTransfer& transfer, int pe, ConstBuffer local,
+                                       std::uint64_t region, std::size_t offset_bytes) {
   const std::uint64_t sequence = next_sequence_++;
   unflushed_.insert(sequence);
   const Message message{.type = Message::Type::kPut,
@@ -150,8 +150,8 @@ void Staging::serve_put(const Message& message, AmArrival& arrival) {
   run_answer(make(nullptr), message.source_pe, answer.bytes(), {});
 }
 
-Staging::Flow Staging::run_serve_put(Transfer& transfer, int pe, std::uint64_t request, AmPayload payload,
-                                     Buffer target) {
+StagedFlow Staging::run_serve_put(StagedTransfer& transfer, int pe, std::uint64_t request, AmPayload payload,
+                                  Buffer target) {
   Status received = machine_.am_receive(std::move(payload), target, &transfer);
   Status status = (co_await in_machine(transfer, std::move(received), target.size_bytes)).status;
   const Message answer{
@@ -162,8 +162,8 @@ Staging::Flow Staging::run_serve_put(Transfer& transfer, int pe, std::uint64_t r
   finish(transfer, {}, 0);
 }
 
-Staging::Flow Staging::run_answer(Transfer& transfer, int pe, std::vector<std::byte> header,
-                                  ConstBuffer payload) {
+StagedFlow Staging::run_answer(StagedTransfer& transfer, int pe, std::vector<std::byte> header,
+                               ConstBuffer payload) {
   Status sent = send(pe, header, payload, &transfer);
   (void)co_await in_machine(transfer, std::move(sent), payload.size_bytes);
   finish(transfer, {}, 0);
@@ -174,7 +174,7 @@ Staging::Flow Staging::run_answer(Transfer& transfer, int pe, std::vector<std::b
 Status Staging::get(int pe, const Buffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
                     Completion* completion) {
   StartGuard guard(*this);
-  Transfer& transfer = make(completion);
+  StagedTransfer& transfer = make(completion);
   if (addresses(remote.place)) {
     run_get(transfer, pe, local, remote, offset_bytes);
   } else {
@@ -183,8 +183,8 @@ Status Staging::get(int pe, const Buffer& local, const RemoteMemory& remote, std
   return Status::pending();
 }
 
-Staging::Flow Staging::run_get(Transfer& transfer, int pe, Buffer local, RemoteMemory remote,
-                               std::size_t offset_bytes) {
+StagedFlow Staging::run_get(StagedTransfer& transfer, int pe, Buffer local, RemoteMemory remote,
+                            std::size_t offset_bytes) {
   Status status = (co_await in_memory(transfer, prepare_receive(transfer, local))).status;
   if (!status.failed() && closing_) status = closed();
   if (!status.failed()) {
@@ -197,8 +197,8 @@ Staging::Flow Staging::run_get(Transfer& transfer, int pe, Buffer local, RemoteM
   finish(transfer, std::move(status), got_bytes);
 }
 
-Staging::Flow Staging::run_get_by_message(Transfer& transfer, int pe, Buffer local, std::uint64_t region,
-                                          std::size_t offset_bytes) {
+StagedFlow Staging::run_get_by_message(StagedTransfer& transfer, int pe, Buffer local, std::uint64_t region,
+                                       std::size_t offset_bytes) {
   const std::uint64_t request = next_sequence_++;
   const Message message{.type = Message::Type::kGet,
                         .source_pe = machine_.pe(),
@@ -237,7 +237,7 @@ void Staging::serve_get(const Message& message) {
 void Staging::get_answered(const Message& message, AmArrival& arrival) {
   auto found = waiting_.find(message.request);
   if (found == waiting_.end()) return;  // cancelled; the answer is dropped
-  Transfer& transfer = *found->second;
+  StagedTransfer& transfer = *found->second;
   transfer.answer = arrival.take();
   answered(transfer, refused_by_owner(message.code, message.source_pe, "get"));
 }
@@ -292,15 +292,15 @@ Status Staging::atomic(int pe, AtomicOperation operation, std::uint64_t address,
                         .region = address,
                         .operand = operand,
                         .compare = compare};
-  Transfer& transfer = make(completion);
+  StagedTransfer& transfer = make(completion);
   transfer.request = request;
   unflushed_.insert(request);
   run_atomic(transfer, pe, message.bytes(), result);
   return Status::pending();
 }
 
-Staging::Flow Staging::run_atomic(Transfer& transfer, int pe, std::vector<std::byte> header,
-                                  std::uint64_t* result) {
+StagedFlow Staging::run_atomic(StagedTransfer& transfer, int pe, std::vector<std::byte> header,
+                               std::uint64_t* result) {
   waiting_.emplace(transfer.request, &transfer);
   Status sent = send(pe, header, {}, &transfer);
   Status status = (co_await in_machine(transfer, std::move(sent), 0)).status;
@@ -340,13 +340,13 @@ void Staging::atomic_answered(const Message& message) {
 
 Status Staging::flush(Completion* completion) {
   StartGuard guard(*this);
-  Transfer& transfer = make(completion);
+  StagedTransfer& transfer = make(completion);
   transfer.covers_below = next_sequence_++;
   run_flush(transfer);
   return Status::pending();
 }
 
-Staging::Flow Staging::run_flush(Transfer& transfer) {
+StagedFlow Staging::run_flush(StagedTransfer& transfer) {
   transfer.failure = std::exchange(refused_put_, {});
   Status status;
   if (!unflushed_.empty()) {
@@ -369,7 +369,7 @@ void Staging::put_answered(const Message& message) {
   if (status.failed()) {
     const auto sending = sending_puts_.find(message.request);
     const bool is_awaited = std::ranges::any_of(
-        flushes_, [&](const Transfer* flush) { return message.request < flush->covers_below; });
+        flushes_, [&](const StagedTransfer* flush) { return message.request < flush->covers_below; });
     if (sending != sending_puts_.end()) {
       sending->second->failure = status;
     } else if (!is_awaited && refused_put_.ok()) {
@@ -382,8 +382,8 @@ void Staging::put_answered(const Message& message) {
 void Staging::end_unflushed(std::uint64_t sequence, const Status& status) {
   if (unflushed_.erase(sequence) == 0) return;
   for (;;) {
-    Transfer* over = nullptr;
-    for (Transfer* flush : flushes_) {
+    StagedTransfer* over = nullptr;
+    for (StagedTransfer* flush : flushes_) {
       if (status.failed() && sequence < flush->covers_below && flush->failure.ok()) flush->failure = status;
       if (unflushed_.empty() || *unflushed_.begin() > flush->covers_below) over = flush;
     }

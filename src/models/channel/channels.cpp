@@ -34,11 +34,15 @@ struct Asked {
   std::uint32_t counter;
 };
 
+bool is_sent_by_copy(const memory::ConstBuffer& buffer) {
+  return buffer.place.is_host() && buffer.size_bytes <= kCopyLimitBytes;
+}
+
 // A message in place goes by the machine's peer memory, which may send it with its tag. It is out of line, so that small
 // messages do not pay for it, and watched: a chare stays while its memory is sent.
-[[gnu::noinline]] void start_send_in_place(ChannelEnd& end, std::uint32_t counter,
-                                           const memory::ConstBuffer& buffer,
+[[gnu::noinline]] void start_send_in_place(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                            runtime::OperationState* operation) {
+  const std::uint32_t counter = end.out.next++;
   FailedSends::watch(end, counter, operation);
   end.sent_in_place.push(counter, buffer.size_bytes);
   if (end.window.count(buffer.size_bytes)) Channels::end_segment(end);
@@ -50,19 +54,17 @@ struct Asked {
 
 static_assert(machine::SharedCopy::kLeastBytes <= machine::kLeastHeldBytes);
 
-[[gnu::always_inline]] inline void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
-                                              runtime::OperationState* operation) {
+[[gnu::always_inline]] inline void start_copied_send(ChannelEnd& end, const memory::ConstBuffer& copy,
+                                                     runtime::OperationState* operation) {
   const std::uint32_t counter = end.out.next++;
-  if (!buffer.place.is_host() || buffer.size_bytes > kCopyLimitBytes) [[unlikely]]
-    return start_send_in_place(end, counter, buffer, operation);
-  if (end.window.count_small(buffer.size_bytes)) [[unlikely]]
+  if (end.window.count_small(copy.size_bytes)) [[unlikely]]
     Channels::end_segment(end);
   base::Status status = end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), end.send_tags[counter],
-                                                        buffer, operation->completion());
+                                                        copy, operation->completion());
   // Host memory that the machine has taken fails only with the peer, and then the job ends.
   if (status.failed()) [[unlikely]]
     end.failed_sends->tell(end, counter, status);
-  operation->started(std::move(status), buffer.size_bytes);
+  operation->started(std::move(status), copy.size_bytes);
 }
 
 [[gnu::noinline]] void start_device_receive(ChannelEnd& end, machine::StreamMessage message,
@@ -73,33 +75,36 @@ static_assert(machine::SharedCopy::kLeastBytes <= machine::kLeastHeldBytes);
       buffer.size_bytes);
 }
 
-// As start_send(), but out of line, for sends that are not usual.
-[[gnu::cold, gnu::noinline]] void start_late_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
+// A send that is not usual, begun before.
+[[gnu::cold, gnu::noinline]] void start_late_send(ChannelEnd& end, const memory::ConstBuffer& source,
                                                   runtime::OperationState* operation) {
-  start_send(end, buffer, operation);
+  if (is_sent_by_copy(source)) {
+    start_copied_send(end, source, operation);
+  } else {
+    start_send_in_place(end, source, operation);
+  }
 }
 
 // A send before the peer is known or after it is gone, or in check mode.
-[[gnu::noinline]] void start_special_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
-                                          runtime::OperationState* operation, const Contents* contents) {
+void start_special_send(ChannelEnd& end, const memory::ConstBuffer& source,
+                        runtime::OperationState* operation, const Contents* contents) {
   if (end.is_closed || end.peer_is_closed) {
     end.runtime->count_processed();
     operation->observe();  // a message that is not received is no failure of the program
     return operation->started(Channels::closed_status(end, "a send"), 0);
   }
   const Description description =
-      end.checks != nullptr ? Description(contents, buffer.size_bytes) : Description();
+      end.checks != nullptr ? Description(contents, source.size_bytes) : Description();
   const bool is_stopped = end.moves.peer_moves || end.moves.next_peer.number != 0 || end.peer.number == 0;
   if (is_stopped || !end.window.is_open() || !end.waiting_sends.empty()) {
-    const bool is_copied = buffer.data == operation->extra();
-    const std::size_t copied_bytes = is_copied ? buffer.size_bytes : 0;
-    end.waiting_sends.push({buffer, operation, description,
+    const std::size_t copied_bytes = is_sent_by_copy(source) ? source.size_bytes : 0;
+    end.waiting_sends.push({source, operation, description,
                             static_cast<std::int64_t>(copied_bytes) + machine::kKeptMessageBytes});
     end.channels->used_while_asking(end);
     return;
   }
   if (end.checks != nullptr) end.checks->tell(end, end.out.next, description);
-  start_late_send(end, buffer, operation);
+  start_late_send(end, source, operation);
   end.channels->used_while_asking(end);
 }
 
@@ -278,23 +283,21 @@ namespace {
   end.runtime->meter().count_message({end.key.peer_collection, end.key.peer_index}, size_bytes);
 }
 
-// The body of Channel::send(). `start` gets the end, the buffer or its copy, and the operation.
-[[gnu::always_inline]] inline runtime::Operation send_with(ChannelEnd& end, const memory::ConstBuffer& buffer,
-                                                           auto start) {
+// Makes the operation of a send. `source` becomes the copy, in the operation, if `is_copied`.
+[[gnu::always_inline]] inline runtime::OperationState* begin_send(ChannelEnd& end,
+                                                                  memory::ConstBuffer& source,
+                                                                  bool is_copied) {
   runtime::Runtime& runtime = *end.runtime;
-  const bool copies = buffer.place.is_host() && buffer.size_bytes <= kCopyLimitBytes;
-  auto* operation =
-      runtime::OperationState::create(runtime, copies ? buffer.size_bytes : FailedSends::kExtraBytes);
-  memory::ConstBuffer source = buffer;
-  if (copies && buffer.size_bytes > 0) {
-    std::memcpy(operation->extra(), buffer.data, buffer.size_bytes);
+  auto* const operation =
+      runtime::OperationState::create(runtime, is_copied ? source.size_bytes : FailedSends::kExtraBytes);
+  if (is_copied && source.size_bytes > 0) {
+    std::memcpy(operation->extra(), source.data, source.size_bytes);
     source.data = operation->extra();
   }
   if (runtime.meter().counts_messages()) [[unlikely]]
-    count_message(end, buffer.size_bytes);
+    count_message(end, source.size_bytes);
   runtime.count_sent();
-  start(end, source, operation);
-  return runtime::Operation(operation);
+  return operation;
 }
 
 // A send that may have to wait, or in check mode.
@@ -303,11 +306,10 @@ namespace {
                                                                const Contents* contents) {
   Channels::expect_open(end, "a send");
   end.channels->await_room(end);
-  return send_with(
-      end, buffer,
-      [contents](ChannelEnd& to, const memory::ConstBuffer& source, runtime::OperationState* operation) {
-        start_special_send(to, source, operation, contents);
-      });
+  memory::ConstBuffer source = buffer;
+  runtime::OperationState* const operation = begin_send(end, source, is_sent_by_copy(buffer));
+  start_special_send(end, source, operation, contents);
+  return runtime::Operation(operation);
 }
 
 struct BegunReceive {
@@ -338,9 +340,15 @@ struct BegunReceive {
 runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Contents* contents) {
   if (!end_->sends_at_once) [[unlikely]]
     return send_specially(*end_, buffer, contents);
-  return send_with(*end_, buffer,
-                   [](ChannelEnd& end, const memory::ConstBuffer& source,
-                      runtime::OperationState* operation) { start_send(end, source, operation); });
+  const bool is_copied = is_sent_by_copy(buffer);
+  memory::ConstBuffer source = buffer;
+  runtime::OperationState* const operation = begin_send(*end_, source, is_copied);
+  if (is_copied) [[likely]] {
+    start_copied_send(*end_, source, operation);
+  } else {
+    start_send_in_place(*end_, source, operation);
+  }
+  return runtime::Operation(operation);
 }
 
 runtime::Operation Channel::recv(const memory::Buffer& buffer, const Contents* contents) {

@@ -39,11 +39,12 @@ void FailedSends::watch(ChannelEnd& end, std::uint32_t counter, runtime::Operati
         --from.watched_sends;
         if (from.needs_poll) [[unlikely]]
           from.closed_ends->poll_later(from);
-        if (!sent->status().failed()) return;
-        // The receiver has failed, or its PE: it need not be told.
-        if (sent->status().code() == base::StatusCode::kPeerFailed) return;
-        const std::uint32_t number = *reinterpret_cast<const std::uint32_t*>(sent->extra());
-        from.failed_sends->tell(from, number, sent->status());
+        const base::Status& status = sent->status();
+        // With kPeerFailed the receiver has failed, or its PE: it need not be told.
+        if (status.failed() && status.code() != base::StatusCode::kPeerFailed) {
+          const std::uint32_t number = *reinterpret_cast<const std::uint32_t*>(sent->extra());
+          from.failed_sends->tell(from, number, status);
+        }
       },
       &end);
 }

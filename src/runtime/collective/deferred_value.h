@@ -71,20 +71,7 @@ class LargeMemory {
   std::vector<std::vector<std::byte>> kept_;
 };
 
-// The value of a PE and room for what it merges. Sends and receives in flight hold a share.
-struct CutMemory {
-  explicit CutMemory(std::shared_ptr<LargeMemory> pool_in) : pool(std::move(pool_in)) {}
-  ~CutMemory() {
-    pool->keep(std::move(value));
-    pool->keep(std::move(arriving));
-  }
-  CutMemory(const CutMemory&) = delete;
-  CutMemory& operator=(const CutMemory&) = delete;
-
-  std::shared_ptr<LargeMemory> pool;
-  std::vector<std::byte> value;
-  std::vector<std::byte> arriving;
-};
+struct CutMemory;
 
 // One reduction on a PE, as long as it is not over.
 struct DeferredValue {

@@ -15,6 +15,21 @@
 
 namespace weft::runtime {
 
+// The value of a PE and room for what it merges. Sends and receives in flight hold a share.
+struct CutMemory {
+  explicit CutMemory(std::shared_ptr<LargeMemory> pool_in) : pool(std::move(pool_in)) {}
+  ~CutMemory() {
+    pool->keep(std::move(value));
+    pool->keep(std::move(arriving));
+  }
+  CutMemory(const CutMemory&) = delete;
+  CutMemory& operator=(const CutMemory&) = delete;
+
+  std::shared_ptr<LargeMemory> pool;
+  std::vector<std::byte> value;
+  std::vector<std::byte> arriving;
+};
+
 namespace {
 
 // More parts than a plan has steps: on 2^31 PEs of 2^31 hosts about 130.

@@ -21,7 +21,6 @@ void read_everything(const std::vector<std::byte>& bytes) {
   const ElfFile& file = program.file();
   (void)file.interpreter();
   (void)file.needed();
-  (void)file.soname();
   (void)file.writable_variables();
   (void)file.copied_variables();
 }
@@ -30,7 +29,6 @@ TEST(ElfFile, ReadsTheDynamicEntries) {
   const ElfFile file("program", SmallProgram().bytes());
   EXPECT_EQ(file.interpreter(), "/lib64/ld-linux-x86-64.so.2");
   EXPECT_EQ(file.needed(), std::vector<std::string>{"libfoo.so.1"});
-  EXPECT_EQ(file.soname(), "");
   EXPECT_EQ(file.dynamic_value(DT_FINI), 0x700U);
   EXPECT_EQ(file.writable_variables(), std::nullopt);  // without sections
 }

@@ -10,9 +10,9 @@
 
 namespace weft::python {
 
-namespace {
+PyTypeObject* device_array_type = nullptr;
 
-PyTypeObject* type = nullptr;
+namespace {
 
 // Owns the memory of an array that allocate_device_array() made.
 class OwnMemory {
@@ -37,7 +37,7 @@ class OwnMemory {
 
 Ref make_object(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<void> owner,
                 LandedMemory* landed, Ref stream_keeper) {
-  Ref object = checked(type->tp_alloc(type, 0));
+  Ref object = checked(device_array_type->tp_alloc(device_array_type, 0));
   DeviceArrayObject* array = as_device_array(object.get());
   new (&array->form) ArrayForm(std::move(form));
   new (&array->memory) memory::Buffer(memory);
@@ -48,12 +48,6 @@ Ref make_object(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<vo
 }
 
 }  // namespace
-
-void set_device_array_type(PyTypeObject* made) { type = made; }
-
-PyTypeObject* device_array_type() { return type; }
-
-bool is_device_array(PyObject* object) { return Py_TYPE(object) == type; }
 
 Ref allocate_device_array(ArrayForm form, memory::Place place) {
   auto own = std::make_shared<OwnMemory>(Engine::current(), form.size_bytes, place);
@@ -83,14 +77,12 @@ Ref make_view_on(DeviceArrayObject* array, memory::StreamHandle stream, Ref keep
   return make_object(array->form, memory, array->owner, array->landed, std::move(keeper));
 }
 
-bool find_device_array_memory(const BufferRequest& request, ObjectBuffer& found) {
-  if (!is_device_array(request.object)) return false;
-  found.memory = as_device_array(request.object)->memory;
+ObjectBuffer device_array_buffer(const BufferRequest& request) {
+  const DeviceArrayObject* const array = as_device_array(request.object);
+  if (request.form != nullptr) *request.form = array->form;
   // An empty array becomes an empty host buffer: a transfer of no bytes has no stream to wait for.
-  if (found.memory.size_bytes == 0) found.memory = {};
-  found.keeper = Ref::borrow(request.object);
-  if (request.form != nullptr) *request.form = as_device_array(request.object)->form;
-  return true;
+  const memory::Buffer memory = array->memory.size_bytes == 0 ? memory::Buffer() : array->memory;
+  return {memory, Ref::borrow(request.object)};
 }
 
 }  // namespace weft::python

@@ -26,10 +26,9 @@ struct DeviceArrayObject {
   Ref stream_keeper;
 };
 
-// Stores the type weft.DeviceArray. Called once, when the extension is initialised.
-void set_device_array_type(PyTypeObject* type);
-PyTypeObject* device_array_type();
-bool is_device_array(PyObject* object);
+// weft.DeviceArray. init_device_array() stores it.
+extern PyTypeObject* device_array_type;
+inline bool is_device_array(PyObject* object) { return Py_TYPE(object) == device_array_type; }
 // REQUIRES: is_device_array(object).
 inline DeviceArrayObject* as_device_array(PyObject* object) {
   return reinterpret_cast<DeviceArrayObject*>(object);
@@ -46,7 +45,7 @@ Ref make_view(DeviceArrayObject* array, ArrayForm form, std::size_t offset_bytes
 // A view of the same memory with another stream. The view keeps `keeper`, which owns the stream.
 Ref make_view_on(DeviceArrayObject* array, memory::StreamHandle stream, Ref keeper);
 
-// Does the work of buffer_of for a DeviceArray; returns false for other objects.
-bool find_device_array_memory(const BufferRequest& request, ObjectBuffer& found);
+// The work of buffer_of for a DeviceArray. REQUIRES: is_device_array(request.object).
+ObjectBuffer device_array_buffer(const BufferRequest& request);
 
 }  // namespace weft::python

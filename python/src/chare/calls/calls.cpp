@@ -22,6 +22,18 @@ namespace weft::python {
 
 namespace {
 
+// Substitutes the arrays that the post entry method chose in the arguments of the entry method.
+class ChosenArrays final : public ArraySubstitute {
+ public:
+  explicit ChosenArrays(std::span<const Ref> chosen) : chosen_(chosen) {}
+  Ref in_place_of(std::size_t which, const ArrayForm&) override {
+    return which < chosen_.size() ? chosen_[which] : Ref();
+  }
+
+ private:
+  std::span<const Ref> chosen_;
+};
+
 // `chosen`: by out-of-band buffer, what the post entry method gave for it. `shared`: as of invoke_shared(), or null.
 void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
                        std::span<const Ref> chosen, std::unique_ptr<chare::SharedCall>* shared) {

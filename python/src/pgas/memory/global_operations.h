@@ -31,7 +31,7 @@ inline Ref element_of_state(runtime::OperationState* state, const Ref& dtype) {
 template <class T>
 Ref operation_of(Engine& engine, rma::Value<T> value, ElementCode code, const Ref& dtype) {
   if (!value.is_done()) {
-    return make_converted_operation(engine, std::move(value).release(), Ref(), &element_of_state, dtype);
+    return make_operation_object(engine, std::move(value).release(), Ref(), dtype, &element_of_state);
   }
   const T result = value.get();
   std::byte bytes[sizeof(T)];

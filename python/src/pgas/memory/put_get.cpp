@@ -85,7 +85,7 @@ Ref get_element(Engine& engine, const GlobalPointerObject* from) {
   const ObjectBuffer found = buffer_of({cell.get(), Access::kWrite, kGet});
   runtime::OperationState* const state = pgas.get_memory(address, found.memory).release();
   if (state == nullptr) return make_finished_operation(element_of_array(nullptr, cell));
-  return make_converted_operation(engine, state, cell, &element_of_array, cell);
+  return make_operation_object(engine, state, cell, cell, &element_of_array);
 }
 
 PyObject* put(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {

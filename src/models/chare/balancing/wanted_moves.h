@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "weft/runtime/runtime.h"
-#include "weft/runtime/work.h"
+
+#include "runtime/owned_work.h"
 
 namespace weft::chare {
 
@@ -34,14 +35,6 @@ class WantedMoves {
  private:
   static constexpr int kMovesPerTurn = 64;
 
-  struct MoveWork : runtime::Work {
-    explicit MoveWork(WantedMoves& owner_in) : runtime::Work(&MoveWork::turn), owner(owner_in) {}
-    static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
-      if (action != runtime::WorkAction::kDrop) static_cast<MoveWork*>(self)->owner.turn();
-    }
-    WantedMoves& owner;
-  };
-
   // The first element stays in the queue until the work may be posted again.
   void turn() {
     waits_for_room_ = false;
@@ -62,7 +55,7 @@ class WantedMoves {
   Move move_;
   std::deque<runtime::ElementId> wanted_;
   bool waits_for_room_ = false;
-  MoveWork work_{*this};
+  runtime::OwnedWork<&WantedMoves::turn> work_{*this};
 };
 
 }  // namespace weft::chare

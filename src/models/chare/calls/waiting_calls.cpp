@@ -76,13 +76,11 @@ void PostponedCalls::add(runtime::ElementId element) {
   if (elements_.size() == 1 && !chares_.runtime().closed()) chares_.runtime().post_for_next_turn(&work_);
 }
 
-void PostponedCalls::AskWork::turn(runtime::Work* self, runtime::Runtime& runtime,
-                                   runtime::WorkAction action) {
-  if (action == runtime::WorkAction::kDrop) return;
-  PostponedCalls& owner = static_cast<AskWork*>(self)->owner;
-  for (const runtime::ElementId element : std::exchange(owner.elements_, {})) {
+void PostponedCalls::run() {
+  runtime::Runtime& runtime = chares_.runtime();
+  for (const runtime::ElementId element : std::exchange(elements_, {})) {
     runtime.count_processed();
-    if (!runtime.stopped()) owner.chares_.parts_->run_postponed_calls(element);
+    if (!runtime.stopped()) chares_.parts_->run_postponed_calls(element);
   }
 }
 

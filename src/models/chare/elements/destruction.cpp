@@ -69,17 +69,15 @@ void LeavingChares::free_later(runtime::Runtime& runtime, ChareBase& chare) {
   if (idle_.size() == 1 && !runtime.closed()) runtime.post(&work_);
 }
 
-void LeavingChares::FreeWork::turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
-  if (action == runtime::WorkAction::kDrop) return;  // freed with their owner
-  LeavingChares& owner = static_cast<FreeWork*>(self)->owner;
+void LeavingChares::free_idle() {
   // A destructor may end further methods, so the list may grow meanwhile.
-  std::vector<std::shared_ptr<ChareBase>> idle = std::exchange(owner.idle_, {});
+  std::vector<std::shared_ptr<ChareBase>> idle = std::exchange(idle_, {});
   for (auto& chare : idle) {
     // A call whose buffers had landed has begun since.
-    if (chare->num_suspended() != 0) owner.add(std::move(chare));
+    if (chare->num_suspended() != 0) add(std::move(chare));
   }
   std::erase(idle, nullptr);
-  owner.chares_.parts_->free(std::move(idle));
+  chares_.parts_->free(std::move(idle));
 }
 
 void Chares::Parts::free_later(ChareBase& chare) { leaving.free_later(runtime_, chare); }

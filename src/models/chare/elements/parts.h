@@ -21,6 +21,7 @@
 #include "models/chare/elements/placements.h"
 #include "models/chare/elements/postponed_calls.h"
 #include "runtime/collective/reductions.h"
+#include "runtime/owned_work.h"
 
 namespace weft::chare {
 
@@ -149,16 +150,12 @@ class LeavingChares {
   }
 
  private:
-  struct FreeWork : runtime::Work {
-    explicit FreeWork(LeavingChares& owner_in) : runtime::Work(&FreeWork::turn), owner(owner_in) {}
-    static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action);
-    LeavingChares& owner;
-  };
+  void free_idle();
 
   Chares& chares_;
   std::unordered_map<ChareBase*, std::shared_ptr<ChareBase>> waiting_;
   std::vector<std::shared_ptr<ChareBase>> idle_;
-  FreeWork work_{*this};
+  runtime::OwnedWork<&LeavingChares::free_idle> work_{*this};
 };
 
 // The private half of Chares. Its functions are in the files of their topics.

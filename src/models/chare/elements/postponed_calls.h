@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "weft/chare/chares.h"
-#include "weft/runtime/work.h"
+
+#include "runtime/owned_work.h"
 
 namespace weft::chare {
 
@@ -22,15 +23,11 @@ class PostponedCalls {
   void add(runtime::ElementId element);
 
  private:
-  struct AskWork : runtime::Work {
-    explicit AskWork(PostponedCalls& owner_in) : runtime::Work(&AskWork::turn), owner(owner_in) {}
-    static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
-    PostponedCalls& owner;
-  };
+  void run();
 
   Chares& chares_;
   std::vector<runtime::ElementId> elements_;
-  AskWork work_{*this};
+  runtime::OwnedWork<&PostponedCalls::run> work_{*this};
 };
 
 }  // namespace weft::chare

@@ -9,6 +9,14 @@
 
 namespace weft::chare {
 
+// Where the search has come to in some calls of a group. `key` is not used for those without one.
+struct WaitingCalls::Cursor {
+  Group* group;
+  Calls* calls;
+  std::uint64_t key;
+  Calls::iterator next;
+};
+
 std::vector<WaitingCall*> WaitingCalls::all() const {
   std::vector<std::pair<std::uint64_t, WaitingCall*>> found;
   found.reserve(size_);

@@ -52,13 +52,7 @@ class WaitingCalls {
       return others.empty() ? *keyed.begin()->second.begin()->second : *others.begin()->second;
     }
   };
-  // Where the search has come to in some calls of a group. `key` is not used for those without one.
-  struct Cursor {
-    Group* group;
-    Calls* calls;
-    std::uint64_t key;
-    Calls::iterator next;
-  };
+  struct Cursor;
 
   // Adds the calls of the group that may be ready.
   static void add_cursors(Group& group, ChareBase& chare, std::vector<Cursor>& cursors);

@@ -8,10 +8,10 @@
 
 #include "weft/base/pup.h"
 #include "weft/chare/chares.h"
-#include "weft/runtime/work.h"
 
 #include "models/chare/balancing/wanted_moves.h"
 #include "models/chare/elements/feature.h"
+#include "runtime/owned_work.h"
 
 namespace weft::chare {
 
@@ -41,13 +41,6 @@ class PeriodicBalancing final : public Feature {
 
  private:
   enum class Kind : std::uint32_t;
-  struct Tick : runtime::Work {
-    explicit Tick(PeriodicBalancing& owner_in) : runtime::Work(&Tick::turn), owner(owner_in) {}
-    static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
-      if (action != runtime::WorkAction::kDrop) static_cast<Tick*>(self)->owner.tick();
-    }
-    PeriodicBalancing& owner;
-  };
 
   runtime::Runtime& runtime() const { return chares_.runtime(); }
   LocalRound& local(Collection& collection) const;
@@ -78,7 +71,7 @@ class PeriodicBalancing final : public Feature {
   std::set<std::uint64_t> decided_;  // collections
   bool is_armed_ = false;
   int num_holds_ = 0;
-  Tick tick_{*this};
+  runtime::OwnedWork<&PeriodicBalancing::tick> tick_{*this};
   WantedMoves moves_;
 };
 

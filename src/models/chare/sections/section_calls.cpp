@@ -18,7 +18,7 @@ namespace weft::chare {
 using runtime::Message;
 using runtime::MessagePtr;
 
-Sections::Sections(Chares& chares) : chares_(chares), state_(std::make_unique<SectionState>(*this)) {}
+Sections::Sections(Chares& chares) : chares_(chares), state_(std::make_unique<SectionState>(chares)) {}
 Sections::~Sections() = default;
 
 Sections& Chares::sections() { return *parts_->sections; }

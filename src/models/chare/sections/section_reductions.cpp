@@ -134,20 +134,17 @@ void Sections::contribute(ChareBase& chare, const Contribution& contribution, ru
   merged.partial.add_contribution(runtime, contribution.place, reducer, combiner, value, to);
 }
 
-void Sections::SectionState::FlushWork::turn(runtime::Work* self, runtime::Runtime& runtime,
-                                             runtime::WorkAction action) {
-  if (action == runtime::WorkAction::kDrop) return;
+void Sections::SectionState::send_merged() {
+  runtime::Runtime& runtime = chares.runtime();
   runtime.count_processed();
-  Sections& sections = static_cast<FlushWork*>(self)->owner;
-  SectionState& state = *sections.state_;
-  for (auto& [name, merged] : std::exchange(state.merged, {})) {
-    if (merged.partial.is_abandoned) continue;
-    const SectionPart part{name.first, merged.num_members, name.second, std::move(merged.others)};
+  for (auto& [name, of_turn] : std::exchange(merged, {})) {
+    if (of_turn.partial.is_abandoned) continue;
+    const SectionPart part{name.first, of_turn.num_members, name.second, std::move(of_turn.others)};
     const int pe = counting_pe(part.key, runtime);
     if (pe == runtime.pe()) {
-      state.count(sections.chares_, part, merged.partial);
+      count(part, of_turn.partial);
     } else {
-      runtime.send(pe, Message::pack(runtime, state.first_handler + kSectionPart, part, merged.partial));
+      runtime.send(pe, Message::pack(runtime, first_handler + kSectionPart, part, of_turn.partial));
     }
   }
 }
@@ -170,10 +167,10 @@ void Sections::on_part(MessagePtr message) {
                      message->envelope().source_pe));
     return;
   }
-  state_->count(chares_, part, partial);
+  state_->count(part, partial);
 }
 
-void Sections::SectionState::count(Chares& chares, const SectionPart& part, const Partial& partial) {
+void Sections::SectionState::count(const SectionPart& part, const Partial& partial) {
   runtime::Runtime& runtime = chares.runtime();
   Collection& target = chares.collection(part.key.collection);
   base::Status open = expect_not_destroyed(target);

@@ -19,9 +19,9 @@
 
 #include "weft/chare/combined_members.h"
 #include "weft/chare/sections.h"
-#include "weft/runtime/work.h"
 
 #include "runtime/collective/partial.h"
+#include "runtime/owned_work.h"
 
 namespace weft::chare {
 
@@ -99,14 +99,7 @@ inline void write_section_header(runtime::Message& message, const EntryHeader& h
 }
 
 struct Sections::SectionState {
-  explicit SectionState(Sections& owner) : flush(owner) {}
-
-  // Sends the merged contributions of a turn. Quiescence counts it as a message.
-  struct FlushWork : runtime::Work {
-    explicit FlushWork(Sections& owner_in) : runtime::Work(&FlushWork::turn), owner(owner_in) {}
-    static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
-    Sections& owner;
-  };
+  explicit SectionState(Chares& chares_in) : chares(chares_in) {}
 
   struct Merged {
     std::uint64_t num_members = 0;
@@ -151,8 +144,11 @@ struct Sections::SectionState {
   };
 
   // Merges a part into the reduction, and delivers the result if it is complete.
-  void count(Chares& chares, const SectionPart& part, const runtime::Partial& partial);
+  void count(const SectionPart& part, const runtime::Partial& partial);
+  // Sends the merged contributions of a turn. Quiescence counts it as a message.
+  void send_merged();
 
+  Chares& chares;
   runtime::HandlerId first_handler = 0;
   // By collection and index; only elements that have contributed.
   using Counts = std::map<SectionId, SectionCount>;  // of one element
@@ -162,7 +158,7 @@ struct Sections::SectionState {
   Shared shared;
   std::map<MergedKey, Merged> merged;
   std::map<SectionKey, CountedSection> counted;
-  FlushWork flush;
+  runtime::OwnedWork<&SectionState::send_merged> flush{*this};
 };
 
 }  // namespace weft::chare

@@ -146,13 +146,10 @@ void SyncPoints::post(Collection& collection) {
   if (posted_.size() == 1 && !runtime().closed()) runtime().post(&work_);
 }
 
-void SyncPoints::ReportWork::turn(runtime::Work* self, runtime::Runtime& runtime,
-                                  runtime::WorkAction action) {
-  if (action == runtime::WorkAction::kDrop) return;
-  SyncPoints& owner = static_cast<ReportWork*>(self)->owner;
-  for (const std::uint64_t id : std::exchange(owner.posted_, {})) {
-    runtime.count_processed();
-    if (!runtime.stopped()) owner.report(owner.chares_.collection(id));
+void SyncPoints::report_posted() {
+  for (const std::uint64_t id : std::exchange(posted_, {})) {
+    runtime().count_processed();
+    if (!runtime().stopped()) report(chares_.collection(id));
   }
 }
 

@@ -10,12 +10,12 @@
 #include "weft/base/pup.h"
 #include "weft/chare/chares.h"
 #include "weft/chare/element_load.h"
-#include "weft/runtime/work.h"
 
 #include "models/chare/balancing/options.h"
 #include "models/chare/balancing/wanted_moves.h"
 #include "models/chare/elements/feature.h"
 #include "models/chare/sync/step.h"
+#include "runtime/owned_work.h"
 
 namespace weft::chare {
 
@@ -92,14 +92,6 @@ class SyncPoints final : public Feature {
   void record(const balance::Snapshot& snapshot);
 
  private:
-  // Reports of collections whose elements on this PE all wait. In a turn of its own: the last caller of at_sync() must have
-  // returned, so that its time is complete, and it may be a coroutine.
-  struct ReportWork : runtime::Work {
-    explicit ReportWork(SyncPoints& owner_in) : runtime::Work(&ReportWork::turn), owner(owner_in) {}
-    static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
-    SyncPoints& owner;
-  };
-
   runtime::Runtime& runtime() const { return chares_.runtime(); }
   static LoadOnTheMove load_on_the_move(const ChareBase& chare);
   LocalSync& local(Collection& collection) const;
@@ -111,6 +103,9 @@ class SyncPoints final : public Feature {
   void wait(ChareBase& chare);
   void post_report(Collection& collection);
   void post(Collection& collection);
+  // Reports of collections whose elements on this PE all wait. In a turn of its own: the last caller of at_sync() must have
+  // returned, so that its time is complete, and it may be a coroutine.
+  void report_posted();
   void report(Collection& collection);
   // In sync/devices.cpp. Whether devices still work for elements that are to be reported. Then the PE reports when they are done.
   bool waits_for_devices(Collection& collection);
@@ -183,7 +178,7 @@ class SyncPoints final : public Feature {
   std::uint64_t num_recorded_ = 0;
   std::uint64_t ended_work_ns_ = 0;    // for collections that have ended; wraps around
   std::vector<std::uint64_t> posted_;  // collections
-  ReportWork work_{*this};
+  runtime::OwnedWork<&SyncPoints::report_posted> work_{*this};
   WantedMoves moves_;  // of plans
 };
 

@@ -48,6 +48,30 @@ std::shared_ptr<const HostGroups> hosts_by(int num_pes, const std::function<int(
   return HostGroups::make(numbers);
 }
 
+TEST(PairPlan, ThePlacesBeyondAPowerOfTwoGiveFirstAndGetLast) {
+  for (const int size : {1, 2, 5, 8, 13}) {
+    for (int place = 0; place < size; ++place) {
+      const PairPlan plan(place, size);
+      for (int step = 0; step < plan.num_steps(); ++step) {
+        const int peer = plan.peer(step);
+        if (peer == -1) continue;
+        EXPECT_LT(peer, size);
+        EXPECT_EQ(PairPlan(peer, size).peer(step), place);
+        EXPECT_EQ(PairPlan(peer, size).sends(step), plan.receives(step));
+        const bool is_round = step > 0 && !plan.is_last(step);
+        EXPECT_EQ(plan.sends(step) && plan.receives(step), is_round);
+      }
+    }
+  }
+  const PairPlan outer(6, 7);  // rounds among 0 to 3
+  EXPECT_EQ(outer.num_steps(), 4);
+  EXPECT_EQ(outer.peer(0), 2);
+  EXPECT_TRUE(outer.sends(0));
+  EXPECT_EQ(outer.peer(1), -1);
+  EXPECT_EQ(outer.peer(3), 2);
+  EXPECT_TRUE(outer.receives(3));
+}
+
 TEST(ExchangePlan, EveryPeEndsWithThePartsOfAllOnce) {
   for (int num_pes = 1; num_pes <= 70; ++num_pes) {
     for (const std::set<int>& one : run_plan(num_pes))

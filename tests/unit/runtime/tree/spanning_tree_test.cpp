@@ -53,6 +53,34 @@ void for_all(const std::function<void(const HostGroups*, int, int)>& check) {
   }
 }
 
+TEST(CompleteTree, ChildrenSubtreesAndLevelsAgree) {
+  for (const int size : {1, 2, CompleteTree::kArity, CompleteTree::kArity + 2, 100, 700}) {
+    for (int rank = 0; rank < size; ++rank) {
+      const CompleteTree tree{rank, size};
+      int below = 1;
+      for (int which = 0; which < tree.num_children(); ++which) {
+        const CompleteTree child{tree.first_child() + which, size};
+        EXPECT_LT(child.rank, size);
+        EXPECT_EQ(child.parent(), rank);
+        below += child.num_in_subtree();
+      }
+      EXPECT_EQ(tree.num_in_subtree(), below);
+      int previous_last = -1;
+      tree.for_levels([&](int first, int last) {
+        EXPECT_LE(first, last);
+        EXPECT_GT(first, previous_last);
+        previous_last = last;
+      });
+      EXPECT_LT(previous_last, size);
+    }
+    EXPECT_EQ((CompleteTree{0, size}.num_in_subtree()), size);
+  }
+  // Ranks whose children's numbers have no int.
+  constexpr int kMost = 2'000'000'000;
+  EXPECT_EQ((CompleteTree{kMost - 1, kMost}.num_children()), 0);
+  EXPECT_EQ((CompleteTree{kMost - 1, kMost}.num_in_subtree()), 1);
+}
+
 TEST(SpanningTree, EveryPeHasOneParentForAnyRoot) {
   for_all([](const HostGroups* hosts, int root, int num_pes) {
     std::set<int> reached{root};
