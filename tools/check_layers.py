@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
-    base <- memory <- machine <- runtime <- rma <- models (chare <- channel, mpi, pgas) <- job
+    base <- memory <- machine <- runtime <- rma, collective <- models (chare <- channel, mpi, pgas) <- job
     job <- python, mpi_abi <- mpi_host
     base <- balance, checkpoint <- models
 
@@ -34,6 +34,7 @@ RANKS = {
     "machine": 2,
     "runtime": 3,
     "rma": 4,  # one-sided memory, on which models stand
+    "collective": 4,  # collectives, on which models stand
     "chare": 5,
     "channel": 5,
     "mpi": 5,

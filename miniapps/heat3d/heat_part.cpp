@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "pin.h"
+#include "weft_bench/cores/pin.h"
 
 namespace heat3d {
 namespace {

@@ -21,6 +21,7 @@
 #include "weft/pgas/pgas.h"
 
 #include "base/format.h"
+#include "collective/engine.h"
 #include "base/value_or_throw.h"
 #include "job/activity.h"
 #include "job/identity.h"
@@ -325,6 +326,7 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
+  parts_->runtime->install<collective::Engine>();
   parts_->runtime->install<pgas::Pgas>().set_has_other_hosts(has_other_hosts);
   if (more_models) more_models(*parts_->runtime);
   set_options(*parts_->runtime);

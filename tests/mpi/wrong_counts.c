@@ -214,13 +214,16 @@ static void check_all(const Place* at, Kind first, Kind last, MPI_Op ordered, in
   }
 }
 
-/* One process asks for more memory than there is. It reduces in place: two buffers of that size would overlap. */
+/* One process asks for more memory than there is. It reduces in place: two buffers of that size would overlap. The others reduce as much as
+ * makes them use the algorithm for large data, too. */
 static void check_no_memory(const Place* at) {
+  enum { kLarge = 9000 };
   const MPI_Count many = (MPI_Count)1 << 50;
-  int in[4] = {1, 1, 1, 1}, out[4], wrong, scans, code, class;
+  static int in[kLarge], out[kLarge];
+  int wrong, scans, code, class;
   for (wrong = 0; wrong < world_size; ++wrong) {
     for (scans = 0; scans < 2; ++scans) {
-      const MPI_Count count = world_rank == wrong ? many : 4;
+      const MPI_Count count = world_rank == wrong ? many : scans ? 4 : kLarge;
       const void* const given = world_rank == wrong && (scans || wrong == 0) ? MPI_IN_PLACE : in;
       code = scans ? MPI_Scan_c(given, out, count, MPI_INT, MPI_SUM, at->comm) : MPI_Reduce_c(given, out, count, MPI_INT, MPI_SUM, 0, at->comm);
       MPI_Error_class(code, &class);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "weft/base/pup.h"
@@ -24,6 +25,11 @@ class SmallBytes {
   SmallBytes(const SmallBytes& other) { assign(other); }
   SmallBytes& operator=(const SmallBytes& other) {
     if (this != &other) assign(other);
+    return *this;
+  }
+  SmallBytes(SmallBytes&& other) noexcept { take(std::move(other)); }
+  SmallBytes& operator=(SmallBytes&& other) noexcept {
+    if (this != &other) take(std::move(other));
     return *this;
   }
   ~SmallBytes() = default;
@@ -68,6 +74,15 @@ class SmallBytes {
   }
 
  private:
+  void take(SmallBytes&& other) {
+    if (other.size_ > kInlineBytes) {
+      large_ = std::move(other.large_);
+    } else {
+      std::memcpy(inline_, other.inline_, other.size_);
+    }
+    size_ = std::exchange(other.size_, 0);
+  }
+
   std::size_t size_ = 0;
   std::byte inline_[kInlineBytes];
   std::vector<std::byte> large_;  // in use if there are more than kInlineBytes

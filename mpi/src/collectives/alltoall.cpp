@@ -1,4 +1,7 @@
 // All-to-all.
+#include <cstddef>
+#include <cstring>
+
 #include "weft/mpi/mpi.h"
 
 #include "collectives/calls.h"
@@ -9,11 +12,41 @@ namespace weft::mpi {
 
 namespace {
 
+// Of small parts that lie one after another. False if it is another call, or an erroneous one.
+bool alltoall_at_once(const PartsArgument& sent, const PartsArgument& received, const Way& way,
+                      Communicator& communicator, Error* error) {
+  DataView in;
+  DataView out;
+  if (!can_run_at_once(way, communicator) || !received.one_block(communicator.size(), &in) ||
+      in.size_bytes == 0)
+    return false;
+  if (sent.is_in_place()) {
+    out = in;
+  } else if (!sent.one_block(communicator.size(), &out) || out.size_bytes != in.size_bytes ||
+             !check_apart(out, in).ok()) {
+    return false;
+  }
+  const auto size = static_cast<std::size_t>(communicator.size());
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  const std::size_t part_bytes = in.size_bytes / size;
+  if (!is_small_alltoall(part_bytes)) return false;
+  CallBlocks blocks(in.size_bytes);
+  const std::size_t behind = in.size_bytes - rank * part_bytes;
+  std::memcpy(blocks.data(), out.data + rank * part_bytes, behind);
+  std::memcpy(blocks.data() + behind, out.data, rank * part_bytes);
+  *error = run_at_once(
+      communicator, {.kind = collective::Kind::kAlltoall, .data = blocks.data(), .block_bytes = part_bytes});
+  for (std::size_t i = 0; i < size; ++i)
+    std::memcpy(in.data + (rank + size - i) % size * part_bytes, blocks.data() + i * part_bytes, part_bytes);
+  return true;
+}
+
 Error call_alltoall(const PartsArgument& sent, const PartsArgument& received, const Way& way) {
   Communicator* communicator = nullptr;
   Views out;
   Views in;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  if (Error error; alltoall_at_once(sent, received, way, *communicator, &error)) return error;
   const bool in_place = sent.is_in_place();
   if (in_place && communicator->is_inter())
     return {MPI_ERR_BUFFER, "MPI_IN_PLACE is for communicators of one group; give a buffer"};

@@ -35,7 +35,9 @@ void wait_in_team(Communicator& communicator, LocalTeam& team) {
 Error call_barrier(const Way& way) {
   Communicator* communicator = nullptr;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
-  if (way.kind == Way::Kind::kWaiting && !communicator->is_inter() && VirtualRank::current() != nullptr) {
+  if (can_run_at_once(way, *communicator))
+    return run_at_once(*communicator, {.kind = collective::Kind::kBarrier});
+  if (way.kind == Way::Kind::kWaiting && !communicator->is_inter()) {
     if (LocalTeam* const team = communicator->local_team().get()) {
       wait_in_team(*communicator, *team);
       return {};
@@ -54,6 +56,11 @@ Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
   if (Error error = check_root(*communicator, root); !error.ok()) return error;
   if (root != MPI_PROC_NULL)
     if (Error error = data.view(&view); !error.ok()) return error;
+  if (can_run_at_once(way, *communicator) && is_small_broadcast(view.size_bytes) && is_one_block(view))
+    return run_at_once(*communicator, {.kind = collective::Kind::kBroadcast,
+                                       .root = root,
+                                       .data = view.data,
+                                       .block_bytes = view.size_bytes});
   const ContextPair contexts = next_collective_contexts(*communicator, way);
   const bool inter = communicator->is_inter();
   return run_collective(way, *communicator, [=] {

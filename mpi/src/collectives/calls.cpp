@@ -36,6 +36,12 @@ Error PartsArgument::check_arrays_of_parts() const {
   return {MPI_ERR_ARG, "an array of counts or displacements is no address; give an element for each process"};
 }
 
+bool PartsArgument::one_block(int num_parts, DataView* view) const {
+  MPI_Count count = 0;
+  if (!is_equal_ || count_ < 0 || __builtin_mul_overflow(MPI_Count{num_parts}, count_, &count)) return false;
+  return make_view(buffer_, count, type_, view).ok() && is_one_block(*view);
+}
+
 Error PartsArgument::views(int num_parts, Views* views) const {
   views->clear();
   if (num_parts > 0)
@@ -112,6 +118,22 @@ Error run_collective(const Way& way, Communicator& communicator, MakeTask make) 
   };
   return give_request(as_request(Request::make<CollectiveRequest>(communicator.engine().messenger(), body)),
                       &communicator, way.request, way.kind == Way::Kind::kPersistent);
+}
+
+bool can_run_at_once(const Way& way, const Communicator& communicator) {
+  return way.kind == Way::Kind::kWaiting && !communicator.is_inter() && VirtualRank::current() == nullptr;
+}
+
+Error run_at_once(Communicator& communicator, collective::Call call, PackedCombiner* combiner) {
+  call.number = static_cast<std::uint32_t>(communicator.next_tag());
+  collective::Run run(*communicator.collective_group(), call);
+  run.start();
+  this_process().wait_until([&] { return run.is_over(); });
+  if (!run.has_failed()) [[likely]]
+    return {};
+  if (combiner != nullptr && combiner->error() != nullptr) std::rethrow_exception(combiner->error());
+  const TransferFailed failure(MPI_ERR_TRUNCATE);
+  return {failure.error_class(), failure.what()};
 }
 
 Error check_root(const Communicator& communicator, int root) {

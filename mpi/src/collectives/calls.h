@@ -1,11 +1,14 @@
 // Common code of the entry points of collectives: the three ways of a call, and the arguments that describe parts of a buffer.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <memory>
 
 #include "weft/mpi/mpi.h"
 
 #include "communication/communication.h"
+#include "models/mpi/collective/block_collectives.h"
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/communicators/communicator.h"
 
@@ -56,6 +59,8 @@ class PartsArgument {
   bool is_in_place() const { return buffer_ == MPI_IN_PLACE; }
   // Whether all parts of all processes have one size. (Null counts do not tell: they are significant at the root alone.)
   bool is_equal() const { return is_equal_; }
+  // The view of all parts together, if they have one size and lie without gaps in host memory; false if not, or if there is an error.
+  bool one_block(int num_parts, DataView* view) const;
   // Errors: as make_view(), and MPI_ERR_ARG for arrays that are null.
   Error views(int num_parts, Views* views) const;
 
@@ -85,6 +90,26 @@ using MakeTask = std::function<runtime::Task<>()>;
 
 // Runs the collective to its end, or gives the program a request for it.
 Error run_collective(const Way& way, Communicator& communicator, MakeTask make);
+
+// Whether run_at_once() can do it: the call waits, and the rank has its process for itself.
+bool can_run_at_once(const Way& way, const Communicator& communicator);
+// Runs a call of the engine to its end, without a coroutine. `combiner`: of a reduction. REQUIRES: can_run_at_once(); the data is small,
+// see block_collectives.h.
+Error run_at_once(Communicator& communicator, collective::Call call, PackedCombiner* combiner = nullptr);
+// Memory of a call for blocks of the engine: on the stack if they are small.
+class CallBlocks {
+ public:
+  explicit CallBlocks(std::size_t size_bytes) {
+    if (size_bytes > sizeof small_) large_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+  }
+  std::byte* data() { return large_ != nullptr ? large_.get() : small_; }
+
+ private:
+  std::unique_ptr<std::byte[]> large_;
+  alignas(16) std::byte small_[2048];
+};
+// Whether the engine can work in the memory of the view itself.
+inline bool is_one_block(const DataView& view) { return view.is_dense() && view.place.is_host(); }
 
 // The collective contexts of the call.
 inline Communicator::ContextPair next_collective_contexts(Communicator& communicator, const Way& way) {

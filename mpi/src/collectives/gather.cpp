@@ -1,4 +1,6 @@
 // Gather, scatter and all-gather.
+#include <cstring>
+
 #include "weft/mpi/mpi.h"
 
 #include "collectives/calls.h"
@@ -72,11 +74,40 @@ Error call_scatter(const PartsArgument& sent, const ElementsArgument& received, 
   return call_with_root(received, sent, root, false, way);
 }
 
+// Of small parts that lie one after another. False if it is another call, or an erroneous one.
+bool allgather_at_once(const ElementsArgument& sent, const PartsArgument& received, const Way& way,
+                       Communicator& communicator, Error* error) {
+  DataView all;
+  DataView mine;
+  if (!can_run_at_once(way, communicator) || !received.one_block(communicator.size(), &all) ||
+      all.size_bytes == 0)
+    return false;
+  const auto size = static_cast<std::size_t>(communicator.size());
+  const std::size_t part_bytes = all.size_bytes / size;
+  const auto before = static_cast<std::size_t>(communicator.rank()) * part_bytes;
+  if (sent.is_in_place()) {
+    mine = DataView::of_bytes(all.data + before, part_bytes);
+  } else if (!sent.view(&mine).ok() || !is_one_block(mine) || mine.size_bytes != part_bytes ||
+             !check_apart(mine, all).ok()) {
+    return false;
+  }
+  if (!is_small_allgather(communicator.size(), all.size_bytes)) return false;
+  CallBlocks blocks(all.size_bytes);
+  std::memcpy(blocks.data(), mine.data, part_bytes);
+  *error = run_at_once(
+      communicator, {.kind = collective::Kind::kAllgather, .data = blocks.data(), .block_bytes = part_bytes});
+  const std::size_t behind = all.size_bytes - before;
+  std::memcpy(all.data + before, blocks.data(), behind);
+  std::memcpy(all.data, blocks.data() + behind, before);
+  return true;
+}
+
 Error call_allgather(const ElementsArgument& sent, const PartsArgument& received, const Way& way) {
   Communicator* communicator = nullptr;
   OwnView mine;
   Views views;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  if (Error error; allgather_at_once(sent, received, way, *communicator, &error)) return error;
   const bool inter = communicator->is_inter();
   if (inter)
     if (Error error = check_not_in_place(sent); !error.ok()) return error;

@@ -1,7 +1,9 @@
 // Reductions and scans.
 #include "models/mpi/collective/reductions.h"
 
+#include <array>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,9 @@
 namespace weft::mpi {
 
 namespace {
+
+// A process whose part of a reduction is of no use to it has that much memory for it on its stack.
+constexpr std::size_t kMostOwnBytes = 2048;
 
 struct ReductionArguments {
   const void* sendbuf;
@@ -75,6 +80,24 @@ MakeTask compared_first(const Way& way, const PreparedReduction& made, Reduction
   return [context, mine, kept = std::move(make)] { return reduce_checked(context, mine, kept()); };
 }
 
+bool can_reduce_at_once(const Way& way, const PreparedReduction& made, const DataView& out) {
+  return can_run_at_once(way, *made.communicator) && !this_process().checks_calls() &&
+         is_small_reduction(made.in.size_bytes) && is_one_block(made.in) && is_one_block(out);
+}
+
+// In the memory of the result. REQUIRES: can_reduce_at_once().
+Error reduce_at_once(const PreparedReduction& made, collective::Kind kind, int root, const DataView& out) {
+  if (out.data != made.in.data && out.size_bytes > 0) std::memcpy(out.data, made.in.data, out.size_bytes);
+  PackedCombiner combiner(made.what);
+  return run_at_once(*made.communicator,
+                     {.kind = kind,
+                      .root = root,
+                      .data = out.data,
+                      .block_bytes = out.size_bytes,
+                      .combiner = combiner.get()},
+                     &combiner);
+}
+
 Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int root, const Way& way) {
   PreparedReduction made;
   // Only the root is significant at a process that neither gives nor gets elements.
@@ -97,6 +120,14 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
       return error;
   if (gives && gets && arguments.sendbuf != MPI_IN_PLACE)
     if (Error error = check_apart(made.in, made.out); !error.ok()) return error;
+  if (can_reduce_at_once(way, made, made.out)) {
+    const collective::Kind kind =
+        made.what.operation->is_commutative() ? collective::Kind::kReduce : collective::Kind::kReduceInOrder;
+    std::array<std::byte, kMostOwnBytes> own;
+    if (gets) return reduce_at_once(made, kind, root, made.out);
+    if (made.in.size_bytes <= own.size())
+      return reduce_at_once(made, kind, root, DataView::of_bytes(own.data(), made.in.size_bytes));
+  }
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kReduce, root, [=] {
                           return inter ? reduce_to_other(contexts, root, made.what, made.in, made.out)
@@ -108,12 +139,31 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
   PreparedReduction made;
   if (Error error = prepare_reduction(arguments, count, way.comm, &made); !error.ok()) return error;
   if (Error error = view_both(arguments, count, count, &made); !error.ok()) return error;
+  if (can_reduce_at_once(way, made, made.out))
+    return reduce_at_once(made, collective::Kind::kAllreduce, 0, made.out);
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kAllreduce, 0, [=] {
                           return inter ? allreduce_of_other(contexts, made.what, made.in, made.out)
                                        : allreduce_in_teams(contexts.local, made.what, made.in, made.out);
                         }));
+}
+
+// REQUIRES: can_reduce_at_once(); there are elements.
+Error reduce_scatter_at_once(const PreparedReduction& made, const std::vector<MPI_Count>& counts) {
+  const auto rank = static_cast<std::size_t>(made.communicator->rank());
+  const std::vector<std::size_t> begins = begins_of(made.what, counts);
+  CallBlocks blocks(begins.back());
+  std::memcpy(blocks.data(), made.in.data, begins.back());
+  PackedCombiner combiner(made.what);
+  collective::Call call{.kind = reduce_scatter_kind(made.communicator->size(), made.what),
+                        .data = blocks.data(),
+                        .block_bytes = begins.back(),
+                        .combiner = combiner.get()};
+  if (call.kind == collective::Kind::kReduceScatter) call.begins = begins.data();
+  Error error = run_at_once(*made.communicator, call, &combiner);
+  if (made.out.size_bytes > 0) std::memcpy(made.out.data, blocks.data() + begins[rank], made.out.size_bytes);
+  return error;
 }
 
 // `counts`: of each process of the own group.
@@ -131,6 +181,8 @@ Error reduce_scatter_counts(const ReductionArguments& arguments, std::vector<MPI
   if (Error error = prepare_reduction(arguments, all, way.comm, &made); !error.ok()) return error;
   const MPI_Count own = counts[static_cast<std::size_t>(made.communicator->rank())];
   if (Error error = view_both(arguments, all, own, &made); !error.ok()) return error;
+  if (made.in.size_bytes > 0 && can_reduce_at_once(way, made, made.out))
+    return reduce_scatter_at_once(made, counts);
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(

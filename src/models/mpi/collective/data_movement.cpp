@@ -6,7 +6,7 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "models/mpi/collective/small_movement.h"
+#include "models/mpi/collective/block_collectives.h"
 
 namespace weft::mpi {
 namespace {
@@ -17,6 +17,10 @@ const DataView& of_rank(const Views& views, int rank) { return views[static_cast
 
 // Down a binomial tree.
 runtime::Task<> broadcast(Transfers& transfers, int root, DataView data) {
+  if (is_small_broadcast(data.size_bytes)) {
+    co_await broadcast_blocks(transfers, root, data);
+    co_return;
+  }
   const int size = transfers.context().size();
   const int place = (transfers.context().rank() - root + size) % size;
   int reach = 1;  // the lowest set bit of the place, or the first power of two that is not below the size
@@ -71,7 +75,7 @@ runtime::Task<> scatter(CollectiveContext context, int root, Views parts, OwnVie
 runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
   const CollectiveContext& context = transfers.context();
   if (is_small_allgather(context.size(), total_bytes)) {
-    co_await allgather_small(transfers, mine, parts);
+    co_await allgather_blocks(transfers, mine, parts);
     co_return;
   }
   if (!mine.in_place) transfers.copy(mine.view, of_rank(parts, context.rank()));
@@ -140,6 +144,14 @@ runtime::Task<> alltoall_in_place(CollectiveContext context, Views parts) {
 
 namespace {
 
+// Runs `step(transfers)`, and throws its error.
+template <class Step>
+runtime::Task<> as_whole(CollectiveContext context, Step step) {
+  Transfers transfers(std::move(context));
+  co_await step(transfers);
+  transfers.throw_if_failed();
+}
+
 // The size of the parts of this process. REQUIRES: all have the same.
 std::size_t part_bytes_of(const OwnView& mine, const Views& parts) {
   return parts.empty() ? mine.view.size_bytes : parts[0].size_bytes;
@@ -149,36 +161,33 @@ std::size_t part_bytes_of(const OwnView& mine, const Views& parts) {
 
 runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, Views parts) {
   const std::size_t part_bytes = part_bytes_of(mine, parts);
-  if (is_small_gather(context.size(), part_bytes)) {
-    co_await gather_small(context, root, mine, parts, part_bytes);
-  } else {
-    co_await gather(context, root, mine, parts);
-  }
+  if (!is_small_gather(part_bytes))
+    return gather(std::move(context), root, std::move(mine), std::move(parts));
+  return as_whole(std::move(context), [=](Transfers& transfers) {
+    return gather_blocks(transfers, root, mine, parts, part_bytes);
+  });
 }
 
 runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, OwnView mine) {
   const std::size_t part_bytes = part_bytes_of(mine, parts);
-  if (is_small_gather(context.size(), part_bytes)) {
-    co_await scatter_small(context, root, parts, mine, part_bytes);
-  } else {
-    co_await scatter(context, root, parts, mine);
-  }
+  if (!is_small_gather(part_bytes))
+    return scatter(std::move(context), root, std::move(parts), std::move(mine));
+  return as_whole(std::move(context), [=](Transfers& transfers) {
+    return scatter_blocks(transfers, root, parts, mine, part_bytes);
+  });
 }
 
 runtime::Task<> alltoall_equal(CollectiveContext context, Views out, Views in) {
-  if (is_small_alltoall(context.size(), out[0].size_bytes)) {
-    co_await alltoall_small(context, out, in);
-  } else {
-    co_await alltoall(context, out, in);
-  }
+  if (!is_small_alltoall(out[0].size_bytes))
+    return alltoall(std::move(context), std::move(out), std::move(in));
+  return as_whole(std::move(context),
+                  [=](Transfers& transfers) { return alltoall_blocks(transfers, out, in); });
 }
 
 runtime::Task<> alltoall_equal_in_place(CollectiveContext context, Views parts) {
-  if (is_small_alltoall(context.size(), parts[0].size_bytes)) {
-    co_await alltoall_small(context, parts, parts);
-  } else {
-    co_await alltoall_in_place(context, parts);
-  }
+  if (!is_small_alltoall(parts[0].size_bytes)) return alltoall_in_place(std::move(context), std::move(parts));
+  return as_whole(std::move(context),
+                  [=](Transfers& transfers) { return alltoall_blocks(transfers, parts, parts); });
 }
 
 // Both groups have arrived when both first processes know of theirs.

@@ -27,7 +27,7 @@ runtime::Task<> allgather(CollectiveContext context, OwnView mine, Views parts);
 runtime::Task<> alltoall(CollectiveContext context, Views out, Views in);
 // As alltoall(), with one set of buffers for both directions.
 runtime::Task<> alltoall_in_place(CollectiveContext context, Views parts);
-// The collectives for parts that have one size at all processes. Small parts take fewer messages (small_movement.h).
+// The collectives for parts that have one size at all processes. Small parts take fewer messages (block_collectives.h).
 runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, Views parts);
 runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, OwnView mine);
 runtime::Task<> alltoall_equal(CollectiveContext context, Views out, Views in);

@@ -5,6 +5,8 @@
 
 #include "weft/mpi/mpi.h"
 
+#include "models/mpi/collective/block_collectives.h"
+
 namespace weft::mpi {
 namespace {
 
@@ -15,10 +17,6 @@ struct Operands {
   ScratchElements mine;
   ScratchElements theirs;
 
-  // mine = theirs op mine
-  void combine_from_left(Transfers& transfers, const Reduction& what) {
-    combine(transfers, what, theirs, mine);
-  }
   // mine = mine op theirs
   void combine_from_right(Transfers& transfers, const Reduction& what) {
     combine(transfers, what, mine, theirs);
@@ -40,40 +38,6 @@ runtime::Task<> reduce_up(Transfers& transfers, int top, const Reduction& what, 
     transfers.receive((place + distance + top) % size, operands.theirs.view());
     co_await transfers.wait();
     operands.combine_from_right(transfers, what);
-  }
-}
-
-// The first 2 * `extra` processes work in pairs, so that a power of two of them takes part in the rounds.
-struct Rounds {
-  explicit Rounds(int size) {
-    while (participants * 2 <= size) participants *= 2;
-    extra = size - participants;
-  }
-  int participants = 1;
-  int extra;
-
-  // The number of a process in the rounds; -1 for the even ones of the pairs, which wait.
-  int number_of(int rank) const {
-    if (rank >= 2 * extra) return rank - extra;
-    return rank % 2 == 0 ? -1 : rank / 2;
-  }
-  int rank_of(int number) const { return number < extra ? 2 * number + 1 : number + extra; }
-};
-
-// Recursive doubling: in each round two processes combine what they have. Numbers of a group of rounds are a range of ranks.
-runtime::Task<> combine_in_rounds(Transfers& transfers, const Rounds& rounds, const Reduction& what,
-                                  Operands& operands) {
-  const int number = rounds.number_of(transfers.context().rank());
-  for (int distance = 1; distance < rounds.participants; distance *= 2) {
-    const int partner = rounds.rank_of(number ^ distance);
-    transfers.receive(partner, operands.theirs.view());
-    transfers.send(partner, operands.mine.view());
-    co_await transfers.wait();
-    if ((number & distance) != 0) {
-      operands.combine_from_left(transfers, what);
-    } else {
-      operands.combine_from_right(transfers, what);
-    }
   }
 }
 
@@ -135,6 +99,10 @@ runtime::Task<> reduce_parts(Transfers& transfers, const Reduction& what,
 }  // namespace
 
 runtime::Task<> reduce(Transfers& transfers, int root, Reduction what, DataView in, DataView out) {
+  if (is_small_reduction(bytes_of(what))) {
+    co_await reduce_blocks(transfers, root, what, in, out);
+    co_return;
+  }
   const int rank = transfers.context().rank();
   Operands operands(what, transfers);
   transfers.copy(in, operands.mine.view());
@@ -153,33 +121,18 @@ runtime::Task<> reduce(Transfers& transfers, int root, Reduction what, DataView 
 
 runtime::Task<> allreduce(Transfers& transfers, Reduction what, DataView in, DataView out) {
   const CollectiveContext& context = transfers.context();
+  if (!is_cut(context, what)) {
+    co_await allreduce_blocks(transfers, what, in, out);
+    co_return;
+  }
   Operands operands(what, transfers);
   transfers.copy(in, operands.mine.view());
   co_await transfers.wait();
-  const Rounds rounds(context.size());
-  const int rank = context.rank();
-  const bool has_partner = rank < 2 * rounds.extra;
-  if (is_cut(context, what)) {
-    const std::vector<MPI_Count> counts = equal_counts(what.count, context.size());
-    co_await reduce_parts(transfers, what, counts, operands);
-    const OwnView own{{}, true};
-    Views parts = parts_of(operands.mine, counts);
-    co_await allgather(transfers, own, std::move(parts), bytes_of(what));
-  } else if (rounds.number_of(rank) < 0) {
-    transfers.send(rank + 1, operands.mine.view());
-    co_await transfers.wait();
-    transfers.receive(rank + 1, out);
-    co_await transfers.wait();
-    co_return;
-  } else {
-    if (has_partner) {
-      transfers.receive(rank - 1, operands.theirs.view());
-      co_await transfers.wait();
-      operands.combine_from_left(transfers, what);
-    }
-    co_await combine_in_rounds(transfers, rounds, what, operands);
-    if (has_partner) transfers.send(rank - 1, operands.mine.view());
-  }
+  const std::vector<MPI_Count> counts = equal_counts(what.count, context.size());
+  co_await reduce_parts(transfers, what, counts, operands);
+  const OwnView own{{}, true};
+  Views parts = parts_of(operands.mine, counts);
+  co_await allgather(transfers, own, std::move(parts), bytes_of(what));
   transfers.copy(operands.mine.view(), out);
   co_await transfers.wait();
 }
@@ -199,53 +152,22 @@ runtime::Task<> allreduce(CollectiveContext context, Reduction what, DataView in
 runtime::Task<> reduce_and_scatter(CollectiveContext context, Reduction what, std::vector<MPI_Count> counts,
                                    DataView in, DataView out) {
   Transfers transfers(context);
-  Operands operands(what, transfers);
-  transfers.copy(in, operands.mine.view());
-  co_await transfers.wait();
-  Views parts;
   if (is_cut(context, what)) {
+    Operands operands(what, transfers);
+    transfers.copy(in, operands.mine.view());
+    co_await transfers.wait();
     co_await reduce_parts(transfers, what, counts, operands);
-    parts = parts_of(operands.mine, counts);
-    transfers.copy(parts[static_cast<std::size_t>(context.rank())], out);
+    transfers.copy(parts_of(operands.mine, counts)[static_cast<std::size_t>(context.rank())], out);
     co_await transfers.wait();
   } else {
-    co_await reduce_up(transfers, 0, what, operands);
-    if (context.rank() == 0) parts = parts_of(operands.mine, counts);
-    const OwnView own{out, false};
-    co_await scatter(transfers, 0, std::move(parts), own);
+    co_await reduce_scatter_blocks(transfers, what, begins_of(what, counts), in, out);
   }
   transfers.throw_if_failed();
 }
 
 runtime::Task<> scan(CollectiveContext context, Reduction what, bool exclusive, DataView in, DataView out) {
-  Transfers transfers(context);
-  Operands operands(what, transfers);  // of the processes that have exchanged with this one so far
-  ScratchElements result = elements_of(what, transfers);
-  transfers.copy(in, operands.mine.view());
-  co_await transfers.wait();
-  bool has_result = !exclusive;
-  if (has_result) transfers.copy(operands.mine.view(), result.view());
-  const int rank = context.rank();
-  for (int distance = 1; distance < context.size(); distance *= 2) {
-    const int partner = rank ^ distance;
-    if (partner >= context.size()) continue;
-    transfers.receive(partner, operands.theirs.view());
-    transfers.send(partner, operands.mine.view());
-    co_await transfers.wait();
-    if (partner > rank) {
-      operands.combine_from_right(transfers, what);
-      continue;
-    }
-    if (has_result) {
-      combine(transfers, what, operands.theirs, result);
-    } else {
-      transfers.copy(operands.theirs.view(), result.view());
-      has_result = true;
-    }
-    operands.combine_from_left(transfers, what);
-  }
-  if (has_result) transfers.copy(result.view(), out);
-  co_await transfers.wait();
+  Transfers transfers(std::move(context));
+  co_await scan_blocks(transfers, what, exclusive, in, out);
   transfers.throw_if_failed();
 }
 

@@ -71,6 +71,8 @@ class Transfers {
   const std::exception_ptr& error() const { return error_; }
   // The first error counts.
   void fail(int error_class);
+  // `error` tells what the first one came from.
+  void replace_error(std::exception_ptr error) { error_ = std::move(error); }
   // An error in the transfers of another context is one here too.
   void fail_with(const Transfers& other) {
     if (!has_failed()) error_ = other.error_;

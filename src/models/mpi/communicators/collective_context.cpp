@@ -10,6 +10,7 @@
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
+#include "collective/engine.h"
 #include "models/mpi/objects/error_codes.h"
 
 namespace weft::mpi {
@@ -45,6 +46,15 @@ class FirstError {
 
 }  // namespace
 
+std::shared_ptr<collective::Group> CollectiveContext::find_group(PointToPoint& engine, std::uint64_t id,
+                                                                 const Members& members, int rank) {
+  const RankMap& map = engine.shared().map();
+  std::vector<int> pes;
+  for (const int member : members) pes.push_back(map.pe_of(member));
+  auto& collectives = engine.messenger().runtime().model<collective::Engine>();
+  return collectives.group(collective::group_number(collective::Owner::kMpi, id), pes, rank);
+}
+
 TransferFailed::TransferFailed(int error_class, const std::string& text)
     : base::Error(base::StatusCode::kInternal, text), error_class_(error_class) {}
 
@@ -65,16 +75,19 @@ runtime::Task<> swap_bytes(CollectiveContext context, int peer, std::span<const 
   error.throw_if_failed();
 }
 
-// In round r each process hears of all within a distance of 2^r.
+runtime::Task<> ended(collective::Run& run) {
+  VirtualRank* const rank = VirtualRank::current();
+  co_await collective::Ended(run);
+  VirtualRank::set_current(rank);
+}
+
 runtime::Task<> barrier(CollectiveContext context) {
-  FirstError error;
-  for (int distance = 1; distance < context.size(); distance *= 2) {
-    const auto receive = context.receive((context.rank() + context.size() - distance) % context.size(), {});
-    const auto send = context.send((context.rank() + distance) % context.size(), {});
-    error.add(co_await context.completed(*receive));
-    error.add(co_await context.completed(*send));
-  }
-  error.throw_if_failed();
+  const std::shared_ptr<collective::Group> group = context.group();
+  collective::Run run(
+      *group, {.kind = collective::Kind::kBarrier, .number = static_cast<std::uint32_t>(context.tag())});
+  run.start();
+  co_await ended(run);
+  if (run.has_failed()) throw TransferFailed(MPI_ERR_TRUNCATE);
 }
 
 // Down a binomial tree.

@@ -23,6 +23,7 @@
 #include "weft/base/error.h"
 #include "weft/runtime/task.h"
 
+#include "collective/run.h"
 #include "models/mpi/communicators/local_team.h"
 #include "models/mpi/objects/members.h"
 #include "models/mpi/p2p/point_to_point.h"
@@ -36,15 +37,18 @@ class CollectiveContext {
   // place in `peers`; in a context of two groups it is its place in its own group, and `peers` are the other one.
   // `team`: of the members on this PE; null if each has a PE of its own, or for collectives in which they do not work together.
   // Transfers of device memory come after the work that is queued on `stream` when they start; null: after nothing.
+  // `group`: of the processes, if it is known.
   CollectiveContext(PointToPoint& engine, std::uint64_t id, int tag, MembersPointer peers, int rank,
-                    std::shared_ptr<LocalTeam> team = nullptr, memory::StreamHandle stream = nullptr)
+                    std::shared_ptr<LocalTeam> team = nullptr, memory::StreamHandle stream = nullptr,
+                    std::shared_ptr<collective::Group> group = nullptr)
       : engine_(engine),
         id_(id),
         tag_(tag),
         peers_(std::move(peers)),
         rank_(rank),
         team_(std::move(team)),
-        stream_(stream) {}
+        stream_(stream),
+        group_(std::move(group)) {}
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_->size()); }
@@ -74,6 +78,12 @@ class CollectiveContext {
     if (waits_for_stream(view)) view.stream = stream_;
     return view;
   }
+  // The processes as a group of the engine below the models. REQUIRES: a context of one group.
+  std::shared_ptr<collective::Group> group() const {
+    return group_ != nullptr ? group_ : find_group(engine_, id_, *peers_, rank_);
+  }
+  static std::shared_ptr<collective::Group> find_group(PointToPoint& engine, std::uint64_t id,
+                                                       const Members& members, int rank);
   // Awaitable: the outcome of a request. The caller keeps the request.
   Completed completed(Request& request) const { return Completed(request, engine_.messenger()); }
 
@@ -89,6 +99,7 @@ class CollectiveContext {
   int rank_;
   std::shared_ptr<LocalTeam> team_;
   memory::StreamHandle stream_;
+  std::shared_ptr<collective::Group> group_;
 };
 
 // A message of a collective has failed with that error class of mpi.h.
@@ -105,6 +116,8 @@ class TransferFailed final : public base::Error {
 // --- Collectives on few bytes, for what communicators must agree on. A process that fails takes all steps of the function, sends no
 // bytes from then on (see transfers.h), and throws TransferFailed.
 
+// Returns when the run is over. The rank that calls it is the current one then.
+runtime::Task<> ended(collective::Run& run);
 // Returns when all of the context have called it.
 runtime::Task<> barrier(CollectiveContext context);
 // `bytes` of `root` replaces that of the others, which has the same size.

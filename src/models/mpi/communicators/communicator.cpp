@@ -17,15 +17,27 @@ const std::shared_ptr<LocalTeam>& Communicator::local_team() {
   return team_;
 }
 
+// Late, for the same reason.
+const std::shared_ptr<collective::Group>& Communicator::collective_group() {
+  if (collective_group_ == nullptr) {
+    const std::uint64_t context = is_inter() ? local_context_ : context_;
+    collective_group_ = CollectiveContext::find_group(engine_, context_of(context, ContextUse::kCollectives),
+                                                      *groups_.local, rank());
+  }
+  return collective_group_;
+}
+
 Communicator::ContextPair Communicator::next_collective_contexts(CallKind kind) {
   const int tag = next_tag(kind);
   const std::uint64_t id = context_of(context_, ContextUse::kCollectives);
   if (!is_inter()) {
-    const CollectiveContext context(engine_, id, tag, groups_.local, rank(), local_team(), stream);
+    const CollectiveContext context(engine_, id, tag, groups_.local, rank(), local_team(), stream,
+                                    collective_group());
     return {context, context};
   }
   const std::uint64_t local_id = context_of(local_context_, ContextUse::kCollectives);
-  return {CollectiveContext(engine_, local_id, tag, groups_.local, rank(), local_team(), stream),
+  return {CollectiveContext(engine_, local_id, tag, groups_.local, rank(), local_team(), stream,
+                            collective_group()),
           CollectiveContext(engine_, id, tag, groups_.remote, rank(), nullptr, stream)};
 }
 

@@ -92,6 +92,8 @@ class Communicator final : public ErrorScope {
   void set_call_numbers(const CallNumbers& numbers) { num_calls_ = numbers; }
   // The team of the local group; null if each member is on a PE of its own.
   const std::shared_ptr<LocalTeam>& local_team();
+  // The local group for the engine of collectives.
+  const std::shared_ptr<collective::Group>& collective_group();
   // The context in which a group of processes creates a communicator. `tag` is the program's.
   CollectiveContext creation_context(int tag) const {
     const MembersPointer& peers = is_inter() ? groups_.remote : groups_.local;
@@ -123,6 +125,7 @@ class Communicator final : public ErrorScope {
   CallNumbers num_calls_{};          // of each kind
   std::shared_ptr<LocalTeam> team_;  // of the local group
   bool has_looked_for_team_ = false;
+  std::shared_ptr<collective::Group> collective_group_;
 };
 
 // How two communicators compare: MPI_IDENT, MPI_CONGRUENT, MPI_SIMILAR or MPI_UNEQUAL.

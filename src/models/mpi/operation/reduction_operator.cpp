@@ -83,7 +83,7 @@ ReductionOperator::ReductionOperator(MPI_User_function_c* function, bool commuta
       commutative_(commutative),
       large_function_(function) {}
 
-ReductionOperator::Plan ReductionOperator::plan(const Datatype& type) const {
+ReductionOperator::Plan ReductionOperator::make_plan(const Datatype& type) const {
   using Way = Plan::Way;
   if (!is_predefined()) return {Way::kUser};
   if (handle_ == MPI_NO_OP) return {Way::kNothing};

@@ -32,11 +32,20 @@ class ReductionOperator final : public Object {
  private:
   // The work of reduce() for a datatype: none, a copy, or a loop over `values` times the count.
   struct Plan {
-    enum class Way { kUndefined, kUser, kLoop, kReplace, kNothing } way;
+    enum class Way { kUndefined, kUser, kLoop, kReplace, kNothing } way = Way::kUndefined;
     Kernel kernel = nullptr;
     MPI_Count values = 1;
   };
-  Plan plan(const Datatype& type) const;
+  Plan plan(const Datatype& type) const {
+    if (type.handle() == last_type_) [[likely]]
+      return last_plan_;
+    const Plan made = make_plan(type);
+    if (!type.is_predefined()) return made;
+    last_type_ = type.handle();
+    last_plan_ = made;
+    return made;
+  }
+  Plan make_plan(const Datatype& type) const;
   void call_user_function(const void* in, void* inout, MPI_Count count, const Datatype& type) const;
 
   MPI_Op handle_;
@@ -44,6 +53,9 @@ class ReductionOperator final : public Object {
   bool commutative_;
   MPI_User_function* function_ = nullptr;
   MPI_User_function_c* large_function_ = nullptr;
+  // The last plan, for a datatype of mpi.h: a reduction uses one several times.
+  mutable MPI_Datatype last_type_ = MPI_DATATYPE_NULL;
+  mutable Plan last_plan_{};
 };
 
 // The name of the predefined operator whose handle is that number; null for other numbers.

@@ -1,0 +1,59 @@
+#include "collective/engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "weft/runtime/message.h"
+
+#include "base/format.h"
+#include "base/refuse_claim.h"
+
+namespace weft::collective {
+
+namespace {
+
+// A peer that is ahead sends no more than that for each of its members, see InboxTable.
+constexpr std::size_t kMostKept = std::size_t{1} << 20;
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_step(int source_pe, const char* what) {
+  base::refuse_claim(base::format("a message of a collective from PE {} {}", source_pe, what));
+}
+
+}  // namespace
+
+Engine::Engine(runtime::Runtime& runtime, const runtime::ModelRange& range)
+    : runtime_(runtime), handler_(range.first_handler) {
+  runtime.set_urgent_handler(
+      handler_,
+      [](void* self, runtime::MessagePtr message) {
+        const std::span<const std::byte> payload = message->payload_span();
+        const std::size_t header_bytes = std::min(payload.size(), sizeof(StepHeader));
+        static_cast<Engine*>(self)->arrive(static_cast<int>(message->envelope().source_pe),
+                                           payload.first(header_bytes), payload.subspan(header_bytes));
+      },
+      this);
+  runtime.set_direct_handler(handler_, [](void* self, const runtime::DirectArrival& arrival) {
+    return static_cast<Engine*>(self)->arrive(arrival.source_pe, arrival.header, arrival.payload);
+  });
+}
+
+std::shared_ptr<Group> Engine::group(std::uint64_t number, const std::vector<int>& pes, int place) {
+  if (Group* const known = inboxes_.inbox(number, place).group) return known->shared_from_this();
+  return std::make_shared<Group>(runtime_, handler_, inboxes_, number, pes, place);
+}
+
+bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<const std::byte> blocks) {
+  StepHeader header;
+  if (bytes.size() != sizeof header) [[unlikely]]
+    refuse_step(source_pe, "is shorter than its header, or longer");
+  std::memcpy(&header, bytes.data(), sizeof header);
+  Inbox& inbox = inboxes_.inbox(header.group, header.to);
+  if (const Group* const group = inbox.group; group != nullptr && !group->is_member(header.from, source_pe))
+      [[unlikely]]
+    refuse_step(source_pe, "names a sender that is not there");
+  if (inbox.num_kept() > kMostKept) [[unlikely]]
+    refuse_step(source_pe, "is one of a million that no call awaits");
+  return inbox.arrive(header, blocks);
+}
+
+}  // namespace weft::collective

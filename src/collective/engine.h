@@ -1,0 +1,41 @@
+// Engine: collectives of one PE, for every model. It makes groups and gives their messages to the calls that await them.
+//
+// Threads: the PE's. All that a peer sends is checked; a message that cannot be right ends the job with a sentence.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weft/runtime/direct_message.h"
+#include "weft/runtime/model.h"
+#include "weft/runtime/runtime.h"
+
+#include "collective/group.h"
+#include "collective/inbox.h"
+
+namespace weft::collective {
+
+class Engine final : public runtime::Model {
+ public:
+  static constexpr runtime::ModelNeeds kNeeds{.name = "collectives", .num_handlers = 1};
+
+  Engine(runtime::Runtime& runtime, const runtime::ModelRange& range);
+
+  // The group with that number, in which this is the member at `place`; `pes`: of the members, by place. All who ask while it lives get
+  // the same one. REQUIRES: a number tells the members and their PEs; pes[place] is this PE.
+  std::shared_ptr<Group> group(std::uint64_t number, const std::vector<int>& pes, int place);
+  // Members that have a group, or for whom messages are kept.
+  std::size_t num_inboxes() const { return inboxes_.size(); }
+
+ private:
+  bool arrive(int source_pe, std::span<const std::byte> header, std::span<const std::byte> blocks);
+
+  runtime::Runtime& runtime_;
+  const runtime::HandlerId handler_;
+  InboxTable inboxes_;
+};
+
+}  // namespace weft::collective

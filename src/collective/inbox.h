@@ -1,0 +1,138 @@
+// Inbox: what has come for one member of a group and what waits for it. InboxTable: those of a PE.
+//
+// A message of a call may come before the call begins here, or before there is a group: then it is kept. A peer is at most one message in
+// each round of a call ahead, and members wait for one another in one of some 64 calls (waits_first() in group.h), which bounds what is kept.
+//
+// Threads: the PE's. What is in a header is a claim of a peer: the one who takes a message checks it (Run, Engine).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "weft/base/small_bytes.h"
+
+namespace weft::collective {
+
+class Group;
+
+// The wire format in front of the blocks.
+struct StepHeader {
+  std::uint64_t group = 0;
+  std::uint32_t number = 0;  // of the call
+  std::int32_t from = 0;     // places
+  std::int32_t to = 0;
+  std::uint16_t round = 0;
+  std::uint16_t has_failed = 0;  // the sender; there are no blocks then
+};
+static_assert(sizeof(StepHeader) == 24);
+
+// A call that takes part in a collective.
+class Awaiting {
+ public:
+  explicit Awaiting(std::uint32_t number) : number_(number) {}
+  std::uint32_t number() const { return number_; }
+  enum class Taken : std::uint8_t { kNot, kYes, kAndOver };
+  // Takes the message if it is the next one, and goes on. The bytes are valid during the call.
+  virtual Taken take(const StepHeader& header, std::span<const std::byte> blocks) = 0;
+  // A message has been kept: if the call awaits it, it goes on in a later turn.
+  virtual void note_kept(const StepHeader& header) = 0;
+
+ protected:
+  ~Awaiting() = default;
+
+ private:
+  std::uint32_t number_;
+};
+
+class Inbox {
+ public:
+  struct Kept {
+    StepHeader header;
+    base::SmallBytes blocks;
+  };
+
+  void begin(Awaiting& call) { calls_.push_back(&call); }
+  void end(Awaiting& call) { std::erase(calls_, &call); }
+  // Gives the message to its call, or keeps it. Returns whether the call is over.
+  bool arrive(const StepHeader& header, std::span<const std::byte> blocks) {
+    Awaiting* const call = call_of(header);
+    const Awaiting::Taken taken = call == nullptr ? Awaiting::Taken::kNot : call->take(header, blocks);
+    if (taken == Awaiting::Taken::kNot) keep(header, blocks);
+    return taken == Awaiting::Taken::kAndOver;
+  }
+  void keep(const StepHeader& header, std::span<const std::byte> blocks) {
+    kept_.push_back({header, blocks});
+    if (Awaiting* const call = call_of(header)) call->note_kept(header);
+  }
+  // The kept message of that call, sender and round, which is kept no more; nothing if there is none.
+  std::optional<Kept> take_kept(std::uint32_t number, int from, std::uint16_t round) {
+    for (Kept& one : kept_) {
+      if (one.header.number != number || one.header.from != from || one.header.round != round) continue;
+      std::optional<Kept> taken(std::move(one));
+      if (&one != &kept_.back()) one = std::move(kept_.back());
+      kept_.pop_back();
+      return taken;
+    }
+    return std::nullopt;
+  }
+  std::size_t num_kept() const { return kept_.size(); }
+
+  // The group of the member, while it has one.
+  Group* group = nullptr;
+
+ private:
+  Awaiting* call_of(const StepHeader& header) const {
+    for (Awaiting* const call : calls_)
+      if (call->number() == header.number) return call;
+    return nullptr;
+  }
+
+  std::vector<Awaiting*> calls_;
+  std::vector<Kept> kept_;
+};
+
+class InboxTable {
+ public:
+  // Makes it if there is none. It stays where it is.
+  Inbox& inbox(std::uint64_t group, int place) {
+    const Key key{group, place};
+    if (key == last_key_ && last_ != nullptr) [[likely]]
+      return *last_;
+    last_key_ = key;
+    last_ = &inboxes_[key];
+    return *last_;
+  }
+  // The member has no group any more. What is kept for later calls stays.
+  void forget(std::uint64_t group, int place) {
+    const auto found = inboxes_.find({group, place});
+    if (found == inboxes_.end() || found->second.num_kept() > 0) return;
+    last_ = nullptr;
+    inboxes_.erase(found);
+  }
+  std::size_t size() const { return inboxes_.size(); }
+
+ private:
+  struct Key {
+    std::uint64_t group = 0;
+    int place = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<std::uint64_t>()(key.group * 0x9e3779b97f4a7c15U +
+                                        static_cast<std::uint64_t>(key.place));
+    }
+  };
+
+  std::unordered_map<Key, Inbox, Hash> inboxes_;
+  Key last_key_;
+  Inbox* last_ = nullptr;
+};
+
+}  // namespace weft::collective

@@ -1,0 +1,164 @@
+#include "collective/run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "weft/runtime/scheduler.h"
+
+namespace weft::collective {
+
+namespace {
+
+// Whether a member may be done before others have begun.
+bool lets_run_ahead(Kind kind) {
+  return kind != Kind::kBarrier && kind != Kind::kAllreduce && kind != Kind::kAllgather &&
+         kind != Kind::kAlltoall && kind != Kind::kReduceScatter;
+}
+
+}  // namespace
+
+Run::Run(Group& group, const Call& call)
+    : Awaiting(call.number),
+      Work(&Run::on_turn),
+      group_(group),
+      call_(call),
+      plan_(group_.plan(call.kind, call.root, call.block_bytes,
+                        lets_run_ahead(call.kind) && waits_first(call.number))) {
+  ++plan_.num_users;
+}
+
+Run::~Run() {
+  --plan_.num_users;
+  if (!is_over_) group_.inbox().end(*this);
+}
+
+void Run::start() {
+  group_.inbox().begin(*this);
+  advance();
+}
+
+void Run::advance() {
+  const std::vector<Step>& steps = plan_.steps;
+  for (; next_ < steps.size(); ++next_) {
+    const Step& step = steps[next_];
+    if (step.action == Step::Action::kSend) {
+      send(step);
+      continue;
+    }
+    const std::optional<Inbox::Kept> kept = group_.inbox().take_kept(number(), step.peer, step.round);
+    if (!kept) return;
+    apply(step, kept->header, {kept->blocks.data(), kept->blocks.size()});
+  }
+  group_.inbox().end(*this);
+  is_over_ = true;
+  if (waiter_ != nullptr) scheduler().post(std::exchange(waiter_, nullptr));
+}
+
+bool Run::awaits(const StepHeader& header) const {
+  if (next_ >= plan_.steps.size()) return false;
+  const Step& step = plan_.steps[next_];
+  return step.peer == header.from && step.round == header.round && step.action != Step::Action::kSend;
+}
+
+Awaiting::Taken Run::take(const StepHeader& header, std::span<const std::byte> blocks) {
+  if (!awaits(header) || call_.combiner.runs_program || is_posted_) return Taken::kNot;
+  apply(plan_.steps[next_], header, blocks);
+  ++next_;
+  advance();
+  return is_over_ ? Taken::kAndOver : Taken::kYes;
+}
+
+void Run::note_kept(const StepHeader& header) {
+  if (is_posted_ || !awaits(header)) return;
+  is_posted_ = true;
+  scheduler().post(this);
+}
+
+void Run::on_turn(runtime::Work* self, runtime::Runtime& /*runtime*/, runtime::WorkAction action) {
+  Run* const run = static_cast<Run*>(self);
+  run->is_posted_ = false;
+  if (action == runtime::WorkAction::kRun) run->advance();
+}
+
+template <class Use>
+void Run::for_blocks(const Step& step, const Use& use) const {
+  const auto begin_of = [&](std::size_t block) {
+    return call_.begins == nullptr ? block * call_.block_bytes : call_.begins[block];
+  };
+  if (!step.is_marked) {
+    const std::size_t begin = begin_of(step.first);
+    use(std::span<std::byte>(call_.data + begin, begin_of(std::size_t{step.first} + step.count) - begin));
+    return;
+  }
+  const auto size = static_cast<std::size_t>(group_.member().size);
+  for (std::size_t block = step.first; block < size; ++block)
+    if ((block & step.first) != 0)
+      use(std::span<std::byte>(call_.data + begin_of(block), begin_of(block + 1) - begin_of(block)));
+}
+
+std::size_t Run::bytes_of(const Step& step) const {
+  std::size_t bytes = 0;
+  for_blocks(step, [&](std::span<std::byte> part) { bytes += part.size(); });
+  return bytes;
+}
+
+void Run::send(const Step& step) {
+  if (has_failed_) return group_.send(number(), step, {}, true);
+  if (!step.is_marked) {
+    for_blocks(step, [&](std::span<std::byte> blocks) { group_.send(number(), step, blocks, false); });
+    return;
+  }
+  const std::size_t size_bytes = bytes_of(step);
+  std::byte* const together = scratch(size_bytes);
+  std::byte* end = together;
+  for_blocks(step, [&](std::span<std::byte> part) { end = std::copy(part.begin(), part.end(), end); });
+  group_.send(number(), step, {together, size_bytes}, false);
+}
+
+void Run::apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks) {
+  if (header.has_failed != 0 || blocks.size() != bytes_of(step)) has_failed_ = true;
+  if (has_failed_ || blocks.empty()) return;
+  if (step.action != Step::Action::kReceive) return combine(step, blocks);
+  const std::byte* from = blocks.data();
+  for_blocks(step, [&](std::span<std::byte> part) {
+    std::memcpy(part.data(), from, part.size());
+    from += part.size();
+  });
+}
+
+// The arrival is copied first: it may lie in memory that the peer can write, and not be aligned.
+void Run::combine(const Step& step, std::span<const std::byte> blocks) {
+  const Combiner& combiner = call_.combiner;
+  const std::size_t size_bytes = blocks.size();
+  std::byte* const arrived = scratch(size_bytes);
+  std::memcpy(arrived, blocks.data(), size_bytes);
+  std::byte* block = nullptr;
+  for_blocks(step, [&](std::span<std::byte> blocks_here) { block = blocks_here.data(); });
+  bool ok = true;
+  if (step.action == Step::Action::kCombineFromRight) {
+    ok = combiner.combine(combiner.context, block, arrived, size_bytes);
+    std::memcpy(block, arrived, size_bytes);
+  } else {
+    std::byte* const result = block + size_bytes;
+    if (step.action == Step::Action::kScanFromLeft) {
+      ok = combiner.combine(combiner.context, arrived, result, size_bytes);
+    } else if (step.action == Step::Action::kScanStart) {
+      std::memcpy(result, arrived, size_bytes);
+    }
+    ok = combiner.combine(combiner.context, arrived, block, size_bytes) && ok;
+  }
+  if (!ok) has_failed_ = true;
+}
+
+std::byte* Run::scratch(std::size_t size_bytes) {
+  if (size_bytes <= sizeof scratch_) return scratch_;
+  if (large_scratch_bytes_ < size_bytes) {
+    large_scratch_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+    large_scratch_bytes_ = size_bytes;
+  }
+  return large_scratch_.get();
+}
+
+}  // namespace weft::collective

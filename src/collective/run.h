@@ -1,0 +1,118 @@
+// Run: one call of a collective at one member. It sends, and takes what arrives, in the order of its plan.
+//
+//     Run run(group, {.kind = Kind::kAllreduce, .number = 7, .data = value, .block_bytes = 8, .combiner = sum});
+//     run.start();
+//     // ... until run.is_over(), or co_await Ended(run)
+//
+// What a member sends is copied at once, so its memory is the caller's when the call is over. A member that fails takes its steps all the
+// same, and those who hear of it fail too, so that no member waits for ever.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "weft/runtime/work.h"
+
+#include "collective/group.h"
+#include "collective/inbox.h"
+#include "collective/plan.h"
+
+namespace weft::collective {
+
+// right = left op right, for so many bytes of whole values. Returns false if it failed. The memory is aligned for every type, and does
+// not overlap.
+struct Combiner {
+  bool (*combine)(void* context, const std::byte* left, std::byte* right, std::size_t size_bytes) = nullptr;
+  void* context = nullptr;
+  // It may run code of the program, so it is called in a turn of its own and not while a message arrives.
+  bool runs_program = false;
+};
+
+struct Call {
+  Kind kind = Kind::kBarrier;
+  int root = 0;
+  // Calls of one group that are under way at the same time have different numbers, the same at all members.
+  std::uint32_t number = 0;
+  // The blocks, host memory that is aligned for every type; null without blocks.
+  std::byte* data = nullptr;
+  std::size_t block_bytes = 0;
+  // For blocks of different sizes, of kAllgather and kReduceScatter: where each begins, and the end of the last one.
+  const std::size_t* begins = nullptr;
+  Combiner combiner = {};
+};
+
+class Run final : public Awaiting, private runtime::Work {
+ public:
+  // The group outlives the run.
+  Run(Group& group, const Call& call);
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  // REQUIRES: called once.
+  void start();
+  bool is_over() const { return is_over_; }
+  // Whether this member's combiner failed, or another member, or a member gave another number of bytes. The data is of no use then.
+  bool has_failed() const { return has_failed_; }
+  // This member takes part and fails. REQUIRES: before start().
+  void fail() { has_failed_ = true; }
+
+  runtime::Scheduler& scheduler() const { return group_.scheduler(); }
+  // Posts `work` once, when the run is over. REQUIRES: it is not over.
+  void set_waiter(runtime::Work* work) { waiter_ = work; }
+
+ private:
+  // --- Awaiting
+  Taken take(const StepHeader& header, std::span<const std::byte> blocks) override;
+  void note_kept(const StepHeader& header) override;
+
+  static void on_turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
+  bool awaits(const StepHeader& header) const;
+  void advance();
+  void send(const Step& step);
+  void apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks);
+  void combine(const Step& step, std::span<const std::byte> blocks);
+  // Calls use(bytes) for each range of blocks that the step moves.
+  template <class Use>
+  void for_blocks(const Step& step, const Use& use) const;
+  std::size_t bytes_of(const Step& step) const;
+  std::byte* scratch(std::size_t size_bytes);
+
+  Group& group_;
+  Call call_;
+  Plan& plan_;
+  std::size_t next_ = 0;  // of the plan's steps
+  bool has_failed_ = false;
+  bool is_over_ = false;
+  bool is_posted_ = false;
+  runtime::Work* waiter_ = nullptr;
+  std::unique_ptr<std::byte[]> large_scratch_;
+  std::size_t large_scratch_bytes_ = 0;
+  alignas(16) std::byte scratch_[64];
+};
+
+// Awaitable: continues when the run is over. The caller keeps the run.
+class Ended : public runtime::ResumeWork {
+ public:
+  explicit Ended(Run& run) : run_(run) {}
+  // A frame that is destroyed while it waits must not be resumed.
+  ~Ended() {
+    if (handle && !run_.is_over()) run_.set_waiter(nullptr);
+  }
+  bool await_ready() const { return run_.is_over(); }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    suspend(waiting, run_.scheduler().meter());
+    run_.set_waiter(this);
+  }
+  void await_resume() const {}
+
+ private:
+  Run& run_;
+};
+
+}  // namespace weft::collective

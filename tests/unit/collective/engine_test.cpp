@@ -1,0 +1,127 @@
+#include "collective/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "tests/unit/collective/collective_job.h"
+
+namespace weft::collective {
+namespace {
+
+TEST(Engine, AGroupIsOneObjectWhileItLives) {
+  testing::CollectiveJob job(2, {0, 1});
+  auto one = job.group(0);
+  EXPECT_EQ(one, job.group(0));
+  EXPECT_EQ(job.engine(0).num_inboxes(), 1U);
+  one = nullptr;
+  EXPECT_EQ(job.engine(0).num_inboxes(), 0U);
+}
+
+// 10,000 groups, made and freed, leave nothing.
+TEST(Engine, GroupsThatAreFreedLeaveNothing) {
+  testing::CollectiveJob job(2, {0, 1});
+  for (std::uint64_t number = 0; number < 10'000; ++number) {
+    const std::vector<int> pes{0, 1};
+    const auto one = job.engine(0).group(number, pes, 0);
+    const auto other = job.engine(1).group(number, pes, 1);
+    collective::Run first(*one, {.kind = Kind::kBarrier});
+    collective::Run second(*other, {.kind = Kind::kBarrier});
+    first.start();
+    second.start();
+    ASSERT_EQ(job.run_until([&] { return first.is_over() && second.is_over(); }), "");
+  }
+  EXPECT_EQ(job.engine(0).num_inboxes(), 0U);
+  EXPECT_EQ(job.engine(1).num_inboxes(), 0U);
+}
+
+TEST(Engine, AMessageBeforeTheGroupIsKeptForIt) {
+  testing::CollectiveJob job(2, {0, 1});
+  const auto one = job.group(0);
+  collective::Run first(*one, {.kind = Kind::kBarrier});
+  first.start();
+  ASSERT_EQ(job.run_until([&] { return job.engine(1).num_inboxes() == 1; }), "");
+  const auto other = job.group(1);
+  collective::Run second(*other, {.kind = Kind::kBarrier});
+  second.start();
+  EXPECT_TRUE(second.is_over());
+  EXPECT_EQ(job.run_until([&] { return first.is_over(); }), "");
+}
+
+// A plan that is in use stays, however many others are made.
+TEST(Group, PlansInUseStay) {
+  testing::CollectiveJob job(1, std::vector<int>(40, 0));
+  const auto group = job.group(3);
+  Plan& used = group->plan(Kind::kBroadcast, 0, 8, false);
+  ++used.num_users;
+  const std::size_t num_steps = used.steps.size();
+  for (int root = 1; root < 40; ++root) group->plan(Kind::kBroadcast, root, 8, false);
+  EXPECT_EQ(&group->plan(Kind::kBroadcast, 0, 8, false), &used);
+  EXPECT_EQ(used.steps.size(), num_steps);
+  --used.num_users;
+}
+
+// In every long row of numbers, and in every second or tenth of them, members wait for one another now and then.
+TEST(Group, MembersWaitForOneAnotherAtRegularIntervals) {
+  for (const std::uint32_t stride : {1U, 2U, 3U, 10U, 64U, 128U}) {
+    std::uint32_t last = 0;
+    std::uint32_t longest = 0;
+    for (std::uint32_t i = 0; i < 200'000; ++i) {
+      if (!waits_first(i * stride)) continue;
+      longest = std::max(longest, i - last);
+      last = i;
+    }
+    EXPECT_LE(longest, 400U) << "stride " << stride;
+  }
+}
+
+// What a peer may claim.
+class Claims : public ::testing::Test {
+ protected:
+  // PE 1 sends these bytes to the engine of PE 0; what the job fails with.
+  std::string failure_of(std::span<const std::byte> bytes) {
+    const runtime::HandlerId handler = job_.runtime(1).models().back().range.first_handler;
+    runtime::MessagePtr message = runtime::Message::create(job_.runtime(1), handler, bytes.size());
+    message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
+    std::memcpy(message->payload(), bytes.data(), bytes.size());
+    job_.runtime(1).send(0, std::move(message));
+    int turns = 0;
+    return job_.run_until([&] { return ++turns > 1000; });
+  }
+  std::string failure_of(const StepHeader& header) {
+    return failure_of(std::as_bytes(std::span(&header, 1)));
+  }
+
+  testing::CollectiveJob job_{2, {0, 1}};
+  std::shared_ptr<Group> group_ = job_.group(0);
+};
+
+TEST_F(Claims, AShortMessageIsRefused) {
+  const std::vector<std::byte> bytes(sizeof(StepHeader) - 1);
+  EXPECT_NE(failure_of(bytes).find("is shorter than its header"), std::string::npos);
+}
+
+TEST_F(Claims, ASenderThatIsElsewhereIsRefused) {
+  EXPECT_NE(failure_of({.group = testing::CollectiveJob::kGroup, .from = 0, .to = 0}).find("names a sender"),
+            std::string::npos);
+}
+
+TEST_F(Claims, ASenderBeyondTheGroupIsRefused) {
+  EXPECT_NE(failure_of({.group = testing::CollectiveJob::kGroup, .from = 2, .to = 0}).find("names a sender"),
+            std::string::npos);
+}
+
+TEST_F(Claims, ANegativeSenderIsRefused) {
+  EXPECT_NE(failure_of({.group = testing::CollectiveJob::kGroup, .from = -1, .to = 0}).find("names a sender"),
+            std::string::npos);
+}
+
+// It stays, and no call takes it.
+TEST_F(Claims, ARoundThatNoCallHasIsKept) {
+  EXPECT_EQ(failure_of({.group = testing::CollectiveJob::kGroup, .from = 1, .to = 0, .round = 999}), "");
+  EXPECT_EQ(group_->inbox().num_kept(), 1U);
+}
+
+}  // namespace
+}  // namespace weft::collective

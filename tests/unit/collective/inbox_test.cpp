@@ -1,0 +1,73 @@
+#include "collective/inbox.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace weft::collective {
+namespace {
+
+// Takes the messages of the rounds 0, 1, ... in turn, and is over after the last one.
+class CountingCall final : public Awaiting {
+ public:
+  CountingCall(std::uint32_t number, int num_rounds) : Awaiting(number), num_rounds_(num_rounds) {}
+  Taken take(const StepHeader& header, std::span<const std::byte> /*blocks*/) override {
+    if (header.round != next_) return Taken::kNot;
+    return ++next_ == num_rounds_ ? Taken::kAndOver : Taken::kYes;
+  }
+  void note_kept(const StepHeader& header) override { noted.push_back(header.round); }
+
+  std::vector<int> noted;
+
+ private:
+  int num_rounds_;
+  int next_ = 0;
+};
+
+StepHeader header_of(std::uint32_t number, int from, std::uint16_t round) {
+  return {.group = 1, .number = number, .from = from, .round = round};
+}
+
+TEST(Inbox, AMessageWithoutACallIsKept) {
+  Inbox inbox;
+  EXPECT_FALSE(inbox.arrive(header_of(4, 2, 0), {}));
+  EXPECT_EQ(inbox.num_kept(), 1U);
+  EXPECT_FALSE(inbox.take_kept(5, 2, 0));  // of another call
+  EXPECT_FALSE(inbox.take_kept(4, 1, 0));  // sender
+  EXPECT_FALSE(inbox.take_kept(4, 2, 1));  // round
+  EXPECT_TRUE(inbox.take_kept(4, 2, 0));
+  EXPECT_EQ(inbox.num_kept(), 0U);
+}
+
+TEST(Inbox, ACallTakesItsMessagesAndKeepsThoseThatAreEarly) {
+  Inbox inbox;
+  CountingCall first(1, 2);
+  CountingCall second(2, 1);
+  inbox.begin(first);
+  inbox.begin(second);
+  EXPECT_TRUE(inbox.arrive(header_of(2, 0, 0), {}));
+  EXPECT_FALSE(inbox.arrive(header_of(1, 0, 1), {}));
+  EXPECT_EQ(first.noted, std::vector<int>{1});
+  EXPECT_FALSE(inbox.arrive(header_of(1, 0, 0), {}));
+  EXPECT_EQ(inbox.num_kept(), 1U);
+  inbox.end(first);
+  EXPECT_FALSE(inbox.arrive(header_of(1, 0, 0), {}));
+  EXPECT_EQ(inbox.num_kept(), 2U);
+}
+
+TEST(InboxTable, AnInboxStaysWhileMessagesAreKept) {
+  InboxTable table;
+  Inbox& one = table.inbox(7, 0);
+  table.inbox(7, 1);
+  one.keep(header_of(3, 1, 0), {});
+  table.forget(7, 0);
+  table.forget(7, 1);
+  EXPECT_EQ(table.size(), 1U);
+  EXPECT_TRUE(table.inbox(7, 0).take_kept(3, 1, 0));
+  table.forget(7, 0);
+  EXPECT_EQ(table.size(), 0U);
+  EXPECT_EQ(table.inbox(7, 0).num_kept(), 0U);  // the last one looked for is not remembered
+}
+
+}  // namespace
+}  // namespace weft::collective

@@ -1,0 +1,275 @@
+// Plans, carried out without messages: values are texts, which show what was combined with what and in which order, and messages are
+// delivered in a random order.
+#include "collective/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace weft::collective {
+namespace {
+
+using Blocks = std::vector<std::string>;
+
+struct PlannedMessage {
+  int to;
+  int from;
+  int round;
+  Blocks blocks;
+};
+
+// All members of a group, each with its plan.
+class PlannedGroup {
+ public:
+  PlannedGroup(Kind kind, int size, int root, std::size_t block_bytes, bool waits_first) {
+    for (int place = 0; place < size; ++place)
+      plans.push_back(make_plan(kind, {place, size}, root, block_bytes, waits_first));
+    blocks.resize(static_cast<std::size_t>(size));
+    next.resize(static_cast<std::size_t>(size));
+  }
+
+  // Carries the plans out, members and messages in random order.
+  void run(std::mt19937& random) {
+    std::vector<PlannedMessage> waiting;
+    bool moves = true;
+    while (moves) {
+      moves = false;
+      std::vector<std::size_t> order(plans.size());
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), random);
+      for (const std::size_t place : order) moves |= step(place, waiting);
+    }
+    EXPECT_TRUE(waiting.empty()) << "a message that no member awaits";
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      EXPECT_EQ(next[i], plans[i].size()) << "member " << i << " waits";
+  }
+
+  std::vector<std::vector<Step>> plans;
+  std::vector<Blocks> blocks;
+  std::vector<std::size_t> next;
+
+ private:
+  bool step(std::size_t place, std::vector<PlannedMessage>& waiting) {
+    if (next[place] == plans[place].size()) return false;
+    const Step& step = plans[place][next[place]];
+    std::vector<std::size_t> moved;
+    for (std::size_t i = step.first; step.is_marked ? i < plans.size() : i < step.first + step.count; ++i)
+      if (!step.is_marked || (i & step.first) != 0) moved.push_back(i);
+    Blocks& mine = blocks[place];
+    if (step.action == Step::Action::kSend) {
+      PlannedMessage message{step.peer, static_cast<int>(place), step.round, {}};
+      for (const std::size_t i : moved) message.blocks.push_back(mine.at(i));
+      waiting.push_back(std::move(message));
+      ++next[place];
+      return true;
+    }
+    const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const PlannedMessage& one) {
+      return one.to == static_cast<int>(place) && one.from == step.peer && one.round == step.round;
+    });
+    if (found == waiting.end()) return false;
+    const Blocks arrived = std::move(found->blocks);
+    waiting.erase(found);
+    EXPECT_EQ(arrived.size(), moved.size());
+    for (std::size_t k = 0; k < moved.size(); ++k) take(step.action, mine, moved[k], arrived.at(k));
+    ++next[place];
+    return true;
+  }
+
+  static void take(Step::Action action, Blocks& mine, std::size_t block, const std::string& arrived) {
+    std::string& one = mine.at(block);
+    switch (action) {
+      case Step::Action::kSend:
+        break;
+      case Step::Action::kReceive:
+        one = arrived;
+        break;
+      case Step::Action::kCombineFromLeft:
+        one = arrived + one;
+        break;
+      case Step::Action::kCombineFromRight:
+        one += arrived;
+        break;
+      case Step::Action::kScanFromLeft:
+        one = arrived + one;
+        mine.at(1) = arrived + mine.at(1);
+        break;
+      case Step::Action::kScanStart:
+        one = arrived + one;
+        mine.at(1) = arrived;
+        break;
+    }
+  }
+};
+
+std::string name_of(int place) { return std::string(1, static_cast<char>('a' + place)); }
+
+// The names of the members [first, last).
+std::string names(int first, int last) {
+  std::string all;
+  for (int place = first; place < last; ++place) all += name_of(place);
+  return all;
+}
+
+class Plans : public ::testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  static int size() { return std::get<0>(GetParam()); }
+  static bool waits_first() { return std::get<1>(GetParam()); }
+  PlannedGroup group(Kind kind, int root, std::size_t block_bytes = 8) {
+    return {kind, size(), root, block_bytes, waits_first()};
+  }
+  static int right(int place, int distance) { return (place + distance + size()) % size(); }
+
+  std::mt19937 random_{20261128};
+};
+
+TEST_P(Plans, ABarrierHearsOfAllMembers) {
+  PlannedGroup all = group(Kind::kBarrier, 0);
+  all.run(random_);
+  if (waits_first()) return;
+  // A member is over only after each other one has begun: whoever begins last is heard of by all.
+  for (int last = 0; last < size(); ++last) {
+    std::vector<bool> knows(static_cast<std::size_t>(size()));
+    knows[static_cast<std::size_t>(last)] = true;
+    for (std::size_t round = 0; round * 2 < all.plans[0].size(); ++round) {
+      const std::vector<bool> before = knows;
+      for (int place = 0; place < size(); ++place) {
+        const Step& receive = all.plans[static_cast<std::size_t>(place)][2 * round + 1];
+        if (before[static_cast<std::size_t>(receive.peer)]) knows[static_cast<std::size_t>(place)] = true;
+      }
+    }
+    EXPECT_EQ(std::count(knows.begin(), knows.end(), true), size());
+  }
+}
+
+TEST_P(Plans, ABroadcastGivesTheRootsBlock) {
+  for (int root = 0; root < size(); ++root) {
+    PlannedGroup all = group(Kind::kBroadcast, root);
+    for (int place = 0; place < size(); ++place)
+      all.blocks[static_cast<std::size_t>(place)] = {name_of(place)};
+    all.run(random_);
+    for (const Blocks& blocks : all.blocks) EXPECT_EQ(blocks, Blocks{name_of(root)});
+  }
+}
+
+TEST_P(Plans, AReductionCombinesEachMemberOnce) {
+  for (int root = 0; root < size(); ++root) {
+    for (const Kind kind : {Kind::kReduce, Kind::kReduceInOrder}) {
+      PlannedGroup all = group(kind, root);
+      for (int place = 0; place < size(); ++place)
+        all.blocks[static_cast<std::size_t>(place)] = {name_of(place)};
+      all.run(random_);
+      std::string result = all.blocks[static_cast<std::size_t>(root)][0];
+      if (kind == Kind::kReduce) std::sort(result.begin(), result.end());
+      EXPECT_EQ(result, names(0, size()));
+    }
+  }
+}
+
+TEST_P(Plans, AnAllreduceCombinesInTheOrderOfPlaces) {
+  PlannedGroup all = group(Kind::kAllreduce, 0);
+  for (int place = 0; place < size(); ++place) all.blocks[static_cast<std::size_t>(place)] = {name_of(place)};
+  all.run(random_);
+  for (const Blocks& blocks : all.blocks) EXPECT_EQ(blocks, Blocks{names(0, size())});
+}
+
+TEST_P(Plans, AScanCombinesThePlacesBefore) {
+  PlannedGroup inclusive = group(Kind::kScan, 0);
+  PlannedGroup exclusive = group(Kind::kExclusiveScan, 0);
+  for (int place = 0; place < size(); ++place) {
+    inclusive.blocks[static_cast<std::size_t>(place)] = {name_of(place), name_of(place)};
+    exclusive.blocks[static_cast<std::size_t>(place)] = {name_of(place), "untouched"};
+  }
+  inclusive.run(random_);
+  exclusive.run(random_);
+  for (int place = 0; place < size(); ++place) {
+    EXPECT_EQ(inclusive.blocks[static_cast<std::size_t>(place)][1], names(0, place + 1));
+    EXPECT_EQ(exclusive.blocks[static_cast<std::size_t>(place)][1],
+              place == 0 ? "untouched" : names(0, place));
+  }
+}
+
+TEST_P(Plans, AReduceScatterCombinesEachBlockOfEachMemberOnce) {
+  if ((size() & (size() - 1)) != 0) return;  // for a power of two
+  PlannedGroup all = group(Kind::kReduceScatter, 0);
+  for (int place = 0; place < size(); ++place)
+    all.blocks[static_cast<std::size_t>(place)] = Blocks(static_cast<std::size_t>(size()), name_of(place));
+  all.run(random_);
+  for (std::size_t place = 0; place < all.blocks.size(); ++place) {
+    std::string result = all.blocks[place][place];
+    std::sort(result.begin(), result.end());
+    EXPECT_EQ(result, names(0, size()));
+  }
+}
+
+TEST_P(Plans, AnAllgatherGivesAllBlocks) {
+  PlannedGroup all = group(Kind::kAllgather, 0);
+  for (int place = 0; place < size(); ++place) {
+    Blocks& blocks = all.blocks[static_cast<std::size_t>(place)];
+    blocks.resize(static_cast<std::size_t>(size()));
+    blocks[0] = name_of(place);
+  }
+  all.run(random_);
+  for (int place = 0; place < size(); ++place)
+    for (int i = 0; i < size(); ++i)
+      EXPECT_EQ(all.blocks[static_cast<std::size_t>(place)][static_cast<std::size_t>(i)],
+                name_of(right(place, i)));
+}
+
+TEST_P(Plans, AnAlltoallExchangesAllBlocks) {
+  for (const std::size_t block_bytes : {8, 2048}) {
+    PlannedGroup all = group(Kind::kAlltoall, 0, block_bytes);
+    for (int place = 0; place < size(); ++place)
+      for (int i = 0; i < size(); ++i)
+        all.blocks[static_cast<std::size_t>(place)].push_back(name_of(place) + name_of(right(place, i)));
+    all.run(random_);
+    for (int place = 0; place < size(); ++place)
+      for (int i = 0; i < size(); ++i)
+        EXPECT_EQ(all.blocks[static_cast<std::size_t>(place)][static_cast<std::size_t>(i)],
+                  name_of(right(place, -i)) + name_of(place));
+  }
+}
+
+TEST_P(Plans, AGatherAndAScatterMoveTheBlocksOfTheRoot) {
+  for (int root = 0; root < size(); ++root) {
+    PlannedGroup gather = group(Kind::kGather, root);
+    PlannedGroup scatter = group(Kind::kScatter, root);
+    for (int place = 0; place < size(); ++place) {
+      Blocks& gathered = gather.blocks[static_cast<std::size_t>(place)];
+      gathered.resize(blocks_below({place, size()}, root));
+      gathered[0] = name_of(place);
+      scatter.blocks[static_cast<std::size_t>(place)].resize(gathered.size());
+    }
+    for (int i = 0; i < size(); ++i)
+      scatter.blocks[static_cast<std::size_t>(root)].at(static_cast<std::size_t>(i)) =
+          name_of(right(root, i));
+    gather.run(random_);
+    scatter.run(random_);
+    for (int i = 0; i < size(); ++i) {
+      EXPECT_EQ(gather.blocks[static_cast<std::size_t>(root)].at(static_cast<std::size_t>(i)),
+                name_of(right(root, i)));
+      EXPECT_EQ(scatter.blocks[static_cast<std::size_t>(i)].at(0), name_of(i));
+    }
+  }
+}
+
+// The numbers of messages are what makes small collectives fast.
+TEST_P(Plans, AMemberTakesLogarithmicallyManySteps) {
+  if (waits_first()) return;
+  std::size_t rounds = 0;
+  while ((std::size_t{1} << rounds) < static_cast<std::size_t>(size())) ++rounds;
+  for (const Kind kind : {Kind::kBarrier, Kind::kBroadcast, Kind::kReduce, Kind::kScan, Kind::kAllgather,
+                          Kind::kGather, Kind::kScatter})
+    for (const auto& plan : group(kind, 0).plans) EXPECT_LE(plan.size(), 2 * rounds);
+  for (const auto& plan : group(Kind::kAllreduce, 0).plans) EXPECT_LE(plan.size(), 2 * rounds + 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Plans,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17),
+                                            ::testing::Bool()));
+
+}  // namespace
+}  // namespace weft::collective

@@ -1,0 +1,356 @@
+// Calls of the engine on members that come late, overlap and share PEs, against a plain reference.
+#include "collective/run.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <string>
+#include <tuple>
+
+#include "tests/unit/collective/collective_job.h"
+
+namespace weft::collective {
+namespace {
+
+// x -> a x + b, modulo 2^32. Composition is not commutative, and has no rounding.
+struct Affine {
+  std::uint32_t a;
+  std::uint32_t b;
+  bool operator==(const Affine&) const = default;
+};
+
+// First `left`, then `right`.
+Affine composed(Affine left, Affine right) { return {left.a * right.a, left.b * right.a + right.b}; }
+
+bool compose(void* /*context*/, const std::byte* left, std::byte* right, std::size_t size_bytes) {
+  for (std::size_t i = 0; i < size_bytes / sizeof(Affine); ++i) {
+    Affine one;
+    Affine other;
+    std::memcpy(&one, left + i * sizeof one, sizeof one);
+    std::memcpy(&other, right + i * sizeof other, sizeof other);
+    other = composed(one, other);
+    std::memcpy(right + i * sizeof other, &other, sizeof other);
+  }
+  return true;
+}
+
+using Values = std::vector<Affine>;
+
+// One call of all members, and what it should give.
+struct ExpectedCall {
+  Kind kind;
+  int root;
+  std::size_t count;  // of values in a block
+  bool runs_program;
+  std::uint32_t number;
+
+  // What a member gives: the blocks at the beginning of its data.
+  Affine value(int place, std::size_t block, std::size_t i) const {
+    const auto seed =
+        static_cast<std::uint32_t>(number * 977 + static_cast<std::uint32_t>(place) * 131 + block * 17 + i);
+    return {seed * 2654435761U | 1U, seed * 40503U};
+  }
+  // The composition of the members [first, last).
+  Affine composition(int first, int last, std::size_t i) const {
+    Affine result{1, 0};
+    for (int place = first; place < last; ++place) result = composed(result, value(place, 0, i));
+    return result;
+  }
+};
+
+// One member's part.
+class MemberCall {
+ public:
+  MemberCall(Group& group, const ExpectedCall& expected) : expected_(expected), group_(group) {
+    const Member member = group.member();
+    const std::size_t num_blocks = blocks_of(member);
+    data_.resize(num_blocks * expected.count);
+    for (std::size_t block = 0; block < num_blocks; ++block)
+      for (std::size_t i = 0; i < expected.count; ++i)
+        data_[block * expected.count + i] = expected.value(member.place, is_scan() ? 0 : block, i);
+    run_.emplace(group, Call{.kind = expected.kind,
+                             .root = expected.root,
+                             .number = expected.number,
+                             .data = reinterpret_cast<std::byte*>(data_.data()),
+                             .block_bytes = expected.count * sizeof(Affine),
+                             .combiner = {&compose, nullptr, expected.runs_program}});
+  }
+  collective::Run& run() { return *run_; }
+
+  void check() {
+    const Member member = group_.member();
+    EXPECT_FALSE(run_->has_failed());
+    for (std::size_t i = 0; i < expected_.count; ++i) check_values(member, i);
+  }
+
+ private:
+  bool is_scan() const { return expected_.kind == Kind::kScan || expected_.kind == Kind::kExclusiveScan; }
+  std::size_t blocks_of(Member member) const {
+    switch (expected_.kind) {
+      case Kind::kBarrier:
+        return 0;
+      case Kind::kScan:
+      case Kind::kExclusiveScan:
+        return 2;
+      case Kind::kAllgather:
+      case Kind::kAlltoall:
+        return static_cast<std::size_t>(member.size);
+      case Kind::kGather:
+      case Kind::kScatter:
+        return blocks_below(member, expected_.root);
+      default:
+        return 1;
+    }
+  }
+  Affine at(std::size_t block, std::size_t i) const { return data_[block * expected_.count + i]; }
+  void check_values(Member member, std::size_t i) const {
+    const auto right = [&](int from, std::size_t distance) {
+      return (from + static_cast<int>(distance)) % member.size;
+    };
+    const auto size = static_cast<std::size_t>(member.size);
+    const bool is_root = member.place == expected_.root;
+    switch (expected_.kind) {
+      case Kind::kBarrier:
+      case Kind::kReduceScatter:
+        break;
+      case Kind::kBroadcast:
+        EXPECT_EQ(at(0, i), expected_.value(expected_.root, 0, i));
+        break;
+      case Kind::kReduce:  // the root begins, which a commutative operator does not show
+      case Kind::kReduceInOrder:
+        if (is_root && (expected_.kind == Kind::kReduceInOrder || expected_.root == 0)) {
+          EXPECT_EQ(at(0, i), expected_.composition(0, member.size, i));
+        }
+        break;
+      case Kind::kAllreduce:
+        EXPECT_EQ(at(0, i), expected_.composition(0, member.size, i));
+        break;
+      case Kind::kScan:
+        EXPECT_EQ(at(1, i), expected_.composition(0, member.place + 1, i));
+        break;
+      case Kind::kExclusiveScan:
+        if (member.place > 0) {
+          EXPECT_EQ(at(1, i), expected_.composition(0, member.place, i));
+        }
+        break;
+      case Kind::kAllgather:
+        for (std::size_t block = 0; block < size; ++block)
+          EXPECT_EQ(at(block, i), expected_.value(right(member.place, block), 0, i));
+        break;
+      case Kind::kAlltoall:
+        for (std::size_t block = 0; block < size; ++block)
+          EXPECT_EQ(at(block, i), expected_.value(right(member.place, size - block), block, i));
+        break;
+      case Kind::kGather:
+        for (std::size_t block = 0; is_root && block < size; ++block)
+          EXPECT_EQ(at(block, i), expected_.value(right(member.place, block), 0, i));
+        break;
+      case Kind::kScatter:
+        EXPECT_EQ(at(0, i),
+                  expected_.value(expected_.root,
+                                  static_cast<std::size_t>(
+                                      right(member.place, size - static_cast<std::size_t>(expected_.root))),
+                                  i));
+        break;
+    }
+  }
+
+  const ExpectedCall expected_;
+  Group& group_;
+  Values data_;
+  std::optional<collective::Run> run_;
+};
+
+// Sizes, members for each PE, machine.
+class Runs : public ::testing::TestWithParam<std::tuple<int, int, const char*>> {
+ protected:
+  static std::vector<int> pes() {
+    const auto [size, per_pe, machine] = GetParam();
+    std::vector<int> pes;
+    for (int place = 0; place < size; ++place) pes.push_back(place / per_pe);
+    return pes;
+  }
+  Runs() : job_(pes().back() + 1, pes(), std::get<2>(GetParam())) {
+    for (int place = 0; place < job_.size(); ++place) groups_.push_back(job_.group(place));
+  }
+
+  testing::CollectiveJob job_;
+  std::vector<std::shared_ptr<Group>> groups_;
+};
+
+TEST_P(Runs, RandomCallsOfMembersThatComeLate) {
+  constexpr int kNumCalls = 220;  // in one of 64, members wait for one another first
+  constexpr std::size_t kMostUnderWay = 3;
+  const std::uint32_t seed = 20261128;
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  constexpr Kind kKinds[] = {Kind::kBarrier,   Kind::kBroadcast, Kind::kReduce,        Kind::kReduceInOrder,
+                             Kind::kAllreduce, Kind::kScan,      Kind::kExclusiveScan, Kind::kAllgather,
+                             Kind::kAlltoall,  Kind::kGather,    Kind::kScatter};
+  std::vector<ExpectedCall> calls;
+  for (std::uint32_t number = 0; number < kNumCalls; ++number) {
+    const std::size_t counts[] = {0, 1, 2, 30, 500};
+    calls.push_back({kKinds[random() % std::size(kKinds)],
+                     static_cast<int>(random() % static_cast<unsigned>(job_.size())), counts[random() % 5],
+                     random() % 3 == 0, number});
+  }
+  struct State {
+    std::size_t next = 0;
+    std::deque<MemberCall> under_way;
+  };
+  std::vector<State> members(static_cast<std::size_t>(job_.size()));
+  const auto turn = [&](std::size_t place) {
+    State& member = members[place];
+    while (!member.under_way.empty() && member.under_way.front().run().is_over()) {
+      member.under_way.front().check();
+      member.under_way.pop_front();
+    }
+    if (member.next < calls.size() && member.under_way.size() < kMostUnderWay && random() % 4 == 0) {
+      member.under_way.emplace_back(*groups_[place], calls[member.next++]).run().start();
+    }
+    return member.next == calls.size() && member.under_way.empty();
+  };
+  ASSERT_EQ(job_.run_until([&] {
+    bool all = true;
+    for (std::size_t place = 0; place < members.size(); ++place) all &= turn(place);
+    return all;
+  }),
+            "");
+  for (const auto& group : groups_) EXPECT_EQ(group->inbox().num_kept(), 0U);
+}
+
+TEST_P(Runs, BlocksOfDifferentSizesAreGathered) {
+  const int size = job_.size();
+  std::vector<std::vector<std::size_t>> begins(static_cast<std::size_t>(size));
+  std::vector<std::vector<std::byte>> data(begins.size());
+  std::deque<collective::Run> runs;
+  for (int place = 0; place < size; ++place) {
+    auto& mine = begins[static_cast<std::size_t>(place)];
+    mine.push_back(0);
+    for (int i = 0; i < size; ++i)
+      mine.push_back(mine.back() + static_cast<std::size_t>((place + i) % size) * 3);
+    auto& bytes = data[static_cast<std::size_t>(place)];
+    bytes.assign(mine.back(), std::byte{0xff});
+    std::fill_n(bytes.begin(), mine[1], static_cast<std::byte>(place));
+    runs.emplace_back(*groups_[static_cast<std::size_t>(place)],
+                      Call{.kind = Kind::kAllgather, .data = bytes.data(), .begins = mine.data()});
+    runs.back().start();
+  }
+  ASSERT_EQ(job_.run_until([&] {
+    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
+  }),
+            "");
+  for (int place = 0; place < size; ++place) {
+    EXPECT_FALSE(runs[static_cast<std::size_t>(place)].has_failed());
+    std::vector<std::byte> expected;
+    for (int i = 0; i < size; ++i)
+      expected.insert(expected.end(), static_cast<std::size_t>((place + i) % size) * 3,
+                      static_cast<std::byte>((place + i) % size));
+    EXPECT_EQ(data[static_cast<std::size_t>(place)], expected);
+  }
+}
+
+TEST_P(Runs, BlocksOfDifferentSizesAreReducedAndScattered) {
+  const int size = job_.size();
+  if ((size & (size - 1)) != 0) return;  // for a power of two
+  const Combiner sum{[](void*, const std::byte* left, std::byte* right, std::size_t size_bytes) {
+    for (std::size_t i = 0; i < size_bytes; ++i)
+      right[i] = static_cast<std::byte>(std::to_integer<int>(left[i]) + std::to_integer<int>(right[i]));
+    return true;
+  }};
+  std::vector<std::size_t> begins(1, 0);
+  for (int place = 0; place < size; ++place)
+    begins.push_back(begins.back() + static_cast<std::size_t>(place % 3) * 5);
+  std::vector<std::vector<std::byte>> data(static_cast<std::size_t>(size));
+  std::deque<collective::Run> runs;
+  int total = 0;
+  for (int place = 0; place < size; ++place) {
+    auto& bytes = data[static_cast<std::size_t>(place)];
+    bytes.assign(begins.back(), static_cast<std::byte>(place + 1));
+    total += place + 1;
+    runs.emplace_back(
+        *groups_[static_cast<std::size_t>(place)],
+        Call{.kind = Kind::kReduceScatter, .data = bytes.data(), .begins = begins.data(), .combiner = sum});
+    runs.back().start();
+  }
+  ASSERT_EQ(job_.run_until([&] {
+    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
+  }),
+            "");
+  for (std::size_t place = 0; place < data.size(); ++place) {
+    EXPECT_FALSE(runs[place].has_failed());
+    for (std::size_t i = begins[place]; i < begins[place + 1]; ++i)
+      EXPECT_EQ(data[place][i], static_cast<std::byte>(total)) << place;
+  }
+}
+
+// All members end, and those that depend on a failed one know.
+TEST_P(Runs, AFailureEndsTheCallAtAllMembers) {
+  const int size = job_.size();
+  std::vector<std::uint64_t> values(static_cast<std::size_t>(size));
+  std::deque<collective::Run> runs;
+  const Combiner failing{[](void*, const std::byte*, std::byte*, std::size_t) { return false; }};
+  const Combiner working{[](void*, const std::byte*, std::byte*, std::size_t) { return true; }};
+  for (int place = 0; place < size; ++place) {
+    runs.emplace_back(*groups_[static_cast<std::size_t>(place)],
+                      Call{.kind = Kind::kAllreduce,
+                           .data = reinterpret_cast<std::byte*>(&values[static_cast<std::size_t>(place)]),
+                           .block_bytes = 8,
+                           .combiner = place == size - 1 ? failing : working});
+    if (size == 1) runs.back().fail();
+    runs.back().start();
+  }
+  ASSERT_EQ(job_.run_until([&] {
+    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
+  }),
+            "");
+  EXPECT_TRUE(runs.back().has_failed());
+}
+
+TEST_P(Runs, OtherSizesAreAFailure) {
+  if (job_.size() < 2) return;
+  std::vector<std::uint64_t> values(2 * static_cast<std::size_t>(job_.size()), 7);
+  std::deque<collective::Run> runs;
+  for (int place = 0; place < job_.size(); ++place) {
+    runs.emplace_back(*groups_[static_cast<std::size_t>(place)],
+                      Call{.kind = Kind::kBroadcast,
+                           .data = reinterpret_cast<std::byte*>(&values[2 * static_cast<std::size_t>(place)]),
+                           .block_bytes = place == 1 ? 16U : 8U});
+    runs.back().start();
+  }
+  ASSERT_EQ(job_.run_until([&] {
+    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
+  }),
+            "");
+  EXPECT_TRUE(runs[1].has_failed());
+  EXPECT_FALSE(runs[0].has_failed());
+}
+
+TEST_P(Runs, ACoroutineAwaitsTheEnd) {
+  int num_over = 0;
+  const auto body = [](Group& group, int& over) -> Task<> {
+    collective::Run run(group, {.kind = Kind::kBarrier, .number = 9});
+    run.start();
+    co_await Ended(run);
+    EXPECT_TRUE(run.is_over());
+    ++over;
+  };
+  for (int place = 0; place < job_.size(); ++place)
+    job_.runtime(job_.pe_of(place))
+        .spawn(body(*groups_[static_cast<std::size_t>(place)], num_over), "a member");
+  EXPECT_EQ(job_.run_until([&] { return num_over == job_.size(); }), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, Runs,
+                         ::testing::Values(std::tuple(1, 1, "loopback"), std::tuple(2, 1, "loopback"),
+                                           std::tuple(5, 1, "loopback"), std::tuple(9, 1, "loopback"),
+                                           std::tuple(16, 1, "loopback"), std::tuple(7, 3, "loopback"),
+                                           std::tuple(4, 4, "loopback"), std::tuple(3, 1, "ucx")));
+
+}  // namespace
+}  // namespace weft::collective
