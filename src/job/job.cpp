@@ -21,8 +21,8 @@
 #include "weft/pgas/pgas.h"
 
 #include "base/format.h"
-#include "collective/engine.h"
 #include "base/value_or_throw.h"
+#include "collective/engine.h"
 #include "job/activity.h"
 #include "job/identity.h"
 #include "job/launch.h"
