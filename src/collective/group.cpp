@@ -43,13 +43,13 @@ Plan& Group::plan(Kind kind, int root, std::size_t block_bytes, bool waits_first
   return *plans_.emplace_back(std::move(made)).plan;
 }
 
-void Group::send(std::uint32_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed) {
+void Group::send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed) {
   const StepHeader header{.group = number_,
                           .number = call,
                           .from = place_,
                           .to = step.peer,
                           .round = step.round,
-                          .has_failed = has_failed ? std::uint16_t{1} : std::uint16_t{0}};
+                          .has_failed = has_failed ? 1U : 0U};
   const int pe = pes_[static_cast<std::size_t>(step.peer)];
   if (pe == messenger_.pe()) [[unlikely]] {
     // Not taken at once: members of a PE would call one another without end.

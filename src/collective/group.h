@@ -24,7 +24,9 @@ constexpr std::uint64_t group_number(Owner owner, std::uint64_t number) {
 
 // Whether the members of a group wait for one another at the beginning of that call, if its kind does not make them wait. One of 64
 // numbers, spread so evenly that every second or tenth number has its share, too (Fibonacci hashing).
-constexpr bool waits_first(std::uint32_t number) { return number * 0x9e3779b9U >> 26 == 0; }
+constexpr bool waits_first(std::uint64_t number) {
+  return static_cast<std::uint32_t>(number + (number >> 32)) * 0x9e3779b9U >> 26 == 0;
+}
 
 struct Plan {
   std::vector<Step> steps;
@@ -49,7 +51,7 @@ class Group : public std::enable_shared_from_this<Group> {
   Plan& plan(Kind kind, int root, std::size_t block_bytes, bool waits_first);
 
   // Sends the blocks of a step to its peer. `has_failed`: this member has failed, and sends no blocks.
-  void send(std::uint32_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed);
+  void send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed);
 
   // Whether a peer may claim to be that member.
   bool is_member(int place, int pe) const {

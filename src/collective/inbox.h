@@ -6,6 +6,7 @@
 // Threads: the PE's. What is in a header is a claim of a peer: the one who takes a message checks it (Run, Engine).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -24,19 +25,19 @@ class Group;
 // The wire format in front of the blocks.
 struct StepHeader {
   std::uint64_t group = 0;
-  std::uint32_t number = 0;  // of the call
+  std::uint64_t number = 0;  // of the call
   std::int32_t from = 0;     // places
   std::int32_t to = 0;
-  std::uint16_t round = 0;
-  std::uint16_t has_failed = 0;  // the sender; there are no blocks then
+  std::uint32_t round = 0;
+  std::uint32_t has_failed = 0;  // the sender; there are no blocks then
 };
-static_assert(sizeof(StepHeader) == 24);
+static_assert(sizeof(StepHeader) == 32);
 
 // A call that takes part in a collective.
 class Awaiting {
  public:
-  explicit Awaiting(std::uint32_t number) : number_(number) {}
-  std::uint32_t number() const { return number_; }
+  explicit Awaiting(std::uint64_t number) : number_(number) {}
+  std::uint64_t number() const { return number_; }
   enum class Taken : std::uint8_t { kNot, kYes, kAndOver };
   // Takes the message if it is the next one, and goes on. The bytes are valid during the call.
   virtual Taken take(const StepHeader& header, std::span<const std::byte> blocks) = 0;
@@ -47,7 +48,7 @@ class Awaiting {
   ~Awaiting() = default;
 
  private:
-  std::uint32_t number_;
+  std::uint64_t number_;
 };
 
 class Inbox {
@@ -71,15 +72,15 @@ class Inbox {
     if (Awaiting* const call = call_of(header)) call->note_kept(header);
   }
   // The kept message of that call, sender and round, which is kept no more; nothing if there is none.
-  std::optional<Kept> take_kept(std::uint32_t number, int from, std::uint16_t round) {
-    for (Kept& one : kept_) {
-      if (one.header.number != number || one.header.from != from || one.header.round != round) continue;
-      std::optional<Kept> taken(std::move(one));
-      if (&one != &kept_.back()) one = std::move(kept_.back());
-      kept_.pop_back();
-      return taken;
-    }
-    return std::nullopt;
+  std::optional<Kept> take_kept(std::uint64_t number, int from, std::uint32_t round) {
+    const auto found = std::ranges::find_if(kept_, [&](const Kept& one) {
+      return one.header.number == number && one.header.from == from && one.header.round == round;
+    });
+    if (found == kept_.end()) return std::nullopt;
+    std::optional<Kept> taken(std::move(*found));
+    if (found + 1 != kept_.end()) *found = std::move(kept_.back());
+    kept_.pop_back();
+    return taken;
   }
   std::size_t num_kept() const { return kept_.size(); }
 

@@ -37,7 +37,7 @@ struct Call {
   Kind kind = Kind::kBarrier;
   int root = 0;
   // Calls of one group that are under way at the same time have different numbers, the same at all members.
-  std::uint32_t number = 0;
+  std::uint64_t number = 0;
   // The blocks, host memory that is aligned for every type; null without blocks.
   std::byte* data = nullptr;
   std::size_t block_bytes = 0;

@@ -109,7 +109,8 @@ Error run_collective(const Way& way, Communicator& communicator, MakeTask make) 
     return {};
   }
   if (Error error = check_result(way.request); !error.ok()) return error;
-  const auto body = [kept = std::move(make)](Outcome* outcome) -> runtime::Task<> {
+  const auto body = [kept = std::move(make), starts = way.starts](Outcome* outcome) -> runtime::Task<> {
+    if (starts != nullptr) ++*starts;
     try {
       co_await kept();
     } catch (const TransferFailed& failure) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -20,10 +21,13 @@ struct Way {
   MPI_Comm comm;
   Kind kind;
   MPI_Request* request;
+  std::shared_ptr<std::uint32_t> starts;  // of a persistent operation: how often it has been started
 
-  static Way waiting(MPI_Comm comm) { return {comm, Kind::kWaiting, nullptr}; }
-  static Way started(MPI_Comm comm, MPI_Request* request) { return {comm, Kind::kStarted, request}; }
-  static Way persistent(MPI_Comm comm, MPI_Request* request) { return {comm, Kind::kPersistent, request}; }
+  static Way waiting(MPI_Comm comm) { return {comm, Kind::kWaiting, nullptr, nullptr}; }
+  static Way started(MPI_Comm comm, MPI_Request* request) { return {comm, Kind::kStarted, request, nullptr}; }
+  static Way persistent(MPI_Comm comm, MPI_Request* request) {
+    return {comm, Kind::kPersistent, request, std::make_shared<std::uint32_t>(0)};
+  }
 };
 
 // Elements of one datatype.
@@ -114,8 +118,8 @@ inline bool is_one_block(const DataView& view) { return view.is_dense() && view.
 // The collective contexts of the call.
 inline Communicator::ContextPair next_collective_contexts(Communicator& communicator, const Way& way) {
   using Kind = Communicator::CallKind;
-  return communicator.next_collective_contexts(way.kind == Way::Kind::kWaiting ? Kind::kWaits
-                                                                               : Kind::kGivesRequest);
+  return communicator.next_collective_contexts(
+      way.kind == Way::Kind::kWaiting ? Kind::kWaits : Kind::kGivesRequest, way.starts);
 }
 
 // Errors: MPI_ERR_BUFFER if the send buffer and the receive buffer share memory. Elements with gaps are not compared. Of two lists of

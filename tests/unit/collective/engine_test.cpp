@@ -64,7 +64,7 @@ TEST(Group, PlansInUseStay) {
 
 // In every long row of numbers, and in every second or tenth of them, members wait for one another now and then.
 TEST(Group, MembersWaitForOneAnotherAtRegularIntervals) {
-  for (const std::uint32_t stride : {1U, 2U, 3U, 10U, 64U, 128U}) {
+  for (const std::uint64_t stride : {1ULL, 2ULL, 3ULL, 10ULL, 64ULL, 128ULL, 1ULL << 32}) {
     std::uint32_t last = 0;
     std::uint32_t longest = 0;
     for (std::uint32_t i = 0; i < 200'000; ++i) {

@@ -10,12 +10,12 @@ namespace {
 // Takes the messages of the rounds 0, 1, ... in turn, and is over after the last one.
 class CountingCall final : public Awaiting {
  public:
-  CountingCall(std::uint32_t number, int num_rounds) : Awaiting(number), num_rounds_(num_rounds) {}
+  CountingCall(std::uint64_t number, int num_rounds) : Awaiting(number), num_rounds_(num_rounds) {}
   Taken take(const StepHeader& header, std::span<const std::byte> /*blocks*/) override {
-    if (header.round != next_) return Taken::kNot;
+    if (header.round != static_cast<std::uint32_t>(next_)) return Taken::kNot;
     return ++next_ == num_rounds_ ? Taken::kAndOver : Taken::kYes;
   }
-  void note_kept(const StepHeader& header) override { noted.push_back(header.round); }
+  void note_kept(const StepHeader& header) override { noted.push_back(static_cast<int>(header.round)); }
 
   std::vector<int> noted;
 
@@ -24,7 +24,7 @@ class CountingCall final : public Awaiting {
   int next_ = 0;
 };
 
-StepHeader header_of(std::uint32_t number, int from, std::uint16_t round) {
+StepHeader header_of(std::uint64_t number, int from, std::uint32_t round) {
   return {.group = 1, .number = number, .from = from, .round = round};
 }
 

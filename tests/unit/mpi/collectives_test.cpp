@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -232,6 +233,21 @@ TEST_P(Collectives, AProcessThatCannotSendFailsAndAllReturn) {
   });
   EXPECT_EQ(errors[0], MPI_ERR_NO_MEM);
   EXPECT_EQ(std::ranges::count(errors, MPI_ERR_TRUNCATE), size() - 1);
+}
+
+// A persistent operation has one tag. The root starts it many times before the others do.
+TEST_P(Collectives, StartsOfAPersistentOperationDoNotMix) {
+  run([&](int pe) -> Task<> {
+    const auto starts = std::make_shared<std::uint32_t>(0);
+    const CollectiveContext persistent(job_.ranks(pe), 8, next_tag_, all_, pe, nullptr, nullptr, nullptr,
+                                       starts);
+    for (int value = 1; value <= 40; ++value) {
+      ++*starts;
+      std::vector<int> data(1, pe == 0 ? value : -1);
+      co_await broadcast(persistent, 0, view_of_values(data));
+      EXPECT_EQ(data[0], value) << pe;
+    }
+  });
 }
 
 // An operation that ends with its frame, as the end of a job does, leaves no receive into its memory.

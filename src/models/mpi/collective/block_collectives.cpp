@@ -60,7 +60,7 @@ class Blocks {
 
 // Takes part in the call with what the transfers have brought.
 runtime::Task<> run_call(Transfers& transfers, Call call) {
-  call.number = static_cast<std::uint32_t>(transfers.context().tag());
+  call.number = transfers.context().call_number();
   if (transfers.is_under_way()) co_await transfers.wait();
   const std::shared_ptr<collective::Group> group = transfers.context().group();
   collective::Run run(*group, call);

@@ -17,8 +17,17 @@
 
 namespace weft::mpi {
 
-CollectiveContext leaders_of(const LocalTeam& team, std::uint64_t context_id, int tag) {
-  return {team.leader_engine(), leaders_context_id(context_id), tag, team.leaders(), team.pe_place()};
+CollectiveContext leaders_of(const LocalTeam& team, std::uint64_t context_id, int tag,
+                             std::shared_ptr<const std::uint32_t> starts) {
+  return {team.leader_engine(),
+          leaders_context_id(context_id),
+          tag,
+          team.leaders(),
+          team.pe_place(),
+          nullptr,
+          nullptr,
+          nullptr,
+          std::move(starts)};
 }
 
 namespace {
@@ -65,7 +74,7 @@ runtime::Task<> take_part(CollectiveContext context, TeamMember mine, Work work)
 }
 
 CollectiveContext leaders_of(const CollectiveContext& context) {
-  return leaders_of(*context.team(), context.id(), context.tag());
+  return leaders_of(*context.team(), context.id(), context.tag(), context.starts());
 }
 
 // Copies the result to the members but `source`, which has it. An error is the member's own. What is copied at once is not awaited:

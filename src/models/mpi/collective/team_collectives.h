@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "weft/runtime/task.h"
 
@@ -13,7 +14,9 @@
 namespace weft::mpi {
 
 // The context of the leaders, one for each PE. `context_id`: that of a communicator's collectives.
-CollectiveContext leaders_of(const LocalTeam& team, std::uint64_t context_id, int tag);
+// `starts`: of a persistent operation.
+CollectiveContext leaders_of(const LocalTeam& team, std::uint64_t context_id, int tag,
+                             std::shared_ptr<const std::uint32_t> starts = nullptr);
 
 runtime::Task<> barrier_in_teams(CollectiveContext context);
 runtime::Task<> broadcast_in_teams(CollectiveContext context, int root, DataView data);

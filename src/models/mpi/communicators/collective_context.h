@@ -37,10 +37,11 @@ class CollectiveContext {
   // place in `peers`; in a context of two groups it is its place in its own group, and `peers` are the other one.
   // `team`: of the members on this PE; null if each has a PE of its own, or for collectives in which they do not work together.
   // Transfers of device memory come after the work that is queued on `stream` when they start; null: after nothing.
-  // `group`: of the processes, if it is known.
+  // `group`: of the processes, if it is known. `starts`: how often the operation has been started, if it is persistent.
   CollectiveContext(PointToPoint& engine, std::uint64_t id, int tag, MembersPointer peers, int rank,
                     std::shared_ptr<LocalTeam> team = nullptr, memory::StreamHandle stream = nullptr,
-                    std::shared_ptr<collective::Group> group = nullptr)
+                    std::shared_ptr<collective::Group> group = nullptr,
+                    std::shared_ptr<const std::uint32_t> starts = nullptr)
       : engine_(engine),
         id_(id),
         tag_(tag),
@@ -48,12 +49,19 @@ class CollectiveContext {
         rank_(rank),
         team_(std::move(team)),
         stream_(stream),
-        group_(std::move(group)) {}
+        group_(std::move(group)),
+        starts_(std::move(starts)) {}
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_->size()); }
   std::uint64_t id() const { return id_; }
   int tag() const { return tag_; }
+  // The number of a call of the engine: no other one of the communicator has it.
+  std::uint64_t call_number() const {
+    const std::uint64_t number = static_cast<std::uint32_t>(tag_);
+    return starts_ == nullptr ? number : number | std::uint64_t{*starts_} << 32;
+  }
+  const std::shared_ptr<const std::uint32_t>& starts() const { return starts_; }
   LocalTeam* team() const { return team_.get(); }
   runtime::Scheduler& scheduler() const { return engine_.messenger(); }
   int left() const { return (rank_ + size() - 1) % size(); }
@@ -100,6 +108,7 @@ class CollectiveContext {
   std::shared_ptr<LocalTeam> team_;
   memory::StreamHandle stream_;
   std::shared_ptr<collective::Group> group_;
+  std::shared_ptr<const std::uint32_t> starts_;
 };
 
 // A message of a collective has failed with that error class of mpi.h.

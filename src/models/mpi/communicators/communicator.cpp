@@ -27,18 +27,19 @@ const std::shared_ptr<collective::Group>& Communicator::collective_group() {
   return collective_group_;
 }
 
-Communicator::ContextPair Communicator::next_collective_contexts(CallKind kind) {
+Communicator::ContextPair Communicator::next_collective_contexts(
+    CallKind kind, const std::shared_ptr<const std::uint32_t>& starts) {
   const int tag = next_tag(kind);
   const std::uint64_t id = context_of(context_, ContextUse::kCollectives);
   if (!is_inter()) {
     const CollectiveContext context(engine_, id, tag, groups_.local, rank(), local_team(), stream,
-                                    collective_group());
+                                    collective_group(), starts);
     return {context, context};
   }
   const std::uint64_t local_id = context_of(local_context_, ContextUse::kCollectives);
   return {CollectiveContext(engine_, local_id, tag, groups_.local, rank(), local_team(), stream,
-                            collective_group()),
-          CollectiveContext(engine_, id, tag, groups_.remote, rank(), nullptr, stream)};
+                            collective_group(), starts),
+          CollectiveContext(engine_, id, tag, groups_.remote, rank(), nullptr, stream, nullptr, starts)};
 }
 
 int compare(const Communicator& one, const Communicator& other) {

@@ -80,7 +80,9 @@ class Communicator final : public ErrorScope {
     CollectiveContext local;
     CollectiveContext remote;  // the other group; in an intracommunicator, the same as `local`
   };
-  ContextPair next_collective_contexts(CallKind kind = CallKind::kWaits);
+  // `starts`: see CollectiveContext.
+  ContextPair next_collective_contexts(CallKind kind = CallKind::kWaits,
+                                       const std::shared_ptr<const std::uint32_t>& starts = nullptr);
   // The tag of a collective that has no CollectiveContext.
   int next_tag(CallKind kind = CallKind::kWaits) {
     const auto number = static_cast<std::uint32_t>(kind);
