@@ -1,4 +1,5 @@
 // Sends, receives, and both at once. buffered_sends.cpp has the buffered ones, probes.cpp the probes.
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -67,10 +68,24 @@ Ref<Request> make_receive(const ReceiveCall& call) {
                                                    Outcome::of_no_process()));
 }
 
+// The request of a send that has left. Without memory for one it is as good to have none: there is nothing to wait for.
+inline MPI_Request sent_request(PointToPoint& engine) {
+  try {
+    return handle_of<MPI_Request>(engine.sent_request());
+  } catch (const std::bad_alloc&) {
+    return MPI_REQUEST_NULL;
+  }
+}
+
 Error start_send(const Message& message, MPI_Comm comm, SendMode mode, MPI_Request* request,
                  bool persistent) {
   SendCall call;
   if (Error error = prepare(message, comm, &call); !error.ok()) return error;
+  if (mode == SendMode::kStandard && !persistent && !call.no_process &&
+      is_address(static_cast<const void*>(request)) && call.engine().send_at_once(call.address, call.view)) {
+    *request = sent_request(call.engine());
+    return {};
+  }
   return give_request(make_send(call, mode), call.communicator, request, persistent);
 }
 
@@ -96,7 +111,7 @@ int request_send(const char* function, const Message& message, MPI_Comm comm, Se
   return guarded(function, comm, [&]() -> Error {
     if (is_address(static_cast<const void*>(request))) [[likely]] {
       if (PointToPoint* const engine = send_plain(buffer, count, type, dest, tag, comm)) [[likely]] {
-        *request = handle_of<MPI_Request>(engine->sent_request());
+        *request = sent_request(*engine);
         return {};
       }
     }

@@ -45,6 +45,9 @@ bool HostQueueSender::is_first_to_wake() {
 
 HostQueueReceiver::HostQueueReceiver(const HostQueue& queue, std::size_t receiver, std::size_t num_pes)
     : queue_(queue), head_(&queue.head()), receiver_(receiver), num_pes_(num_pes) {
+  // No memory is needed when a sender has written already.
+  next_.reserve(num_pes + 1);
+  rings_.reserve(num_pes);
   next_.push_back({&head_->bell, QueueHead::kRung});
   at_ = next_.data();
 }

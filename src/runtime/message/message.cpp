@@ -24,6 +24,7 @@ MessagePtr Message::create(Scheduler& scheduler, HandlerId handler, std::size_t 
   MessagePtr message = for_arrival(scheduler, payload_bytes);
   message->envelope_.handler = handler;
   message->envelope_.source_pe = static_cast<std::uint32_t>(scheduler.pe());
+  message->envelope_.root_pe = message->envelope_.source_pe;
   return message;
 }
 
@@ -36,6 +37,7 @@ MessagePtr Message::create_traced(Scheduler& scheduler, HandlerId handler, std::
   MessagePtr message = for_arrival(scheduler, payload_bytes + kTraceBytes);
   message->envelope_.handler = handler;
   message->envelope_.source_pe = static_cast<std::uint32_t>(scheduler.pe());
+  message->envelope_.root_pe = message->envelope_.source_pe;
   message->envelope_.flags = kTracedFlag;
   message->payload_bytes_ = payload_bytes;
   message->trailer_bytes_ = kTraceBytes;

@@ -262,8 +262,11 @@ class PointToPoint {
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
   AwaitedAnswers<SendRequest> awaited_;
-  Ref<FinishedRequest> sent_at_once_;         // null of a virtual rank
+  Ref<FinishedRequest> sent_at_once_;  // null of a virtual rank
+  // A burst of receives leaves no more than that for the next ones.
+  static constexpr int kMostSpareReceives = 1024;
   ReceiveRequest* spare_receives_ = nullptr;  // linked: for make_receive()
+  int num_spare_ = 0;
   ReceiveOffers offers_;
   // The last receives in device memory from each rank; empty until there is one.
   std::vector<Ref<ReceiveRequest>> last_on_device_;

@@ -89,6 +89,7 @@ void PointToPoint::drop_probed(ArrivedMessage* arrived) { drop(arrived); }
 inline ReceiveRequest* PointToPoint::take_spare_receive() {
   if (spare_receives_ == nullptr || VirtualRank::current() != nullptr) [[unlikely]]
     return nullptr;
+  --num_spare_;
   return std::exchange(spare_receives_, spare_receives_->next_spare_);
 }
 
@@ -108,13 +109,16 @@ void PointToPoint::free_spare_receives() {
 }
 
 inline void PointToPoint::start_receive(ReceiveRequest& request) {
+  ArrivedMessage* arrived = nullptr;
+  if (unexpected_.size() != 0) [[unlikely]]
+    arrived = take_probed(request.key);
+  if (arrived == nullptr) [[likely]]
+    posted_.post(request);  // it throws if there is no memory, and nothing has changed then
   request.activate();
   request.acquire();  // until a message has landed, or the receive is cancelled
-  if (unexpected_.size() != 0) [[unlikely]] {
-    if (ArrivedMessage* const arrived = take_probed(request.key)) return hand_over(request, arrived);
-  }
+  if (arrived != nullptr) [[unlikely]]
+    return hand_over(request, arrived);
   request.posted_ = true;
-  posted_.post(request);
   if (!request.view_.place.is_host() && request.from != kAny) [[unlikely]]
     offer(request);
 }
@@ -249,8 +253,9 @@ void ReceiveRequest::accepted() {
 }
 
 void ReceiveRequest::destroy() {
-  if (maker() != nullptr) [[unlikely]]
+  if (maker() != nullptr || engine_.num_spare_ == PointToPoint::kMostSpareReceives) [[unlikely]]
     return Request::destroy();
+  ++engine_.num_spare_;
   retire();
   if (view_.layout != nullptr || !view_.place.is_host()) [[unlikely]]
     view_ = {};

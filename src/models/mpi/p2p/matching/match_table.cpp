@@ -23,12 +23,12 @@ void* MatchTable::any() const {
 
 // Forgets empty queues, and grows if the others fill more than a quarter.
 void MatchTable::rebuild() {
-  std::vector<MatchSlot> old = std::exchange(slots_, {});
   std::size_t num_filled = 0;
-  for (const MatchSlot& slot : old) num_filled += slot.first != nullptr ? 1U : 0U;
+  for (const MatchSlot& slot : slots_) num_filled += slot.first != nullptr ? 1U : 0U;
   std::size_t size = kFewestSlots;
   while (size < 4 * (num_filled + 1)) size *= 2;
-  slots_.resize(size);
+  std::vector<MatchSlot> old(size);  // nothing has changed if there is no memory
+  old.swap(slots_);
   last_ = {};
   num_used_ = num_filled;
   for (const MatchSlot& slot : old) {
