@@ -1,7 +1,6 @@
 // Reductions and scans.
 #include "models/mpi/collective/reductions.h"
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -20,9 +19,6 @@
 namespace weft::mpi {
 
 namespace {
-
-// A process whose part of a reduction is of no use to it has that much memory for it on its stack.
-constexpr std::size_t kMostOwnBytes = 2048;
 
 struct ReductionArguments {
   const void* sendbuf;
@@ -123,10 +119,9 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
   if (can_reduce_at_once(way, made, made.out)) {
     const collective::Kind kind =
         made.what.operation->is_commutative() ? collective::Kind::kReduce : collective::Kind::kReduceInOrder;
-    std::array<std::byte, kMostOwnBytes> own;
     if (gets) return reduce_at_once(made, kind, root, made.out);
-    if (made.in.size_bytes <= own.size())
-      return reduce_at_once(made, kind, root, DataView::of_bytes(own.data(), made.in.size_bytes));
+    CallBlocks own(made.in.size_bytes);
+    return reduce_at_once(made, kind, root, DataView::of_bytes(own.data(), made.in.size_bytes));
   }
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kReduce, root, [=] {
