@@ -53,7 +53,7 @@ bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<c
     refuse_step(source_pe, "names a sender that is not there");
   if (inbox.num_kept() > kMostKept) [[unlikely]]
     refuse_step(source_pe, "is one of a million that no call awaits");
-  return inbox.arrive(header, blocks);
+  return inbox.arrive(source_pe, header, blocks);
 }
 
 }  // namespace weft::collective

@@ -26,13 +26,13 @@ Group::~Group() {
 }
 
 Plan& Group::plan(Kind kind, int root, std::size_t block_bytes, bool waits_first) {
-  const std::size_t size_that_matters = kind == Kind::kAlltoall ? block_bytes : 0;
+  const int size_class = kind == Kind::kAlltoall ? size_class_of(block_bytes) : 0;
   for (const KeptPlan& kept : plans_)
     if (kept.kind == kind && kept.root == root && kept.waits_first == waits_first &&
-        kept.block_bytes == size_that_matters)
+        kept.size_class == size_class)
       return *kept.plan;
   auto plan = std::make_unique<Plan>(make_plan(kind, member(), root, block_bytes, waits_first));
-  KeptPlan made{kind, waits_first, root, size_that_matters, std::move(plan)};
+  KeptPlan made{kind, waits_first, root, size_class, std::move(plan)};
   if (plans_.size() >= kMostPlans) {
     KeptPlan& oldest = plans_[next_plan_++ % plans_.size()];
     if (oldest.plan->num_users == 0) {
@@ -43,7 +43,8 @@ Plan& Group::plan(Kind kind, int root, std::size_t block_bytes, bool waits_first
   return *plans_.emplace_back(std::move(made)).plan;
 }
 
-void Group::send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed) {
+void Group::send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed,
+                 Sends& sends) {
   const StepHeader header{.group = number_,
                           .number = call,
                           .from = place_,
@@ -53,7 +54,7 @@ void Group::send(std::uint64_t call, const Step& step, std::span<const std::byte
   const int pe = pes_[static_cast<std::size_t>(step.peer)];
   if (pe == messenger_.pe()) [[unlikely]] {
     // Not taken at once: members of a PE would call one another without end.
-    inboxes_.inbox(number_, step.peer).keep(header, blocks);
+    inboxes_.inbox(number_, step.peer).keep(pe, header, blocks);
     return;
   }
   if (messenger_.send_direct(pe, handler_, header, blocks)) [[likely]]
@@ -62,6 +63,7 @@ void Group::send(std::uint64_t call, const Step& step, std::span<const std::byte
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   std::memcpy(message->payload(), &header, sizeof header);
   if (!blocks.empty()) std::memcpy(message->payload() + sizeof header, blocks.data(), blocks.size());
+  if (blocks.size() > kMostUnawaitedBytes) sends.push_back(message->share());
   messenger_.send(pe, std::move(message));
 }
 

@@ -50,8 +50,13 @@ class Group : public std::enable_shared_from_this<Group> {
   // The plan of this member. The last ones are kept, and those in use.
   Plan& plan(Kind kind, int root, std::size_t block_bytes, bool waits_first);
 
-  // Sends the blocks of a step to its peer. `has_failed`: this member has failed, and sends no blocks.
-  void send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed);
+  // Larger blocks are awaited: UCX may need this PE to go on sending them.
+  static constexpr std::size_t kMostUnawaitedBytes = 4096;
+  using Sends = std::vector<runtime::MessagePtr>;
+  // Sends the blocks of a step to its peer. `has_failed`: this member has failed, and sends no blocks. Adds a message that must be awaited
+  // to `sends`: it is shared until it has been sent.
+  void send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed,
+            Sends& sends);
 
   // Whether a peer may claim to be that member.
   bool is_member(int place, int pe) const {
@@ -64,7 +69,7 @@ class Group : public std::enable_shared_from_this<Group> {
     Kind kind;
     bool waits_first;
     int root;
-    std::size_t block_bytes;
+    int size_class;
     std::unique_ptr<Plan> plan;
   };
   static constexpr std::size_t kMostPlans = 16;

@@ -55,20 +55,21 @@ class Inbox {
  public:
   struct Kept {
     StepHeader header;
+    int source_pe = 0;  // not checked if there was no group yet
     base::SmallBytes blocks;
   };
 
   void begin(Awaiting& call) { calls_.push_back(&call); }
   void end(Awaiting& call) { std::erase(calls_, &call); }
   // Gives the message to its call, or keeps it. Returns whether the call is over.
-  bool arrive(const StepHeader& header, std::span<const std::byte> blocks) {
+  bool arrive(int source_pe, const StepHeader& header, std::span<const std::byte> blocks) {
     Awaiting* const call = call_of(header);
     const Awaiting::Taken taken = call == nullptr ? Awaiting::Taken::kNot : call->take(header, blocks);
-    if (taken == Awaiting::Taken::kNot) keep(header, blocks);
+    if (taken == Awaiting::Taken::kNot) keep(source_pe, header, blocks);
     return taken == Awaiting::Taken::kAndOver;
   }
-  void keep(const StepHeader& header, std::span<const std::byte> blocks) {
-    kept_.push_back({header, blocks});
+  void keep(int source_pe, const StepHeader& header, std::span<const std::byte> blocks) {
+    kept_.push_back({header, source_pe, blocks});
     if (Awaiting* const call = call_of(header)) call->note_kept(header);
   }
   // The kept message of that call, sender and round, which is kept no more; nothing if there is none.

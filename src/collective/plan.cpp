@@ -114,7 +114,7 @@ class Planner {
 
   // In the round of bit b a block travels 2^b places if its number has that bit.
   void alltoall(std::size_t block_bytes) {
-    if (member_.size >= kLeastForwarding && block_bytes <= kMostForwardedBytes) {
+    if (member_.size >= kLeastForwarding && size_class_of(block_bytes) == 0) {
       for (int bit = 1; bit < member_.size; bit *= 2) {
         add_in_round(Action::kSend, bit, right(bit), bit, 0);
         steps_.back().is_marked = true;
@@ -182,6 +182,8 @@ class Planner {
 };
 
 }  // namespace
+
+int size_class_of(std::size_t block_bytes) { return block_bytes <= kMostForwardedBytes ? 0 : 1; }
 
 std::size_t blocks_below(Member member, int root) {
   const int tree_place = Planner::tree_place_of(member, root);

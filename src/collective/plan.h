@@ -53,6 +53,8 @@ struct Member {
 // How many blocks pass through a member in a gather or a scatter with that root: at the root all.
 std::size_t blocks_below(Member member, int root);
 
+// All sizes with one number have the same plan.
+int size_class_of(std::size_t block_bytes);
 // `waits_first`: the members wait for one another before they begin, so that none runs ahead of another one.
 // `block_bytes`: chooses between few messages and few bytes; the same at all members.
 // REQUIRES: 0 <= place < size, and so the root.

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <utility>
 
 #include "weft/runtime/scheduler.h"
+
+#include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::collective {
 
@@ -49,6 +53,9 @@ void Run::advance() {
     }
     const std::optional<Inbox::Kept> kept = group_.inbox().take_kept(number(), step.peer, step.round);
     if (!kept) return;
+    if (!group_.is_member(kept->header.from, kept->source_pe)) [[unlikely]]
+      base::refuse_claim(base::format("a message of a collective from PE {} names a sender that is not there",
+                                      kept->source_pe));
     apply(step, kept->header, {kept->blocks.data(), kept->blocks.size()});
   }
   group_.inbox().end(*this);
@@ -105,22 +112,40 @@ std::size_t Run::bytes_of(const Step& step) const {
 }
 
 void Run::send(const Step& step) {
-  if (has_failed_) return group_.send(number(), step, {}, true);
+  if (!has_failed_) {
+    try {
+      return send_blocks(step);
+    } catch (const std::bad_alloc&) {
+      fail_without_memory();
+    }
+  }
+  group_.send(number(), step, {}, true, sends_);
+}
+
+void Run::send_blocks(const Step& step) {
   if (!step.is_marked) {
-    for_blocks(step, [&](std::span<std::byte> blocks) { group_.send(number(), step, blocks, false); });
+    for_blocks(step,
+               [&](std::span<std::byte> blocks) { group_.send(number(), step, blocks, false, sends_); });
     return;
   }
   const std::size_t size_bytes = bytes_of(step);
   std::byte* const together = scratch(size_bytes);
   std::byte* end = together;
   for_blocks(step, [&](std::span<std::byte> part) { end = std::copy(part.begin(), part.end(), end); });
-  group_.send(number(), step, {together, size_bytes}, false);
+  group_.send(number(), step, {together, size_bytes}, false, sends_);
 }
 
 void Run::apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks) {
+  if (has_failed_) return;
   if (header.has_failed != 0 || blocks.size() != bytes_of(step)) has_failed_ = true;
   if (has_failed_ || blocks.empty()) return;
-  if (step.action != Step::Action::kReceive) return combine(step, blocks);
+  if (step.action != Step::Action::kReceive) {
+    try {
+      return combine(step, blocks);
+    } catch (const std::bad_alloc&) {
+      return fail_without_memory();
+    }
+  }
   const std::byte* from = blocks.data();
   for_blocks(step, [&](std::span<std::byte> part) {
     std::memcpy(part.data(), from, part.size());

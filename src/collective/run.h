@@ -10,6 +10,7 @@
 // Threads: the PE's.
 #pragma once
 
+#include <algorithm>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +25,8 @@
 
 namespace weft::collective {
 
-// right = left op right, for so many bytes of whole values. Returns false if it failed. The memory is aligned for every type, and does
-// not overlap.
+// right = left op right, for so many bytes of whole values. Returns false if it failed. The memory does not overlap. One side is in the
+// data of the call, the other one is aligned to 16 bytes.
 struct Combiner {
   bool (*combine)(void* context, const std::byte* left, std::byte* right, std::size_t size_bytes) = nullptr;
   void* context = nullptr;
@@ -38,7 +39,7 @@ struct Call {
   int root = 0;
   // Calls of one group that are under way at the same time have different numbers, the same at all members.
   std::uint64_t number = 0;
-  // The blocks, host memory that is aligned for every type; null without blocks.
+  // The blocks, in host memory; null without blocks.
   std::byte* data = nullptr;
   std::size_t block_bytes = 0;
   // For blocks of different sizes, of kAllgather and kReduceScatter: where each begins, and the end of the last one.
@@ -57,8 +58,14 @@ class Run final : public Awaiting, private runtime::Work {
   // REQUIRES: called once.
   void start();
   bool is_over() const { return is_over_; }
-  // Whether this member's combiner failed, or another member, or a member gave another number of bytes. The data is of no use then.
+  // Whether all messages have left. A caller that is to return waits for it too: its peers need what this PE has to go on sending.
+  bool has_sent() const {
+    return std::ranges::none_of(sends_, [](const runtime::MessagePtr& one) { return one->is_shared(); });
+  }
+  // Whether this member's combiner failed, or another member, or a member gave another number of bytes, or there is no memory. The data is
+  // of no use then.
   bool has_failed() const { return has_failed_; }
+  bool is_out_of_memory() const { return is_out_of_memory_; }
   // This member takes part and fails. REQUIRES: before start().
   void fail() { has_failed_ = true; }
 
@@ -75,6 +82,8 @@ class Run final : public Awaiting, private runtime::Work {
   bool awaits(const StepHeader& header) const;
   void advance();
   void send(const Step& step);
+  void send_blocks(const Step& step);
+  void fail_without_memory() { has_failed_ = is_out_of_memory_ = true; }
   void apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks);
   void combine(const Step& step, std::span<const std::byte> blocks);
   // Calls use(bytes) for each range of blocks that the step moves.
@@ -88,9 +97,11 @@ class Run final : public Awaiting, private runtime::Work {
   Plan& plan_;
   std::size_t next_ = 0;  // of the plan's steps
   bool has_failed_ = false;
+  bool is_out_of_memory_ = false;
   bool is_over_ = false;
   bool is_posted_ = false;
   runtime::Work* waiter_ = nullptr;
+  Group::Sends sends_;
   std::unique_ptr<std::byte[]> large_scratch_;
   std::size_t large_scratch_bytes_ = 0;
   alignas(16) std::byte scratch_[64];

@@ -216,19 +216,24 @@ static void check_all(const Place* at, Kind first, Kind last, MPI_Op ordered, in
 
 /* One process asks for more memory than there is. It reduces in place: two buffers of that size would overlap. The others reduce as much as
  * makes them use the algorithm for large data, too. */
-static void check_no_memory(const Place* at) {
+static void check_no_memory(const Place* at, MPI_Op ordered) {
   enum { kLarge = 9000 };
   const MPI_Count many = (MPI_Count)1 << 50;
   static int in[kLarge], out[kLarge];
-  int wrong, scans, code, class;
+  int wrong, which, code = MPI_SUCCESS, class;
   for (wrong = 0; wrong < world_size; ++wrong) {
-    for (scans = 0; scans < 2; ++scans) {
-      const MPI_Count count = world_rank == wrong ? many : scans ? 4 : kLarge;
-      const void* const given = world_rank == wrong && (scans || wrong == 0) ? MPI_IN_PLACE : in;
-      code = scans ? MPI_Scan_c(given, out, count, MPI_INT, MPI_SUM, at->comm) : MPI_Reduce_c(given, out, count, MPI_INT, MPI_SUM, 0, at->comm);
+    for (which = 0; which < 3; ++which) {
+      const MPI_Count count = world_rank == wrong ? many : which == 1 ? kLarge : 4;
+      const void* const given = world_rank == wrong && (which != 1 || wrong == 0) ? MPI_IN_PLACE : in;
+      switch (which) {
+        case 0: code = MPI_Scan_c(given, out, count, MPI_INT, MPI_SUM, at->comm); break;
+        case 1: code = MPI_Reduce_c(given, out, count, MPI_INT, MPI_SUM, 0, at->comm); break;
+        default: code = MPI_Allreduce_c(given, out, count, MPI_INT, ordered, at->comm);
+      }
       MPI_Error_class(code, &class);
-      if (world_rank == wrong ? class != MPI_ERR_NO_MEM : class != MPI_SUCCESS && class != MPI_ERR_TRUNCATE) {
-        fprintf(stderr, "rank %d: error class %d where rank %d has no memory\n", world_rank, class, wrong);
+      /* In an all-reduce a process may first hear of the wrong size. */
+      if (world_rank == wrong ? class != MPI_ERR_NO_MEM && (which != 2 || class != MPI_ERR_TRUNCATE) : class != MPI_SUCCESS && class != MPI_ERR_TRUNCATE) {
+        fprintf(stderr, "rank %d: error class %d of call %d where rank %d has no memory\n", world_rank, class, which, wrong);
         exit(1);
       }
     }
@@ -250,7 +255,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(one.comm, MPI_ERRORS_RETURN);
   one.rank = world_rank;
   one.size = one.peers = world_size;
-  check_no_memory(&one);
+  check_no_memory(&one, ordered);
   check_all(&one, kBcast, kNumIntra, ordered, all_sizes);
   if (world_size > 2) {
     const int num_first = world_size / 2, is_first = world_rank < num_first;

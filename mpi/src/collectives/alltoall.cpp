@@ -29,8 +29,9 @@ bool alltoall_at_once(const PartsArgument& sent, const PartsArgument& received, 
   const auto size = static_cast<std::size_t>(communicator.size());
   const auto rank = static_cast<std::size_t>(communicator.rank());
   const std::size_t part_bytes = in.size_bytes / size;
-  if (!is_small_alltoall(part_bytes)) return false;
+  if (!is_small_alltoall(communicator.size(), part_bytes)) return false;
   CallBlocks blocks(in.size_bytes);
+  if (blocks.data() == nullptr) return false;
   const std::size_t behind = in.size_bytes - rank * part_bytes;
   std::memcpy(blocks.data(), out.data + rank * part_bytes, behind);
   std::memcpy(blocks.data() + behind, out.data, rank * part_bytes);

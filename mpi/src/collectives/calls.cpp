@@ -129,11 +129,11 @@ Error run_at_once(Communicator& communicator, collective::Call call, PackedCombi
   call.number = static_cast<std::uint32_t>(communicator.next_tag());
   collective::Run run(*communicator.collective_group(), call);
   run.start();
-  this_process().wait_until([&] { return run.is_over(); });
+  this_process().wait_until([&] { return run.is_over() && run.has_sent(); });
   if (!run.has_failed()) [[likely]]
     return {};
   if (combiner != nullptr && combiner->error() != nullptr) std::rethrow_exception(combiner->error());
-  const TransferFailed failure(MPI_ERR_TRUNCATE);
+  const TransferFailed failure(run.is_out_of_memory() ? MPI_ERR_NO_MEM : MPI_ERR_TRUNCATE);
   return {failure.error_class(), failure.what()};
 }
 

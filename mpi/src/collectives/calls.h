@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 
 #include "weft/mpi/mpi.h"
 
@@ -104,11 +105,16 @@ Error run_at_once(Communicator& communicator, collective::Call call, PackedCombi
 class CallBlocks {
  public:
   explicit CallBlocks(std::size_t size_bytes) {
-    if (size_bytes > sizeof small_) large_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+    if (size_bytes > sizeof small_) {
+      large_.reset(new (std::nothrow) std::byte[size_bytes]);
+      data_ = large_.get();
+    }
   }
-  std::byte* data() { return large_ != nullptr ? large_.get() : small_; }
+  // Null without memory: the coroutine of the collective tells the other processes.
+  std::byte* data() { return data_; }
 
  private:
+  std::byte* data_ = small_;
   std::unique_ptr<std::byte[]> large_;
   alignas(16) std::byte small_[2048];
 };

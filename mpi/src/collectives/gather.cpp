@@ -93,6 +93,7 @@ bool allgather_at_once(const ElementsArgument& sent, const PartsArgument& receiv
   }
   if (!is_small_allgather(communicator.size(), all.size_bytes)) return false;
   CallBlocks blocks(all.size_bytes);
+  if (blocks.data() == nullptr) return false;
   std::memcpy(blocks.data(), mine.data, part_bytes);
   *error = run_at_once(
       communicator, {.kind = collective::Kind::kAllgather, .data = blocks.data(), .block_bytes = part_bytes});

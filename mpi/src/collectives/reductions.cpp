@@ -78,7 +78,8 @@ MakeTask compared_first(const Way& way, const PreparedReduction& made, Reduction
 
 bool can_reduce_at_once(const Way& way, const PreparedReduction& made, const DataView& out) {
   return can_run_at_once(way, *made.communicator) && !this_process().checks_calls() &&
-         is_small_reduction(made.in.size_bytes) && is_one_block(made.in) && is_one_block(out);
+         is_small_reduction(made.in.size_bytes) && is_one_block(made.in) && is_one_block(out) &&
+         is_aligned_for(made.what, out.data);
 }
 
 // In the memory of the result. REQUIRES: can_reduce_at_once().
@@ -121,7 +122,8 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
         made.what.operation->is_commutative() ? collective::Kind::kReduce : collective::Kind::kReduceInOrder;
     if (gets) return reduce_at_once(made, kind, root, made.out);
     CallBlocks own(made.in.size_bytes);
-    return reduce_at_once(made, kind, root, DataView::of_bytes(own.data(), made.in.size_bytes));
+    if (own.data() != nullptr)
+      return reduce_at_once(made, kind, root, DataView::of_bytes(own.data(), made.in.size_bytes));
   }
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kReduce, root, [=] {
@@ -144,11 +146,13 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
                         }));
 }
 
-// REQUIRES: can_reduce_at_once(); there are elements.
-Error reduce_scatter_at_once(const PreparedReduction& made, const std::vector<MPI_Count>& counts) {
+// False without memory. REQUIRES: can_reduce_at_once(); there are elements.
+bool reduce_scatter_at_once(const PreparedReduction& made, const std::vector<MPI_Count>& counts,
+                            Error* error) {
   const auto rank = static_cast<std::size_t>(made.communicator->rank());
   const std::vector<std::size_t> begins = begins_of(made.what, counts);
   CallBlocks blocks(begins.back());
+  if (blocks.data() == nullptr) return false;
   std::memcpy(blocks.data(), made.in.data, begins.back());
   PackedCombiner combiner(made.what);
   collective::Call call{.kind = reduce_scatter_kind(made.communicator->size(), made.what),
@@ -156,9 +160,9 @@ Error reduce_scatter_at_once(const PreparedReduction& made, const std::vector<MP
                         .block_bytes = begins.back(),
                         .combiner = combiner.get()};
   if (call.kind == collective::Kind::kReduceScatter) call.begins = begins.data();
-  Error error = run_at_once(*made.communicator, call, &combiner);
+  *error = run_at_once(*made.communicator, call, &combiner);
   if (made.out.size_bytes > 0) std::memcpy(made.out.data, blocks.data() + begins[rank], made.out.size_bytes);
-  return error;
+  return true;
 }
 
 // `counts`: of each process of the own group.
@@ -177,7 +181,7 @@ Error reduce_scatter_counts(const ReductionArguments& arguments, std::vector<MPI
   const MPI_Count own = counts[static_cast<std::size_t>(made.communicator->rank())];
   if (Error error = view_both(arguments, all, own, &made); !error.ok()) return error;
   if (made.in.size_bytes > 0 && can_reduce_at_once(way, made, made.out))
-    return reduce_scatter_at_once(made, counts);
+    if (Error error; reduce_scatter_at_once(made, counts, &error)) return error;
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(

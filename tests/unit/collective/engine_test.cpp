@@ -117,6 +117,15 @@ TEST_F(Claims, ANegativeSenderIsRefused) {
             std::string::npos);
 }
 
+// The group comes later than a message of a PE that is not the member.
+TEST_F(Claims, AKeptMessageOfAnotherSenderIsRefused) {
+  group_ = nullptr;
+  EXPECT_EQ(failure_of({.group = testing::CollectiveJob::kGroup, .from = 1, .to = 0, .round = 0}), "");
+  const auto wrong = job_.engine(0).group(testing::CollectiveJob::kGroup, {0, 0}, 0);
+  collective::Run run(*wrong, {.kind = Kind::kAllgather});
+  EXPECT_THROW(run.start(), Error);
+}
+
 // It stays, and no call takes it.
 TEST_F(Claims, ARoundThatNoCallHasIsKept) {
   EXPECT_EQ(failure_of({.group = testing::CollectiveJob::kGroup, .from = 1, .to = 0, .round = 999}), "");

@@ -30,7 +30,7 @@ StepHeader header_of(std::uint64_t number, int from, std::uint32_t round) {
 
 TEST(Inbox, AMessageWithoutACallIsKept) {
   Inbox inbox;
-  EXPECT_FALSE(inbox.arrive(header_of(4, 2, 0), {}));
+  EXPECT_FALSE(inbox.arrive(0, header_of(4, 2, 0), {}));
   EXPECT_EQ(inbox.num_kept(), 1U);
   EXPECT_FALSE(inbox.take_kept(5, 2, 0));  // of another call
   EXPECT_FALSE(inbox.take_kept(4, 1, 0));  // sender
@@ -45,13 +45,13 @@ TEST(Inbox, ACallTakesItsMessagesAndKeepsThoseThatAreEarly) {
   CountingCall second(2, 1);
   inbox.begin(first);
   inbox.begin(second);
-  EXPECT_TRUE(inbox.arrive(header_of(2, 0, 0), {}));
-  EXPECT_FALSE(inbox.arrive(header_of(1, 0, 1), {}));
+  EXPECT_TRUE(inbox.arrive(0, header_of(2, 0, 0), {}));
+  EXPECT_FALSE(inbox.arrive(0, header_of(1, 0, 1), {}));
   EXPECT_EQ(first.noted, std::vector<int>{1});
-  EXPECT_FALSE(inbox.arrive(header_of(1, 0, 0), {}));
+  EXPECT_FALSE(inbox.arrive(0, header_of(1, 0, 0), {}));
   EXPECT_EQ(inbox.num_kept(), 1U);
   inbox.end(first);
-  EXPECT_FALSE(inbox.arrive(header_of(1, 0, 0), {}));
+  EXPECT_FALSE(inbox.arrive(0, header_of(1, 0, 0), {}));
   EXPECT_EQ(inbox.num_kept(), 2U);
 }
 
@@ -59,7 +59,7 @@ TEST(InboxTable, AnInboxStaysWhileMessagesAreKept) {
   InboxTable table;
   Inbox& one = table.inbox(7, 0);
   table.inbox(7, 1);
-  one.keep(header_of(3, 1, 0), {});
+  one.keep(0, header_of(3, 1, 0), {});
   table.forget(7, 0);
   table.forget(7, 1);
   EXPECT_EQ(table.size(), 1U);

@@ -20,7 +20,10 @@ constexpr std::size_t kMostReducedBytes = 32767;  // larger values are cut, see 
 constexpr std::size_t kMostGatheredBytes = 81920;
 constexpr std::size_t kMostSwappedBytes = 4096;  // between two processes: one round in any form
 constexpr std::size_t kMostExchangedBytes = 2048;
+constexpr int kMostExchanging = 64;
 constexpr std::size_t kMostForwardedBytes = 1024;
+constexpr std::size_t kMostRootedBytes = 65536;  // of all parts: a root may run ahead
+constexpr MPI_Count kLargestAlignment = 16;
 
 // Blocks for the engine: the memory of a view if that will do, else memory of their own.
 class Blocks {
@@ -42,7 +45,7 @@ class Blocks {
   // The view of all, or of some bytes.
   DataView view() const { return DataView::of_bytes(data_, size_bytes_); }
   DataView view(std::size_t first, std::size_t count) const {
-    return DataView::of_bytes(data_ + first, count);
+    return data_ == nullptr ? DataView() : DataView::of_bytes(data_ + first, count);
   }
   // Copies are for views that are not the blocks themselves.
   void copy_from(Transfers& transfers, const DataView& view) const {
@@ -66,8 +69,8 @@ runtime::Task<> run_call(Transfers& transfers, Call call) {
   collective::Run run(*group, call);
   if (transfers.has_failed()) run.fail();
   run.start();
-  if (!run.is_over()) co_await ended(run);
-  if (run.has_failed()) transfers.fail(MPI_ERR_TRUNCATE);
+  if (!run.is_over() || !run.has_sent()) co_await ended(run);
+  if (run.has_failed()) transfers.fail(run.is_out_of_memory() ? MPI_ERR_NO_MEM : MPI_ERR_TRUNCATE);
 }
 
 runtime::Task<> run_reduction(Transfers& transfers, Call call, const Reduction& what) {
@@ -92,8 +95,19 @@ bool is_small_reduction(std::size_t size_bytes) { return size_bytes <= kMostRedu
 bool is_small_allgather(int num_processes, std::size_t total_bytes) {
   return total_bytes <= (num_processes > 2 ? kMostGatheredBytes : kMostSwappedBytes);
 }
-bool is_small_alltoall(std::size_t part_bytes) { return part_bytes <= kMostExchangedBytes; }
-bool is_small_gather(std::size_t part_bytes) { return part_bytes <= kMostForwardedBytes; }
+bool is_small_alltoall(int num_processes, std::size_t part_bytes) {
+  return collective::size_class_of(part_bytes) == 0 ||
+         (part_bytes <= kMostExchangedBytes && num_processes <= kMostExchanging);
+}
+bool is_small_gather(int num_processes, std::size_t part_bytes) {
+  return part_bytes <= kMostForwardedBytes &&
+         static_cast<std::size_t>(num_processes) * part_bytes <= kMostRootedBytes;
+}
+
+bool is_aligned_for(const Reduction& what, const void* data) {
+  return what.type->size_bytes() % kLargestAlignment != 0 ||
+         reinterpret_cast<std::uintptr_t>(data) % kLargestAlignment == 0;
+}
 
 bool PackedCombiner::combine(void* self, const std::byte* left, std::byte* right, std::size_t size_bytes) {
   auto& mine = *static_cast<PackedCombiner*>(self);
@@ -135,7 +149,7 @@ runtime::Task<> broadcast_blocks(Transfers& transfers, int root, DataView data) 
 runtime::Task<> reduce_blocks(Transfers& transfers, int root, Reduction what, DataView in, DataView out) {
   const std::size_t size_bytes = packed_bytes(what);
   const bool is_root = transfers.context().rank() == root;
-  const Blocks blocks(transfers, is_root ? out : DataView(), size_bytes);
+  const Blocks blocks(transfers, is_root && is_aligned_for(what, out.data) ? out : DataView(), size_bytes);
   blocks.copy_from(transfers, in);
   const Kind kind = what.operation->is_commutative() ? Kind::kReduce : Kind::kReduceInOrder;
   co_await run_reduction(
@@ -146,7 +160,7 @@ runtime::Task<> reduce_blocks(Transfers& transfers, int root, Reduction what, Da
 
 runtime::Task<> allreduce_blocks(Transfers& transfers, Reduction what, DataView in, DataView out) {
   const std::size_t size_bytes = packed_bytes(what);
-  const Blocks blocks(transfers, out, size_bytes);
+  const Blocks blocks(transfers, is_aligned_for(what, out.data) ? out : DataView(), size_bytes);
   blocks.copy_from(transfers, in);
   co_await run_reduction(transfers,
                          {.kind = Kind::kAllreduce, .data = blocks.data(), .block_bytes = size_bytes}, what);

@@ -25,8 +25,10 @@ bool is_small_reduction(std::size_t size_bytes);
 // `total_bytes`: of all parts together.
 bool is_small_allgather(int num_processes, std::size_t total_bytes);
 // `part_bytes`: of one part. REQUIRES: all parts of all processes have this size.
-bool is_small_alltoall(std::size_t part_bytes);
-bool is_small_gather(std::size_t part_bytes);
+bool is_small_alltoall(int num_processes, std::size_t part_bytes);
+bool is_small_gather(int num_processes, std::size_t part_bytes);
+// Whether operators may work on elements there.
+bool is_aligned_for(const Reduction& what, const void* data);
 
 // Combines packed elements for the engine, any number of them. It outlives the run, as does `what`. An exception of the operator is kept.
 class PackedCombiner {

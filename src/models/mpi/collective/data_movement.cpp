@@ -16,8 +16,8 @@ const DataView& of_rank(const Views& views, int rank) { return views[static_cast
 }  // namespace
 
 // Down a binomial tree.
-runtime::Task<> broadcast(Transfers& transfers, int root, DataView data) {
-  if (is_small_broadcast(data.size_bytes)) {
+runtime::Task<> broadcast(Transfers& transfers, int root, DataView data, std::size_t size_bytes) {
+  if (is_small_broadcast(size_bytes)) {
     co_await broadcast_blocks(transfers, root, data);
     co_return;
   }
@@ -36,7 +36,8 @@ runtime::Task<> broadcast(Transfers& transfers, int root, DataView data) {
 
 runtime::Task<> broadcast(CollectiveContext context, int root, DataView data) {
   Transfers transfers(std::move(context));
-  co_await broadcast(transfers, root, std::move(data));
+  const std::size_t size_bytes = data.size_bytes;
+  co_await broadcast(transfers, root, std::move(data), size_bytes);
   transfers.throw_if_failed();
 }
 
@@ -161,7 +162,7 @@ std::size_t part_bytes_of(const OwnView& mine, const Views& parts) {
 
 runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, Views parts) {
   const std::size_t part_bytes = part_bytes_of(mine, parts);
-  if (!is_small_gather(part_bytes))
+  if (!is_small_gather(context.size(), part_bytes))
     return gather(std::move(context), root, std::move(mine), std::move(parts));
   return as_whole(std::move(context), [=](Transfers& transfers) {
     return gather_blocks(transfers, root, mine, parts, part_bytes);
@@ -170,7 +171,7 @@ runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, 
 
 runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, OwnView mine) {
   const std::size_t part_bytes = part_bytes_of(mine, parts);
-  if (!is_small_gather(part_bytes))
+  if (!is_small_gather(context.size(), part_bytes))
     return scatter(std::move(context), root, std::move(parts), std::move(mine));
   return as_whole(std::move(context), [=](Transfers& transfers) {
     return scatter_blocks(transfers, root, parts, mine, part_bytes);
@@ -178,14 +179,15 @@ runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, 
 }
 
 runtime::Task<> alltoall_equal(CollectiveContext context, Views out, Views in) {
-  if (!is_small_alltoall(out[0].size_bytes))
+  if (!is_small_alltoall(context.size(), out[0].size_bytes))
     return alltoall(std::move(context), std::move(out), std::move(in));
   return as_whole(std::move(context),
                   [=](Transfers& transfers) { return alltoall_blocks(transfers, out, in); });
 }
 
 runtime::Task<> alltoall_equal_in_place(CollectiveContext context, Views parts) {
-  if (!is_small_alltoall(parts[0].size_bytes)) return alltoall_in_place(std::move(context), std::move(parts));
+  if (!is_small_alltoall(context.size(), parts[0].size_bytes))
+    return alltoall_in_place(std::move(context), std::move(parts));
   return as_whole(std::move(context),
                   [=](Transfers& transfers) { return alltoall_blocks(transfers, parts, parts); });
 }
@@ -214,7 +216,7 @@ runtime::Task<> broadcast_to_other(ContextPair contexts, int root, DataView data
   }
   co_await remote.wait();
   local.fail_with(remote);
-  if (root != MPI_ROOT) co_await broadcast(local, 0, data);
+  if (root != MPI_ROOT) co_await broadcast(local, 0, data, data.size_bytes);
   local.throw_if_failed();
 }
 

@@ -40,7 +40,8 @@ runtime::Task<> gather_from_other(ContextPair contexts, int root, DataView mine,
 runtime::Task<> scatter_to_other(ContextPair contexts, int root, Views parts, DataView mine);
 
 // --- As steps of a larger operation: its transfers keep the error, nothing is thrown.
-runtime::Task<> broadcast(Transfers& transfers, int root, DataView data);
+// `size_bytes`: of the data. It chooses the form, also for a process that has failed and has no memory for it.
+runtime::Task<> broadcast(Transfers& transfers, int root, DataView data, std::size_t size_bytes);
 runtime::Task<> scatter(Transfers& transfers, int root, Views parts, OwnView mine);
 // `total_bytes`: of all parts. It chooses the form, also for a process that has failed and has no memory for them.
 runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes);

@@ -213,7 +213,7 @@ runtime::Task<> allreduce_of_other(ContextPair contexts, Reduction what, DataVie
   Transfers local(contexts.local);
   Operands operands(what, local);
   co_await swap_combinations(contexts, local, what, std::move(in), operands);
-  co_await broadcast(local, 0, operands.theirs.view());
+  co_await broadcast(local, 0, operands.theirs.view(), bytes_of(what));
   local.copy(operands.theirs.view(), out);
   co_await local.wait();
   local.throw_if_failed();

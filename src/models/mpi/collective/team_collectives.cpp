@@ -17,16 +17,14 @@
 
 namespace weft::mpi {
 
-CollectiveContext leaders_of(const LocalTeam& team, std::uint64_t context_id, int tag,
+CollectiveContext leaders_of(LocalTeam& team, std::uint64_t context_id, int tag,
                              std::shared_ptr<const std::uint32_t> starts) {
-  return {team.leader_engine(),
-          leaders_context_id(context_id),
-          tag,
-          team.leaders(),
-          team.pe_place(),
-          nullptr,
-          nullptr,
-          nullptr,
+  const std::uint64_t id = leaders_context_id(context_id);
+  if (team.leaders_group == nullptr)
+    team.leaders_group =
+        CollectiveContext::find_group(team.leader_engine(), id, *team.leaders(), team.pe_place());
+  return {team.leader_engine(), id,      tag,     team.leaders(),
+          team.pe_place(),      nullptr, nullptr, team.leaders_group,
           std::move(starts)};
 }
 

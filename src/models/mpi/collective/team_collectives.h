@@ -15,7 +15,7 @@ namespace weft::mpi {
 
 // The context of the leaders, one for each PE. `context_id`: that of a communicator's collectives.
 // `starts`: of a persistent operation.
-CollectiveContext leaders_of(const LocalTeam& team, std::uint64_t context_id, int tag,
+CollectiveContext leaders_of(LocalTeam& team, std::uint64_t context_id, int tag,
                              std::shared_ptr<const std::uint32_t> starts = nullptr);
 
 runtime::Task<> barrier_in_teams(CollectiveContext context);

@@ -78,6 +78,7 @@ runtime::Task<> swap_bytes(CollectiveContext context, int peer, std::span<const 
 runtime::Task<> ended(collective::Run& run) {
   VirtualRank* const rank = VirtualRank::current();
   co_await collective::Ended(run);
+  while (!run.has_sent()) co_await runtime::yield_now(run.scheduler());
   VirtualRank::set_current(rank);
 }
 

@@ -125,7 +125,7 @@ class TransferFailed final : public base::Error {
 // --- Collectives on few bytes, for what communicators must agree on. A process that fails takes all steps of the function, sends no
 // bytes from then on (see transfers.h), and throws TransferFailed.
 
-// Returns when the run is over. The rank that calls it is the current one then.
+// Returns when the run is over and its messages have left. The rank that calls it is the current one then.
 runtime::Task<> ended(collective::Run& run);
 // Returns when all of the context have called it.
 runtime::Task<> barrier(CollectiveContext context);

@@ -21,6 +21,10 @@
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/virtual_ranks/virtual_rank.h"
 
+namespace weft::collective {
+class Group;
+}
+
 namespace weft::mpi {
 
 class ScratchElements;
@@ -101,6 +105,9 @@ class LocalTeam {
   PointToPoint& leader_engine() const { return *leader_engine_; }
   // Whether the members of each PE have successive ranks, so that data may be combined PE by PE in the order of ranks.
   bool keeps_order() const { return keeps_order_; }
+
+  // The leaders as a group of the engine of collectives, once it is needed. A team has one communicator.
+  std::shared_ptr<collective::Group> leaders_group;
 
   // `rank` arrives at the collective with that tag. Collectives of a member with one tag follow each other.
   std::shared_ptr<TeamRound> arrive(int tag, int rank, TeamMember& member);

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -63,6 +64,15 @@ struct ArrivedMessage : ArrivedEntry {
   Outcome outcome() const {
     return {.source = key.source, .tag = key.tag, .size_bytes = static_cast<std::int64_t>(size_bytes)};
   }
+};
+
+// Receives that have ended, for the next ones. Its engine and its receives share it: a receive may outlive the engine.
+struct SpareReceives {
+  // A burst of receives leaves no more than that.
+  static constexpr int kMost = 1024;
+  ReceiveRequest* first = nullptr;  // linked
+  int count = 0;
+  bool is_open = true;  // the engine is there
 };
 
 class PointToPoint {
@@ -263,10 +273,7 @@ class PointToPoint {
   UnexpectedQueue unexpected_;
   AwaitedAnswers<SendRequest> awaited_;
   Ref<FinishedRequest> sent_at_once_;  // null of a virtual rank
-  // A burst of receives leaves no more than that for the next ones.
-  static constexpr int kMostSpareReceives = 1024;
-  ReceiveRequest* spare_receives_ = nullptr;  // linked: for make_receive()
-  int num_spare_ = 0;
+  std::shared_ptr<SpareReceives> spares_ = std::make_shared<SpareReceives>();
   ReceiveOffers offers_;
   // The last receives in device memory from each rank; empty until there is one.
   std::vector<Ref<ReceiveRequest>> last_on_device_;

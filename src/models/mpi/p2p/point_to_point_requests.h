@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "weft/base/completion.h"
 #include "weft/runtime/attachment.h"
@@ -93,6 +94,7 @@ class ReceiveRequest final : public Request, public PostedEntry, private Offered
   PointToPoint& engine_;
   DataView view_;
   bool posted_ = false;
+  const std::shared_ptr<SpareReceives> spares_ = engine_.spares_;
   ReceiveRequest* next_spare_ = nullptr;
 };
 

@@ -87,10 +87,10 @@ void PointToPoint::drop_probed(ArrivedMessage* arrived) { drop(arrived); }
 // --- Receiving
 
 inline ReceiveRequest* PointToPoint::take_spare_receive() {
-  if (spare_receives_ == nullptr || VirtualRank::current() != nullptr) [[unlikely]]
+  if (spares_->first == nullptr || VirtualRank::current() != nullptr) [[unlikely]]
     return nullptr;
-  --num_spare_;
-  return std::exchange(spare_receives_, spare_receives_->next_spare_);
+  --spares_->count;
+  return std::exchange(spares_->first, spares_->first->next_spare_);
 }
 
 Ref<ReceiveRequest> PointToPoint::make_receive(const MatchKey& key, const DataView& view, int from) {
@@ -102,8 +102,9 @@ Ref<ReceiveRequest> PointToPoint::make_receive(const MatchKey& key, const DataVi
 }
 
 void PointToPoint::free_spare_receives() {
-  while (spare_receives_ != nullptr) {
-    ReceiveRequest* const receive = std::exchange(spare_receives_, spare_receives_->next_spare_);
+  spares_->is_open = false;
+  while (spares_->first != nullptr) {
+    ReceiveRequest* const receive = std::exchange(spares_->first, spares_->first->next_spare_);
     receive->Request::destroy();
   }
 }
@@ -253,13 +254,14 @@ void ReceiveRequest::accepted() {
 }
 
 void ReceiveRequest::destroy() {
-  if (maker() != nullptr || engine_.num_spare_ == PointToPoint::kMostSpareReceives) [[unlikely]]
+  SpareReceives& spares = *spares_;
+  if (maker() != nullptr || !spares.is_open || spares.count == SpareReceives::kMost) [[unlikely]]
     return Request::destroy();
-  ++engine_.num_spare_;
+  ++spares.count;
   retire();
   if (view_.layout != nullptr || !view_.place.is_host()) [[unlikely]]
     view_ = {};
-  next_spare_ = std::exchange(engine_.spare_receives_, this);
+  next_spare_ = std::exchange(spares.first, this);
 }
 
 void ReceiveRequest::cut() {
