@@ -22,9 +22,13 @@ constexpr std::size_t kMostKept = std::size_t{1} << 20;
 }  // namespace
 
 Engine::Engine(runtime::Runtime& runtime, const runtime::ModelRange& range)
-    : runtime_(runtime), handler_(range.first_handler) {
+    : shared_{.messenger = runtime,
+              .handler = range.first_handler,
+              .are_on_one_host = runtime.is_on_one_host(),
+              .inboxes = {},
+              .boards = Boards(runtime.num_pes(), runtime.is_on_one_host())} {
   runtime.set_urgent_handler(
-      handler_,
+      shared_.handler,
       [](void* self, runtime::MessagePtr message) {
         const std::span<const std::byte> payload = message->payload_span();
         const std::size_t header_bytes = std::min(payload.size(), sizeof(StepHeader));
@@ -32,14 +36,14 @@ Engine::Engine(runtime::Runtime& runtime, const runtime::ModelRange& range)
                                            payload.first(header_bytes), payload.subspan(header_bytes));
       },
       this);
-  runtime.set_direct_handler(handler_, [](void* self, const runtime::DirectArrival& arrival) {
+  runtime.set_direct_handler(shared_.handler, [](void* self, const runtime::DirectArrival& arrival) {
     return static_cast<Engine*>(self)->arrive(arrival.source_pe, arrival.header, arrival.payload);
   });
 }
 
 std::shared_ptr<Group> Engine::group(std::uint64_t number, const std::vector<int>& pes, int place) {
-  if (Group* const known = inboxes_.inbox(number, place).group) return known->shared_from_this();
-  return std::make_shared<Group>(runtime_, handler_, inboxes_, number, pes, place);
+  if (Group* const known = shared_.inboxes.inbox(number, place).group) return known->shared_from_this();
+  return std::make_shared<Group>(shared_, number, pes, place);
 }
 
 bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<const std::byte> blocks) {
@@ -47,7 +51,11 @@ bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<c
   if (bytes.size() != sizeof header) [[unlikely]]
     refuse_step(source_pe, "is shorter than its header, or longer");
   std::memcpy(&header, bytes.data(), sizeof header);
-  Inbox& inbox = inboxes_.inbox(header.group, header.to);
+  if ((header.flags & StepHeader::kRefused) != 0) [[unlikely]] {
+    Group::send_again(shared_, source_pe, header, blocks);
+    return false;
+  }
+  Inbox& inbox = shared_.inboxes.inbox(header.group, header.to);
   if (const Group* const group = inbox.group; group != nullptr && !group->is_member(header.from, source_pe))
       [[unlikely]]
     refuse_step(source_pe, "names a sender that is not there");

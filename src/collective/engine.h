@@ -28,14 +28,13 @@ class Engine final : public runtime::Model {
   // the same one. REQUIRES: a number tells the members and their PEs; pes[place] is this PE.
   std::shared_ptr<Group> group(std::uint64_t number, const std::vector<int>& pes, int place);
   // Members that have a group, or for whom messages are kept.
-  std::size_t num_inboxes() const { return inboxes_.size(); }
+  std::size_t num_inboxes() const { return shared_.inboxes.size(); }
+  Boards& boards() { return shared_.boards; }
 
  private:
   bool arrive(int source_pe, std::span<const std::byte> header, std::span<const std::byte> blocks);
 
-  runtime::Runtime& runtime_;
-  const runtime::HandlerId handler_;
-  InboxTable inboxes_;
+  Group::Shared shared_;
 };
 
 }  // namespace weft::collective

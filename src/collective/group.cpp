@@ -6,33 +6,29 @@
 #include "weft/runtime/direct_message.h"
 #include "weft/runtime/message.h"
 
+#include "base/format.h"
+#include "base/refuse_claim.h"
+
 namespace weft::collective {
 
-Group::Group(runtime::Messenger& messenger, runtime::HandlerId handler, InboxTable& inboxes,
-             std::uint64_t number, std::vector<int> pes, int place)
-    : messenger_(messenger),
-      handler_(handler),
-      inboxes_(inboxes),
+Group::Group(Shared& shared, std::uint64_t number, std::vector<int> pes, int place)
+    : shared_(shared),
       number_(number),
       pes_(std::move(pes)),
       place_(place),
-      inbox_(inboxes.inbox(number, place)) {
+      inbox_(shared.inboxes.inbox(number, place)) {
   inbox_.group = this;
 }
 
 Group::~Group() {
   inbox_.group = nullptr;
-  inboxes_.forget(number_, place_);
+  shared_.inboxes.forget(number_, place_);
 }
 
-Plan& Group::plan(Kind kind, int root, std::size_t block_bytes, bool waits_first) {
-  const int size_class = kind == Kind::kAlltoall ? size_class_of(block_bytes) : 0;
+Plan& Group::plan(const PlanChoice& choice) {
   for (const KeptPlan& kept : plans_)
-    if (kept.kind == kind && kept.root == root && kept.waits_first == waits_first &&
-        kept.size_class == size_class)
-      return *kept.plan;
-  auto plan = std::make_unique<Plan>(make_plan(kind, member(), root, block_bytes, waits_first));
-  KeptPlan made{kind, waits_first, root, size_class, std::move(plan)};
+    if (kept.choice == choice) return *kept.plan;
+  KeptPlan made{choice, std::make_unique<Plan>(make_plan(choice, member()))};
   if (plans_.size() >= kMostPlans) {
     KeptPlan& oldest = plans_[next_plan_++ % plans_.size()];
     if (oldest.plan->num_users == 0) {
@@ -43,28 +39,83 @@ Plan& Group::plan(Kind kind, int root, std::size_t block_bytes, bool waits_first
   return *plans_.emplace_back(std::move(made)).plan;
 }
 
+bool Group::post(int pe, std::span<const std::byte> blocks, Sent& sent) {
+  if (sent.data == blocks.data() && sent.posted.size_bytes == blocks.size() &&
+      shared_.boards.add_reader(pe, sent.posted))
+    return true;
+  const std::optional<BoardReference> posted = shared_.boards.post(pe, blocks);
+  sent.data = posted ? blocks.data() : nullptr;
+  if (posted) sent.posted = *posted;
+  return posted.has_value();
+}
+
 void Group::send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed,
-                 Sends& sends) {
-  const StepHeader header{.group = number_,
-                          .number = call,
-                          .from = place_,
-                          .to = step.peer,
-                          .round = step.round,
-                          .has_failed = has_failed ? 1U : 0U};
-  const int pe = pes_[static_cast<std::size_t>(step.peer)];
-  if (pe == messenger_.pe()) [[unlikely]] {
+                 Sent& sent) {
+  StepHeader header{.group = number_,
+                    .number = call,
+                    .from = place_,
+                    .to = step.peer,
+                    .round = step.round,
+                    .flags = has_failed ? StepHeader::kFailed : 0U};
+  const int pe = pe_of(step.peer);
+  if (blocks.size() > Boards::kMostSentBytes && post(pe, blocks, sent)) {
+    header.flags |= StepHeader::kPosted;
+    blocks = std::as_bytes(std::span(&sent.posted, 1));
+  }
+  if (pe == shared_.messenger.pe()) [[unlikely]] {
     // Not taken at once: members of a PE would call one another without end.
-    inboxes_.inbox(number_, step.peer).keep(pe, header, blocks);
+    shared_.inboxes.inbox(number_, step.peer).keep(pe, header, blocks);
     return;
   }
-  if (messenger_.send_direct(pe, handler_, header, blocks)) [[likely]]
+  send_message(shared_, pe, header, blocks, &sent.awaited);
+}
+
+void Group::send_message(Shared& shared, int pe, const StepHeader& header, std::span<const std::byte> payload,
+                         std::vector<runtime::MessagePtr>* awaited) {
+  if (shared.messenger.send_direct(pe, shared.handler, header, payload)) [[likely]]
     return;
-  runtime::MessagePtr message = runtime::Message::create(messenger_, handler_, sizeof header + blocks.size());
+  runtime::MessagePtr message =
+      runtime::Message::create(shared.messenger, shared.handler, sizeof header + payload.size());
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   std::memcpy(message->payload(), &header, sizeof header);
-  if (!blocks.empty()) std::memcpy(message->payload() + sizeof header, blocks.data(), blocks.size());
-  if (blocks.size() > kMostUnawaitedBytes) sends.push_back(message->share());
-  messenger_.send(pe, std::move(message));
+  if (!payload.empty()) std::memcpy(message->payload() + sizeof header, payload.data(), payload.size());
+  if (awaited != nullptr && payload.size() > kMostUnawaitedBytes) awaited->push_back(message->share());
+  shared.messenger.send(pe, std::move(message));
+}
+
+namespace {
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_reference(int pe) {
+  base::refuse_claim(base::format("a message of a collective from PE {} has no reference to a block", pe));
+}
+
+BoardReference reference_in(int pe, std::span<const std::byte> payload) {
+  BoardReference reference;
+  if (payload.size() != sizeof reference) [[unlikely]]
+    refuse_reference(pe);
+  std::memcpy(&reference, payload.data(), sizeof reference);
+  return reference;
+}
+
+}  // namespace
+
+std::optional<Boards::Block> Group::open(const StepHeader& header, std::span<const std::byte> payload) const {
+  if ((header.flags & StepHeader::kPosted) == 0) return Boards::Block{payload};
+  const int pe = pe_of(header.from);
+  std::optional<Boards::Block> block = shared_.boards.read(pe, reference_in(pe, payload));
+  if (!block) [[unlikely]] {
+    StepHeader refusal = header;
+    refusal.flags = StepHeader::kRefused;
+    send_message(shared_, pe, refusal, payload, nullptr);
+  }
+  return block;
+}
+
+void Group::send_again(Shared& shared, int pe, StepHeader header, std::span<const std::byte> payload) {
+  const Boards::Block block = shared.boards.refused_by(pe, reference_in(pe, payload));
+  header.flags = 0;
+  send_message(shared, pe, header, block.bytes, nullptr);
+  block.release();
 }
 
 }  // namespace weft::collective

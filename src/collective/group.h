@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "weft/runtime/messenger.h"
 
+#include "collective/board.h"
 #include "collective/inbox.h"
 #include "collective/plan.h"
 
@@ -35,28 +37,54 @@ struct Plan {
 
 class Group : public std::enable_shared_from_this<Group> {
  public:
+  // What the groups of a PE share.
+  struct Shared {
+    runtime::Messenger& messenger;
+    runtime::HandlerId handler;
+    bool are_on_one_host;  // all PEs of the job
+    InboxTable inboxes;
+    Boards boards;
+  };
   // `pes`: of the members, by place. Engine::group() makes groups.
-  Group(runtime::Messenger& messenger, runtime::HandlerId handler, InboxTable& inboxes, std::uint64_t number,
-        std::vector<int> pes, int place);
+  Group(Shared& shared, std::uint64_t number, std::vector<int> pes, int place);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
   std::uint64_t number() const { return number_; }
   Member member() const { return {place_, static_cast<int>(pes_.size())}; }
-  runtime::Scheduler& scheduler() const { return messenger_; }
+  int pe_of(int place) const { return pes_[static_cast<std::size_t>(place)]; }
+  runtime::Scheduler& scheduler() const { return shared_.messenger; }
+  Boards& boards() const { return shared_.boards; }
   Inbox& inbox() const { return inbox_; }
 
+  // See form_of() and is_small().
+  Form form(Kind kind, std::size_t size_bytes) const {
+    return form_of(kind, member().size, size_bytes, shared_.are_on_one_host);
+  }
+  bool serves(Kind kind, std::size_t size_bytes) const {
+    return is_small(kind, member().size, size_bytes, shared_.are_on_one_host);
+  }
   // The plan of this member. The last ones are kept, and those in use.
-  Plan& plan(Kind kind, int root, std::size_t block_bytes, bool waits_first);
+  Plan& plan(const PlanChoice& choice);
 
   // Larger blocks are awaited: UCX may need this PE to go on sending them.
   static constexpr std::size_t kMostUnawaitedBytes = 4096;
-  using Sends = std::vector<runtime::MessagePtr>;
-  // Sends the blocks of a step to its peer. `has_failed`: this member has failed, and sends no blocks. Adds a message that must be awaited
-  // to `sends`: it is shared until it has been sent.
+  // What a call has sent.
+  struct Sent {
+    std::vector<runtime::MessagePtr> awaited;  // shared until they have left
+    // The blocks that were posted last, while they are unchanged.
+    const std::byte* data = nullptr;
+    BoardReference posted;
+  };
+  // Sends the blocks of a step to its peer. `has_failed`: this member has failed, and sends no blocks.
   void send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed,
-            Sends& sends);
+            Sent& sent);
+  // What a message has brought: its payload, or what its reference names, which must be released then. Nothing if the sender must send it
+  // again, as it has been told.
+  std::optional<Boards::Block> open(const StepHeader& header, std::span<const std::byte> payload) const;
+  // The peer has not been able to read it.
+  static void send_again(Shared& shared, int pe, StepHeader header, std::span<const std::byte> payload);
 
   // Whether a peer may claim to be that member.
   bool is_member(int place, int pe) const {
@@ -66,17 +94,17 @@ class Group : public std::enable_shared_from_this<Group> {
 
  private:
   struct KeptPlan {
-    Kind kind;
-    bool waits_first;
-    int root;
-    int size_class;
+    PlanChoice choice;
     std::unique_ptr<Plan> plan;
   };
   static constexpr std::size_t kMostPlans = 16;
 
-  runtime::Messenger& messenger_;
-  const runtime::HandlerId handler_;
-  InboxTable& inboxes_;
+  static void send_message(Shared& shared, int pe, const StepHeader& header,
+                           std::span<const std::byte> payload, std::vector<runtime::MessagePtr>* awaited);
+  // Whether the blocks are on the board, as `sent` tells then.
+  bool post(int pe, std::span<const std::byte> blocks, Sent& sent);
+
+  Shared& shared_;
   const std::uint64_t number_;
   const std::vector<int> pes_;
   const int place_;

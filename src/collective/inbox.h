@@ -29,7 +29,13 @@ struct StepHeader {
   std::int32_t from = 0;     // places
   std::int32_t to = 0;
   std::uint32_t round = 0;
-  std::uint32_t has_failed = 0;  // the sender; there are no blocks then
+  std::uint32_t flags = 0;
+  // The sender has failed: there are no blocks.
+  static constexpr std::uint32_t kFailed = 1;
+  // A BoardReference, and no blocks.
+  static constexpr std::uint32_t kPosted = 2;
+  // An answer to the sender of the same header and reference: it must send the blocks.
+  static constexpr std::uint32_t kRefused = 4;
 };
 static_assert(sizeof(StepHeader) == 32);
 

@@ -1,6 +1,8 @@
 #include "collective/plan.h"
 
 #include <algorithm>
+#include <cassert>
+#include <utility>
 
 namespace weft::collective {
 
@@ -11,6 +13,48 @@ using Action = Step::Action;
 // All-to-all with larger blocks, or between fewer members, sends each block by itself. The limits are MPICH's.
 constexpr std::size_t kMostForwardedBytes = 256;
 constexpr int kLeastForwarding = 8;
+// What goes through the engine in few messages. Not measured yet on machines with more than 16 cores.
+constexpr std::size_t kMostBroadcastBytes = 8192;
+constexpr std::size_t kMostReducedBytes = 32767;
+constexpr std::size_t kMostGatheredBytes = 81920;  // of all blocks
+constexpr std::size_t kMostSwappedBytes = 4096;    // of both blocks of two members: one round in any form
+constexpr std::size_t kMostSeparateBytes = 2048;
+constexpr std::size_t kMostRelayedBytes = 1024;
+constexpr std::size_t kMostRootedBytes = 65536;  // of all blocks: a root may run ahead
+// What goes directly. What one member sends must leave room on its board (Boards::kBoardBytes). Blocks that are only moved may be copies
+// of device memory, which goes faster without the host if it is large.
+constexpr std::size_t kMostDirectBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostMovedBytes = std::size_t{64} << 10;
+constexpr int kMostDirectMembers = 64;
+
+// The sizes of kDirect: from `least` on messages between all members are faster than few messages. Not measured yet.
+struct DirectSizes {
+  std::size_t least;
+  std::size_t most;
+};
+
+DirectSizes direct_sizes(Kind kind, int num_members) {
+  switch (kind) {
+    case Kind::kBarrier:
+    case Kind::kGather:
+    case Kind::kScatter:
+      return {1, 0};  // none
+    case Kind::kBroadcast:
+      return {2049, kMostMovedBytes};
+    case Kind::kAllgather:
+      return {1025, kMostMovedBytes};
+    case Kind::kAlltoall:
+      return {1025, std::min(kMostMovedBytes, kMostDirectBytes / static_cast<std::size_t>(num_members))};
+    default:
+      return {4096, kMostDirectBytes};
+  }
+}
+
+bool is_direct(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host) {
+  if (!are_on_one_host || num_members < 2 || num_members > kMostDirectMembers) return false;
+  const DirectSizes sizes = direct_sizes(kind, num_members);
+  return size_bytes >= sizes.least && size_bytes <= sizes.most;
+}
 
 class Planner {
  public:
@@ -75,20 +119,14 @@ class Planner {
     if (has_partner) add_in_round(Action::kSend, 2 * member_.size, member_.place - 1, 0, 1);
   }
 
-  // Recursive doubling over those that exist: the first block is that of the members that have exchanged so far.
-  void scan(bool exclusive) {
-    bool has_result = !exclusive;
-    for (int distance = 1; distance < member_.size; distance *= 2) {
-      const int peer = member_.place ^ distance;
-      if (peer >= member_.size) continue;
-      add_in_round(Action::kSend, distance, peer, 0, 1);
-      if (peer > member_.place) {
-        add_in_round(Action::kCombineFromRight, distance, peer, 0, 1);
-      } else {
-        add_in_round(has_result ? Action::kScanFromLeft : Action::kScanStart, distance, peer, 0, 1);
-        has_result = true;
-      }
-    }
+  // Each round doubles how many places to the left the block is of. Hillis and Steele, "Data Parallel Algorithms" (1986).
+  void scan() { add_places_from(0); }
+  // The same with the blocks of the members to the left. The first member has none to give.
+  void exclusive_scan() {
+    if (member_.place + 1 < member_.size) add(Action::kSend, member_.place + 1, 0, 1);
+    if (member_.place > 0) add(Action::kReceive, member_.place - 1, 0, 1);
+    ++round_;
+    if (member_.place > 0) add_places_from(1);
   }
 
   // Recursive halving: a member gives away the half of the blocks that the other half of the members will have.
@@ -113,16 +151,15 @@ class Planner {
   }
 
   // In the round of bit b a block travels 2^b places if its number has that bit.
-  void alltoall(std::size_t block_bytes) {
-    if (member_.size >= kLeastForwarding && size_class_of(block_bytes) == 0) {
-      for (int bit = 1; bit < member_.size; bit *= 2) {
-        add_in_round(Action::kSend, bit, right(bit), bit, 0);
-        steps_.back().is_marked = true;
-        add_in_round(Action::kReceive, bit, right(-bit), bit, 0);
-        steps_.back().is_marked = true;
-      }
-      return;
+  void alltoall() {
+    for (int bit = 1; bit < member_.size; bit *= 2) {
+      add_in_round(Action::kSend, bit, right(bit), bit, 0);
+      steps_.back().is_marked = true;
+      add_in_round(Action::kReceive, bit, right(-bit), bit, 0);
+      steps_.back().is_marked = true;
     }
+  }
+  void separate_alltoall() {
     for (int i = 1; i < member_.size; ++i) add(Action::kSend, right(i), i, 1);
     for (int i = 1; i < member_.size; ++i) add(Action::kReceive, right(-i), i, 1);
   }
@@ -146,6 +183,61 @@ class Planner {
         add_in_round(Action::kSend, distance, at(tree_place() + distance), distance, below_child(distance));
   }
 
+  // --- Form::kDirect
+
+  void direct_broadcast() {
+    if (member_.place == root_) {
+      for (int i = 1; i < member_.size; ++i) add(Action::kSend, right(i), 0, 1);
+    } else {
+      add(Action::kReceive, root_, 0, 1);
+    }
+  }
+  // The own block becomes the combination of all members' blocks with that number.
+  void direct_reduce_scatter(bool in_order) {
+    for (int i = 1; i < member_.size; ++i) add(Action::kSendInput, right(i), right(i), 1);
+    add(Action::kTakeInput, member_.place, member_.place, 1);
+    if (in_order) {
+      for (int place = member_.place - 1; place >= 0; --place)
+        add(Action::kCombineFromLeft, place, member_.place, 1);
+      for (int place = member_.place + 1; place < member_.size; ++place)
+        add(Action::kCombineFromRight, place, member_.place, 1);
+    } else {
+      for (int i = 1; i < member_.size; ++i) add(Action::kCombineFromLeft, right(-i), member_.place, 1);
+    }
+    ++round_;
+  }
+  void direct_reduce(bool in_order) {
+    direct_reduce_scatter(in_order);
+    if (member_.place != root_) return add(Action::kSend, root_, member_.place, 1);
+    for (int i = 1; i < member_.size; ++i) add(Action::kReceive, right(-i), right(-i), 1);
+  }
+  void direct_allgather() {
+    for (int i = 1; i < member_.size; ++i) add(Action::kSend, right(i), member_.place, 1);
+    for (int i = 1; i < member_.size; ++i) add(Action::kReceive, right(-i), right(-i), 1);
+  }
+  void direct_alltoall() {
+    for (int i = 1; i < member_.size; ++i) add(Action::kSendInput, right(i), right(i), 1);
+    add(Action::kTakeInput, member_.place, member_.place, 1);
+    for (int i = 1; i < member_.size; ++i) add(Action::kReceive, right(-i), right(-i), 1);
+  }
+  // Each member makes all results of its own block, place by place, and gives each place its one. It sends blocks to itself too, because
+  // its block is used for the combination.
+  void direct_scan(bool exclusive) {
+    const bool is_needed = !exclusive || member_.place + 1 < member_.size;
+    for (int i = 0; i < member_.size && is_needed; ++i) add(Action::kSendInput, right(i), right(i), 1);
+    const int results = round_ + 1;
+    for (int place = 0; place < member_.size; ++place) {
+      if (exclusive && place > 0) add_result(results, place);
+      if (exclusive && place + 1 == member_.size) break;
+      add(place == 0 ? Action::kReceive : Action::kCombineFromRight, place, member_.place, 1);
+      if (!exclusive) add_result(results, place);
+    }
+    round_ = results;
+    // The first place has no result of an exclusive scan.
+    for (int place = 0; place < member_.size && (!exclusive || member_.place > 0); ++place)
+      add(Action::kReceive, place, place, 1);
+  }
+
   // The place in a tree with the root at 0, and what it reaches: the lowest set bit, or the first power of two that is not below the size.
   static int tree_place_of(Member member, int root) {
     return (member.place - root + member.size) % member.size;
@@ -162,6 +254,20 @@ class Planner {
   int at(int tree_place) const { return (tree_place + root_) % member_.size; }
   int right(int distance) const { return (member_.place + distance + member_.size) % member_.size; }
   int below_child(int distance) const { return std::min(distance, member_.size - tree_place() - distance); }
+
+  // A scan of the members from `first` on.
+  void add_places_from(int first) {
+    for (int distance = 1; distance < member_.size - first; distance *= 2) {
+      if (member_.place + distance < member_.size)
+        add_in_round(Action::kSend, distance, member_.place + distance, 0, 1);
+      if (member_.place - distance >= first)
+        add_in_round(Action::kCombineFromLeft, distance, member_.place - distance, 0, 1);
+    }
+  }
+  void add_result(int round, int place) {
+    add(Action::kSend, place, member_.place, 1);
+    steps_.back().round = static_cast<std::uint16_t>(round);
+  }
 
   void add(Action action, int peer, int first, int count) {
     steps_.push_back({action, false, static_cast<std::uint16_t>(round_), peer,
@@ -183,7 +289,39 @@ class Planner {
 
 }  // namespace
 
-int size_class_of(std::size_t block_bytes) { return block_bytes <= kMostForwardedBytes ? 0 : 1; }
+Form form_of(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host) {
+  if (is_direct(kind, num_members, size_bytes, are_on_one_host)) return Form::kDirect;
+  const bool is_separate =
+      kind == Kind::kAlltoall && (num_members < kLeastForwarding || size_bytes > kMostForwardedBytes);
+  return is_separate ? Form::kSeparate : Form::kFewMessages;
+}
+
+bool is_small(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host) {
+  const auto size = static_cast<std::size_t>(num_members);
+  if (is_direct(kind, num_members, size_bytes, are_on_one_host)) return true;
+  switch (kind) {
+    case Kind::kBarrier:
+    case Kind::kScan:
+    case Kind::kExclusiveScan:
+      return true;
+    case Kind::kBroadcast:
+      return size_bytes <= kMostBroadcastBytes;
+    case Kind::kReduce:
+    case Kind::kReduceInOrder:
+    case Kind::kAllreduce:
+    case Kind::kReduceScatter:
+      return size_bytes <= kMostReducedBytes;
+    case Kind::kAllgather:
+      return size_bytes * size <= (size > 2 ? kMostGatheredBytes : kMostSwappedBytes);
+    case Kind::kAlltoall:
+      return size_bytes <= kMostForwardedBytes ||
+             (size_bytes <= kMostSeparateBytes && num_members <= kMostDirectMembers);
+    case Kind::kGather:
+    case Kind::kScatter:
+      return size_bytes <= kMostRelayedBytes && size * size_bytes <= kMostRootedBytes;
+  }
+  return false;
+}
 
 std::size_t blocks_below(Member member, int root) {
   const int tree_place = Planner::tree_place_of(member, root);
@@ -191,45 +329,78 @@ std::size_t blocks_below(Member member, int root) {
       std::min(Planner::reach_of(tree_place, member.size), member.size - tree_place));
 }
 
-std::vector<Step> make_plan(Kind kind, Member member, int root, std::size_t block_bytes, bool waits_first) {
-  Planner planner(member, root);
-  if (waits_first) planner.barrier();
+namespace {
+
+void plan_few_messages(Planner& planner, Kind kind) {
   switch (kind) {
     case Kind::kBarrier:
-      planner.barrier();
-      break;
+      return planner.barrier();
     case Kind::kBroadcast:
-      planner.broadcast();
-      break;
+      return planner.broadcast();
     case Kind::kReduce:
-      planner.reduce();
-      break;
+      return planner.reduce();
     case Kind::kReduceInOrder:
-      planner.reduce_in_order();
-      break;
+      return planner.reduce_in_order();
     case Kind::kAllreduce:
-      planner.allreduce();
-      break;
+      return planner.allreduce();
     case Kind::kScan:
-      planner.scan(false);
-      break;
+      return planner.scan();
     case Kind::kExclusiveScan:
-      planner.scan(true);
-      break;
+      return planner.exclusive_scan();
     case Kind::kReduceScatter:
-      planner.reduce_scatter();
-      break;
+      return planner.reduce_scatter();
     case Kind::kAllgather:
-      planner.allgather();
-      break;
+      return planner.allgather();
     case Kind::kAlltoall:
-      planner.alltoall(block_bytes);
-      break;
+      return planner.alltoall();
     case Kind::kGather:
-      planner.gather();
-      break;
+      return planner.gather();
     case Kind::kScatter:
-      planner.scatter();
+      return planner.scatter();
+  }
+}
+
+void plan_directly(Planner& planner, Kind kind, bool in_order) {
+  switch (kind) {
+    case Kind::kBroadcast:
+      return planner.direct_broadcast();
+    case Kind::kReduce:
+    case Kind::kReduceInOrder:
+      return planner.direct_reduce(in_order);
+    case Kind::kAllreduce:
+      planner.direct_reduce_scatter(in_order);
+      return planner.direct_allgather();
+    case Kind::kScan:
+      return planner.direct_scan(false);
+    case Kind::kExclusiveScan:
+      return planner.direct_scan(true);
+    case Kind::kReduceScatter:
+      return planner.direct_reduce_scatter(in_order);
+    case Kind::kAllgather:
+      return planner.direct_allgather();
+    case Kind::kAlltoall:
+      return planner.direct_alltoall();
+    case Kind::kBarrier:
+    case Kind::kGather:
+    case Kind::kScatter:
+      assert(false && "there is no such form");
+  }
+}
+
+}  // namespace
+
+std::vector<Step> make_plan(const PlanChoice& choice, Member member) {
+  Planner planner(member, choice.root);
+  if (choice.waits_first) planner.barrier();
+  switch (choice.form) {
+    case Form::kFewMessages:
+      plan_few_messages(planner, choice.kind);
+      break;
+    case Form::kSeparate:
+      planner.separate_alltoall();
+      break;
+    case Form::kDirect:
+      plan_directly(planner, choice.kind, choice.in_order);
       break;
   }
   return planner.take();

@@ -28,8 +28,11 @@ Run::Run(Group& group, const Call& call)
       Work(&Run::on_turn),
       group_(group),
       call_(call),
-      plan_(group_.plan(call.kind, call.root, call.block_bytes,
-                        lets_run_ahead(call.kind) && waits_first(call.number))) {
+      plan_(group_.plan({.kind = call.kind,
+                         .form = call.form,
+                         .root = call.root,
+                         .waits_first = lets_run_ahead(call.kind) && waits_first(call.number),
+                         .in_order = call.form == Form::kDirect && !call.combiner.is_commutative})) {
   ++plan_.num_users;
 }
 
@@ -47,8 +50,12 @@ void Run::advance() {
   const std::vector<Step>& steps = plan_.steps;
   for (; next_ < steps.size(); ++next_) {
     const Step& step = steps[next_];
-    if (step.action == Step::Action::kSend) {
+    if (step.action == Step::Action::kSend || step.action == Step::Action::kSendInput) {
       send(step);
+      continue;
+    }
+    if (step.action == Step::Action::kTakeInput) {
+      take_input(step);
       continue;
     }
     const std::optional<Inbox::Kept> kept = group_.inbox().take_kept(number(), step.peer, step.round);
@@ -56,7 +63,7 @@ void Run::advance() {
     if (!group_.is_member(kept->header.from, kept->source_pe)) [[unlikely]]
       base::refuse_claim(base::format("a message of a collective from PE {} names a sender that is not there",
                                       kept->source_pe));
-    apply(step, kept->header, {kept->blocks.data(), kept->blocks.size()});
+    if (!take_arrival(kept->header, {kept->blocks.data(), kept->blocks.size()})) return;
   }
   group_.inbox().end(*this);
   is_over_ = true;
@@ -66,12 +73,12 @@ void Run::advance() {
 bool Run::awaits(const StepHeader& header) const {
   if (next_ >= plan_.steps.size()) return false;
   const Step& step = plan_.steps[next_];
-  return step.peer == header.from && step.round == header.round && step.action != Step::Action::kSend;
+  return step.peer == header.from && step.round == header.round && step.action >= Step::Action::kReceive;
 }
 
 Awaiting::Taken Run::take(const StepHeader& header, std::span<const std::byte> blocks) {
   if (!awaits(header) || call_.combiner.runs_program || is_posted_) return Taken::kNot;
-  apply(plan_.steps[next_], header, blocks);
+  if (!take_arrival(header, blocks)) return Taken::kYes;
   ++next_;
   advance();
   return is_over_ ? Taken::kAndOver : Taken::kYes;
@@ -91,9 +98,6 @@ void Run::on_turn(runtime::Work* self, runtime::Runtime& /*runtime*/, runtime::W
 
 template <class Use>
 void Run::for_blocks(const Step& step, const Use& use) const {
-  const auto begin_of = [&](std::size_t block) {
-    return call_.begins == nullptr ? block * call_.block_bytes : call_.begins[block];
-  };
   if (!step.is_marked) {
     const std::size_t begin = begin_of(step.first);
     use(std::span<std::byte>(call_.data + begin, begin_of(std::size_t{step.first} + step.count) - begin));
@@ -119,25 +123,43 @@ void Run::send(const Step& step) {
       fail_without_memory();
     }
   }
-  group_.send(number(), step, {}, true, sends_);
+  group_.send(number(), step, {}, true, sent_);
+}
+
+void Run::take_input(const Step& step) {
+  if (input() == call_.data || has_failed_) return;
+  const std::size_t begin = begin_of(step.first);
+  const std::size_t size_bytes = begin_of(std::size_t{step.first} + 1) - begin;
+  if (size_bytes > 0) std::memcpy(call_.data + begin, input() + begin, size_bytes);
 }
 
 void Run::send_blocks(const Step& step) {
   if (!step.is_marked) {
-    for_blocks(step,
-               [&](std::span<std::byte> blocks) { group_.send(number(), step, blocks, false, sends_); });
-    return;
+    const std::byte* const from = step.action == Step::Action::kSendInput ? input() : call_.data;
+    const std::size_t begin = begin_of(step.first);
+    const std::size_t end = begin_of(std::size_t{step.first} + step.count);
+    return group_.send(number(), step, {from + begin, end - begin}, false, sent_);
   }
   const std::size_t size_bytes = bytes_of(step);
   std::byte* const together = scratch(size_bytes);
   std::byte* end = together;
   for_blocks(step, [&](std::span<std::byte> part) { end = std::copy(part.begin(), part.end(), end); });
-  group_.send(number(), step, {together, size_bytes}, false, sends_);
+  group_.send(number(), step, {together, size_bytes}, false, sent_);
+  sent_.data = nullptr;  // the memory is used again
+}
+
+bool Run::take_arrival(const StepHeader& header, std::span<const std::byte> payload) {
+  const std::optional<Boards::Block> block = group_.open(header, payload);
+  if (!block) return false;
+  sent_.data = nullptr;  // blocks may change now
+  apply(plan_.steps[next_], header, block->bytes);
+  block->release();
+  return true;
 }
 
 void Run::apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks) {
   if (has_failed_) return;
-  if (header.has_failed != 0 || blocks.size() != bytes_of(step)) has_failed_ = true;
+  if ((header.flags & StepHeader::kFailed) != 0 || blocks.size() != bytes_of(step)) has_failed_ = true;
   if (has_failed_ || blocks.empty()) return;
   if (step.action != Step::Action::kReceive) {
     try {
@@ -153,27 +175,22 @@ void Run::apply(const Step& step, const StepHeader& header, std::span<const std:
   });
 }
 
-// The arrival is copied first: it may lie in memory that the peer can write, and not be aligned.
+// An arrival may lie in memory that the peer can write. It is copied first, if code of the program is to work on it, or if it is not
+// aligned.
 void Run::combine(const Step& step, std::span<const std::byte> blocks) {
   const Combiner& combiner = call_.combiner;
   const std::size_t size_bytes = blocks.size();
+  std::byte* const block = call_.data + begin_of(step.first);
+  const bool is_from_right = step.action == Step::Action::kCombineFromRight;
+  if (!is_from_right && !combiner.runs_program && reinterpret_cast<std::uintptr_t>(blocks.data()) % 16 == 0) {
+    if (!combiner.combine(combiner.context, blocks.data(), block, size_bytes)) has_failed_ = true;
+    return;
+  }
   std::byte* const arrived = scratch(size_bytes);
   std::memcpy(arrived, blocks.data(), size_bytes);
-  std::byte* block = nullptr;
-  for_blocks(step, [&](std::span<std::byte> blocks_here) { block = blocks_here.data(); });
-  bool ok = true;
-  if (step.action == Step::Action::kCombineFromRight) {
-    ok = combiner.combine(combiner.context, block, arrived, size_bytes);
-    std::memcpy(block, arrived, size_bytes);
-  } else {
-    std::byte* const result = block + size_bytes;
-    if (step.action == Step::Action::kScanFromLeft) {
-      ok = combiner.combine(combiner.context, arrived, result, size_bytes);
-    } else if (step.action == Step::Action::kScanStart) {
-      std::memcpy(result, arrived, size_bytes);
-    }
-    ok = combiner.combine(combiner.context, arrived, block, size_bytes) && ok;
-  }
+  const bool ok = is_from_right ? combiner.combine(combiner.context, block, arrived, size_bytes)
+                                : combiner.combine(combiner.context, arrived, block, size_bytes);
+  if (is_from_right) std::memcpy(block, arrived, size_bytes);
   if (!ok) has_failed_ = true;
 }
 

@@ -32,6 +32,8 @@ struct Combiner {
   void* context = nullptr;
   // It may run code of the program, so it is called in a turn of its own and not while a message arrives.
   bool runs_program = false;
+  // Blocks may be combined in any order.
+  bool is_commutative = false;
 };
 
 struct Call {
@@ -39,11 +41,14 @@ struct Call {
   int root = 0;
   // Calls of one group that are under way at the same time have different numbers, the same at all members.
   std::uint64_t number = 0;
+  Form form = Form::kFewMessages;
   // The blocks, in host memory; null without blocks.
   std::byte* data = nullptr;
   std::size_t block_bytes = 0;
-  // For blocks of different sizes, of kAllgather and kReduceScatter: where each begins, and the end of the last one.
+  // For blocks of different sizes, of kAllgather, kReduceScatter and all parts of kDirect: where each begins, and the end of the last one.
   const std::size_t* begins = nullptr;
+  // kDirect, but for kBroadcast and kAllgather: where the blocks are at first, if they are not in `data`.
+  const std::byte* input = nullptr;
   Combiner combiner = {};
 };
 
@@ -60,7 +65,8 @@ class Run final : public Awaiting, private runtime::Work {
   bool is_over() const { return is_over_; }
   // Whether all messages have left. A caller that is to return waits for it too: its peers need what this PE has to go on sending.
   bool has_sent() const {
-    return std::ranges::none_of(sends_, [](const runtime::MessagePtr& one) { return one->is_shared(); });
+    return std::ranges::none_of(sent_.awaited,
+                                [](const runtime::MessagePtr& one) { return one->is_shared(); });
   }
   // Whether this member's combiner failed, or another member, or a member gave another number of bytes, or there is no memory. The data is
   // of no use then.
@@ -83,12 +89,19 @@ class Run final : public Awaiting, private runtime::Work {
   void advance();
   void send(const Step& step);
   void send_blocks(const Step& step);
+  void take_input(const Step& step);
   void fail_without_memory() { has_failed_ = is_out_of_memory_ = true; }
+  // Returns false if the blocks must come again.
+  bool take_arrival(const StepHeader& header, std::span<const std::byte> payload);
   void apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks);
   void combine(const Step& step, std::span<const std::byte> blocks);
   // Calls use(bytes) for each range of blocks that the step moves.
   template <class Use>
   void for_blocks(const Step& step, const Use& use) const;
+  std::size_t begin_of(std::size_t block) const {
+    return call_.begins == nullptr ? block * call_.block_bytes : call_.begins[block];
+  }
+  const std::byte* input() const { return call_.input == nullptr ? call_.data : call_.input; }
   std::size_t bytes_of(const Step& step) const;
   std::byte* scratch(std::size_t size_bytes);
 
@@ -101,7 +114,7 @@ class Run final : public Awaiting, private runtime::Work {
   bool is_over_ = false;
   bool is_posted_ = false;
   runtime::Work* waiter_ = nullptr;
-  Group::Sends sends_;
+  Group::Sent sent_;
   std::unique_ptr<std::byte[]> large_scratch_;
   std::size_t large_scratch_bytes_ = 0;
   alignas(16) std::byte scratch_[64];

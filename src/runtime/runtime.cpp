@@ -1,5 +1,8 @@
 #include "weft/runtime/runtime.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "weft/base/error.h"
 
 #include "base/format.h"
@@ -21,7 +24,9 @@ Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const Runtim
       futures_(std::make_unique<FutureTable>(*this)),
       termination_(std::make_unique<Termination>(*this)),
       reductions_(std::make_unique<Reductions>(*this)),
-      quiescence_(std::make_unique<Quiescence>(*this, *reductions_)) {
+      quiescence_(std::make_unique<Quiescence>(*this, *reductions_)),
+      is_on_one_host_(std::ranges::adjacent_find(options.host_of_pe, std::not_equal_to()) ==
+                      options.host_of_pe.end()) {
   set_host_groups(HostGroups::make(options.host_of_pe));
   static_cast<void>(Registry<Combiner>::all());  // numbers them
 }

@@ -47,6 +47,9 @@ class Runtime final : public Messenger {
   Runtime(machine::Machine& machine, memory::Memory& memory, const RuntimeOptions& options = {});
   ~Runtime();
 
+  // Whether all PEs of the job are on one host.
+  bool is_on_one_host() const { return is_on_one_host_; }
+
   // --- Ending
   // Ends the job with `code` on every PE, from any PE; queued work is dropped, messages under way may be
   // lost.
@@ -122,6 +125,7 @@ class Runtime final : public Messenger {
   std::unique_ptr<Termination> termination_;
   std::unique_ptr<Reductions> reductions_;
   std::unique_ptr<Quiescence> quiescence_;
+  const bool is_on_one_host_;
 };
 
 }  // namespace weft::runtime

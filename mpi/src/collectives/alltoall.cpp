@@ -29,14 +29,25 @@ bool alltoall_at_once(const PartsArgument& sent, const PartsArgument& received, 
   const auto size = static_cast<std::size_t>(communicator.size());
   const auto rank = static_cast<std::size_t>(communicator.rank());
   const std::size_t part_bytes = in.size_bytes / size;
-  if (!is_small_alltoall(communicator.size(), part_bytes)) return false;
+  using collective::Kind;
+  const collective::Group& group = *communicator.collective_group();
+  if (!group.serves(Kind::kAlltoall, part_bytes)) return false;
+  collective::Call call{.kind = Kind::kAlltoall,
+                        .form = group.form(Kind::kAlltoall, part_bytes),
+                        .data = in.data,
+                        .block_bytes = part_bytes,
+                        .input = out.data};
+  if (call.form == collective::Form::kDirect) {
+    *error = run_at_once(communicator, call);
+    return true;
+  }
   CallBlocks blocks(in.size_bytes);
   if (blocks.data() == nullptr) return false;
   const std::size_t behind = in.size_bytes - rank * part_bytes;
   std::memcpy(blocks.data(), out.data + rank * part_bytes, behind);
   std::memcpy(blocks.data() + behind, out.data, rank * part_bytes);
-  *error = run_at_once(
-      communicator, {.kind = collective::Kind::kAlltoall, .data = blocks.data(), .block_bytes = part_bytes});
+  call.data = blocks.data();
+  *error = run_at_once(communicator, call);
   for (std::size_t i = 0; i < size; ++i)
     std::memcpy(in.data + (rank + size - i) % size * part_bytes, blocks.data() + i * part_bytes, part_bytes);
   return true;

@@ -56,11 +56,15 @@ Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
   if (Error error = check_root(*communicator, root); !error.ok()) return error;
   if (root != MPI_PROC_NULL)
     if (Error error = data.view(&view); !error.ok()) return error;
-  if (can_run_at_once(way, *communicator) && is_small_broadcast(view.size_bytes) && is_one_block(view))
-    return run_at_once(*communicator, {.kind = collective::Kind::kBroadcast,
-                                       .root = root,
-                                       .data = view.data,
-                                       .block_bytes = view.size_bytes});
+  using collective::Kind;
+  if (can_run_at_once(way, *communicator) && is_one_block(view) &&
+      communicator->collective_group()->serves(Kind::kBroadcast, view.size_bytes))
+    return run_at_once(*communicator,
+                       {.kind = Kind::kBroadcast,
+                        .root = root,
+                        .form = communicator->collective_group()->form(Kind::kBroadcast, view.size_bytes),
+                        .data = view.data,
+                        .block_bytes = view.size_bytes});
   const ContextPair contexts = next_collective_contexts(*communicator, way);
   const bool inter = communicator->is_inter();
   return run_collective(way, *communicator, [=] {

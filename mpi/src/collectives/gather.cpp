@@ -91,12 +91,23 @@ bool allgather_at_once(const ElementsArgument& sent, const PartsArgument& receiv
              !check_apart(mine, all).ok()) {
     return false;
   }
-  if (!is_small_allgather(communicator.size(), all.size_bytes)) return false;
+  using collective::Kind;
+  const collective::Group& group = *communicator.collective_group();
+  if (!group.serves(Kind::kAllgather, part_bytes)) return false;
+  collective::Call call{.kind = Kind::kAllgather,
+                        .form = group.form(Kind::kAllgather, part_bytes),
+                        .data = all.data,
+                        .block_bytes = part_bytes};
+  if (call.form == collective::Form::kDirect) {
+    if (!sent.is_in_place()) std::memcpy(all.data + before, mine.data, part_bytes);
+    *error = run_at_once(communicator, call);
+    return true;
+  }
   CallBlocks blocks(all.size_bytes);
   if (blocks.data() == nullptr) return false;
   std::memcpy(blocks.data(), mine.data, part_bytes);
-  *error = run_at_once(
-      communicator, {.kind = collective::Kind::kAllgather, .data = blocks.data(), .block_bytes = part_bytes});
+  call.data = blocks.data();
+  *error = run_at_once(communicator, call);
   const std::size_t behind = all.size_bytes - before;
   std::memcpy(all.data + before, blocks.data(), behind);
   std::memcpy(all.data, blocks.data() + behind, before);

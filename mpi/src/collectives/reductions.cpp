@@ -76,23 +76,27 @@ MakeTask compared_first(const Way& way, const PreparedReduction& made, Reduction
   return [context, mine, kept = std::move(make)] { return reduce_checked(context, mine, kept()); };
 }
 
-bool can_reduce_at_once(const Way& way, const PreparedReduction& made, const DataView& out) {
+bool can_reduce_at_once(const Way& way, const PreparedReduction& made, collective::Kind kind,
+                        const DataView& out) {
   return can_run_at_once(way, *made.communicator) && !this_process().checks_calls() &&
-         is_small_reduction(made.in.size_bytes) && is_one_block(made.in) && is_one_block(out) &&
-         is_aligned_for(made.what, out.data);
+         is_one_block(made.in) && is_one_block(out) && is_aligned_for(made.what, out.data) &&
+         made.communicator->collective_group()->serves(kind, made.in.size_bytes);
 }
 
-// In the memory of the result. REQUIRES: can_reduce_at_once().
-Error reduce_at_once(const PreparedReduction& made, collective::Kind kind, int root, const DataView& out) {
-  if (out.data != made.in.data && out.size_bytes > 0) std::memcpy(out.data, made.in.data, out.size_bytes);
+// In `data`, which has room for all elements. REQUIRES: can_reduce_at_once().
+Error run_reduction_at_once(const PreparedReduction& made, EngineReduction& reduction, std::byte* data) {
   PackedCombiner combiner(made.what);
-  return run_at_once(*made.communicator,
-                     {.kind = kind,
-                      .root = root,
-                      .data = out.data,
-                      .block_bytes = out.size_bytes,
-                      .combiner = combiner.get()},
-                     &combiner);
+  reduction.call.combiner = combiner.get();
+  reduction.call.data = data;
+  reduction.call.input = made.in.data;
+  if (!reduction.is_direct() && data != made.in.data && made.in.size_bytes > 0)
+    std::memcpy(data, made.in.data, made.in.size_bytes);
+  return run_at_once(*made.communicator, reduction.call, &combiner);
+}
+
+Error reduce_at_once(const PreparedReduction& made, collective::Kind kind, int root, std::byte* data) {
+  EngineReduction reduction(*made.communicator->collective_group(), kind, root, made.what, nullptr);
+  return run_reduction_at_once(made, reduction, data);
 }
 
 Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int root, const Way& way) {
@@ -117,13 +121,12 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
       return error;
   if (gives && gets && arguments.sendbuf != MPI_IN_PLACE)
     if (Error error = check_apart(made.in, made.out); !error.ok()) return error;
-  if (can_reduce_at_once(way, made, made.out)) {
-    const collective::Kind kind =
-        made.what.operation->is_commutative() ? collective::Kind::kReduce : collective::Kind::kReduceInOrder;
-    if (gets) return reduce_at_once(made, kind, root, made.out);
+  const collective::Kind kind =
+      made.what.operation->is_commutative() ? collective::Kind::kReduce : collective::Kind::kReduceInOrder;
+  if (can_reduce_at_once(way, made, kind, made.out)) {
+    if (gets) return reduce_at_once(made, kind, root, made.out.data);
     CallBlocks own(made.in.size_bytes);
-    if (own.data() != nullptr)
-      return reduce_at_once(made, kind, root, DataView::of_bytes(own.data(), made.in.size_bytes));
+    if (own.data() != nullptr) return reduce_at_once(made, kind, root, own.data());
   }
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kReduce, root, [=] {
@@ -136,8 +139,8 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
   PreparedReduction made;
   if (Error error = prepare_reduction(arguments, count, way.comm, &made); !error.ok()) return error;
   if (Error error = view_both(arguments, count, count, &made); !error.ok()) return error;
-  if (can_reduce_at_once(way, made, made.out))
-    return reduce_at_once(made, collective::Kind::kAllreduce, 0, made.out);
+  if (can_reduce_at_once(way, made, collective::Kind::kAllreduce, made.out))
+    return reduce_at_once(made, collective::Kind::kAllreduce, 0, made.out.data);
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(way, *made.communicator, compared_first(way, made, ReductionKind::kAllreduce, 0, [=] {
@@ -149,19 +152,13 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
 // False without memory. REQUIRES: can_reduce_at_once(); there are elements.
 bool reduce_scatter_at_once(const PreparedReduction& made, const std::vector<MPI_Count>& counts,
                             Error* error) {
-  const auto rank = static_cast<std::size_t>(made.communicator->rank());
-  const std::vector<std::size_t> begins = begins_of(made.what, counts);
-  CallBlocks blocks(begins.back());
+  CallBlocks blocks(made.in.size_bytes);
   if (blocks.data() == nullptr) return false;
-  std::memcpy(blocks.data(), made.in.data, begins.back());
-  PackedCombiner combiner(made.what);
-  collective::Call call{.kind = reduce_scatter_kind(made.communicator->size(), made.what),
-                        .data = blocks.data(),
-                        .block_bytes = begins.back(),
-                        .combiner = combiner.get()};
-  if (call.kind == collective::Kind::kReduceScatter) call.begins = begins.data();
-  *error = run_at_once(*made.communicator, call, &combiner);
-  if (made.out.size_bytes > 0) std::memcpy(made.out.data, blocks.data() + begins[rank], made.out.size_bytes);
+  EngineReduction reduction(*made.communicator->collective_group(), collective::Kind::kReduceScatter, 0,
+                            made.what, &counts);
+  *error = run_reduction_at_once(made, reduction, blocks.data());
+  const std::size_t begin = reduction.begins[static_cast<std::size_t>(made.communicator->rank())];
+  if (made.out.size_bytes > 0) std::memcpy(made.out.data, blocks.data() + begin, made.out.size_bytes);
   return true;
 }
 
@@ -180,7 +177,7 @@ Error reduce_scatter_counts(const ReductionArguments& arguments, std::vector<MPI
   if (Error error = prepare_reduction(arguments, all, way.comm, &made); !error.ok()) return error;
   const MPI_Count own = counts[static_cast<std::size_t>(made.communicator->rank())];
   if (Error error = view_both(arguments, all, own, &made); !error.ok()) return error;
-  if (made.in.size_bytes > 0 && can_reduce_at_once(way, made, made.out))
+  if (made.in.size_bytes > 0 && can_reduce_at_once(way, made, collective::Kind::kReduceScatter, made.out))
     if (Error error; reduce_scatter_at_once(made, counts, &error)) return error;
   const ContextPair contexts = next_collective_contexts(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
@@ -219,6 +216,12 @@ Error call_scan(const ReductionArguments& arguments, MPI_Count count, bool exclu
       return error;
   if (gets && arguments.sendbuf != MPI_IN_PLACE)
     if (Error error = check_apart(made.in, made.out); !error.ok()) return error;
+  const collective::Kind engine_kind = exclusive ? collective::Kind::kExclusiveScan : collective::Kind::kScan;
+  if (can_reduce_at_once(way, made, engine_kind, made.out)) {
+    if (!exclusive || communicator->rank() > 0) return reduce_at_once(made, engine_kind, 0, made.out.data);
+    CallBlocks own(made.in.size_bytes);
+    if (own.data() != nullptr) return reduce_at_once(made, engine_kind, 0, own.data());
+  }
   const CollectiveContext context = next_collective_contexts(*communicator, way).local;
   const ReductionKind kind = exclusive ? ReductionKind::kExscan : ReductionKind::kScan;
   return run_collective(way, *communicator, compared_first(way, made, kind, 0, [=] {

@@ -53,11 +53,11 @@ TEST(Engine, AMessageBeforeTheGroupIsKeptForIt) {
 TEST(Group, PlansInUseStay) {
   testing::CollectiveJob job(1, std::vector<int>(40, 0));
   const auto group = job.group(3);
-  Plan& used = group->plan(Kind::kBroadcast, 0, 8, false);
+  Plan& used = group->plan({.kind = Kind::kBroadcast, .root = 0});
   ++used.num_users;
   const std::size_t num_steps = used.steps.size();
-  for (int root = 1; root < 40; ++root) group->plan(Kind::kBroadcast, root, 8, false);
-  EXPECT_EQ(&group->plan(Kind::kBroadcast, 0, 8, false), &used);
+  for (int root = 1; root < 40; ++root) group->plan({.kind = Kind::kBroadcast, .root = root});
+  EXPECT_EQ(&group->plan({.kind = Kind::kBroadcast, .root = 0}), &used);
   EXPECT_EQ(used.steps.size(), num_steps);
   --used.num_users;
 }

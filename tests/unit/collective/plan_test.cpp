@@ -25,9 +25,8 @@ struct PlannedMessage {
 // All members of a group, each with its plan.
 class PlannedGroup {
  public:
-  PlannedGroup(Kind kind, int size, int root, std::size_t block_bytes, bool waits_first) {
-    for (int place = 0; place < size; ++place)
-      plans.push_back(make_plan(kind, {place, size}, root, block_bytes, waits_first));
+  PlannedGroup(const PlanChoice& choice, int size) {
+    for (int place = 0; place < size; ++place) plans.push_back(make_plan(choice, {place, size}));
     blocks.resize(static_cast<std::size_t>(size));
     next.resize(static_cast<std::size_t>(size));
   }
@@ -50,6 +49,7 @@ class PlannedGroup {
 
   std::vector<std::vector<Step>> plans;
   std::vector<Blocks> blocks;
+  std::vector<Blocks> inputs;  // kDirect
   std::vector<std::size_t> next;
 
  private:
@@ -60,9 +60,15 @@ class PlannedGroup {
     for (std::size_t i = step.first; step.is_marked ? i < plans.size() : i < step.first + step.count; ++i)
       if (!step.is_marked || (i & step.first) != 0) moved.push_back(i);
     Blocks& mine = blocks[place];
-    if (step.action == Step::Action::kSend) {
+    if (step.action == Step::Action::kTakeInput) {
+      mine.at(step.first) = inputs[place].at(step.first);
+      ++next[place];
+      return true;
+    }
+    if (step.action == Step::Action::kSend || step.action == Step::Action::kSendInput) {
       PlannedMessage message{step.peer, static_cast<int>(place), step.round, {}};
-      for (const std::size_t i : moved) message.blocks.push_back(mine.at(i));
+      const Blocks& from = step.action == Step::Action::kSend ? mine : inputs[place];
+      for (const std::size_t i : moved) message.blocks.push_back(from.at(i));
       waiting.push_back(std::move(message));
       ++next[place];
       return true;
@@ -83,6 +89,8 @@ class PlannedGroup {
     std::string& one = mine.at(block);
     switch (action) {
       case Step::Action::kSend:
+      case Step::Action::kSendInput:
+      case Step::Action::kTakeInput:
         break;
       case Step::Action::kReceive:
         one = arrived;
@@ -92,14 +100,6 @@ class PlannedGroup {
         break;
       case Step::Action::kCombineFromRight:
         one += arrived;
-        break;
-      case Step::Action::kScanFromLeft:
-        one = arrived + one;
-        mine.at(1) = arrived + mine.at(1);
-        break;
-      case Step::Action::kScanStart:
-        one = arrived + one;
-        mine.at(1) = arrived;
         break;
     }
   }
@@ -118,8 +118,19 @@ class Plans : public ::testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   static int size() { return std::get<0>(GetParam()); }
   static bool waits_first() { return std::get<1>(GetParam()); }
-  PlannedGroup group(Kind kind, int root, std::size_t block_bytes = 8) {
-    return {kind, size(), root, block_bytes, waits_first()};
+  static PlannedGroup group(Kind kind, int root, Form form = Form::kFewMessages, bool in_order = false) {
+    return {{.kind = kind, .form = form, .root = root, .waits_first = waits_first(), .in_order = in_order},
+            size()};
+  }
+  // Each member has a block for each place, of which the member and the place are the name. What is not input is empty.
+  static PlannedGroup direct_group(Kind kind, int root, bool in_order) {
+    PlannedGroup all = group(kind, root, Form::kDirect, in_order);
+    for (int place = 0; place < size(); ++place) {
+      Blocks& inputs = all.inputs.emplace_back();
+      for (int i = 0; i < size(); ++i) inputs.push_back(name_of(place));
+    }
+    for (Blocks& blocks : all.blocks) blocks.resize(static_cast<std::size_t>(size()));
+    return all;
   }
   static int right(int place, int distance) { return (place + distance + size()) % size(); }
 
@@ -180,15 +191,14 @@ TEST_P(Plans, AScanCombinesThePlacesBefore) {
   PlannedGroup inclusive = group(Kind::kScan, 0);
   PlannedGroup exclusive = group(Kind::kExclusiveScan, 0);
   for (int place = 0; place < size(); ++place) {
-    inclusive.blocks[static_cast<std::size_t>(place)] = {name_of(place), name_of(place)};
-    exclusive.blocks[static_cast<std::size_t>(place)] = {name_of(place), "untouched"};
+    inclusive.blocks[static_cast<std::size_t>(place)] = {name_of(place)};
+    exclusive.blocks[static_cast<std::size_t>(place)] = {name_of(place)};
   }
   inclusive.run(random_);
   exclusive.run(random_);
   for (int place = 0; place < size(); ++place) {
-    EXPECT_EQ(inclusive.blocks[static_cast<std::size_t>(place)][1], names(0, place + 1));
-    EXPECT_EQ(exclusive.blocks[static_cast<std::size_t>(place)][1],
-              place == 0 ? "untouched" : names(0, place));
+    EXPECT_EQ(inclusive.blocks[static_cast<std::size_t>(place)][0], names(0, place + 1));
+    EXPECT_EQ(exclusive.blocks[static_cast<std::size_t>(place)][0], names(0, std::max(place, 1)));
   }
 }
 
@@ -220,8 +230,8 @@ TEST_P(Plans, AnAllgatherGivesAllBlocks) {
 }
 
 TEST_P(Plans, AnAlltoallExchangesAllBlocks) {
-  for (const std::size_t block_bytes : {8, 2048}) {
-    PlannedGroup all = group(Kind::kAlltoall, 0, block_bytes);
+  for (const Form form : {Form::kFewMessages, Form::kSeparate}) {
+    PlannedGroup all = group(Kind::kAlltoall, 0, form);
     for (int place = 0; place < size(); ++place)
       for (int i = 0; i < size(); ++i)
         all.blocks[static_cast<std::size_t>(place)].push_back(name_of(place) + name_of(right(place, i)));
@@ -253,6 +263,82 @@ TEST_P(Plans, AGatherAndAScatterMoveTheBlocksOfTheRoot) {
                 name_of(right(root, i)));
       EXPECT_EQ(scatter.blocks[static_cast<std::size_t>(i)].at(0), name_of(i));
     }
+  }
+}
+
+TEST_P(Plans, DirectReductionsCombineAllBlocksInOrderIfAsked) {
+  for (const bool in_order : {false, true})
+    for (const Kind kind : {Kind::kReduceScatter, Kind::kAllreduce, Kind::kReduce})
+      for (int root = 0; root < (kind == Kind::kReduce ? size() : 1); ++root) {
+        PlannedGroup all = direct_group(kind, root, in_order);
+        all.run(random_);
+        for (int place = 0; place < size(); ++place)
+          for (int i = 0; i < size(); ++i) {
+            const bool has_result =
+                kind == Kind::kAllreduce || (kind == Kind::kReduce && place == root) || i == place;
+            std::string result = all.blocks[static_cast<std::size_t>(place)][static_cast<std::size_t>(i)];
+            if (!in_order) std::sort(result.begin(), result.end());
+            EXPECT_EQ(result, has_result ? names(0, size()) : "");
+          }
+      }
+}
+
+TEST_P(Plans, DirectScansCombineThePlacesBefore) {
+  PlannedGroup inclusive = direct_group(Kind::kScan, 0, true);
+  PlannedGroup exclusive = direct_group(Kind::kExclusiveScan, 0, true);
+  inclusive.run(random_);
+  exclusive.run(random_);
+  for (int place = 0; place < size(); ++place) {
+    EXPECT_EQ(inclusive.blocks[static_cast<std::size_t>(place)],
+              Blocks(static_cast<std::size_t>(size()), names(0, place + 1)));
+    if (place > 0) {
+      EXPECT_EQ(exclusive.blocks[static_cast<std::size_t>(place)],
+                Blocks(static_cast<std::size_t>(size()), names(0, place)));
+    }
+  }
+}
+
+TEST_P(Plans, DirectBlocksAreMovedToTheirPlaces) {
+  PlannedGroup gathered = group(Kind::kAllgather, 0, Form::kDirect);
+  PlannedGroup exchanged = direct_group(Kind::kAlltoall, 0, false);
+  for (int place = 0; place < size(); ++place) {
+    Blocks& blocks = gathered.blocks[static_cast<std::size_t>(place)];
+    blocks.resize(static_cast<std::size_t>(size()));
+    blocks[static_cast<std::size_t>(place)] = name_of(place);
+    for (int i = 0; i < size(); ++i)
+      exchanged.inputs[static_cast<std::size_t>(place)][static_cast<std::size_t>(i)] += name_of(i);
+  }
+  gathered.run(random_);
+  exchanged.run(random_);
+  for (int place = 0; place < size(); ++place)
+    for (int i = 0; i < size(); ++i) {
+      EXPECT_EQ(gathered.blocks[static_cast<std::size_t>(place)][static_cast<std::size_t>(i)], name_of(i));
+      EXPECT_EQ(exchanged.blocks[static_cast<std::size_t>(place)][static_cast<std::size_t>(i)],
+                name_of(i) + name_of(place));
+    }
+  for (int root = 0; root < size(); ++root) {
+    PlannedGroup broadcast = group(Kind::kBroadcast, root, Form::kDirect);
+    for (int place = 0; place < size(); ++place)
+      broadcast.blocks[static_cast<std::size_t>(place)] = {name_of(place)};
+    broadcast.run(random_);
+    for (const Blocks& blocks : broadcast.blocks) EXPECT_EQ(blocks, Blocks{name_of(root)});
+  }
+}
+
+TEST(Forms, AreChosenByWhatAllMembersKnow) {
+  EXPECT_EQ(form_of(Kind::kAllreduce, 4, 8, true), Form::kFewMessages);
+  EXPECT_EQ(form_of(Kind::kAllreduce, 4, 32768, true), Form::kDirect);
+  EXPECT_EQ(form_of(Kind::kAllreduce, 4, 32768, false), Form::kFewMessages) << "on several hosts";
+  EXPECT_EQ(form_of(Kind::kAllreduce, 1, 32768, true), Form::kFewMessages) << "alone";
+  EXPECT_EQ(form_of(Kind::kAllreduce, 65, 32768, true), Form::kFewMessages) << "too many messages";
+  EXPECT_EQ(form_of(Kind::kBarrier, 4, 0, true), Form::kFewMessages);
+  EXPECT_EQ(form_of(Kind::kAlltoall, 16, 8, true), Form::kFewMessages);
+  EXPECT_EQ(form_of(Kind::kAlltoall, 16, 1024, true), Form::kSeparate);
+  EXPECT_EQ(form_of(Kind::kAlltoall, 16, 32768, true), Form::kDirect);
+  for (const Kind kind : {Kind::kBroadcast, Kind::kAllreduce, Kind::kAllgather, Kind::kAlltoall}) {
+    EXPECT_TRUE(is_small(kind, 16, 32768, true));
+    EXPECT_FALSE(is_small(kind, 16, 32768, false));
+    EXPECT_FALSE(is_small(kind, 16, std::size_t{1} << 30, true));
   }
 }
 

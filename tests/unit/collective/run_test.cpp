@@ -48,6 +48,7 @@ struct ExpectedCall {
   std::size_t count;  // of values in a block
   bool runs_program;
   std::uint32_t number;
+  Form form = Form::kFewMessages;
 
   // What a member gives: the blocks at the beginning of its data.
   Affine value(int place, std::size_t block, std::size_t i) const {
@@ -70,15 +71,31 @@ class MemberCall {
     const Member member = group.member();
     const std::size_t num_blocks = blocks_of(member);
     data_.resize(num_blocks * expected.count);
+    // Directly, block i is for place i, and else for the member i places to the right.
+    const std::size_t first = is_direct() && num_blocks > 1 ? static_cast<std::size_t>(member.place) : 0;
     for (std::size_t block = 0; block < num_blocks; ++block)
       for (std::size_t i = 0; i < expected.count; ++i)
-        data_[block * expected.count + i] = expected.value(member.place, is_scan() ? 0 : block, i);
-    run_.emplace(group, Call{.kind = expected.kind,
-                             .root = expected.root,
-                             .number = expected.number,
-                             .data = reinterpret_cast<std::byte*>(data_.data()),
-                             .block_bytes = expected.count * sizeof(Affine),
-                             .combiner = {&compose, nullptr, expected.runs_program}});
+        data_[(block + first) % num_blocks * expected.count + i] = expected.value(member.place, block, i);
+    Call call{.kind = expected.kind,
+              .root = expected.root,
+              .number = expected.number,
+              .form = expected.form,
+              .data = reinterpret_cast<std::byte*>(data_.data()),
+              .block_bytes = expected.count * sizeof(Affine),
+              .combiner = {&compose, nullptr, expected.runs_program}};
+    if (is_direct()) {
+      if (expected.number % 2 == 0 && takes_input()) {
+        input_ = data_;
+        std::ranges::fill(data_, Affine{});
+        call.input = reinterpret_cast<const std::byte*>(input_.data());
+      }
+      if (num_blocks == 1 && expected.kind != Kind::kBroadcast) {
+        for (std::size_t i = 0; i <= static_cast<std::size_t>(member.size); ++i)
+          begins_.push_back(expected.count * i / static_cast<std::size_t>(member.size) * sizeof(Affine));
+        call.begins = begins_.data();
+      }
+    }
+    run_.emplace(group, call);
   }
   collective::Run& run() { return *run_; }
 
@@ -89,14 +106,14 @@ class MemberCall {
   }
 
  private:
-  bool is_scan() const { return expected_.kind == Kind::kScan || expected_.kind == Kind::kExclusiveScan; }
+  bool is_direct() const { return expected_.form == Form::kDirect; }
+  bool takes_input() const {
+    return expected_.kind != Kind::kBroadcast && expected_.kind != Kind::kAllgather;
+  }
   std::size_t blocks_of(Member member) const {
     switch (expected_.kind) {
       case Kind::kBarrier:
         return 0;
-      case Kind::kScan:
-      case Kind::kExclusiveScan:
-        return 2;
       case Kind::kAllgather:
       case Kind::kAlltoall:
         return static_cast<std::size_t>(member.size);
@@ -108,6 +125,12 @@ class MemberCall {
     }
   }
   Affine at(std::size_t block, std::size_t i) const { return data_[block * expected_.count + i]; }
+  // The block of the member so many places to the right.
+  Affine at_right(std::size_t distance, std::size_t i) const {
+    const Member member = group_.member();
+    const auto place = static_cast<std::size_t>(member.place);
+    return at(is_direct() ? (place + distance) % static_cast<std::size_t>(member.size) : distance, i);
+  }
   void check_values(Member member, std::size_t i) const {
     const auto right = [&](int from, std::size_t distance) {
       return (from + static_cast<int>(distance)) % member.size;
@@ -131,20 +154,21 @@ class MemberCall {
         EXPECT_EQ(at(0, i), expected_.composition(0, member.size, i));
         break;
       case Kind::kScan:
-        EXPECT_EQ(at(1, i), expected_.composition(0, member.place + 1, i));
+        EXPECT_EQ(at(0, i), expected_.composition(0, member.place + 1, i));
         break;
       case Kind::kExclusiveScan:
         if (member.place > 0) {
-          EXPECT_EQ(at(1, i), expected_.composition(0, member.place, i));
+          EXPECT_EQ(at(0, i), expected_.composition(0, member.place, i));
         }
         break;
       case Kind::kAllgather:
         for (std::size_t block = 0; block < size; ++block)
-          EXPECT_EQ(at(block, i), expected_.value(right(member.place, block), 0, i));
+          EXPECT_EQ(at_right(block, i), expected_.value(right(member.place, block), 0, i));
         break;
       case Kind::kAlltoall:
         for (std::size_t block = 0; block < size; ++block)
-          EXPECT_EQ(at(block, i), expected_.value(right(member.place, size - block), block, i));
+          EXPECT_EQ(is_direct() ? at_right(size - block, i) : at(block, i),
+                    expected_.value(right(member.place, size - block), block, i));
         break;
       case Kind::kGather:
         for (std::size_t block = 0; is_root && block < size; ++block)
@@ -163,6 +187,8 @@ class MemberCall {
   const ExpectedCall expected_;
   Group& group_;
   Values data_;
+  Values input_;
+  std::vector<std::size_t> begins_;
   std::optional<collective::Run> run_;
 };
 
@@ -195,9 +221,12 @@ TEST_P(Runs, RandomCallsOfMembersThatComeLate) {
   std::vector<ExpectedCall> calls;
   for (std::uint32_t number = 0; number < kNumCalls; ++number) {
     const std::size_t counts[] = {0, 1, 2, 30, 500};
-    calls.push_back({kKinds[random() % std::size(kKinds)],
-                     static_cast<int>(random() % static_cast<unsigned>(job_.size())), counts[random() % 5],
-                     random() % 3 == 0, number});
+    ExpectedCall& call = calls.emplace_back(ExpectedCall{
+        kKinds[random() % std::size(kKinds)], static_cast<int>(random() % static_cast<unsigned>(job_.size())),
+        counts[random() % 5], random() % 3 == 0, number});
+    const bool has_direct_form =
+        call.kind != Kind::kBarrier && call.kind != Kind::kGather && call.kind != Kind::kScatter;
+    if (has_direct_form && random() % 2 == 0) call.form = Form::kDirect;
   }
   struct State {
     std::size_t next = 0;
@@ -221,7 +250,10 @@ TEST_P(Runs, RandomCallsOfMembersThatComeLate) {
     return all;
   }),
             "");
-  for (const auto& group : groups_) EXPECT_EQ(group->inbox().num_kept(), 0U);
+  for (const auto& group : groups_) {
+    EXPECT_EQ(group->inbox().num_kept(), 0U);
+    EXPECT_EQ(group->boards().num_posted(), 0U);
+  }
 }
 
 TEST_P(Runs, BlocksOfDifferentSizesAreGathered) {
@@ -329,6 +361,23 @@ TEST_P(Runs, OtherSizesAreAFailure) {
             "");
   EXPECT_TRUE(runs[1].has_failed());
   EXPECT_FALSE(runs[0].has_failed());
+}
+
+// Blocks that do not fit the boards, or that a member cannot read there, come in messages.
+TEST_P(Runs, BlocksComeAlsoWithoutBoards) {
+  std::deque<MemberCall> calls;
+  job_.engine(job_.pe_of(job_.size() - 1)).boards().open_none();
+  std::uint32_t number = 1;
+  for (const Kind kind : {Kind::kAllgather, Kind::kAllreduce, Kind::kScan, Kind::kBroadcast})
+    for (int i = 0; i < 9; ++i, ++number)
+      for (const auto& group : groups_)
+        calls.emplace_back(*group, ExpectedCall{kind, 0, 6000, false, number, Form::kDirect}).run().start();
+  ASSERT_EQ(job_.run_until([&] {
+    return std::ranges::all_of(calls, [](MemberCall& call) { return call.run().is_over(); });
+  }),
+            "");
+  for (MemberCall& call : calls) call.check();
+  for (const auto& group : groups_) EXPECT_EQ(group->boards().num_posted(), 0U);
 }
 
 TEST_P(Runs, ACoroutineAwaitsTheEnd) {

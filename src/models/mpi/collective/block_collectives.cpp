@@ -12,17 +12,9 @@ namespace weft::mpi {
 namespace {
 
 using collective::Call;
+using collective::Form;
 using collective::Kind;
 
-// Not measured yet on machines with more than 16 cores.
-constexpr std::size_t kMostBroadcastBytes = 8192;
-constexpr std::size_t kMostReducedBytes = 32767;  // larger values are cut, see reductions.cpp
-constexpr std::size_t kMostGatheredBytes = 81920;
-constexpr std::size_t kMostSwappedBytes = 4096;  // between two processes: one round in any form
-constexpr std::size_t kMostExchangedBytes = 2048;
-constexpr int kMostExchanging = 64;
-constexpr std::size_t kMostForwardedBytes = 1024;
-constexpr std::size_t kMostRootedBytes = 65536;  // of all parts: a root may run ahead
 constexpr MPI_Count kLargestAlignment = 16;
 
 // Blocks for the engine: the memory of a view if that will do, else memory of their own.
@@ -80,28 +72,36 @@ runtime::Task<> run_reduction(Transfers& transfers, Call call, const Reduction& 
   if (combiner.error() != nullptr) transfers.replace_error(combiner.error());  // it tells more
 }
 
-std::size_t packed_bytes(const Reduction& what) {
-  return static_cast<std::size_t>(what.count * what.type->size_bytes());
-}
-
 std::size_t place_of(const CollectiveContext& context, int distance) {
   return static_cast<std::size_t>((context.rank() + context.size() + distance) % context.size());
 }
 
 }  // namespace
 
-bool is_small_broadcast(std::size_t size_bytes) { return size_bytes <= kMostBroadcastBytes; }
-bool is_small_reduction(std::size_t size_bytes) { return size_bytes <= kMostReducedBytes; }
-bool is_small_allgather(int num_processes, std::size_t total_bytes) {
-  return total_bytes <= (num_processes > 2 ? kMostGatheredBytes : kMostSwappedBytes);
+std::size_t packed_bytes(const Reduction& what) {
+  return static_cast<std::size_t>(what.count * what.type->size_bytes());
 }
-bool is_small_alltoall(int num_processes, std::size_t part_bytes) {
-  return collective::size_class_of(part_bytes) == 0 ||
-         (part_bytes <= kMostExchangedBytes && num_processes <= kMostExchanging);
+
+std::vector<MPI_Count> equal_counts(MPI_Count count, int num_processes) {
+  std::vector<MPI_Count> counts(static_cast<std::size_t>(num_processes), count / num_processes);
+  for (MPI_Count i = 0; i < count % num_processes; ++i) ++counts[static_cast<std::size_t>(i)];
+  return counts;
 }
-bool is_small_gather(int num_processes, std::size_t part_bytes) {
-  return part_bytes <= kMostForwardedBytes &&
-         static_cast<std::size_t>(num_processes) * part_bytes <= kMostRootedBytes;
+
+EngineReduction::EngineReduction(const collective::Group& group, Kind kind, int root, const Reduction& what,
+                                 const std::vector<MPI_Count>* counts) {
+  const int size = group.member().size;
+  call = {.kind = kind, .root = root, .block_bytes = packed_bytes(what)};
+  call.form = group.form(kind, call.block_bytes);
+  // In few messages kReduceScatter needs a power of two of members, and a commutative operator.
+  if (kind == Kind::kReduceScatter && !is_direct() &&
+      ((size & (size - 1)) != 0 || !what.operation->is_commutative()))
+    call.kind = Kind::kAllreduce;
+  if (!is_direct() && counts == nullptr) return;
+  begins.push_back(0);
+  for (const MPI_Count part : counts == nullptr ? equal_counts(what.count, size) : *counts)
+    begins.push_back(begins.back() + static_cast<std::size_t>(part * what.type->size_bytes()));
+  if (is_direct() || call.kind == Kind::kReduceScatter) call.begins = begins.data();
 }
 
 bool is_aligned_for(const Reduction& what, const void* data) {
@@ -135,98 +135,105 @@ void PackedCombiner::combine_packed(const std::byte* left, std::byte* right, std
   inout.view().pack(right);
 }
 
-runtime::Task<> broadcast_blocks(Transfers& transfers, int root, DataView data) {
+runtime::Task<> broadcast_blocks(Transfers& transfers, int root, DataView data, std::size_t size_bytes) {
   const Blocks blocks(transfers, data, data.size_bytes);
   const bool is_root = transfers.context().rank() == root;
   if (is_root) blocks.copy_from(transfers, data);
-  co_await run_call(
-      transfers,
-      {.kind = Kind::kBroadcast, .root = root, .data = blocks.data(), .block_bytes = data.size_bytes});
+  const Form form = transfers.context().group()->form(Kind::kBroadcast, size_bytes);
+  co_await run_call(transfers, {.kind = Kind::kBroadcast,
+                                .root = root,
+                                .form = form,
+                                .data = blocks.data(),
+                                .block_bytes = data.size_bytes});
   if (!is_root) blocks.copy_to(transfers, data);
   co_await transfers.wait();
 }
+
+namespace {
+
+// A reduction in memory of its own, or in that of the result.
+runtime::Task<> reduce_in_blocks(Transfers& transfers, EngineReduction& reduction, const Reduction& what,
+                                 const Blocks& blocks, const DataView& in) {
+  blocks.copy_from(transfers, in);
+  reduction.call.data = blocks.data();
+  co_await run_reduction(transfers, reduction.call, what);
+}
+
+}  // namespace
 
 runtime::Task<> reduce_blocks(Transfers& transfers, int root, Reduction what, DataView in, DataView out) {
   const std::size_t size_bytes = packed_bytes(what);
   const bool is_root = transfers.context().rank() == root;
   const Blocks blocks(transfers, is_root && is_aligned_for(what, out.data) ? out : DataView(), size_bytes);
-  blocks.copy_from(transfers, in);
   const Kind kind = what.operation->is_commutative() ? Kind::kReduce : Kind::kReduceInOrder;
-  co_await run_reduction(
-      transfers, {.kind = kind, .root = root, .data = blocks.data(), .block_bytes = size_bytes}, what);
+  EngineReduction reduction(*transfers.context().group(), kind, root, what, nullptr);
+  co_await reduce_in_blocks(transfers, reduction, what, blocks, in);
   if (is_root) blocks.copy_to(transfers, out);
   co_await transfers.wait();
 }
 
 runtime::Task<> allreduce_blocks(Transfers& transfers, Reduction what, DataView in, DataView out) {
-  const std::size_t size_bytes = packed_bytes(what);
-  const Blocks blocks(transfers, is_aligned_for(what, out.data) ? out : DataView(), size_bytes);
-  blocks.copy_from(transfers, in);
-  co_await run_reduction(transfers,
-                         {.kind = Kind::kAllreduce, .data = blocks.data(), .block_bytes = size_bytes}, what);
+  const Blocks blocks(transfers, is_aligned_for(what, out.data) ? out : DataView(), packed_bytes(what));
+  EngineReduction reduction(*transfers.context().group(), Kind::kAllreduce, 0, what, nullptr);
+  co_await reduce_in_blocks(transfers, reduction, what, blocks, in);
   blocks.copy_to(transfers, out);
   co_await transfers.wait();
 }
 
-collective::Kind reduce_scatter_kind(int num_processes, const Reduction& what) {
-  const bool by_parts = (num_processes & (num_processes - 1)) == 0 && what.operation->is_commutative();
-  return by_parts ? Kind::kReduceScatter : Kind::kAllreduce;
-}
-
-std::vector<std::size_t> begins_of(const Reduction& what, const std::vector<MPI_Count>& counts) {
-  std::vector<std::size_t> begins(1, 0);
-  for (const MPI_Count count : counts)
-    begins.push_back(begins.back() + static_cast<std::size_t>(count * what.type->size_bytes()));
-  return begins;
-}
-
-runtime::Task<> reduce_scatter_blocks(Transfers& transfers, Reduction what, std::vector<std::size_t> begins,
+runtime::Task<> reduce_scatter_blocks(Transfers& transfers, Reduction what, std::vector<MPI_Count> counts,
                                       DataView in, DataView out) {
   const CollectiveContext& context = transfers.context();
-  const Blocks blocks(transfers, begins.back());
-  blocks.copy_from(transfers, in);
-  Call call{
-      .kind = reduce_scatter_kind(context.size(), what), .data = blocks.data(), .block_bytes = begins.back()};
-  if (call.kind == Kind::kReduceScatter) call.begins = begins.data();
-  co_await run_reduction(transfers, call, what);
-  transfers.copy(blocks.view(begins[static_cast<std::size_t>(context.rank())], out.size_bytes), out);
+  const Blocks blocks(transfers, packed_bytes(what));
+  EngineReduction reduction(*context.group(), Kind::kReduceScatter, 0, what, &counts);
+  co_await reduce_in_blocks(transfers, reduction, what, blocks, in);
+  const std::size_t begin = reduction.begins[static_cast<std::size_t>(context.rank())];
+  transfers.copy(blocks.view(begin, out.size_bytes), out);
   co_await transfers.wait();
 }
 
 runtime::Task<> scan_blocks(Transfers& transfers, Reduction what, bool exclusive, DataView in, DataView out) {
-  const std::size_t size_bytes = packed_bytes(what);
-  const Blocks blocks(transfers, 2 * size_bytes);
-  transfers.copy(in, blocks.view(0, size_bytes));
-  if (!exclusive) transfers.copy(in, blocks.view(size_bytes, size_bytes));
-  const Kind kind = exclusive ? Kind::kExclusiveScan : Kind::kScan;
-  co_await run_reduction(transfers, {.kind = kind, .data = blocks.data(), .block_bytes = size_bytes}, what);
-  if (!exclusive || transfers.context().rank() > 0) transfers.copy(blocks.view(size_bytes, size_bytes), out);
+  const CollectiveContext& context = transfers.context();
+  const Blocks blocks(transfers, packed_bytes(what));
+  EngineReduction reduction(*context.group(), exclusive ? Kind::kExclusiveScan : Kind::kScan, 0, what,
+                            nullptr);
+  co_await reduce_in_blocks(transfers, reduction, what, blocks, in);
+  if (!exclusive || context.rank() > 0) transfers.copy(blocks.view(), out);
   co_await transfers.wait();
 }
 
-runtime::Task<> allgather_blocks(Transfers& transfers, OwnView mine, Views parts) {
+runtime::Task<> allgather_blocks(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
   const CollectiveContext& context = transfers.context();
+  const Form form = context.group()->form(Kind::kAllgather, total_bytes / parts.size());
+  // In few messages block i is that of the process i places to the right.
+  const std::size_t own = form == Form::kDirect ? static_cast<std::size_t>(context.rank()) : 0;
+  const std::size_t first = form == Form::kDirect ? 0 : static_cast<std::size_t>(context.rank());
+  const auto part = [&](std::size_t i) -> const DataView& { return parts[(first + i) % parts.size()]; };
   std::vector<std::size_t> begins(parts.size() + 1);
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    begins[i + 1] = begins[i] + parts[place_of(context, static_cast<int>(i))].size_bytes;
+  for (std::size_t i = 0; i < parts.size(); ++i) begins[i + 1] = begins[i] + part(i).size_bytes;
   const Blocks blocks(transfers, begins.back());
   const auto block = [&](std::size_t i) { return blocks.view(begins[i], begins[i + 1] - begins[i]); };
-  transfers.copy(mine.in_place ? parts[place_of(context, 0)] : mine.view, block(0));
-  co_await run_call(transfers, {.kind = Kind::kAllgather, .data = blocks.data(), .begins = begins.data()});
-  for (std::size_t i = mine.in_place ? 1 : 0; i < parts.size(); ++i)
-    transfers.copy(block(i), parts[place_of(context, static_cast<int>(i))]);
+  transfers.copy(mine.in_place ? part(own) : mine.view, block(own));
+  co_await run_call(transfers,
+                    {.kind = Kind::kAllgather, .form = form, .data = blocks.data(), .begins = begins.data()});
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (i != own || !mine.in_place) transfers.copy(block(i), part(i));
   co_await transfers.wait();
 }
 
 runtime::Task<> alltoall_blocks(Transfers& transfers, Views out, Views in) {
   const CollectiveContext& context = transfers.context();
   const std::size_t part_bytes = out[0].size_bytes;
+  const Form form = context.group()->form(Kind::kAlltoall, part_bytes);
+  const auto block_of = [&](const Views& views, std::size_t i, int direction) -> const DataView& {
+    return form == Form::kDirect ? views[i] : views[place_of(context, direction * static_cast<int>(i))];
+  };
   const Blocks blocks(transfers, out.size() * part_bytes);
   for (std::size_t i = 0; i < out.size(); ++i)
-    transfers.copy(out[place_of(context, static_cast<int>(i))], blocks.view(i * part_bytes, part_bytes));
-  co_await run_call(transfers, {.kind = Kind::kAlltoall, .data = blocks.data(), .block_bytes = part_bytes});
+    transfers.copy(block_of(out, i, 1), blocks.view(i * part_bytes, part_bytes));
+  co_await run_call(
+      transfers, {.kind = Kind::kAlltoall, .form = form, .data = blocks.data(), .block_bytes = part_bytes});
   for (std::size_t i = 0; i < in.size(); ++i)
-    transfers.copy(blocks.view(i * part_bytes, part_bytes), in[place_of(context, -static_cast<int>(i))]);
+    transfers.copy(blocks.view(i * part_bytes, part_bytes), block_of(in, i, -1));
   co_await transfers.wait();
 }
 

@@ -18,15 +18,6 @@
 
 namespace weft::mpi {
 
-// Whether the engine serves a collective. The choice is a function of what all processes of the context know.
-// `size_bytes`: of the data, of one process.
-bool is_small_broadcast(std::size_t size_bytes);
-bool is_small_reduction(std::size_t size_bytes);
-// `total_bytes`: of all parts together.
-bool is_small_allgather(int num_processes, std::size_t total_bytes);
-// `part_bytes`: of one part. REQUIRES: all parts of all processes have this size.
-bool is_small_alltoall(int num_processes, std::size_t part_bytes);
-bool is_small_gather(int num_processes, std::size_t part_bytes);
 // Whether operators may work on elements there.
 bool is_aligned_for(const Reduction& what, const void* data);
 
@@ -34,7 +25,10 @@ bool is_aligned_for(const Reduction& what, const void* data);
 class PackedCombiner {
  public:
   explicit PackedCombiner(const Reduction& what) : what_(what) {}
-  collective::Combiner get() { return {&PackedCombiner::combine, this, !what_.operation->is_predefined()}; }
+  collective::Combiner get() {
+    return {&PackedCombiner::combine, this, !what_.operation->is_predefined(),
+            what_.operation->is_commutative()};
+  }
   const std::exception_ptr& error() const { return error_; }
 
  private:
@@ -46,19 +40,34 @@ class PackedCombiner {
   std::exception_ptr error_;
 };
 
-runtime::Task<> broadcast_blocks(Transfers& transfers, int root, DataView data);
+// Whether the engine serves a collective is asked of its group (Group::serves()), with what all processes of the context know.
+
+// `size_bytes`: of the data, also for a process that has no memory for it.
+runtime::Task<> broadcast_blocks(Transfers& transfers, int root, DataView data, std::size_t size_bytes);
 runtime::Task<> reduce_blocks(Transfers& transfers, int root, Reduction what, DataView in, DataView out);
 runtime::Task<> allreduce_blocks(Transfers& transfers, Reduction what, DataView in, DataView out);
-// How the engine reduces and scatters: by parts, or all of it at all processes.
-collective::Kind reduce_scatter_kind(int num_processes, const Reduction& what);
-// Where the parts of the packed result begin, and the end of the last one.
-std::vector<std::size_t> begins_of(const Reduction& what, const std::vector<MPI_Count>& counts);
-// Process i gets the bytes from begins[i] to begins[i + 1] of the packed result.
-runtime::Task<> reduce_scatter_blocks(Transfers& transfers, Reduction what, std::vector<std::size_t> begins,
+std::size_t packed_bytes(const Reduction& what);
+// As equal as possible.
+std::vector<MPI_Count> equal_counts(MPI_Count count, int num_processes);
+// A reduction of `counts` elements for each process, of which kReduceScatter gives each its own; null for all other kinds. The memory of
+// the elements and the combiner are for the caller to add. If the form is kDirect, `input` is the elements, and `data` need not have them.
+struct EngineReduction {
+  EngineReduction(const collective::Group& group, collective::Kind kind, int root, const Reduction& what,
+                  const std::vector<MPI_Count>* counts);
+  EngineReduction(const EngineReduction&) = delete;
+  EngineReduction& operator=(const EngineReduction&) = delete;
+
+  bool is_direct() const { return call.form == collective::Form::kDirect; }
+
+  collective::Call call;
+  std::vector<std::size_t> begins;  // of the packed parts, and the end of the last one; may be empty
+};
+// Process i gets counts[i] elements of the result.
+runtime::Task<> reduce_scatter_blocks(Transfers& transfers, Reduction what, std::vector<MPI_Count> counts,
                                       DataView in, DataView out);
 runtime::Task<> scan_blocks(Transfers& transfers, Reduction what, bool exclusive, DataView in, DataView out);
-// All processes know the sizes of all parts.
-runtime::Task<> allgather_blocks(Transfers& transfers, OwnView mine, Views parts);
+// All processes know the sizes of all parts. `total_bytes`: of all, also for a process that has no memory for them.
+runtime::Task<> allgather_blocks(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes);
 // REQUIRES from here on: all parts of all processes have the same size. `out` and `in` may be the same memory.
 runtime::Task<> alltoall_blocks(Transfers& transfers, Views out, Views in);
 // `parts` at the root alone.

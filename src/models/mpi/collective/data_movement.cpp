@@ -9,6 +9,9 @@
 #include "models/mpi/collective/block_collectives.h"
 
 namespace weft::mpi {
+
+using collective::Kind;
+
 namespace {
 
 const DataView& of_rank(const Views& views, int rank) { return views[static_cast<std::size_t>(rank)]; }
@@ -17,8 +20,8 @@ const DataView& of_rank(const Views& views, int rank) { return views[static_cast
 
 // Down a binomial tree.
 runtime::Task<> broadcast(Transfers& transfers, int root, DataView data, std::size_t size_bytes) {
-  if (is_small_broadcast(size_bytes)) {
-    co_await broadcast_blocks(transfers, root, data);
+  if (transfers.context().group()->serves(Kind::kBroadcast, size_bytes)) {
+    co_await broadcast_blocks(transfers, root, data, size_bytes);
     co_return;
   }
   const int size = transfers.context().size();
@@ -75,8 +78,8 @@ runtime::Task<> scatter(CollectiveContext context, int root, Views parts, OwnVie
 // Many bytes go around a ring: in each step a process passes on the part that it got last.
 runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
   const CollectiveContext& context = transfers.context();
-  if (is_small_allgather(context.size(), total_bytes)) {
-    co_await allgather_blocks(transfers, mine, parts);
+  if (context.group()->serves(Kind::kAllgather, total_bytes / parts.size())) {
+    co_await allgather_blocks(transfers, mine, parts, total_bytes);
     co_return;
   }
   if (!mine.in_place) transfers.copy(mine.view, of_rank(parts, context.rank()));
@@ -162,7 +165,7 @@ std::size_t part_bytes_of(const OwnView& mine, const Views& parts) {
 
 runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, Views parts) {
   const std::size_t part_bytes = part_bytes_of(mine, parts);
-  if (!is_small_gather(context.size(), part_bytes))
+  if (!context.group()->serves(Kind::kGather, part_bytes))
     return gather(std::move(context), root, std::move(mine), std::move(parts));
   return as_whole(std::move(context), [=](Transfers& transfers) {
     return gather_blocks(transfers, root, mine, parts, part_bytes);
@@ -171,7 +174,7 @@ runtime::Task<> gather_equal(CollectiveContext context, int root, OwnView mine, 
 
 runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, OwnView mine) {
   const std::size_t part_bytes = part_bytes_of(mine, parts);
-  if (!is_small_gather(context.size(), part_bytes))
+  if (!context.group()->serves(Kind::kScatter, part_bytes))
     return scatter(std::move(context), root, std::move(parts), std::move(mine));
   return as_whole(std::move(context), [=](Transfers& transfers) {
     return scatter_blocks(transfers, root, parts, mine, part_bytes);
@@ -179,14 +182,14 @@ runtime::Task<> scatter_equal(CollectiveContext context, int root, Views parts, 
 }
 
 runtime::Task<> alltoall_equal(CollectiveContext context, Views out, Views in) {
-  if (!is_small_alltoall(context.size(), out[0].size_bytes))
+  if (!context.group()->serves(Kind::kAlltoall, out[0].size_bytes))
     return alltoall(std::move(context), std::move(out), std::move(in));
   return as_whole(std::move(context),
                   [=](Transfers& transfers) { return alltoall_blocks(transfers, out, in); });
 }
 
 runtime::Task<> alltoall_equal_in_place(CollectiveContext context, Views parts) {
-  if (!is_small_alltoall(context.size(), parts[0].size_bytes))
+  if (!context.group()->serves(Kind::kAlltoall, parts[0].size_bytes))
     return alltoall_in_place(std::move(context), std::move(parts));
   return as_whole(std::move(context),
                   [=](Transfers& transfers) { return alltoall_blocks(transfers, parts, parts); });

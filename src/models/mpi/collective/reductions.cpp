@@ -8,6 +8,9 @@
 #include "models/mpi/collective/block_collectives.h"
 
 namespace weft::mpi {
+
+using collective::Kind;
+
 namespace {
 
 // Two sets of elements: what this process has combined, and what arrives.
@@ -45,13 +48,9 @@ runtime::Task<> reduce_up(Transfers& transfers, int top, const Reduction& what, 
 // log2 p times, but in 2 (p - 1) messages. Not measured yet.
 constexpr std::size_t kCutBytes = 32768;
 
-std::size_t bytes_of(const Reduction& what) {
-  return static_cast<std::size_t>(what.count * what.type->size_bytes());
-}
-
 bool is_cut(const CollectiveContext& context, const Reduction& what) {
   return what.operation->is_commutative() && context.size() > 1 && what.count >= context.size() &&
-         bytes_of(what) >= kCutBytes;
+         packed_bytes(what) >= kCutBytes;
 }
 
 // The parts of the result that the processes get.
@@ -63,13 +62,6 @@ Views parts_of(const ScratchElements& result, const std::vector<MPI_Count>& coun
     first += count;
   }
   return parts;
-}
-
-// Equal counts, as far as possible.
-std::vector<MPI_Count> equal_counts(MPI_Count count, int size) {
-  std::vector<MPI_Count> counts(static_cast<std::size_t>(size), count / size);
-  for (MPI_Count i = 0; i < count % size; ++i) ++counts[static_cast<std::size_t>(i)];
-  return counts;
 }
 
 // Around a ring: each part collects the contributions of all, and ends at its process. REQUIRES: a commutative operator.
@@ -99,7 +91,8 @@ runtime::Task<> reduce_parts(Transfers& transfers, const Reduction& what,
 }  // namespace
 
 runtime::Task<> reduce(Transfers& transfers, int root, Reduction what, DataView in, DataView out) {
-  if (is_small_reduction(bytes_of(what))) {
+  const Kind kind = what.operation->is_commutative() ? Kind::kReduce : Kind::kReduceInOrder;
+  if (transfers.context().group()->serves(kind, packed_bytes(what))) {
     co_await reduce_blocks(transfers, root, what, in, out);
     co_return;
   }
@@ -121,7 +114,7 @@ runtime::Task<> reduce(Transfers& transfers, int root, Reduction what, DataView 
 
 runtime::Task<> allreduce(Transfers& transfers, Reduction what, DataView in, DataView out) {
   const CollectiveContext& context = transfers.context();
-  if (!is_cut(context, what)) {
+  if (context.group()->serves(Kind::kAllreduce, packed_bytes(what)) || !is_cut(context, what)) {
     co_await allreduce_blocks(transfers, what, in, out);
     co_return;
   }
@@ -132,7 +125,7 @@ runtime::Task<> allreduce(Transfers& transfers, Reduction what, DataView in, Dat
   co_await reduce_parts(transfers, what, counts, operands);
   const OwnView own{{}, true};
   Views parts = parts_of(operands.mine, counts);
-  co_await allgather(transfers, own, std::move(parts), bytes_of(what));
+  co_await allgather(transfers, own, std::move(parts), packed_bytes(what));
   transfers.copy(operands.mine.view(), out);
   co_await transfers.wait();
 }
@@ -152,7 +145,7 @@ runtime::Task<> allreduce(CollectiveContext context, Reduction what, DataView in
 runtime::Task<> reduce_and_scatter(CollectiveContext context, Reduction what, std::vector<MPI_Count> counts,
                                    DataView in, DataView out) {
   Transfers transfers(context);
-  if (is_cut(context, what)) {
+  if (!context.group()->serves(Kind::kReduceScatter, packed_bytes(what)) && is_cut(context, what)) {
     Operands operands(what, transfers);
     transfers.copy(in, operands.mine.view());
     co_await transfers.wait();
@@ -160,7 +153,7 @@ runtime::Task<> reduce_and_scatter(CollectiveContext context, Reduction what, st
     transfers.copy(parts_of(operands.mine, counts)[static_cast<std::size_t>(context.rank())], out);
     co_await transfers.wait();
   } else {
-    co_await reduce_scatter_blocks(transfers, what, begins_of(what, counts), in, out);
+    co_await reduce_scatter_blocks(transfers, what, std::move(counts), in, out);
   }
   transfers.throw_if_failed();
 }
@@ -213,7 +206,7 @@ runtime::Task<> allreduce_of_other(ContextPair contexts, Reduction what, DataVie
   Transfers local(contexts.local);
   Operands operands(what, local);
   co_await swap_combinations(contexts, local, what, std::move(in), operands);
-  co_await broadcast(local, 0, operands.theirs.view(), bytes_of(what));
+  co_await broadcast(local, 0, operands.theirs.view(), packed_bytes(what));
   local.copy(operands.theirs.view(), out);
   co_await local.wait();
   local.throw_if_failed();

@@ -1,0 +1,99 @@
+#include "collective/board.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/format.h"
+#include "base/refuse_claim.h"
+
+namespace weft::collective {
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+bool Boards::make_own() {
+  if (own_) return true;
+  base::Result<base::SharedMapping> made = base::SharedMapping::create("weft-board", kBoardBytes);
+  if (made.ok()) own_ = std::move(*made);
+  posts_ = made.ok();
+  return posts_;
+}
+
+std::optional<BoardReference> Boards::post(int reader_pe, std::span<const std::byte> block) {
+  if (!posts_ || !peers_[static_cast<std::size_t>(reader_pe)].reads || !make_own()) return std::nullopt;
+  const std::size_t size_bytes = (block.size() + 2 * kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t offset_bytes = find_room(size_bytes);
+  if (offset_bytes == kBoardBytes) return std::nullopt;
+  posted_.push_back({offset_bytes, size_bytes});
+  std::byte* const head = own_.data() + offset_bytes;
+  new (head) std::atomic<std::uint32_t>(1);
+  std::memcpy(head + kAlignment, block.data(), block.size());
+  return BoardReference{own_.name(), offset_bytes, block.size()};
+}
+
+bool Boards::add_reader(int reader_pe, const BoardReference& reference) {
+  if (!peers_[static_cast<std::size_t>(reader_pe)].reads) return false;
+  block_at(own_.data(), reference).readers->fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void Boards::drop_read() {
+  while (!posted_.empty()) {
+    const auto* const readers =
+        reinterpret_cast<std::atomic<std::uint32_t>*>(own_.data() + posted_.front().offset_bytes);
+    if (readers->load(std::memory_order_acquire) != 0) return;
+    posted_.pop_front();
+  }
+}
+
+std::size_t Boards::num_posted() {
+  drop_read();
+  return posted_.size();
+}
+
+std::size_t Boards::find_room(std::size_t size_bytes) {
+  if (size_bytes > kBoardBytes - kFirstBytes) return kBoardBytes;
+  drop_read();
+  if (posted_.empty()) return kFirstBytes;
+  const std::size_t begin = posted_.front().offset_bytes;
+  const std::size_t end = posted_.back().offset_bytes + posted_.back().size_bytes;
+  if (begin < end) {
+    if (size_bytes <= kBoardBytes - end) return end;
+    return size_bytes <= begin - kFirstBytes ? kFirstBytes : kBoardBytes;
+  }
+  return size_bytes <= begin - end ? end : kBoardBytes;
+}
+
+bool Boards::is_inside(const BoardReference& reference) {
+  return reference.offset_bytes >= kFirstBytes && reference.offset_bytes % kAlignment == 0 &&
+         reference.offset_bytes <= kBoardBytes - kAlignment &&
+         reference.size_bytes <= kBoardBytes - kAlignment - reference.offset_bytes;
+}
+
+Boards::Block Boards::block_at(std::byte* board, const BoardReference& reference) {
+  std::byte* const head = board + reference.offset_bytes;
+  return {{head + kAlignment, reference.size_bytes}, reinterpret_cast<std::atomic<std::uint32_t>*>(head)};
+}
+
+std::optional<Boards::Block> Boards::read(int owner_pe, const BoardReference& reference) {
+  if (!is_inside(reference)) [[unlikely]]
+    base::refuse_claim(base::format("PE {} names {} bytes at {} of its board, which has {}", owner_pe,
+                                    reference.size_bytes, reference.offset_bytes, kBoardBytes));
+  if (!opens_) return std::nullopt;
+  base::SharedMapping& board = peers_[static_cast<std::size_t>(owner_pe)].board;
+  if (!board || board.name().nonce != reference.board.nonce) {
+    base::Result<base::SharedMapping> opened = base::SharedMapping::open(reference.board, kBoardBytes);
+    if (!opened.ok()) return std::nullopt;
+    board = std::move(*opened);
+  }
+  return block_at(board.data(), reference);
+}
+
+Boards::Block Boards::refused_by(int reader_pe, const BoardReference& reference) {
+  if (!own_ || !is_inside(reference) || reference.board.nonce != own_.name().nonce) [[unlikely]]
+    base::refuse_claim(base::format("PE {} refuses a block that it was not given", reader_pe));
+  peers_[static_cast<std::size_t>(reader_pe)].reads = false;
+  return block_at(own_.data(), reference);
+}
+
+}  // namespace weft::collective

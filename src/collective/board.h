@@ -1,0 +1,95 @@
+// Board: memory in which a PE puts blocks for other PEs of its host, which read them there. Boards: this PE's board, and those it reads.
+//
+//     owner    post() copies the block, and a message tells the reader where it is
+//     reader   read() finds it, and release() says that it has been read
+//
+// A block is copied once, however many members read it. The memory is used in a circle: what is read is free when all before it is.
+// A board without room, or a reader that may not open files of the owner, is no failure: then the block travels in the message.
+//
+// Threads: the PE's. What a peer writes into a reference is a claim; it is checked. The owner's book of what is free is its own.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/shared_mapping.h"
+
+namespace weft::collective {
+
+// Where a block is, as it travels in a message.
+struct BoardReference {
+  base::SharedMappingName board;
+  std::uint64_t offset_bytes = 0;  // of what counts its readers; the block is behind
+  std::uint64_t size_bytes = 0;
+};
+static_assert(std::has_unique_object_representations_v<BoardReference>, "padding would travel");
+
+class Boards {
+ public:
+  // Blocks of up to that size travel in the message, which costs no more copies: see MessageRing.
+  static constexpr std::size_t kMostSentBytes = 1024;
+  // Of a board. Pages that are not used take no memory.
+  static constexpr std::size_t kBoardBytes = std::size_t{4} << 20;
+
+  // `are_on_one_host`: all PEs of the job. Else nothing is posted.
+  Boards(int num_pes, bool are_on_one_host)
+      : peers_(static_cast<std::size_t>(num_pes)), posts_(are_on_one_host) {}
+
+  // Copies the block for one reader. Nothing if it must travel in a message.
+  std::optional<BoardReference> post(int reader_pe, std::span<const std::byte> block);
+  // One more reader of a block. Returns false if it must travel in a message. REQUIRES: nothing was posted since.
+  bool add_reader(int reader_pe, const BoardReference& reference);
+
+  struct Block {
+    std::span<const std::byte> bytes;
+    std::atomic<std::uint32_t>* readers = nullptr;
+    // Null: the bytes are not on a board, and need no release.
+    void release() const {
+      if (readers != nullptr) readers->fetch_sub(1, std::memory_order_release);
+    }
+  };
+  // What that PE has posted; nothing if this process cannot open its board. Ends the job if there can be no such block.
+  std::optional<Block> read(int owner_pe, const BoardReference& reference);
+
+  // The reader cannot open this PE's board: its blocks travel in messages from now on. Returns the block that it could not read.
+  Block refused_by(int reader_pe, const BoardReference& reference);
+
+  // From now on this PE opens no board. For tests.
+  void open_none() { opens_ = false; }
+  // Posted blocks that are not known to be read.
+  std::size_t num_posted();
+
+ private:
+  struct Posted {
+    std::size_t offset_bytes;
+    std::size_t size_bytes;  // with what counts its readers
+  };
+  static constexpr std::size_t kFirstBytes = 4096;  // the mapping's random number
+  static constexpr std::size_t kAlignment = 64;
+
+  static bool is_inside(const BoardReference& reference);
+  static Block block_at(std::byte* board, const BoardReference& reference);
+  bool make_own();
+  void drop_read();
+  // kBoardBytes if there is no room.
+  std::size_t find_room(std::size_t size_bytes);
+
+  struct Peer {
+    base::SharedMapping board;  // once it has been read
+    bool reads = true;          // this PE's board
+  };
+
+  base::SharedMapping own_;
+  std::deque<Posted> posted_;  // in the order of the circle
+  std::vector<Peer> peers_;    // by PE
+  bool posts_;                 // false too if there is no memory for a board
+  bool opens_ = true;
+};
+
+}  // namespace weft::collective
