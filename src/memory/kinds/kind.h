@@ -88,6 +88,9 @@ class KindBackend {
 
   // An address outside this range is not of this kind.
   const AddressRange& address_range() const { return address_range_; }
+  // Whether no memory of this kind is ever inside HostRanges (host_ranges.h). The kind is then not asked
+  // about them, although its range contains them.
+  bool is_never_in_host_ranges() const { return is_never_in_host_ranges_; }
   // `listener` is called with the base of each allocation that deallocate() frees.
   void set_release_listener(ReleaseListener listener) { release_listener_ = std::move(listener); }
 
@@ -168,12 +171,15 @@ class KindBackend {
     if (base < address_range_.low) address_range_.low = base;
     if (base + size_bytes > address_range_.high) address_range_.high = base + size_bytes;
   }
+  // REQUIRES: KindCache::add() has not been called.
+  void declare_never_in_host_ranges() { is_never_in_host_ranges_ = true; }
   void notify_release(std::uintptr_t base) {
     if (release_listener_) release_listener_(base);
   }
 
  private:
   AddressRange address_range_;
+  bool is_never_in_host_ranges_ = false;
   ReleaseListener release_listener_;
 };
 

@@ -14,6 +14,10 @@ constexpr std::size_t kMaxEntries = 4096;
 void KindCache::add(KindBackend* kind) {
   assert(num_kinds_ < kNumKinds);
   kinds_[static_cast<std::size_t>(num_kinds_++)] = kind;
+  if (kind->is_never_in_host_ranges() && !has_host_ranges_) {
+    host_ranges_ = HostRanges::of_process();
+    has_host_ranges_ = true;
+  }
   kind->set_release_listener([this](std::uintptr_t base) {
     entries_.erase(base);
     if (listener_) listener_(base);
@@ -32,7 +36,7 @@ Allocation KindCache::find(const void* address) {
   }
   for (int i = 0; i < num_kinds_; ++i) {
     KindBackend* const kind = kinds_[static_cast<std::size_t>(i)];
-    if (!kind->address_range().contains(number)) continue;
+    if (!may_have(*kind, number)) continue;
     const std::optional<Allocation> found = kind->find_allocation(address);
     if (!found.has_value()) continue;
     if (remember(*found, kind)) kind->first_seen(*found);

@@ -3,10 +3,18 @@
 // Outside: an address outside the address_range() of every device kind is host memory; the cache is not
 // searched. While no device kind has memory, that is every address, and the answer takes a few nanoseconds.
 //
-// Host: host memory is never cached, because no library reports when it is freed and becomes device memory.
+// Host ranges: the heap, the main program's variables and the main thread's stack are host memory for kinds
+// that declare that their memory is never there (cuda does). Such a kind is not asked, and the answer takes 1
+// or 2 ns. host_ranges.h says which addresses these are and why they are safe. Memory there that the program
+// registers with a driver (cudaHostRegister) stays host memory, and the driver says the same. Memory of
+// cudaMalloc, cudaMallocManaged and cudaHostAlloc is never there, because the driver maps it. The same holds
+// for variables that CUDA manages (__managed__).
+//
+// Other host memory is never cached, because no library reports when it is freed and becomes device memory.
 // Inside a range the kinds are asked each time. The range of cuda is every address when a driver and a device
-// are there, because other libraries allocate too. Then a question about host memory costs a driver query (75
-// ns).
+// are there, because other libraries allocate too. Then a question about mapped host memory (large blocks of
+// malloc(), memory that malloc() gives other threads, their stacks, variables of shared libraries) costs a
+// driver query (75 ns).
 //
 // Device: an allocation is cached by its range. Its entry is dropped when its kind reports the release, and
 // each hit asks the kind whether the entry is current. emulated reports every release and returns true (8
@@ -21,6 +29,7 @@
 #include <map>
 #include <utility>
 
+#include "memory/kinds/host_ranges.h"
 #include "memory/kinds/kind.h"
 
 namespace weft::memory {
@@ -34,11 +43,12 @@ class KindCache {
   // `listener` is called for each allocation whose kind reports its release; an empty one removes it.
   void set_release_listener(KindBackend::ReleaseListener listener) { listener_ = std::move(listener); }
 
-  // False for addresses outside every range: they are host memory, and find() need not be asked.
+  // False for addresses outside every range and for host ranges: they are host memory, and find() need not be
+  // asked.
   bool may_be_device(const void* address) const {
     const auto number = reinterpret_cast<std::uintptr_t>(address);
     for (int i = 0; i < num_kinds_; ++i) {
-      if (kinds_[static_cast<std::size_t>(i)]->address_range().contains(number)) return true;
+      if (may_have(*kinds_[static_cast<std::size_t>(i)], number)) return true;
     }
     return false;
   }
@@ -53,12 +63,19 @@ class KindCache {
     KindBackend* kind = nullptr;
   };
 
+  // Whether the kind must be asked about that address.
+  bool may_have(const KindBackend& kind, std::uintptr_t number) const {
+    return kind.address_range().contains(number) &&
+           !(kind.is_never_in_host_ranges() && host_ranges_.contains(number));
+  }
   // False if it cannot be remembered.
   bool remember(const Allocation& allocation, KindBackend* kind);
 
   std::array<KindBackend*, kNumKinds> kinds_{};
   KindBackend::ReleaseListener listener_;
   int num_kinds_ = 0;
+  HostRanges host_ranges_;  // contain nothing until a kind declares that it is never there
+  bool has_host_ranges_ = false;
   std::map<std::uintptr_t, CachedAllocation> entries_;  // by base; no two overlap
 };
 

@@ -3,8 +3,10 @@
 #include "memory/kinds/kind_cache.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -23,6 +25,12 @@ constexpr std::size_t kSizeBytes = 8192;
 class ScriptedKind final : public KindBackend {
  public:
   ScriptedKind() { widen_address_range(1 << 20, 1 << 20); }
+  // As cuda: memory at any address but in host ranges.
+  void be_anywhere_but_in_host_ranges() {
+    be_anywhere();
+    declare_never_in_host_ranges();
+  }
+  void be_anywhere() { widen_address_range(0, std::numeric_limits<std::uintptr_t>::max()); }
 
   Kind kind() const override { return Kind::kCuda; }
   int num_devices() const override { return 2; }
@@ -60,6 +68,10 @@ class ScriptedKind final : public KindBackend {
  private:
   static base::Status unused() { return {base::StatusCode::kUnsupported, "not part of the test"}; }
 };
+
+Allocation made_at(const void* base) {
+  return {reinterpret_cast<std::uintptr_t>(base), 64, Place{Kind::kCuda, 0}, 1};
+}
 
 void* address(std::uintptr_t number) { return reinterpret_cast<void*>(number); }
 
@@ -187,6 +199,68 @@ TEST_F(ScriptedCacheTest, HostMemoryInRangeIsAskedForEveryTime) {
   EXPECT_EQ(kind.questions, 2);
   kind.answer = made(kBase, 64, 1, 0);
   EXPECT_EQ(cache.find(address(kBase)).place.kind, Kind::kCuda);
+}
+
+int g_kind_cache_variable = 0;
+
+TEST(HostRangesOfTheCacheTest, AKindThatIsNeverThereIsNotAsked) {
+  KindCache cache;
+  ScriptedKind kind;
+  kind.be_anywhere_but_in_host_ranges();
+  cache.add(&kind);
+  kind.answer = made_at(&g_kind_cache_variable);
+  EXPECT_FALSE(cache.may_be_device(&g_kind_cache_variable));
+  EXPECT_TRUE(cache.find(&g_kind_cache_variable).place.is_host());
+  EXPECT_FALSE(cache.may_be_device(__builtin_frame_address(0)));
+  EXPECT_TRUE(cache.find(__builtin_frame_address(0)).place.is_host());
+  EXPECT_EQ(kind.questions, 0);
+
+  void* const mapped =
+      ::mmap(nullptr, kSizeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  kind.answer.reset();
+  EXPECT_TRUE(cache.may_be_device(mapped));
+  EXPECT_TRUE(cache.find(mapped).place.is_host());
+  EXPECT_TRUE(cache.find(mapped).place.is_host());
+  EXPECT_EQ(kind.questions, 2);
+  kind.answer = made_at(mapped);
+  EXPECT_EQ(cache.find(mapped).place.kind, Kind::kCuda);
+  EXPECT_EQ(kind.questions, 3);
+  ::munmap(mapped, kSizeBytes);
+}
+
+TEST(HostRangesOfTheCacheTest, AKindThatDoesNotSayItIsNeverThereIsAsked) {
+  KindCache cache;
+  ScriptedKind never_there;
+  ScriptedKind anywhere;
+  never_there.be_anywhere_but_in_host_ranges();
+  anywhere.be_anywhere();
+  cache.add(&never_there);
+  cache.add(&anywhere);
+  anywhere.answer = made_at(&g_kind_cache_variable);
+  EXPECT_TRUE(cache.may_be_device(&g_kind_cache_variable));
+  EXPECT_EQ(cache.find(&g_kind_cache_variable).place.kind, Kind::kCuda);
+  EXPECT_EQ(never_there.questions, 0);
+  EXPECT_EQ(anywhere.questions, 1);
+}
+
+// A driver may map memory where the heap ended before.
+TEST(HostRangesOfTheCacheTest, TheKindIsAskedAgainAboutMemoryThatTheHeapGaveBack) {
+  KindCache cache;
+  ScriptedKind kind;
+  kind.be_anywhere_but_in_host_ranges();
+  cache.add(&kind);
+  // Nothing allocates between the calls of sbrk().
+  constexpr std::intptr_t kGrowth = 4096;
+  void* const above_heap = ::sbrk(0);
+  const bool may_be_device_before = cache.may_be_device(above_heap);
+  ASSERT_EQ(::sbrk(kGrowth), above_heap);
+  const bool may_be_device_in_heap = cache.may_be_device(above_heap);
+  ::sbrk(-kGrowth);
+  const bool may_be_device_after = cache.may_be_device(above_heap);
+  EXPECT_TRUE(may_be_device_before);
+  EXPECT_FALSE(may_be_device_in_heap);
+  EXPECT_TRUE(may_be_device_after);
 }
 
 TEST_F(ScriptedCacheTest, AnotherGenerationIsAskedForAgain) {

@@ -1,5 +1,7 @@
 // Memory with kind cuda in it: staged copies, which never block the CPU, and the kind cache where memory is
 // freed and made behind our back.
+#include <sys/mman.h>
+
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -403,6 +405,39 @@ TEST_F(MemoryOverFakeCudaTest, TheDriverIsAskedOncePerAllocation) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(memory->place_of(data + i), kGpu1);
   EXPECT_EQ(fake_cuda()->calls["cuPointerGetAttributes"], 1);
   fake_cuda()->remove_block(reinterpret_cast<std::uintptr_t>(data));
+}
+
+int g_fake_cuda_variable = 0;
+
+TEST_F(MemoryOverFakeCudaTest, TheDriverIsNotAskedAboutHostRanges) {
+  std::vector<const void*> addresses = {&g_fake_cuda_variable, __builtin_frame_address(0)};
+#ifndef __SANITIZE_ADDRESS__  // its malloc() does not use the heap
+  const std::vector<std::byte> on_heap(64);
+  addresses.push_back(on_heap.data());
+#endif
+  for (const void* address : addresses) {
+    EXPECT_EQ(memory->place_of(address), kHostPlace);
+    EXPECT_EQ(memory->allocation_of(address).size_bytes, 0u);
+  }
+  EXPECT_EQ(fake_cuda()->calls["cuPointerGetAttributes"], 0);
+
+  // A mapped block may be memory of another library's, which can free it and allocate device memory there.
+  constexpr std::size_t kSizeBytes = 4096;
+  void* const mapped =
+      ::mmap(nullptr, kSizeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  EXPECT_EQ(memory->place_of(mapped), kHostPlace);
+  EXPECT_EQ(memory->place_of(mapped), kHostPlace);
+  EXPECT_EQ(fake_cuda()->calls["cuPointerGetAttributes"], 2);
+  ::munmap(mapped, kSizeBytes);
+}
+
+TEST_F(MemoryOverFakeCudaTest, RegisteredMemoryOfHostRangesStaysHostMemory) {
+  ASSERT_TRUE(cuda().lock_host(&g_fake_cuda_variable, sizeof g_fake_cuda_variable, 0).ok());
+  EXPECT_EQ(memory->place_of(&g_fake_cuda_variable), kHostPlace);
+  EXPECT_FALSE(cuda().find_allocation(&g_fake_cuda_variable).has_value()) << "the driver says the same";
+  EXPECT_TRUE(cuda().host_copy_is_async(&g_fake_cuda_variable, sizeof g_fake_cuda_variable));
+  cuda().unlock_host(&g_fake_cuda_variable);
 }
 
 TEST_F(MemoryOverFakeCudaTest, CopiesThatTheProgramMadeBeforeAreOver) {

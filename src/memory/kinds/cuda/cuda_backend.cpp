@@ -25,6 +25,8 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver, std::vector<int> de
   devices_.resize(static_cast<std::size_t>(driver_->num_devices()));
   // Other libraries allocate device memory without telling Weft, and it may have any address.
   widen_address_range(0, std::numeric_limits<std::uintptr_t>::max());
+  // The driver maps all memory that it counts as device or managed memory.
+  declare_never_in_host_ranges();
 }
 
 // Results are ignored: at the end of the process the driver may have shut down already. Every call then
