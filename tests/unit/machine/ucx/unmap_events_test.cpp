@@ -80,8 +80,10 @@ TEST_F(UnmapEventsTest, FreeOfALargeBlockRaisesTheCounter) {
 TEST_F(UnmapEventsTest, ReallocOfALargeBlockRaisesTheCounter) {
   void* volatile block = std::malloc(kMappingBytes);
   ASSERT_NE(block, nullptr);
-  EXPECT_TRUE(raises([&] { block = std::realloc(block, 3 * kMappingBytes); }));
-  std::free(block);
+  void* volatile larger = nullptr;
+  EXPECT_TRUE(raises([&] { larger = std::realloc(block, 3 * kMappingBytes); }));
+  ASSERT_NE(larger, nullptr);
+  std::free(larger);
 }
 
 TEST_F(UnmapEventsTest, TheEndOfALargeStackRaisesTheCounter) {
