@@ -162,12 +162,20 @@ Place Memory::place_of(const void* address) {
 }
 
 [[gnu::noinline]] Place Memory::device_place_of(const void* address) {
-  const Allocation allocation = state_->cache.find(address);
+  const Allocation allocation = state_->cache.find_of_buffer(address);
   if (!allocation.place.is_host()) note_use(allocation.place, allocation.size_bytes);
   return allocation.place;
 }
 
-Allocation Memory::allocation_of(const void* address) { return state_->cache.find(address); }
+Allocation Memory::allocation_of(const void* address) {
+  const Allocation allocation = state_->cache.find(address);
+  if (!allocation.place.is_host()) note_use(allocation.place, allocation.size_bytes);
+  return allocation;
+}
+
+void Memory::use_unmap_generation(const std::atomic<std::uint64_t>* (*find)()) {
+  if (state_->cache.wants_unmap_generation()) state_->cache.set_unmap_generation(find());
+}
 
 bool Memory::is_new_elsewhere(Place place) const {
   if (place.device == state_->own_devices[static_cast<std::size_t>(place.kind)]) return false;

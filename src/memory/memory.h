@@ -4,7 +4,9 @@
 // or close(). Memory does not use Completion::in_flight, so its caller may.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -57,12 +59,18 @@ class Memory {
 
   // The place of the memory at `address`; host if no device kind knows the address. The driver is asked once
   // per allocation, and the answer is cached by the allocation's range. An entry is dropped when its
-  // allocation is freed, also when another library frees it.
+  // allocation is freed, also when another library frees it. The answer "host" may be cached by page until
+  // memory is unmapped. REQUIRES: the caller may access the byte at `address`, so it is not the address of a
+  // buffer without bytes.
   Place place_of(const void* address);
-  // The device allocation that holds `address`, from the same cache; size and generation 0 for host memory. A
-  // caller that keeps something per allocation (an IPC handle, a registration) must compare the generation
-  // before it uses that again.
+  // The device allocation that holds `address`, from the same cache; size and generation 0 for host memory.
+  // `address` may be any, because this does not cache "host". A caller that keeps something per allocation (an
+  // IPC handle, a registration) must compare the generation before it uses that again.
   Allocation allocation_of(const void* address);
+  // `find` returns a counter that rises before memory of this process is unmapped and exists until the last
+  // call; null if there is none. It is called only if a kind's driver would be asked about host memory again
+  // and again otherwise.
+  void use_unmap_generation(const std::atomic<std::uint64_t>* (*find)());
 
   // Calls `listener` with the base of each device allocation before deallocate() frees it. There is one
   // listener; an empty one removes it. Memory that other libraries free shows only in allocation_of()'s

@@ -34,6 +34,12 @@ struct Hold {
   SegmentUse use;
 };
 
+// The address of a buffer without bytes need not be in memory, as place_of() requires.
+memory::Buffer located(memory::Memory& memory, void* data, std::size_t size_bytes) {
+  const memory::Place place = size_bytes == 0 ? memory.allocation_of(data).place : memory.place_of(data);
+  return {data, size_bytes, place, nullptr};
+}
+
 // Frees the state of an operation that was not started.
 void abandon_state(runtime::OperationState* state) {
   state->complete({}, 0);
@@ -215,7 +221,7 @@ Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& 
 std::byte* GlobalMemory::mapped_to_copy(const void* local, const GlobalAddress& address,
                                         std::size_t size_bytes) {
   std::byte* const mapped = size_bytes <= kAtOnceBytes ? cache_.find(address, size_bytes) : nullptr;
-  if (mapped == nullptr || !runtime_.memory().place_of(local).is_host()) return nullptr;
+  if (mapped == nullptr || (size_bytes > 0 && !runtime_.memory().place_of(local).is_host())) return nullptr;
   // An overlap is refused where all copies are checked.
   const auto distance = reinterpret_cast<std::uintptr_t>(mapped) - reinterpret_cast<std::uintptr_t>(local);
   return distance >= size_bytes && std::uintptr_t{0} - distance >= size_bytes ? mapped : nullptr;
@@ -229,8 +235,7 @@ Done GlobalMemory::put_memory(const memory::ConstBuffer& from, const GlobalAddre
       return Done(runtime_);
     }
   }
-  const memory::Buffer source{const_cast<void*>(from.data), from.size_bytes,
-                              runtime_.memory().place_of(from.data), nullptr};
+  const memory::Buffer source = located(runtime_.memory(), const_cast<void*>(from.data), from.size_bytes);
   if (from.stream != nullptr) completions.source_stream = from.stream;
   return start_copy({Run{0, 0, from.size_bytes}}, source, to, std::move(completions));
 }
@@ -242,7 +247,7 @@ Done GlobalMemory::get_memory(const GlobalAddress& from, const memory::Buffer& t
       return Done(runtime_);
     }
   }
-  const memory::Buffer target{to.data, to.size_bytes, runtime_.memory().place_of(to.data), nullptr};
+  const memory::Buffer target = located(runtime_.memory(), to.data, to.size_bytes);
   if (to.stream != nullptr) completions.target_stream = to.stream;
   return start_copy({Run{0, 0, to.size_bytes}}, from, target, std::move(completions));
 }

@@ -42,7 +42,7 @@ Error send_buffered(const SendCall& call) {
                 space.size_bytes(), call.view.size_bytes)};
   }
   DataView packed = DataView::of_bytes(piece, call.view.size_bytes);
-  packed.place = this_process().runtime().memory().place_of(piece);
+  if (packed.size_bytes > 0) packed.place = this_process().runtime().memory().place_of(piece);
   if (call.view.place.is_host() && packed.place.is_host()) {
     call.view.pack(piece);
   } else if (Error error = copy_now(call.view, packed); !error.ok()) {

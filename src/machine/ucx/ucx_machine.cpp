@@ -8,6 +8,7 @@
 #include "machine/ucx/handles/boundary.h"
 #include "machine/ucx/setup/library.h"
 #include "machine/ucx/setup/shared_memory.h"
+#include "machine/ucx/setup/unmap_events.h"
 
 namespace weft::machine::ucx {
 namespace {
@@ -74,6 +75,7 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
     memory_types_[static_cast<std::size_t>(kind)] = memory_type_of(api);
     addressed_[static_cast<std::size_t>(kind)] = context_.can_address(api);
   }
+  memory.use_unmap_generation(&unmap_generation);
   // Where the user has chosen transports without shared memory, active messages take these too.
   if (has_shared_memory(transports())) queues_.make(options.pes_on_host);
 }

@@ -75,7 +75,9 @@ class KindBackend {
   virtual base::Result<void*> allocate(std::size_t size_bytes, int device) = 0;
   virtual base::Status deallocate(void* data) = 0;
 
-  // The allocation of this kind that holds `address`; empty when the memory is not of this kind.
+  // The allocation of this kind that holds `address`; empty when the memory is not of this kind. A kind that
+  // is_in_own_mappings() gives an empty allocation, whose place is the host, for host memory of which its
+  // driver knows, and if its driver cannot say.
   virtual std::optional<Allocation> find_allocation(const void* address) = 0;
   // Whether `address` still belongs to `allocation`, an earlier result of find_allocation(). A kind that
   // calls the release listener for every allocation that is freed may return true at once.
@@ -88,9 +90,10 @@ class KindBackend {
 
   // An address outside this range is not of this kind.
   const AddressRange& address_range() const { return address_range_; }
-  // Whether no memory of this kind is ever inside HostRanges (host_ranges.h). The kind is then not asked
-  // about them, although its range contains them.
-  bool is_never_in_host_ranges() const { return is_never_in_host_ranges_; }
+  // Whether all memory of this kind is in mappings that its driver makes: memory of the program's becomes
+  // memory of this kind only after the program has unmapped it. The kind is then not asked about HostRanges
+  // (host_ranges.h) and HostPages (host_pages.h), although its range contains them.
+  bool is_in_own_mappings() const { return is_in_own_mappings_; }
   // `listener` is called with the base of each allocation that deallocate() frees.
   void set_release_listener(ReleaseListener listener) { release_listener_ = std::move(listener); }
 
@@ -172,14 +175,14 @@ class KindBackend {
     if (base + size_bytes > address_range_.high) address_range_.high = base + size_bytes;
   }
   // REQUIRES: KindCache::add() has not been called.
-  void declare_never_in_host_ranges() { is_never_in_host_ranges_ = true; }
+  void declare_in_own_mappings() { is_in_own_mappings_ = true; }
   void notify_release(std::uintptr_t base) {
     if (release_listener_) release_listener_(base);
   }
 
  private:
   AddressRange address_range_;
-  bool is_never_in_host_ranges_ = false;
+  bool is_in_own_mappings_ = false;
   ReleaseListener release_listener_;
 };
 

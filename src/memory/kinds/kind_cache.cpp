@@ -14,9 +14,9 @@ constexpr std::size_t kMaxEntries = 4096;
 void KindCache::add(KindBackend* kind) {
   assert(num_kinds_ < kNumKinds);
   kinds_[static_cast<std::size_t>(num_kinds_++)] = kind;
-  if (kind->is_never_in_host_ranges() && !has_host_ranges_) {
+  if (kind->is_in_own_mappings() && !has_kind_in_own_mappings_) {
     host_ranges_ = HostRanges::of_process();
-    has_host_ranges_ = true;
+    has_kind_in_own_mappings_ = true;
   }
   kind->set_release_listener([this](std::uintptr_t base) {
     entries_.erase(base);
@@ -24,7 +24,17 @@ void KindCache::add(KindBackend* kind) {
   });
 }
 
-Allocation KindCache::find(const void* address) {
+Allocation KindCache::find_of_buffer(const void* address) {
+  const std::uint64_t generation = host_pages_.generation();
+  bool is_known_host = false;
+  const Allocation found = look_up(address, &is_known_host);
+  if (has_kind_in_own_mappings_ && found.place.is_host() && !is_known_host) {
+    host_pages_.remember(reinterpret_cast<std::uintptr_t>(address), generation);
+  }
+  return found;
+}
+
+Allocation KindCache::look_up(const void* address, bool* is_known_host) {
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   const auto next = entries_.upper_bound(number);
   if (next != entries_.begin()) {
@@ -39,6 +49,10 @@ Allocation KindCache::find(const void* address) {
     if (!may_have(*kind, number)) continue;
     const std::optional<Allocation> found = kind->find_allocation(address);
     if (!found.has_value()) continue;
+    if (found->place.is_host()) {
+      if (is_known_host != nullptr) *is_known_host = true;
+      continue;
+    }
     if (remember(*found, kind)) kind->first_seen(*found);
     return *found;
   }

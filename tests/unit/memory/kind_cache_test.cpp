@@ -5,9 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -28,7 +32,7 @@ class ScriptedKind final : public KindBackend {
   // As cuda: memory at any address but in host ranges.
   void be_anywhere_but_in_host_ranges() {
     be_anywhere();
-    declare_never_in_host_ranges();
+    declare_in_own_mappings();
   }
   void be_anywhere() { widen_address_range(0, std::numeric_limits<std::uintptr_t>::max()); }
 
@@ -38,6 +42,7 @@ class ScriptedKind final : public KindBackend {
   bool cpu_accessible() const override { return false; }
   std::optional<Allocation> find_allocation(const void*) override {
     ++questions;
+    if (during_question) during_question();
     return answer;
   }
   bool is_current(const Allocation& allocation, const void*) override {
@@ -63,6 +68,7 @@ class ScriptedKind final : public KindBackend {
   void release_event(EventHandle) override {}
 
   std::optional<Allocation> answer;
+  std::function<void()> during_question;
   int questions = 0;
 
  private:
@@ -242,6 +248,92 @@ TEST(HostRangesOfTheCacheTest, AKindThatDoesNotSayItIsNeverThereIsAsked) {
   EXPECT_EQ(cache.find(&g_kind_cache_variable).place.kind, Kind::kCuda);
   EXPECT_EQ(never_there.questions, 0);
   EXPECT_EQ(anywhere.questions, 1);
+}
+
+class HostPagesOfTheCacheTest : public ::testing::Test {
+ protected:
+  HostPagesOfTheCacheTest() {
+    kind.be_anywhere_but_in_host_ranges();
+    cache.add(&kind);
+    cache.set_unmap_generation(&unmappings);
+    page = ::mmap(nullptr, kSizeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(page, MAP_FAILED);
+  }
+  ~HostPagesOfTheCacheTest() override { ::munmap(page, kSizeBytes); }
+
+  std::atomic<std::uint64_t> unmappings = 0;
+  KindCache cache;
+  ScriptedKind kind;
+  void* page;
+};
+
+TEST_F(HostPagesOfTheCacheTest, AsksOncePerPage) {
+  EXPECT_TRUE(cache.wants_unmap_generation());
+  EXPECT_TRUE(cache.may_be_device(page));
+  EXPECT_TRUE(cache.find_of_buffer(page).place.is_host());
+  EXPECT_FALSE(cache.may_be_device(page));
+  EXPECT_FALSE(cache.may_be_device(static_cast<std::byte*>(page) + 4095));
+  EXPECT_TRUE(cache.may_be_device(static_cast<std::byte*>(page) + 4096));
+  EXPECT_TRUE(cache.find_of_buffer(page).place.is_host());
+  EXPECT_TRUE(cache.find(page).place.is_host());
+  EXPECT_EQ(kind.questions, 1);
+}
+
+TEST_F(HostPagesOfTheCacheTest, AsksAgainAfterAnUnmapping) {
+  EXPECT_TRUE(cache.find_of_buffer(page).place.is_host());
+  ++unmappings;
+  kind.answer = made_at(page);
+  EXPECT_TRUE(cache.may_be_device(page));
+  EXPECT_EQ(cache.find_of_buffer(page).place.kind, Kind::kCuda);
+  EXPECT_TRUE(cache.may_be_device(page)) << "device memory is no host page";
+}
+
+TEST_F(HostPagesOfTheCacheTest, AnUnmappingDuringTheQuestionCounts) {
+  kind.during_question = [this] { ++unmappings; };
+  EXPECT_TRUE(cache.find_of_buffer(page).place.is_host());
+  EXPECT_TRUE(cache.may_be_device(page));
+}
+
+TEST_F(HostPagesOfTheCacheTest, OnlyQuestionsForBuffersAreRemembered) {
+  EXPECT_TRUE(cache.find(page).place.is_host());
+  EXPECT_TRUE(cache.may_be_device(page));
+}
+
+TEST_F(HostPagesOfTheCacheTest, HostMemoryThatTheDriverKnowsIsNotRemembered) {
+  kind.answer = Allocation{};
+  EXPECT_TRUE(cache.find_of_buffer(page).place.is_host());
+  EXPECT_TRUE(cache.find_of_buffer(page).place.is_host());
+  EXPECT_EQ(kind.questions, 2);
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST_F(HostPagesOfTheCacheTest, AnotherKindIsAskedNevertheless) {
+  ScriptedKind anywhere;
+  anywhere.be_anywhere();
+  cache.add(&anywhere);
+  EXPECT_TRUE(cache.find_of_buffer(page).place.is_host());
+  anywhere.answer = made_at(page);
+  EXPECT_TRUE(cache.may_be_device(page));
+  EXPECT_EQ(cache.find_of_buffer(page).place.kind, Kind::kCuda);
+  EXPECT_EQ(kind.questions, 1);
+  EXPECT_EQ(anywhere.questions, 2);
+}
+
+TEST_F(HostPagesOfTheCacheTest, WithoutACounterNothingIsRemembered) {
+  EXPECT_TRUE(cache.find_of_buffer(page).place.is_host());
+  cache.set_unmap_generation(nullptr);
+  EXPECT_TRUE(cache.may_be_device(page));
+  EXPECT_TRUE(cache.find_of_buffer(page).place.is_host());
+  EXPECT_TRUE(cache.may_be_device(page));
+}
+
+TEST_F(ScriptedCacheTest, AKindThatDoesNotMapItsMemoryItselfWantsNoHostPages) {
+  const std::atomic<std::uint64_t> unmappings = 0;
+  cache.set_unmap_generation(&unmappings);
+  EXPECT_FALSE(cache.wants_unmap_generation());
+  EXPECT_TRUE(cache.find_of_buffer(address(kBase)).place.is_host());
+  EXPECT_TRUE(cache.find_of_buffer(address(kBase)).place.is_host());
+  EXPECT_EQ(kind.questions, 2);
 }
 
 // A driver may map memory where the heap ended before.

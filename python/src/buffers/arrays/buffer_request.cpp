@@ -45,7 +45,8 @@ void expect_cuda(const BufferRequest& request) {
 
 memory::Place cuda_place_of(const BufferRequest& request, const void* address) {
   expect_cuda(request);
-  memory::Place place = Engine::current().runtime().memory().place_of(address);
+  // Not place_of(), which takes memory alone: the object may name a range that the driver has only reserved.
+  memory::Place place = Engine::current().runtime().memory().allocation_of(address).place;
   if (memory::native_api_of(place.kind) == memory::NativeApi::kCuda) return place;
   unusable(request,
            base::format("that says it is CUDA memory, and the driver does not know its address {}", address));

@@ -26,7 +26,7 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver, std::vector<int> de
   // Other libraries allocate device memory without telling Weft, and it may have any address.
   widen_address_range(0, std::numeric_limits<std::uintptr_t>::max());
   // The driver maps all memory that it counts as device or managed memory.
-  declare_never_in_host_ranges();
+  declare_in_own_mappings();
 }
 
 // Results are ignored: at the end of the process the driver may have shut down already. Every call then
@@ -179,8 +179,10 @@ std::optional<Allocation> CudaBackend::find_allocation(const void* address) {
   // fails.
   const CudaResult result = driver_->PointerGetAttributes(static_cast<unsigned>(attributes.size()),
                                                           attributes.data(), values.data(), to_cuda(address));
-  if (result != cuda::kSuccess) return std::nullopt;
-  if (memory_type != cuda::kMemoryTypeDevice && is_managed == 0) return std::nullopt;
+  if (result != cuda::kSuccess) return Allocation{};
+  if (memory_type != cuda::kMemoryTypeDevice && is_managed == 0) {
+    return memory_type == 0 ? std::nullopt : std::optional(Allocation{});
+  }
 
   // Managed memory has no device while it is on the host; it counts as memory of device 0 then.
   const int device = ordinal >= 0 && ordinal < num_devices() ? ordinal : 0;
