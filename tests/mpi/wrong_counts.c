@@ -217,13 +217,13 @@ static void check_all(const Place* at, Kind first, Kind last, MPI_Op ordered, in
 /* One process asks for more memory than there is. It reduces in place: two buffers of that size would overlap. The others reduce as much as
  * makes them use the algorithm for large data, too. */
 static void check_no_memory(const Place* at, MPI_Op ordered) {
-  enum { kLarge = 9000 };
+  enum { kLarge = 300000 };
   const MPI_Count many = (MPI_Count)1 << 50;
   static int in[kLarge], out[kLarge];
   int wrong, which, code = MPI_SUCCESS, class;
   for (wrong = 0; wrong < world_size; ++wrong) {
-    /* Alone, a process needs no memory to reduce in place. */
-    for (which = 0; which < (world_size > 1 ? 3 : 2); ++which) {
+    /* Alone, a process needs no memory to scan or reduce all in place. */
+    for (which = world_size > 1 ? 0 : 1; which < (world_size > 1 ? 3 : 2); ++which) {
       const MPI_Count count = world_rank == wrong ? many : which == 1 ? kLarge : 4;
       const void* const given = world_rank == wrong && (which != 1 || wrong == 0) ? MPI_IN_PLACE : in;
       switch (which) {
@@ -232,8 +232,8 @@ static void check_no_memory(const Place* at, MPI_Op ordered) {
         default: code = MPI_Allreduce_c(given, out, count, MPI_INT, ordered, at->comm);
       }
       MPI_Error_class(code, &class);
-      /* In an all-reduce a process may first hear of the wrong size. */
-      if (world_rank == wrong ? class != MPI_ERR_NO_MEM && (which != 2 || class != MPI_ERR_TRUNCATE) : class != MPI_SUCCESS && class != MPI_ERR_TRUNCATE) {
+      /* In a scan and an all-reduce a process may first hear of the wrong size. */
+      if (world_rank == wrong ? class != MPI_ERR_NO_MEM && (which == 1 || class != MPI_ERR_TRUNCATE) : class != MPI_SUCCESS && class != MPI_ERR_TRUNCATE) {
         fprintf(stderr, "rank %d: error class %d of call %d where rank %d has no memory\n", world_rank, class, which, wrong);
         exit(1);
       }
