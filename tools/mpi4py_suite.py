@@ -111,6 +111,7 @@ def source_archive() -> Path:
         return archive
     FOLDER.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-binary", "mpi4py", "--no-deps"]
+    command += ["--retries", "1", "--timeout", "20"]  # without a network pip would try for minutes
     command += ["--dest", str(FOLDER), f"mpi4py=={VERSION}"]
     if subprocess.run(command, check=False).returncode != 0 or not archive.exists():
         raise UnavailableError(f"pip could not download mpi4py {VERSION}; is there a network?")
