@@ -1,5 +1,6 @@
 #include "collective/board.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -19,8 +20,8 @@ bool Boards::make_own() {
   return posts_;
 }
 
-std::optional<BoardReference> Boards::post(int reader_pe, std::span<const std::byte> block) {
-  if (!posts_ || !peers_[static_cast<std::size_t>(reader_pe)].reads || !make_own()) return std::nullopt;
+std::optional<BoardReference> Boards::post(std::span<const std::byte> block) {
+  if (!make_own()) return std::nullopt;
   const std::size_t size_bytes = (block.size() + 2 * kAlignment - 1) / kAlignment * kAlignment;
   const std::size_t offset_bytes = find_room(size_bytes);
   if (offset_bytes == kBoardBytes) return std::nullopt;
@@ -31,10 +32,8 @@ std::optional<BoardReference> Boards::post(int reader_pe, std::span<const std::b
   return BoardReference{own_.name(), offset_bytes, block.size()};
 }
 
-bool Boards::add_reader(int reader_pe, const BoardReference& reference) {
-  if (!peers_[static_cast<std::size_t>(reader_pe)].reads) return false;
+void Boards::add_reader(const BoardReference& reference) {
   block_at(own_.data(), reference).readers->fetch_add(1, std::memory_order_relaxed);
-  return true;
 }
 
 void Boards::drop_read() {
@@ -76,9 +75,6 @@ Boards::Block Boards::block_at(std::byte* board, const BoardReference& reference
 }
 
 std::optional<Boards::Block> Boards::read(int owner_pe, const BoardReference& reference) {
-  if (!is_inside(reference)) [[unlikely]]
-    base::refuse_claim(base::format("PE {} names {} bytes at {} of its board, which has {}", owner_pe,
-                                    reference.size_bytes, reference.offset_bytes, kBoardBytes));
   if (!opens_) return std::nullopt;
   base::SharedMapping& board = peers_[static_cast<std::size_t>(owner_pe)].board;
   if (!board || board.name().nonce != reference.board.nonce) {
@@ -90,7 +86,10 @@ std::optional<Boards::Block> Boards::read(int owner_pe, const BoardReference& re
 }
 
 Boards::Block Boards::refused_by(int reader_pe, const BoardReference& reference) {
-  if (!own_ || !is_inside(reference) || reference.board.nonce != own_.name().nonce) [[unlikely]]
+  const auto posted = std::ranges::find(posted_, reference.offset_bytes, &Posted::offset_bytes);
+  if (posted == posted_.end() || reference.size_bytes > posted->size_bytes - kAlignment ||
+      reference.board.nonce != own_.name().nonce ||
+      block_at(own_.data(), reference).readers->load(std::memory_order_relaxed) == 0) [[unlikely]]
     base::refuse_claim(base::format("PE {} refuses a block that it was not given", reader_pe));
   peers_[static_cast<std::size_t>(reader_pe)].reads = false;
   return block_at(own_.data(), reference);

@@ -41,10 +41,14 @@ class Boards {
   Boards(int num_pes, bool are_on_one_host)
       : peers_(static_cast<std::size_t>(num_pes)), posts_(are_on_one_host) {}
 
-  // Copies the block for one reader. Nothing if it must travel in a message.
-  std::optional<BoardReference> post(int reader_pe, std::span<const std::byte> block);
-  // One more reader of a block. Returns false if it must travel in a message. REQUIRES: nothing was posted since.
-  bool add_reader(int reader_pe, const BoardReference& reference);
+  // False if blocks for that PE must travel in messages.
+  bool posts_for(int reader_pe) const { return posts_ && peers_[static_cast<std::size_t>(reader_pe)].reads; }
+  // Copies the block for one reader. Nothing if there is no room. REQUIRES: posts_for().
+  std::optional<BoardReference> post(std::span<const std::byte> block);
+  // One more reader of a block. REQUIRES: posts_for() it; nothing was posted since.
+  void add_reader(const BoardReference& reference);
+  // A reader has not been told.
+  void take_back(const BoardReference& reference) { block_at(own_.data(), reference).release(); }
 
   struct Block {
     std::span<const std::byte> bytes;
@@ -54,10 +58,13 @@ class Boards {
       if (readers != nullptr) readers->fetch_sub(1, std::memory_order_release);
     }
   };
-  // What that PE has posted; nothing if this process cannot open its board. Ends the job if there can be no such block.
+  // Whether there can be such a block.
+  static bool is_inside(const BoardReference& reference);
+  // What that PE has posted; nothing if this process cannot open its board. REQUIRES: is_inside().
   std::optional<Block> read(int owner_pe, const BoardReference& reference);
 
-  // The reader cannot open this PE's board: its blocks travel in messages from now on. Returns the block that it could not read.
+  // The reader cannot open this PE's board: its blocks travel in messages from now on. Returns the block that it could not read. Ends the
+  // job if there is no such block.
   Block refused_by(int reader_pe, const BoardReference& reference);
 
   // From now on this PE opens no board. For tests.
@@ -73,7 +80,6 @@ class Boards {
   static constexpr std::size_t kFirstBytes = 4096;  // the mapping's random number
   static constexpr std::size_t kAlignment = 64;
 
-  static bool is_inside(const BoardReference& reference);
   static Block block_at(std::byte* board, const BoardReference& reference);
   bool make_own();
   void drop_read();

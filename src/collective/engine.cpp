@@ -26,7 +26,8 @@ Engine::Engine(runtime::Runtime& runtime, const runtime::ModelRange& range)
               .handler = range.first_handler,
               .are_on_one_host = runtime.is_on_one_host(),
               .inboxes = {},
-              .boards = Boards(runtime.num_pes(), runtime.is_on_one_host())} {
+              .boards = Boards(runtime.num_pes(), runtime.is_on_one_host()),
+              .sent_again = {}} {
   runtime.set_urgent_handler(
       shared_.handler,
       [](void* self, runtime::MessagePtr message) {
@@ -51,6 +52,8 @@ bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<c
   if (bytes.size() != sizeof header) [[unlikely]]
     refuse_step(source_pe, "is shorter than its header, or longer");
   std::memcpy(&header, bytes.data(), sizeof header);
+  if ((header.flags & (StepHeader::kPosted | StepHeader::kRefused)) != 0)
+    Group::check_reference(source_pe, blocks);
   if ((header.flags & StepHeader::kRefused) != 0) [[unlikely]] {
     Group::send_again(shared_, source_pe, header, blocks);
     return false;

@@ -40,38 +40,44 @@ Plan& Group::plan(const PlanChoice& choice) {
 }
 
 bool Group::post(int pe, std::span<const std::byte> blocks, Sent& sent) {
-  if (sent.data == blocks.data() && sent.posted.size_bytes == blocks.size() &&
-      shared_.boards.add_reader(pe, sent.posted))
+  if (!shared_.boards.posts_for(pe)) return false;
+  if (sent.data == blocks.data() && sent.posted.size_bytes == blocks.size()) {
+    shared_.boards.add_reader(sent.posted);
     return true;
-  const std::optional<BoardReference> posted = shared_.boards.post(pe, blocks);
+  }
+  const std::optional<BoardReference> posted = shared_.boards.post(blocks);
   sent.data = posted ? blocks.data() : nullptr;
   if (posted) sent.posted = *posted;
   return posted.has_value();
 }
 
-void Group::send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed,
+void Group::send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, std::uint32_t flags,
                  Sent& sent) {
-  StepHeader header{.group = number_,
-                    .number = call,
-                    .from = place_,
-                    .to = step.peer,
-                    .round = step.round,
-                    .flags = has_failed ? StepHeader::kFailed : 0U};
+  StepHeader header{
+      .group = number_, .number = call, .from = place_, .to = step.peer, .round = step.round, .flags = flags};
   const int pe = pe_of(step.peer);
-  if (blocks.size() > Boards::kMostSentBytes && post(pe, blocks, sent)) {
-    header.flags |= StepHeader::kPosted;
-    blocks = std::as_bytes(std::span(&sent.posted, 1));
+  if (blocks.size() <= Boards::kMostSentBytes || !post(pe, blocks, sent))
+    return send_bytes(pe, header, blocks, sent);
+  header.flags |= StepHeader::kPosted;
+  try {
+    send_bytes(pe, header, std::as_bytes(std::span(&sent.posted, 1)), sent);
+  } catch (...) {
+    shared_.boards.take_back(sent.posted);
+    sent.data = nullptr;
+    throw;
   }
+}
+
+void Group::send_bytes(int pe, const StepHeader& header, std::span<const std::byte> bytes, Sent& sent) {
   if (pe == shared_.messenger.pe()) [[unlikely]] {
     // Not taken at once: members of a PE would call one another without end.
-    shared_.inboxes.inbox(number_, step.peer).keep(pe, header, blocks);
-    return;
+    return shared_.inboxes.inbox(number_, header.to).keep(pe, header, bytes);
   }
-  send_message(shared_, pe, header, blocks, &sent.awaited);
+  send_message(shared_, pe, header, bytes, sent.awaited);
 }
 
 void Group::send_message(Shared& shared, int pe, const StepHeader& header, std::span<const std::byte> payload,
-                         std::vector<runtime::MessagePtr>* awaited) {
+                         std::vector<runtime::MessagePtr>& awaited) {
   if (shared.messenger.send_direct(pe, shared.handler, header, payload)) [[likely]]
     return;
   runtime::MessagePtr message =
@@ -79,42 +85,48 @@ void Group::send_message(Shared& shared, int pe, const StepHeader& header, std::
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   std::memcpy(message->payload(), &header, sizeof header);
   if (!payload.empty()) std::memcpy(message->payload() + sizeof header, payload.data(), payload.size());
-  if (awaited != nullptr && payload.size() > kMostUnawaitedBytes) awaited->push_back(message->share());
+  if (payload.size() > kMostUnawaitedBytes) awaited.push_back(message->share());
   shared.messenger.send(pe, std::move(message));
 }
 
 namespace {
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_reference(int pe) {
-  base::refuse_claim(base::format("a message of a collective from PE {} has no reference to a block", pe));
-}
-
-BoardReference reference_in(int pe, std::span<const std::byte> payload) {
+// REQUIRES: check_reference().
+BoardReference reference_in(std::span<const std::byte> payload) {
   BoardReference reference;
-  if (payload.size() != sizeof reference) [[unlikely]]
-    refuse_reference(pe);
   std::memcpy(&reference, payload.data(), sizeof reference);
   return reference;
 }
 
 }  // namespace
 
+void Group::check_reference(int pe, std::span<const std::byte> payload) {
+  if (payload.size() != sizeof(BoardReference) || !Boards::is_inside(reference_in(payload))) [[unlikely]]
+    base::refuse_claim(
+        base::format("a message of a collective from PE {} has no reference to a block of a board", pe));
+}
+
+bool Group::has_sent_again() const {
+  std::erase_if(shared_.sent_again, [](const runtime::MessagePtr& one) { return !one->is_shared(); });
+  return shared_.sent_again.empty();
+}
+
 std::optional<Boards::Block> Group::open(const StepHeader& header, std::span<const std::byte> payload) const {
-  if ((header.flags & StepHeader::kPosted) == 0) return Boards::Block{payload};
+  if ((header.flags & StepHeader::kPosted) == 0) return Boards::Block{.bytes = payload};
   const int pe = pe_of(header.from);
-  std::optional<Boards::Block> block = shared_.boards.read(pe, reference_in(pe, payload));
+  std::optional<Boards::Block> block = shared_.boards.read(pe, reference_in(payload));
   if (!block) [[unlikely]] {
     StepHeader refusal = header;
-    refusal.flags = StepHeader::kRefused;
-    send_message(shared_, pe, refusal, payload, nullptr);
+    refusal.flags = (header.flags & StepHeader::kMarks) | StepHeader::kRefused;
+    send_message(shared_, pe, refusal, payload, shared_.sent_again);
   }
   return block;
 }
 
 void Group::send_again(Shared& shared, int pe, StepHeader header, std::span<const std::byte> payload) {
-  const Boards::Block block = shared.boards.refused_by(pe, reference_in(pe, payload));
-  header.flags = 0;
-  send_message(shared, pe, header, block.bytes, nullptr);
+  const Boards::Block block = shared.boards.refused_by(pe, reference_in(payload));
+  header.flags &= StepHeader::kMarks;
+  send_message(shared, pe, header, block.bytes, shared.sent_again);
   block.release();
 }
 

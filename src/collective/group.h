@@ -44,6 +44,7 @@ class Group : public std::enable_shared_from_this<Group> {
     bool are_on_one_host;  // all PEs of the job
     InboxTable inboxes;
     Boards boards;
+    std::vector<runtime::MessagePtr> sent_again;  // shared until they have left
   };
   // `pes`: of the members, by place. Engine::group() makes groups.
   Group(Shared& shared, std::uint64_t number, std::vector<int> pes, int place);
@@ -77,13 +78,18 @@ class Group : public std::enable_shared_from_this<Group> {
     const std::byte* data = nullptr;
     BoardReference posted;
   };
-  // Sends the blocks of a step to its peer. `has_failed`: this member has failed, and sends no blocks.
-  void send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, bool has_failed,
+  // Sends the blocks of a step to its peer. `flags`: kFailed without blocks, or marks.
+  void send(std::uint64_t call, const Step& step, std::span<const std::byte> blocks, std::uint32_t flags,
             Sent& sent);
+  // Ends the job if the payload of a message with kPosted or kRefused can be no reference.
+  static void check_reference(int pe, std::span<const std::byte> payload);
+  // Whether no block that a peer could not read is still leaving.
+  bool has_sent_again() const;
   // What a message has brought: its payload, or what its reference names, which must be released then. Nothing if the sender must send it
   // again, as it has been told.
   std::optional<Boards::Block> open(const StepHeader& header, std::span<const std::byte> payload) const;
-  // The peer has not been able to read it.
+  // The peer has not been able to read the blocks.
+  // REQUIRES: check_reference().
   static void send_again(Shared& shared, int pe, StepHeader header, std::span<const std::byte> payload);
 
   // Whether a peer may claim to be that member.
@@ -99,8 +105,10 @@ class Group : public std::enable_shared_from_this<Group> {
   };
   static constexpr std::size_t kMostPlans = 16;
 
+  void send_bytes(int pe, const StepHeader& header, std::span<const std::byte> bytes, Sent& sent);
+  // A large message is added to `awaited`.
   static void send_message(Shared& shared, int pe, const StepHeader& header,
-                           std::span<const std::byte> payload, std::vector<runtime::MessagePtr>* awaited);
+                           std::span<const std::byte> payload, std::vector<runtime::MessagePtr>& awaited);
   // Whether the blocks are on the board, as `sent` tells then.
   bool post(int pe, std::span<const std::byte> blocks, Sent& sent);
 

@@ -36,6 +36,8 @@ struct StepHeader {
   static constexpr std::uint32_t kPosted = 2;
   // An answer to the sender of the same header and reference: it must send the blocks.
   static constexpr std::uint32_t kRefused = 4;
+  // The other bits tell where the blocks begin, see place_mark(): blocks of the right size may be others if counts are wrong.
+  static constexpr std::uint32_t kMarks = 0xffff0000U;
 };
 static_assert(sizeof(StepHeader) == 32);
 

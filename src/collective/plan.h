@@ -33,8 +33,8 @@ enum class Form : std::uint8_t {
   kFewMessages,  // trees and doubling: each member sends few messages
   kSeparate,     // kAlltoall: each block by itself
   // Each member sends to each other one, and no byte twice: for members of one host, which read one another's blocks where they lie.
-  // There is a block for each member, in the order of places. Those of the kinds with one block are parts of it. kReduce overwrites them
-  // at all members; kAlltoall sends block i to place i.
+  // There is a block for each member, in the order of places. Those of the kinds with one block are parts of it, which are combined in an
+  // order of their own if the operator is commutative. kReduce overwrites them at all members; kAlltoall sends block i to place i.
   // kBroadcast has one block. There are no kBarrier, kGather and kScatter.
   kDirect,
 };

@@ -123,7 +123,7 @@ void Run::send(const Step& step) {
       fail_without_memory();
     }
   }
-  group_.send(number(), step, {}, true, sent_);
+  group_.send(number(), step, {}, StepHeader::kFailed, sent_);
 }
 
 void Run::take_input(const Step& step) {
@@ -138,14 +138,21 @@ void Run::send_blocks(const Step& step) {
     const std::byte* const from = step.action == Step::Action::kSendInput ? input() : call_.data;
     const std::size_t begin = begin_of(step.first);
     const std::size_t end = begin_of(std::size_t{step.first} + step.count);
-    return group_.send(number(), step, {from + begin, end - begin}, false, sent_);
+    return group_.send(number(), step, {from + begin, end - begin}, place_mark(step), sent_);
   }
   const std::size_t size_bytes = bytes_of(step);
   std::byte* const together = scratch(size_bytes);
   std::byte* end = together;
   for_blocks(step, [&](std::span<std::byte> part) { end = std::copy(part.begin(), part.end(), end); });
-  group_.send(number(), step, {together, size_bytes}, false, sent_);
+  group_.send(number(), step, {together, size_bytes}, 0, sent_);
   sent_.data = nullptr;  // the memory is used again
+}
+
+std::uint32_t Run::place_mark(const Step& step) const {
+  const bool are_placed =
+      call_.form == Form::kDirect ? call_.kind != Kind::kAlltoall : call_.kind == Kind::kReduceScatter;
+  if (!are_placed) return 0;
+  return static_cast<std::uint32_t>(begin_of(step.first) * 0x9e3779b97f4a7c15U >> 32) & StepHeader::kMarks;
 }
 
 bool Run::take_arrival(const StepHeader& header, std::span<const std::byte> payload) {
@@ -159,7 +166,9 @@ bool Run::take_arrival(const StepHeader& header, std::span<const std::byte> payl
 
 void Run::apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks) {
   if (has_failed_) return;
-  if ((header.flags & StepHeader::kFailed) != 0 || blocks.size() != bytes_of(step)) has_failed_ = true;
+  if ((header.flags & StepHeader::kFailed) != 0 || blocks.size() != bytes_of(step) ||
+      (header.flags & StepHeader::kMarks) != place_mark(step))
+    has_failed_ = true;
   if (has_failed_ || blocks.empty()) return;
   if (step.action != Step::Action::kReceive) {
     try {

@@ -66,7 +66,8 @@ class Run final : public Awaiting, private runtime::Work {
   // Whether all messages have left. A caller that is to return waits for it too: its peers need what this PE has to go on sending.
   bool has_sent() const {
     return std::ranges::none_of(sent_.awaited,
-                                [](const runtime::MessagePtr& one) { return one->is_shared(); });
+                                [](const runtime::MessagePtr& one) { return one->is_shared(); }) &&
+           group_.has_sent_again();
   }
   // Whether this member's combiner failed, or another member, or a member gave another number of bytes, or there is no memory. The data is
   // of no use then.
@@ -101,6 +102,8 @@ class Run final : public Awaiting, private runtime::Work {
   std::size_t begin_of(std::size_t block) const {
     return call_.begins == nullptr ? block * call_.block_bytes : call_.begins[block];
   }
+  // Of blocks that begin at the same place at both members: flags for that place.
+  std::uint32_t place_mark(const Step& step) const;
   const std::byte* input() const { return call_.input == nullptr ? call_.data : call_.input; }
   std::size_t bytes_of(const Step& step) const;
   std::byte* scratch(std::size_t size_bytes);

@@ -37,7 +37,7 @@ class BoardsTest : public ::testing::Test {
 };
 
 TEST_F(BoardsTest, AReaderFindsTheBlock) {
-  const std::optional<BoardReference> posted = owner_.post(1, block_of(1));
+  const std::optional<BoardReference> posted = owner_.post(block_of(1));
   ASSERT_TRUE(posted.has_value());
   EXPECT_EQ(owner_.num_posted(), 1U);
   expect_block(*posted, block_of(1));
@@ -45,7 +45,7 @@ TEST_F(BoardsTest, AReaderFindsTheBlock) {
 }
 
 TEST_F(BoardsTest, TheOwnerReadsItsOwnBlocks) {
-  const std::optional<BoardReference> posted = owner_.post(0, block_of(1));
+  const std::optional<BoardReference> posted = owner_.post(block_of(1));
   ASSERT_TRUE(posted.has_value());
   const std::optional<Boards::Block> block = owner_.read(0, *posted);
   ASSERT_TRUE(block.has_value());
@@ -53,9 +53,9 @@ TEST_F(BoardsTest, TheOwnerReadsItsOwnBlocks) {
 }
 
 TEST_F(BoardsTest, ABlockIsFreeWhenAllHaveReadIt) {
-  const std::optional<BoardReference> posted = owner_.post(1, block_of(1));
+  const std::optional<BoardReference> posted = owner_.post(block_of(1));
   ASSERT_TRUE(posted.has_value());
-  ASSERT_TRUE(owner_.add_reader(1, *posted));
+  owner_.add_reader(*posted);
   expect_block(*posted, block_of(1));
   EXPECT_EQ(owner_.num_posted(), 1U);
   expect_block(*posted, block_of(1));
@@ -65,13 +65,13 @@ TEST_F(BoardsTest, ABlockIsFreeWhenAllHaveReadIt) {
 TEST_F(BoardsTest, AFullBoardTakesNothingUntilTheOldestBlockIsRead) {
   std::vector<BoardReference> posted;
   while (const std::optional<BoardReference> one =
-             owner_.post(1, block_of(static_cast<int>(posted.size()), Boards::kBoardBytes / 8)))
+             owner_.post(block_of(static_cast<int>(posted.size()), Boards::kBoardBytes / 8)))
     posted.push_back(*one);
   EXPECT_EQ(posted.size(), 7U);  // a page is the board's own
   expect_block(posted[1], block_of(1, Boards::kBoardBytes / 8));
-  EXPECT_FALSE(owner_.post(1, block_of(9, Boards::kBoardBytes / 8)).has_value()) << "the oldest is not read";
+  EXPECT_FALSE(owner_.post(block_of(9, Boards::kBoardBytes / 8)).has_value()) << "the oldest is not read";
   expect_block(posted[0], block_of(0, Boards::kBoardBytes / 8));
-  const std::optional<BoardReference> next = owner_.post(1, block_of(9, Boards::kBoardBytes / 8));
+  const std::optional<BoardReference> next = owner_.post(block_of(9, Boards::kBoardBytes / 8));
   ASSERT_TRUE(next.has_value());
   for (std::size_t i = 2; i < posted.size(); ++i)
     expect_block(posted[i], block_of(static_cast<int>(i), Boards::kBoardBytes / 8));
@@ -79,8 +79,8 @@ TEST_F(BoardsTest, AFullBoardTakesNothingUntilTheOldestBlockIsRead) {
 }
 
 TEST_F(BoardsTest, ABlockThatIsLargerThanTheBoardIsNotPosted) {
-  EXPECT_FALSE(owner_.post(1, block_of(1, Boards::kBoardBytes)).has_value());
-  EXPECT_TRUE(owner_.post(1, block_of(1)).has_value());
+  EXPECT_FALSE(owner_.post(block_of(1, Boards::kBoardBytes)).has_value());
+  EXPECT_TRUE(owner_.post(block_of(1)).has_value());
 }
 
 TEST_F(BoardsTest, RandomBlocksStayAsTheyAreUntilTheyAreRead) {
@@ -91,7 +91,7 @@ TEST_F(BoardsTest, RandomBlocksStayAsTheyAreUntilTheyAreRead) {
   int num_refused = 0;
   for (int i = 0; i < 1000; ++i) {
     std::vector<std::byte> block = block_of(i, random() % 200'000);
-    if (const std::optional<BoardReference> posted = owner_.post(1, block)) {
+    if (const std::optional<BoardReference> posted = owner_.post(block)) {
       unread.emplace_back(*posted, std::move(block));
     } else {
       ++num_refused;
@@ -108,31 +108,36 @@ TEST_F(BoardsTest, RandomBlocksStayAsTheyAreUntilTheyAreRead) {
 }
 
 TEST_F(BoardsTest, AReaderThatCannotOpenFilesGetsNoMoreReferences) {
-  const std::optional<BoardReference> posted = owner_.post(1, block_of(1));
+  const std::optional<BoardReference> posted = owner_.post(block_of(1));
   ASSERT_TRUE(posted.has_value());
   reader_.open_none();
   EXPECT_FALSE(reader_.read(0, *posted).has_value());
   const Boards::Block block = owner_.refused_by(1, *posted);
   EXPECT_TRUE(std::ranges::equal(block.bytes, block_of(1)));
   block.release();
-  EXPECT_FALSE(owner_.post(1, block_of(2)).has_value());
-  EXPECT_FALSE(owner_.add_reader(1, *posted));
+  EXPECT_FALSE(owner_.posts_for(1));
+  EXPECT_TRUE(owner_.posts_for(0));
+  EXPECT_THROW(owner_.refused_by(1, *posted), base::Error) << "it has been released";
   EXPECT_EQ(owner_.num_posted(), 0U);
 }
 
-TEST_F(BoardsTest, NothingIsPostedForOtherHosts) {
-  Boards of_many_hosts(2, false);
-  EXPECT_FALSE(of_many_hosts.post(1, block_of(1)).has_value());
+TEST_F(BoardsTest, ABlockOfWhichNoReaderWasToldIsFree) {
+  const std::optional<BoardReference> posted = owner_.post(block_of(1));
+  ASSERT_TRUE(posted.has_value());
+  owner_.take_back(*posted);
+  EXPECT_EQ(owner_.num_posted(), 0U);
 }
 
+TEST_F(BoardsTest, NothingIsPostedForOtherHosts) { EXPECT_FALSE(Boards(2, false).posts_for(1)); }
+
 TEST_F(BoardsTest, AFileThatIsNotThereCannotBeRead) {
-  BoardReference unknown = *owner_.post(1, block_of(1));
+  BoardReference unknown = *owner_.post(block_of(1));
   unknown.board.nonce ^= 1;
   EXPECT_FALSE(reader_.read(0, unknown).has_value());
 }
 
 TEST_F(BoardsTest, ReferencesThatCannotBeAreRefused) {
-  const BoardReference good = *owner_.post(1, block_of(1));
+  const BoardReference good = *owner_.post(block_of(1));
   const auto with = [&](std::uint64_t offset_bytes, std::uint64_t size_bytes) {
     BoardReference bad = good;
     bad.offset_bytes = offset_bytes;
@@ -143,8 +148,10 @@ TEST_F(BoardsTest, ReferencesThatCannotBeAreRefused) {
   for (const BoardReference& bad : {with(0, 8), with(good.offset_bytes + 1, 8), with(Boards::kBoardBytes, 0),
                                     with(huge - 63, 8), with(good.offset_bytes, Boards::kBoardBytes),
                                     with(good.offset_bytes, huge), with(Boards::kBoardBytes - 64, 1)})
-    EXPECT_THROW(reader_.read(0, bad), base::Error) << bad.offset_bytes << ", " << bad.size_bytes;
-  EXPECT_THROW(owner_.refused_by(1, with(0, 8)), base::Error);
+    EXPECT_FALSE(Boards::is_inside(bad)) << bad.offset_bytes << ", " << bad.size_bytes;
+  EXPECT_TRUE(Boards::is_inside(good));
+  EXPECT_THROW(owner_.refused_by(1, with(good.offset_bytes + 64, 8)), base::Error) << "inside of a block";
+  EXPECT_THROW(owner_.refused_by(1, with(good.offset_bytes, 2 * kBlockBytes)), base::Error);
   EXPECT_THROW(reader_.refused_by(0, good), base::Error) << "it has no board";
 }
 

@@ -380,6 +380,34 @@ TEST_P(Runs, BlocksComeAlsoWithoutBoards) {
   for (const auto& group : groups_) EXPECT_EQ(group->boards().num_posted(), 0U);
 }
 
+// The parts of two members have the right sizes, and begin elsewhere.
+TEST_P(Runs, PartsThatBeginElsewhereAreAFailure) {
+  const int size = job_.size();
+  if (size < 3) return;
+  std::deque<collective::Run> runs;
+  std::deque<std::vector<std::size_t>> begins;
+  std::vector<std::vector<std::byte>> data(static_cast<std::size_t>(size));
+  for (int place = 0; place < size; ++place) {
+    std::vector<std::size_t>& mine = begins.emplace_back(1, 0);
+    for (int i = 0; i < size; ++i)
+      mine.push_back(mine.back() + (i == 0 && place != size - 1 ? std::size_t{4004} : std::size_t{4000}));
+    data[static_cast<std::size_t>(place)].resize(mine.back());
+    runs.emplace_back(
+        *groups_[static_cast<std::size_t>(place)],
+        Call{.kind = Kind::kReduceScatter,
+             .form = Form::kDirect,
+             .data = data[static_cast<std::size_t>(place)].data(),
+             .begins = mine.data(),
+             .combiner = {[](void*, const std::byte*, std::byte*, std::size_t) { return true; }}});
+    runs.back().start();
+  }
+  ASSERT_EQ(job_.run_until([&] {
+    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
+  }),
+            "");
+  for (const collective::Run& run : runs) EXPECT_TRUE(run.has_failed());
+}
+
 TEST_P(Runs, ACoroutineAwaitsTheEnd) {
   int num_over = 0;
   const auto body = [](Group& group, int& over) -> Task<> {

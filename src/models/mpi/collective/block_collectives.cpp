@@ -17,6 +17,10 @@ using collective::Kind;
 
 constexpr MPI_Count kLargestAlignment = 16;
 
+bool is_aligned_to_largest(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % kLargestAlignment == 0;
+}
+
 // Blocks for the engine: the memory of a view if that will do, else memory of their own.
 class Blocks {
  public:
@@ -105,8 +109,7 @@ EngineReduction::EngineReduction(const collective::Group& group, Kind kind, int 
 }
 
 bool is_aligned_for(const Reduction& what, const void* data) {
-  return what.type->size_bytes() % kLargestAlignment != 0 ||
-         reinterpret_cast<std::uintptr_t>(data) % kLargestAlignment == 0;
+  return what.type->size_bytes() % kLargestAlignment != 0 || is_aligned_to_largest(data);
 }
 
 bool PackedCombiner::combine(void* self, const std::byte* left, std::byte* right, std::size_t size_bytes) {
@@ -125,7 +128,10 @@ bool PackedCombiner::combine(void* self, const std::byte* left, std::byte* right
 void PackedCombiner::combine_packed(const std::byte* left, std::byte* right, std::size_t size_bytes) const {
   const Datatype& type = *what_.type;
   const MPI_Count count = static_cast<MPI_Count>(size_bytes) / type.size_bytes();
-  if (const std::optional<MPI_Count> offset = type.dense_offset(count)) [[likely]]
+  // One element of a type with a gap behind it may lie where the next one would not be aligned.
+  const bool is_aligned =
+      type.size_bytes() == type.extent() || (is_aligned_to_largest(left) && is_aligned_to_largest(right));
+  if (const std::optional<MPI_Count> offset = type.dense_offset(count); offset && is_aligned) [[likely]]
     return what_.operation->reduce(left - *offset, right - *offset, count, type);
   const ScratchElements in(what_.type, count);
   const ScratchElements inout(what_.type, count);
@@ -201,9 +207,9 @@ runtime::Task<> scan_blocks(Transfers& transfers, Reduction what, bool exclusive
   co_await transfers.wait();
 }
 
-runtime::Task<> allgather_blocks(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
+runtime::Task<> allgather_blocks(Transfers& transfers, OwnView mine, Views parts, std::size_t most_bytes) {
   const CollectiveContext& context = transfers.context();
-  const Form form = context.group()->form(Kind::kAllgather, total_bytes / parts.size());
+  const Form form = context.group()->form(Kind::kAllgather, most_bytes);
   // In few messages block i is that of the process i places to the right.
   const std::size_t own = form == Form::kDirect ? static_cast<std::size_t>(context.rank()) : 0;
   const std::size_t first = form == Form::kDirect ? 0 : static_cast<std::size_t>(context.rank());

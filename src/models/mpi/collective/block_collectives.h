@@ -66,8 +66,8 @@ struct EngineReduction {
 runtime::Task<> reduce_scatter_blocks(Transfers& transfers, Reduction what, std::vector<MPI_Count> counts,
                                       DataView in, DataView out);
 runtime::Task<> scan_blocks(Transfers& transfers, Reduction what, bool exclusive, DataView in, DataView out);
-// All processes know the sizes of all parts. `total_bytes`: of all, also for a process that has no memory for them.
-runtime::Task<> allgather_blocks(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes);
+// All processes know the sizes of all parts. `most_bytes`: of the largest one, also for a process that has no memory for them.
+runtime::Task<> allgather_blocks(Transfers& transfers, OwnView mine, Views parts, std::size_t most_bytes);
 // REQUIRES from here on: all parts of all processes have the same size. `out` and `in` may be the same memory.
 runtime::Task<> alltoall_blocks(Transfers& transfers, Views out, Views in);
 // `parts` at the root alone.

@@ -1,5 +1,6 @@
 #include "models/mpi/collective/data_movement.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -76,10 +77,10 @@ runtime::Task<> scatter(CollectiveContext context, int root, Views parts, OwnVie
 }
 
 // Many bytes go around a ring: in each step a process passes on the part that it got last.
-runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
+runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t most_bytes) {
   const CollectiveContext& context = transfers.context();
-  if (context.group()->serves(Kind::kAllgather, total_bytes / parts.size())) {
-    co_await allgather_blocks(transfers, mine, parts, total_bytes);
+  if (context.group()->serves(Kind::kAllgather, most_bytes)) {
+    co_await allgather_blocks(transfers, mine, parts, most_bytes);
     co_return;
   }
   if (!mine.in_place) transfers.copy(mine.view, of_rank(parts, context.rank()));
@@ -96,10 +97,10 @@ runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::
 }
 
 runtime::Task<> allgather(CollectiveContext context, OwnView mine, Views parts) {
-  std::size_t total_bytes = 0;
-  for (const DataView& part : parts) total_bytes += part.size_bytes;
+  std::size_t most_bytes = 0;
+  for (const DataView& part : parts) most_bytes = std::max(most_bytes, part.size_bytes);
   Transfers transfers(std::move(context));
-  co_await allgather(transfers, std::move(mine), std::move(parts), total_bytes);
+  co_await allgather(transfers, std::move(mine), std::move(parts), most_bytes);
   transfers.throw_if_failed();
 }
 

@@ -43,8 +43,8 @@ runtime::Task<> scatter_to_other(ContextPair contexts, int root, Views parts, Da
 // `size_bytes`: of the data. It chooses the form, also for a process that has failed and has no memory for it.
 runtime::Task<> broadcast(Transfers& transfers, int root, DataView data, std::size_t size_bytes);
 runtime::Task<> scatter(Transfers& transfers, int root, Views parts, OwnView mine);
-// `total_bytes`: of all parts. It chooses the form, also for a process that has failed and has no memory for them.
-runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes);
+// `most_bytes`: of the largest part. It chooses the form, also for a process that has failed and has no memory for them.
+runtime::Task<> allgather(Transfers& transfers, OwnView mine, Views parts, std::size_t most_bytes);
 
 // --- With neighbours
 struct NeighbourTransfers {

@@ -125,7 +125,8 @@ runtime::Task<> allreduce(Transfers& transfers, Reduction what, DataView in, Dat
   co_await reduce_parts(transfers, what, counts, operands);
   const OwnView own{{}, true};
   Views parts = parts_of(operands.mine, counts);
-  co_await allgather(transfers, own, std::move(parts), packed_bytes(what));
+  const auto most_bytes = static_cast<std::size_t>(counts.front() * what.type->size_bytes());
+  co_await allgather(transfers, own, std::move(parts), most_bytes);
   transfers.copy(operands.mine.view(), out);
   co_await transfers.wait();
 }
