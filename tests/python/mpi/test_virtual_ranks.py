@@ -440,7 +440,17 @@ def test_a_build_without_virtual_ranks_says_so(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["collectives", "collective_sizes", "create_groups", "messages", "objects", "sentinels", "small_forms", "topologies"]
+    "name",
+    [
+        "collectives",
+        "collective_sizes",
+        "create_groups",
+        "messages",
+        "objects",
+        "sentinels",
+        "small_forms",
+        "topologies",
+    ],
 )
 @pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 4), (2, 5), (3, 7)])
 def test_programs_of_one_rank_per_process_run_as_they_are(mpi_program, run_ranks, name, num_pes, num_ranks):
