@@ -17,18 +17,18 @@
 namespace weft::machine::ucx {
 namespace {
 
+#ifdef __SANITIZE_ADDRESS__  // its allocator unmaps by system calls of its own
+
+TEST(UnmapEventsTest, AreNotUsedIfTheAllocatorHidesUnmappings) { EXPECT_EQ(unmap_generation(), nullptr); }
+
+#else
+
 constexpr std::size_t kMappingBytes = std::size_t{64} << 20;
 
 void* map_anonymous(void* where = nullptr) {
   return mmap(where, kMappingBytes, PROT_READ | PROT_WRITE,
               MAP_PRIVATE | MAP_ANONYMOUS | (where == nullptr ? 0 : MAP_FIXED), -1, 0);
 }
-
-#ifdef __SANITIZE_ADDRESS__  // its allocator unmaps by system calls of its own
-
-TEST(UnmapEventsTest, AreNotUsedIfTheAllocatorHidesUnmappings) { EXPECT_EQ(unmap_generation(), nullptr); }
-
-#else
 
 // tests/unit/machine/CMakeLists.txt sets these variables.
 TEST(UnmapEventsWithoutHooksTest, AreNotUsed) {
