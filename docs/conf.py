@@ -44,7 +44,7 @@ SECTIONS = {
     "Guide": (r"docs/[\w-]+", ()),
     "Examples and measurements": (
         r"(?:examples|miniapps|benchmarks)/.+",
-        ("miniapps/*/README", "benchmarks/results/*/README"),
+        ("miniapps/*/README", "benchmarks/results/*/README", "benchmarks/results/*/pes-*"),
     ),
     "How it works": (r"[A-Z]+", ("docs/decisions/*",)),
     # README.md links none of these: ARCHITECTURE.md has their index.
