@@ -156,12 +156,13 @@ Status Memory::deallocate(const Buffer& buffer) {
 
 // Each channel message asks twice: host memory must not pay for what devices need.
 Place Memory::place_of(const void* address) {
-  if (!state_->cache.may_be_device(address)) [[likely]]
+  if (!state_->cache.is_in_a_range(address)) [[likely]]
     return {};
   return device_place_of(address);
 }
 
 [[gnu::noinline]] Place Memory::device_place_of(const void* address) {
+  if (!state_->cache.may_be_device(address)) return {};
   const Allocation allocation = state_->cache.find_of_buffer(address);
   if (!allocation.place.is_host()) note_use(allocation.place, allocation.size_bytes);
   return allocation.place;

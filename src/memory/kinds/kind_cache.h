@@ -55,6 +55,14 @@ class KindCache {
     host_pages_.use_generation(counter);
   }
 
+  // False for addresses outside every range: they are host memory. Few instructions, for each message asks.
+  bool is_in_a_range(const void* address) const {
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    for (int i = 0; i < num_kinds_; ++i) {
+      if (kinds_[static_cast<std::size_t>(i)]->address_range().contains(number)) return true;
+    }
+    return false;
+  }
   // False for addresses outside every range, for host ranges and for host pages: they are host memory, and
   // find() need not be asked.
   bool may_be_device(const void* address) const {
