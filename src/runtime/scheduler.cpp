@@ -26,6 +26,10 @@ constexpr int kPollsPerTurn = 16;
 // costs about 20 us, a yield about 1, and each of the others must have had its turn, or all of them sleep and are woken
 // in every round. An allreduce of 32 PEs on two processors took 661 us with 100 us, and 210 with 1000.
 constexpr std::chrono::microseconds kYieldTime{100};
+// An idle PE with a processor of its own goes on yielding it for so long, and lets other threads of the process run. A virtual processor that
+// has slept may continue on another core of the host: without its data in the caches, or together with another one. On 16 of them PIC takes
+// 1.18 times as long if its PEs sleep after 100 us (benchmarks/results/2026-11-29-pic).
+constexpr std::chrono::microseconds kAwakeTime{20'000};
 // How often a PE that polls a device runs the idle hook. It must exceed Python's 5 ms switch interval:
 // shorter rests only wake the other threads.
 constexpr std::chrono::microseconds kRestInterval{10'000};
@@ -76,7 +80,8 @@ Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory
       num_pes_(machine.num_pes()),
       shares_processor_(share.is_shared()),
       spin_rounds_(spin_rounds(shares_processor_, local_pes < machine.num_pes())),
-      yield_time_(kYieldTime * ((share.num_pes + share.num_processors - 1) / share.num_processors)) {}
+      yield_time_(kYieldTime * ((share.num_pes + share.num_processors - 1) / share.num_processors)),
+      awake_time_(shares_processor_ || num_pes_ == 1 ? yield_time_ : kAwakeTime) {}
 
 memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.default_place(kind); }
 
@@ -163,6 +168,8 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
           rest([] { sched_yield(); });
           idle_since = Clock::now();
         }
+      } else if (idle_time < awake_time_) {
+        rest([] { sched_yield(); });
       } else {
         rest([&] { machine_.wait(kLongestRest.count()); });
       }
@@ -249,6 +256,7 @@ void Scheduler::idle() {
     idle_since_ = Clock::now();
     return;
   }
+  if (now - idle_since_ < awake_time_) return rest([] { sched_yield(); });
   if (!queue_.empty()) return;  // the end of the job may have queued a message without a busy turn
   std::int64_t timeout_us = -1;
   if (!timers_.empty()) {

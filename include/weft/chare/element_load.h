@@ -25,7 +25,9 @@ struct ElementSync {
   SyncPhase phase = SyncPhase::kRuns;
   // The load that the program has set; it replaces the measured one.
   std::optional<double> set_load_s;
-  void pup(Pup& p) { p | step | phase | set_load_s; }
+  // What it was at the last report; 0: nothing. The time measured since then has been taken by that load.
+  double reported_load_s = 0;
+  void pup(Pup& p) { p | step | phase | set_load_s | reported_load_s; }
 };
 
 struct ElementLoad final : runtime::WorkTime {

@@ -256,6 +256,7 @@ class Scheduler {
   bool is_in_progress_ = false;
   int spin_rounds_ = 0;
   Clock::duration yield_time_;
+  Clock::duration awake_time_;  // from the first idle turn until it sleeps; not less than yield_time_
   Ending* ending_ = nullptr;
   IdleHook* idle_hook_ = nullptr;
   DetachedTask* detached_ = nullptr;

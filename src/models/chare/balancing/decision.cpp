@@ -23,13 +23,22 @@ Status Decision::check_device_load(std::uint64_t index, double device_load_s) {
                               device_load_s, balance::kMaxLoadS));
 }
 
+Status Decision::add_pace(int pe, const Pace& pace) {
+  if (!pace.is_valid()) return invalid(base::format("it has worked off {} in {} s", pace.load, pace.time_s));
+  paces_[static_cast<std::size_t>(pe)].add(pace);
+  return {};
+}
+
 void Decision::use_busier_resource(balance::Snapshot& snapshot, std::span<const double> device_loads_s) {
   double host_s = 0;
   double device_s = 0;
   for (const balance::ObjectLoad& object : snapshot.objects) host_s += object.load_s;
   for (const double load_s : device_loads_s) device_s += load_s;
   is_by_device_time_ = device_s > host_s;
-  if (!is_by_device_time_) return;
+  if (!is_by_device_time_) {
+    snapshot.pe_speed = speeds_of(paces_);
+    return;
+  }
   for (std::size_t i = 0; i < device_loads_s.size(); ++i) snapshot.objects[i].load_s = device_loads_s[i];
   std::ranges::fill(snapshot.background_load_s, 0.0);
 }

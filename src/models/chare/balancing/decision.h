@@ -20,6 +20,7 @@
 #include "balance/strategy.h"
 #include "balance/summary.h"
 #include "models/chare/balancing/options.h"
+#include "models/chare/balancing/pace.h"
 
 namespace weft::chare {
 
@@ -42,7 +43,12 @@ class Decision {
   using Clock = std::chrono::steady_clock;
 
   explicit Decision(int num_pes)
-      : most_moves_(static_cast<std::size_t>(num_pes)), has_plan_(static_cast<std::size_t>(num_pes)) {}
+      : paces_(static_cast<std::size_t>(num_pes)),
+        most_moves_(static_cast<std::size_t>(num_pes)),
+        has_plan_(static_cast<std::size_t>(num_pes)) {}
+
+  // Elements of that PE have worked at that pace since their last reports. kInvalidArgument: it is none.
+  base::Status add_pace(int pe, const Pace& pace);
 
   // Runs the strategy. Returns one plan for each PE. kInvalidArgument: the snapshot is none, or what the strategy has decided does
   // not fit it. Exceptions of the strategy pass.
@@ -67,12 +73,13 @@ class Decision {
   }
   // The limits are those of other loads.
   static base::Status check_device_load(std::uint64_t index, double device_load_s);
-  // A PE takes about as long as its busier resource. So if devices have worked longer for all objects together than the PEs,
-  // the loads of the objects are those of the devices, one for each object; and there is no background load, because nothing
-  // measures it on devices. REQUIRES: loads within the limits of a snapshot.
+  // Sets the speeds of the PEs, and the loads. A PE takes about as long as its busier resource. So if devices have worked longer for all objects together than the PEs,
+  // the loads of the objects are those of the devices, one for each object; and there are neither background loads nor speeds, because nothing
+  // measures them on devices. REQUIRES: loads within the limits of a snapshot.
   void use_busier_resource(balance::Snapshot& snapshot, std::span<const double> device_loads_s);
 
  private:
+  std::vector<Pace> paces_;  // of each PE
   balance::Summary summary_;
   Clock::time_point began_ = Clock::now();
   double decision_s_ = 0;

@@ -34,8 +34,8 @@ using runtime::MessagePtr;
 
 enum class PeriodicBalancing::Kind : std::uint32_t {
   kAsk,  // nothing
-  kLoads,  // double background load in s, std::uint64_t whether loads are set (0 or 1), std::vector<PeriodicLoad>,
-           // std::vector<ReportedMessages>
+  kLoads,  // double background load in s, std::uint64_t whether loads are set (0 or 1), Pace, std::vector<PeriodicLoad>,
+  // std::vector<ReportedMessages>
   kPlan,  // std::vector<PlannedMove>
   kDone,  // std::uint64_t moves, std::uint64_t bytes
 };
@@ -112,8 +112,8 @@ void PeriodicBalancing::report(Collection& collection, std::uint64_t round) {
     SyncPoints::take_messages(chare, loads.size() - 1, messages);
   });
   const double background_s = sync.take_background_s(collection);
-  runtime().send(decider(collection),
-                 make(collection, round, Kind::kLoads, background_s, has_set_loads, loads, messages));
+  runtime().send(decider(collection), make(collection, round, Kind::kLoads, background_s, has_set_loads,
+                                           sync.take_pace(collection), loads, messages));
 }
 
 base::Status PeriodicBalancing::on_loads(Collection& collection, std::uint64_t round, int from_pe, Pup& p) {
@@ -123,10 +123,12 @@ base::Status PeriodicBalancing::on_loads(Collection& collection, std::uint64_t r
   }
   double background_s = 0;
   std::uint64_t has_set_loads = 0;
+  Pace pace;
   std::vector<PeriodicLoad> loads;
   std::vector<ReportedMessages> messages;
-  p | background_s | has_set_loads | loads | messages;
+  p | background_s | has_set_loads | pace | loads | messages;
   base::Status status = here.deciding->add(from_pe, background_s, has_set_loads, loads, messages);
+  if (status.ok()) status = here.deciding->add_pace(from_pe, pace);
   if (!status.ok()) return status;
   if (here.deciding->is_complete()) decide(collection);
   return {};

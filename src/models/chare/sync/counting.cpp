@@ -32,8 +32,8 @@ base::Status SyncPoints::on_count(Collection& collection, const BalancingHeader&
     if (status.ok() && counting.is_complete()) {
       const std::uint64_t is_by_device_time = counting.is_by_device_time() ? 1 : 0;
       const std::uint64_t ignores_background = counting.ignores_background() ? 1 : 0;
-      chares_.parts_->send_to_all(
-          make(collection, header.number, SyncKind::kBegin, is_by_device_time, ignores_background));
+      chares_.parts_->send_to_all(make(collection, header.number, SyncKind::kBegin, is_by_device_time,
+                                       ignores_background, counting.pace()));
     }
   } else if (static_cast<SyncKind>(header.kind) == SyncKind::kReady) {
     status = counting.ready(from_pe);

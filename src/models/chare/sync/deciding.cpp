@@ -22,9 +22,10 @@ base::Status SyncPoints::on_loads(Collection& collection, std::uint64_t step, in
   if (step != here.decided_step) return misfit("loads of step {}, not {}", step, here.decided_step);
   double background_s = 0;
   std::uint64_t has_set_loads = 0;
+  Pace pace;
   std::vector<ReportedLoad> loads;
   std::vector<ReportedMessages> messages;
-  p | background_s | has_set_loads | loads | messages;
+  p | background_s | has_set_loads | pace | loads | messages;
   if (here.deciding == nullptr) {
     here.deciding =
         std::make_unique<SyncStep>(collection.id(), collection.shape().size(), runtime().num_pes());
@@ -33,6 +34,7 @@ base::Status SyncPoints::on_loads(Collection& collection, std::uint64_t step, in
   }
   if (base::Status status = here.deciding->add(from_pe, loads); !status.ok()) return status;
   if (base::Status status = here.deciding->add_messages(loads, messages); !status.ok()) return status;
+  if (base::Status status = here.deciding->add_pace(from_pe, pace); !status.ok()) return status;
   if (has_set_loads > 1) return misfit("loads with a flag of {}", has_set_loads);
   if (has_set_loads == 1) here.deciding->ignore_background();
   if (base::Status status = know_background(collection, from_pe, background_s); !status.ok()) return status;

@@ -35,10 +35,15 @@ Status DistributedStep::add(const WaitingElements& waiting) {
     return wrong_step(base::format("{} elements wait with loads of {} s and device loads of {} s",
                                    waiting.num_elements, waiting.load_s, waiting.device_load_s));
   }
+  if (!waiting.pace.is_valid()) {
+    return wrong_step(
+        base::format("elements have worked off {} in {} s", waiting.pace.load, waiting.pace.time_s));
+  }
   num_waiting_ += waiting.num_elements;
   has_set_loads_ = has_set_loads_ || waiting.has_set_loads == 1;
   load_s_ += waiting.load_s;
   device_load_s_ += waiting.device_load_s;
+  if (waiting.pace.tells()) pace_.add(waiting.pace);
   began_ = Clock::now();
   return {};
 }

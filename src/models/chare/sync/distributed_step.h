@@ -15,6 +15,7 @@
 #include "weft/base/status.h"
 
 #include "models/chare/balancing/options.h"
+#include "models/chare/balancing/pace.h"
 
 namespace weft::chare {
 
@@ -24,8 +25,9 @@ struct WaitingElements {
   std::uint64_t has_set_loads = 0;  // 0 or 1
   double load_s = 0;                // the sums of their loads
   double device_load_s = 0;
+  Pace pace = {};
 };
-static_assert(std::is_trivially_copyable_v<WaitingElements> && sizeof(WaitingElements) == 32);
+static_assert(std::is_trivially_copyable_v<WaitingElements> && sizeof(WaitingElements) == 56);
 
 // The moves and times of one PE in the step. Travels as its bytes.
 struct PeOutcome {
@@ -55,6 +57,9 @@ class DistributedStep {
   bool is_by_device_time() const { return device_load_s_ > load_s_; }
   bool ignores_background() const { return has_set_loads_ || is_by_device_time(); }
 
+  // Of all PEs together; nothing if it does not count.
+  Pace pace() const { return is_by_device_time() ? Pace() : pace_; }
+
   // That PE knows the objects that its elements talk to.
   base::Status ready(int pe);
   bool are_all_ready() const { return num_ready_ == num_pes_; }
@@ -71,6 +76,7 @@ class DistributedStep {
   bool has_set_loads_ = false;
   double load_s_ = 0;
   double device_load_s_ = 0;
+  Pace pace_;
   Clock::time_point began_;  // when the last element was counted
   std::vector<bool> is_ready_;
   std::size_t num_ready_ = 0;

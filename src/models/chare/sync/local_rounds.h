@@ -46,6 +46,8 @@ struct LocalRounds {
   // --- Rounds
   bool has_rounds = false;
   bool ignores_background = false;
+  double speed = 1;  // of this PE
+  Pace pace;
   std::chrono::steady_clock::time_point began;
   double decision_s = 0;
   // Objects of this PE that others have taken before its own last round was over.

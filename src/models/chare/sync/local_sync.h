@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "balance/strategy.h"
+#include "models/chare/balancing/pace.h"
 #include "models/chare/elements/feature.h"
 #include "models/chare/sync/distributed_step.h"
 #include "models/chare/sync/local_rounds.h"
@@ -37,6 +38,9 @@ struct LocalSync final : FeatureState {
   // Steps that are over, in which this PE has had no elements, and the background load of all of them: still to be told.
   std::uint64_t num_empty_steps = 0;
   double empty_s = 0;
+
+  // Of the elements that have been reported since it was told last.
+  Pace pace;
 
   // --- The plan of this step
   bool has_plan = false;

@@ -15,7 +15,7 @@
 namespace weft::chare {
 
 enum class SyncKind : std::uint32_t {
-  // double background load in s, std::uint64_t whether loads are set (0 or 1), std::vector<ReportedLoad>,
+  // double background load in s, std::uint64_t whether loads are set (0 or 1), Pace, std::vector<ReportedLoad>,
   // std::vector<ReportedMessages>
   kLoads,
   kPlan,        // std::uint64_t number of arrivals, std::vector<PlannedMove>
@@ -25,7 +25,7 @@ enum class SyncKind : std::uint32_t {
   kBackground,  // std::uint64_t steps without elements, double background load of them all in s
   // --- Of steps that the PEs decide together, see sync/rounds.cpp
   kWaiting,  // WaitingElements
-  kBegin,  // std::uint64_t whether the loads are those of devices, whether background load is ignored (0 or 1 each)
+  kBegin,  // std::uint64_t whether the loads are those of devices, whether background load is ignored (0 or 1 each), Pace of all PEs
   kTalked,    // std::uint64_t the PE of the senders, std::vector<TalkedTo>
   kPlaces,    // std::vector<std::uint64_t> elements that are on the sender's PE
   kReady,     // nothing

@@ -125,6 +125,8 @@ void SyncPoints::report_waiting(Collection& collection) {
     }
   }
   waiting.num_elements = here.unreported.size();
+  waiting.pace = std::exchange(here.pace, {});
+  rounds_here.pace.add(waiting.pace);
   here.unreported.clear();
   runtime().send(decider(collection), make(collection, here.step, SyncKind::kWaiting, waiting));
 }
@@ -132,11 +134,13 @@ void SyncPoints::report_waiting(Collection& collection) {
 base::Status SyncPoints::on_begin(Collection& collection, Pup& p) {
   std::uint64_t is_by_device_time = 0;
   std::uint64_t ignores_background = 0;
-  p | is_by_device_time | ignores_background;
+  Pace all;
+  p | is_by_device_time | ignores_background | all;
   LocalSync& here = local(collection);
   LocalRounds& rounds_here = rounds(collection);
-  if (is_by_device_time > 1 || ignores_background > 1) {
-    return misfit("step {} begins with flags of {} and {}", here.step, is_by_device_time, ignores_background);
+  if (is_by_device_time > 1 || ignores_background > 1 || !all.is_valid()) {
+    return misfit("step {} begins with flags of {} and {}, after {} s", here.step, is_by_device_time,
+                  ignores_background, all.time_s);
   }
   if (rounds_here.has_begun || !here.unreported.empty() || here.num_waiting != collection.num_local() ||
       here.num_waiting != rounds_here.loads.size()) {
@@ -145,6 +149,7 @@ base::Status SyncPoints::on_begin(Collection& collection, Pup& p) {
   rounds_here.has_begun = true;
   rounds_here.began = std::chrono::steady_clock::now();
   rounds_here.ignores_background = ignores_background == 1;
+  rounds_here.speed = speed_of(rounds_here.pace, all);
   if (!std::exchange(here.has_reported, true)) here.known_background_s = background_s(collection);
   std::ranges::sort(rounds_here.loads, {}, &ReportedLoad::index);
   for (const ReportedLoad& load : rounds_here.loads) {
@@ -270,7 +275,7 @@ base::Status SyncPoints::on_rounds(Collection& collection) {
     if (!status.ok()) return status;
   }
   const double time_s = rounds_here.ignores_background ? 0 : here.known_background_s;
-  base::Status status = rounds_here.decision.begin(time_s);
+  base::Status status = rounds_here.decision.begin(time_s, rounds_here.speed);
   return status.ok() ? run_rounds(collection) : status;
 }
 

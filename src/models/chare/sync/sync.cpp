@@ -181,7 +181,7 @@ void SyncPoints::report(Collection& collection) {
   }
   here.unreported.clear();
   runtime().send(decider(collection), make(collection, here.step, SyncKind::kLoads, here.known_background_s,
-                                           has_set_loads, loads, messages));
+                                           has_set_loads, std::exchange(here.pace, {}), loads, messages));
 }
 
 ReportedLoad SyncPoints::take_load(Collection& collection, ChareBase& chare) {
@@ -191,10 +191,14 @@ ReportedLoad SyncPoints::take_load(Collection& collection, ChareBase& chare) {
                               can_move(chare) ? 1U : 0U,
                               std::min(load.sync.set_load_s.value_or(device_load_s), balance::kMaxLoadS)};
   local(collection).work_ns += nanoseconds(load);
+  local(collection).pace.add(load.sync.reported_load_s, load.seconds());
+  load.sync.reported_load_s = load.sync.set_load_s.value_or(0);
   load.reset();
   if (load.device != nullptr) load.device->reset();
   return reported;
 }
+
+Pace SyncPoints::take_pace(Collection& collection) { return std::exchange(local(collection).pace, {}); }
 
 void SyncPoints::take_messages(ChareBase& chare, std::uint64_t position,
                                std::vector<ReportedMessages>& messages) {
@@ -360,7 +364,7 @@ bool SyncPoints::arrived(ChareBase& chare, Pup& p, int from_pe) {
   if (!load) return true;
   const ElementSync& sync = load->sync;
   if (sync.phase > SyncPhase::kWaits || load->measured_ns < 0 || load->measured_ns > kMostNs ||
-      !is_load(sync.set_load_s.value_or(0)) || !is_load(load->device_s) ||
+      !is_load(sync.set_load_s.value_or(0)) || !is_load(sync.reported_load_s) || !is_load(load->device_s) ||
       !SentMessages::are_valid(load->sent, chare.linear_index_, collection.shape().size())) {
     return wrong("with a load that is none");
   }

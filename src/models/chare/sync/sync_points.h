@@ -88,6 +88,8 @@ class SyncPoints final : public Feature {
                             std::vector<ReportedMessages>& messages);
   // Returns the time in s that this PE has worked for other collections since the last call.
   double take_background_s(Collection& collection);
+  // Returns the pace of the elements that have been reported since the last call.
+  Pace take_pace(Collection& collection);
   // Writes the loads into a file if the job wants that.
   void record(const balance::Snapshot& snapshot);
 

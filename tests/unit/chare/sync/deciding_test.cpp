@@ -58,6 +58,28 @@ TEST(SyncDecision, BalancesARampInOneStep) {
   }
 }
 
+// The loads that the program sets are the same for all, and the times are not.
+TEST(SyncDecision, APeThatWorksOffSetLoadsMoreSlowlyGetsFewer) {
+  for (const char* strategy : {"greedy", "greedy_refine", "refine", "diffusion"}) {
+    SCOPED_TRACE(strategy);
+    InProcessJob job(2);
+    use_strategy(job, strategy);
+    EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+      constexpr int kElements = 12;
+      auto workers = Array<Worker>::create(runtime, {kElements});
+      for (int i = 0; i < 3; ++i) {
+        Future<int> over(runtime);
+        workers.send<&Worker::work_and_sync>(1, over);
+        EXPECT_EQ(co_await over, kElements);
+        const std::vector<int> pes = co_await workers.call<&Worker::where_now>();
+        // Nothing is known of the speeds in the first step.
+        EXPECT_EQ(std::ranges::count(pes, 1), i == 0 ? 6 : 4);
+      }
+    }),
+              "");
+  }
+}
+
 TEST(SyncDecision, ResumesEachElementOnceInEachStep) {
   for (int num_pes : {1, 2, 3, 5}) {
     for (const char* strategy : {"none", "rotate", "random", "greedy", "diffusion"}) {
@@ -153,18 +175,25 @@ TEST(SyncDecision, ChecksWhatPeersSend) {
   using Messages = std::vector<WireMessages>;
   const std::uint64_t are_measured = 0;
   const Messages none;
-  EXPECT_EQ(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, 1, 1}}, none), "");
-  EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, Loads{{4, 1, 1}}, none), "element 4 of 4"));
+  EXPECT_EQ(failure_of(0, kLoads, 0.5, are_measured, Pace(), Loads{{2, 1, 1}}, none), "");
   EXPECT_TRUE(
-      says(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, 1, 1}, {2, 1, 1}}, none), "reported before"));
-  EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, -1, 1}}, none), "expected 0 to"));
+      says(failure_of(0, kLoads, 0.5, are_measured, Pace(), Loads{{4, 1, 1}}, none), "element 4 of 4"));
+  EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, Pace(), Loads{{2, 1, 1}, {2, 1, 1}}, none),
+                   "reported before"));
   EXPECT_TRUE(
-      says(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, 1, 1, -1}}, none), "with a device load of"));
-  EXPECT_TRUE(says(failure_of(1, kLoads, 0.5, are_measured, Loads{}, none), "loads of step 1, not 0"));
-  EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, std::uint64_t{2}, Loads{}, none), "loads with a flag of 2"));
+      says(failure_of(0, kLoads, 0.5, are_measured, Pace(), Loads{{2, -1, 1}}, none), "expected 0 to"));
+  EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, Pace(), Loads{{2, 1, 1, -1}}, none),
+                   "with a device load of"));
+  EXPECT_TRUE(
+      says(failure_of(1, kLoads, 0.5, are_measured, Pace(), Loads{}, none), "loads of step 1, not 0"));
+  EXPECT_TRUE(
+      says(failure_of(0, kLoads, 0.5, std::uint64_t{2}, Pace(), Loads{}, none), "loads with a flag of 2"));
+  EXPECT_TRUE(
+      says(failure_of(0, kLoads, 0.5, are_measured, Pace{-1, 1, 1}, Loads{}, none), "worked off -1 in 1 s"));
   constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
   for (const double wrong : {-1.0, 2e12, kNoNumber}) {
-    EXPECT_TRUE(says(failure_of(0, kLoads, wrong, are_measured, Loads{}, none), "a background load of"));
+    EXPECT_TRUE(
+        says(failure_of(0, kLoads, wrong, are_measured, Pace(), Loads{}, none), "a background load of"));
     EXPECT_TRUE(says(failure_of(0, kBackground, std::uint64_t{1}, wrong), "a background load of"));
   }
   for (const std::uint64_t wrong : {std::uint64_t{0}, (std::uint64_t{1} << 48) + 1}) {
@@ -173,12 +202,13 @@ TEST(SyncDecision, ChecksWhatPeersSend) {
   EXPECT_EQ(failure_of(0, kBackground, std::uint64_t{3}, 0.5), "");
   EXPECT_TRUE(says(failure_of(0, kLoads, std::uint64_t{1} << 60), "bytes"));
   const Loads two{{2, 1, 1}, {3, 1, 1}};
-  EXPECT_EQ(failure_of(0, kLoads, 0.5, are_measured, two, Messages{{0, {3, 1, 8}}, {1, {0, 5, 0}}}), "");
+  EXPECT_EQ(failure_of(0, kLoads, 0.5, are_measured, Pace(), two, Messages{{0, {3, 1, 8}}, {1, {0, 5, 0}}}),
+            "");
   for (const Messages& wrong :
        {Messages{{2, {3, 1, 8}}}, Messages{{1, {0, 1, 8}}, {0, {3, 1, 8}}}, Messages{{0, {4, 1, 8}}},
         Messages{{0, {2, 1, 8}}}, Messages{{0, {3, 0, 8}}}, Messages{{0, {3, 1, 8}}, {0, {3, 1, 8}}},
         Messages{{0, {3, 1, ~std::uint64_t{0}}}}}) {
-    EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, two, wrong), "messages of element"));
+    EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, Pace(), two, wrong), "messages of element"));
   }
   EXPECT_TRUE(says(failure_of(0, kPlan, std::uint64_t{0}, Moves{}), "another PE decides"));
   EXPECT_TRUE(says(failure_of(0, kResume), "another PE decides"));

@@ -384,10 +384,12 @@ TEST(SyncRounds, ChecksWhatIsCounted) {
 }
 
 TEST(SyncRounds, ChecksTheMessagesOfTheCountingPe) {
-  EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kBegin, kNone, kNone), "another PE counts"));
+  EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kBegin, kNone, kNone, Pace()), "another PE counts"));
   EXPECT_TRUE(says(refusal_of(1, 0, SyncKind::kRounds), "another PE counts"));
-  EXPECT_TRUE(says(refusal_of(0, 0, SyncKind::kBegin, kTwo, kNone), "begins with flags of 2 and 0"));
-  EXPECT_TRUE(says(refusal_of(0, 0, SyncKind::kBegin, kNone, kNone), "an element has not been reported"));
+  EXPECT_TRUE(says(refusal_of(0, 0, SyncKind::kBegin, kTwo, kNone, Pace()), "begins with flags of 2 and 0"));
+  EXPECT_TRUE(says(refusal_of(0, 0, SyncKind::kBegin, kNone, kNone, Pace{1, -1, 1}), "after -1 s"));
+  EXPECT_TRUE(
+      says(refusal_of(0, 0, SyncKind::kBegin, kNone, kNone, Pace()), "an element has not been reported"));
   EXPECT_TRUE(says(refusal_of(0, 0, SyncKind::kRounds), "this PE is not ready"));
 }
 

@@ -100,6 +100,11 @@ struct Worker : Chare<Worker> {
     work(std::chrono::microseconds(time_us));
     return load_s();
   }
+  // With a load of 1 for each millisecond that it has worked on PE 0. Other PEs take twice as long.
+  void work_and_sync(int load, Future<int> target) {
+    work(std::chrono::milliseconds(pe() == 0 ? load : 2 * load));
+    sync_with(load, std::move(target));
+  }
   Task<> spin_twice(int time_us) {
     work(std::chrono::microseconds(time_us));
     co_await wait();
