@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/tree/host_groups.h"
+
 namespace weft::collective {
 
 // "Place" is the number of a member in its group. Block i of the kinds with more than one block belongs to the member i places to the right, if nothing else is said.
@@ -37,6 +39,17 @@ enum class Form : std::uint8_t {
   // order of their own if the operator is commutative. kReduce overwrites them at all members; kAlltoall sends block i to place i.
   // kBroadcast has one block. There are no kBarrier, kGather and kScatter.
   kDirect,
+  // The members of each host send few messages up to a leader and down from it, and the leaders exchange few messages for all, so that a
+  // byte crosses the link to a host once in each direction. For kBarrier, kBroadcast, reductions and kAllgather, whose blocks are in the
+  // order of place_of_block(). kAllreduce combines in the order of places only if the operator is not commutative.
+  kLeaders,
+};
+
+// The hosts of the members of a group.
+enum class Spread : std::uint8_t {
+  kOneHost,      // all are on one host
+  kSharedHosts,  // on several hosts, of which some have several members
+  kOwnHosts,     // each is on a host of its own
 };
 
 struct Step {
@@ -66,10 +79,13 @@ struct Member {
 std::size_t blocks_below(Member member, int root);
 
 // The form for so many members and bytes, the same at all members. `size_bytes`: of one member's value, or of the block of one member where
-// there is one for each. `are_on_one_host`: all PEs of the job.
-Form form_of(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host);
+// there is one for each.
+Form form_of(Kind kind, int num_members, std::size_t size_bytes, Spread spread);
 // Whether the members take longer with that form than with messages of their own, which need not be copied.
-bool is_small(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host);
+bool is_small(Kind kind, int num_members, std::size_t size_bytes, Spread spread);
+
+// The place whose block has that number in kAllgather. `hosts`: of the members, for kLeaders.
+int place_of_block(Form form, Member member, const runtime::HostGroups* hosts, int block);
 
 struct PlanChoice {
   Kind kind = Kind::kBarrier;
@@ -77,10 +93,12 @@ struct PlanChoice {
   int root = 0;
   bool waits_first =
       false;  // the members wait for one another before they begin, so that none runs ahead of another one
-  bool in_order = false;  // kDirect: the operator is not commutative
+  bool in_order = false;  // kDirect and kLeaders: the operator is not commutative
   bool operator==(const PlanChoice&) const = default;
 };
-// REQUIRES: 0 <= place < size, and so the root. kSeparate: kAlltoall. kDirect: see there.
-std::vector<Step> make_plan(const PlanChoice& choice, Member member);
+// `hosts`: of the members, for kLeaders.
+// REQUIRES: 0 <= place < size, and so the root. kSeparate: kAlltoall. kDirect, kLeaders: see there.
+std::vector<Step> make_plan(const PlanChoice& choice, Member member,
+                            const runtime::HostGroups* hosts = nullptr);
 
 }  // namespace weft::collective
