@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   MPI_Barrier(comm);
   received = counted("rx_bytes");
   sent = counted("tx_bytes");
+  MPI_Barrier(comm); /* so that none begins earlier */
   for (i = 0; i < repeats; ++i) once(what);
   MPI_Barrier(comm);
   received = counted("rx_bytes") - received;

@@ -151,7 +151,7 @@ def crossed_by(cluster: Cluster, argv: list[object], size_bytes: int) -> list[fl
     assert len(numbers) == 1, outcome
     counts = [int(word) / size_bytes for word in numbers[0].split()]
     assert len(counts) == 2, outcome.stdout
-    print(argv[1:], counts)
+    print(*argv[1:], counts)
     return counts
 
 
