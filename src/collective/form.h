@@ -33,9 +33,10 @@ enum class Form : std::uint8_t {
   // order of their own if the operator is commutative. kReduce overwrites them at all members; kAlltoall sends block i to place i.
   // kBroadcast has one block. There are no kBarrier, kGather and kScatter.
   kDirect,
-  // The members of each host send few messages up to a leader and down from it, and the leaders exchange few messages for all, so that a
-  // byte crosses the link to a host once in each direction. For kBarrier, kBroadcast, reductions and kAllgather, whose blocks are in the
-  // order of place_of_block(). kAllreduce combines in the order of places only if the operator is not commutative.
+  // The members of each host send few messages to a leader and get few from it, and the leaders exchange few
+  // messages for all. So a value crosses the link to a host once in each step of the leaders, of which two hosts
+  // have one. For kBarrier, kBroadcast, kReduce, kReduceInOrder, kAllreduce and kAllgather. Blocks of kAllgather
+  // are in the order of place_of_block(). kAllreduce keeps the order of places if the operator is not commutative.
   kLeaders,
 };
 

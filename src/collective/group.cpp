@@ -21,7 +21,7 @@ std::shared_ptr<const runtime::HostGroups> hosts_of(const Group::Shared& shared,
   return runtime::HostGroups::make(hosts);
 }
 
-// `hosts`: hosts_of() the same.
+// `hosts`: hosts_of() the members. If it is null, the last member is on the host of the first one only if all are.
 Spread spread_of(const Group::Shared& shared, std::span<const int> pes, const runtime::HostGroups* hosts) {
   if (hosts != nullptr) return Spread::kSharedHosts;
   return shared.host_of(pes.front()) == shared.host_of(pes.back()) ? Spread::kOneHost : Spread::kOwnHosts;

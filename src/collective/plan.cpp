@@ -207,7 +207,8 @@ class Planner {
     return reach;
   }
 
-  // --- Form::kLeaders. After enter_...() the functions above plan for the members of this one's host, or for the leaders, as for a group.
+  // --- Form::kLeaders. After enter_...() the functions above plan for the members of this one's host, or for
+  // the leaders, as for a group.
 
   void enter_host(const HostGroups& hosts, Member member, int root) {
     const int host = hosts.host_of(member.place);
@@ -230,7 +231,8 @@ class Planner {
   }
 
  private:
-  // Each part has rounds of its own: more than a tree or an exchange takes, and as many for second ranges, see add_blocks().
+  // Each part has rounds of its own: more than a tree or an exchange takes, and as many for second ranges, see
+  // add_blocks().
   static constexpr int kRoundsOfPart = 128;
 
   // The member with the root's index, so the root itself on its host: as in SpanningTree.
@@ -265,8 +267,8 @@ class Planner {
     steps_.back().round = static_cast<std::uint16_t>(round);
   }
 
-  // The blocks of `count` members from the one `first` places to the right on. The blocks of a leader are those of its host; the last host
-  // is followed by the first one, so they may be two ranges.
+  // The blocks of `count` members from the one `first` places to the right on. The blocks of a leader are those
+  // of its host; the last host is followed by the first one, so they may be two ranges.
   void add_blocks(Action action, int distance, int peer, int first, int count) {
     if (leading_ == nullptr) return add_in_round(action, distance, peer, first, count);
     const int begin = (member_.place + first) % member_.size;

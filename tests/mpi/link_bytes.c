@@ -1,6 +1,6 @@
-/* Repeats a collective, and prints on the last process of MPI_COMM_WORLD what its network device has received and sent meanwhile.
- * Arguments: the collective, bytes of a process, how often, the root. "interleaved_": neighbours in the communicator are on different
- * hosts, if each of two hosts has half of the processes. */
+/* Repeats a collective, and prints on the last process of MPI_COMM_WORLD what its network device has received
+ * and sent meanwhile. Arguments: the collective, bytes of a process, how often, the root. "interleaved_":
+ * neighbours in the communicator are on different hosts, if each of two hosts has half of the processes. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

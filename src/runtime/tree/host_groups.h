@@ -24,8 +24,8 @@ class HostGroups {
   int index_of(int member) const { return indices_[static_cast<std::size_t>(member)]; }
   int member(int host, int index) const { return member_at(first(host) + index); }
 
-  // The members host by host: which one is at a place, and the place of the first member of a host; first(num_hosts()) is the number of
-  // members.
+  // The members host by host: which one is at a place, and the place of the first member of a host.
+  // first(num_hosts()) is the number of members.
   int member_at(int place) const { return members_[static_cast<std::size_t>(place)]; }
   int first(int host) const { return firsts_[static_cast<std::size_t>(host)]; }
   // Whether each member is at the place of its number: the members of a host have consecutive numbers.

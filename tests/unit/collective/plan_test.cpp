@@ -342,7 +342,7 @@ TEST_P(Plans, AMemberTakesLogarithmicallyManySteps) {
   for (const auto& plan : group(Kind::kAllreduce, 0).plans) EXPECT_LE(plan.size(), 2 * rounds + 2);
 }
 
-// Plans for members on several hosts. The links count the blocks of messages, or the messages that have none.
+// Plans for members on several hosts.
 class HostPlans : public ::testing::TestWithParam<std::tuple<std::vector<int>, bool>> {
  protected:
   static const std::vector<int>& host_of() { return std::get<0>(GetParam()); }
