@@ -68,6 +68,8 @@ class Group : public std::enable_shared_from_this<Group> {
   Form form(Kind kind, std::size_t size_bytes) const {
     return form_of(kind, member().size, size_bytes, spread_);
   }
+  // form() of kBarrier, in one comparison.
+  Form barrier_form() const { return spread_ == Spread::kSharedHosts ? Form::kLeaders : Form::kFewMessages; }
   bool serves(Kind kind, std::size_t size_bytes) const {
     return is_small(kind, member().size, size_bytes, spread_);
   }

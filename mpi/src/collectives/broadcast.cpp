@@ -35,10 +35,9 @@ void wait_in_team(Communicator& communicator, LocalTeam& team) {
 Error call_barrier(const Way& way) {
   Communicator* communicator = nullptr;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
-  using collective::Kind;
   if (can_run_at_once(way, *communicator))
-    return run_at_once(*communicator, {.kind = Kind::kBarrier,
-                                       .form = communicator->collective_group()->form(Kind::kBarrier, 0)});
+    return run_at_once(*communicator, {.kind = collective::Kind::kBarrier,
+                                       .form = communicator->collective_group()->barrier_form()});
   if (way.kind == Way::Kind::kWaiting && !communicator->is_inter()) {
     if (LocalTeam* const team = communicator->local_team().get()) {
       wait_in_team(*communicator, *team);

@@ -50,6 +50,10 @@ TEST(Engine, TheFormDependsOnTheHostsOfTheMembers) {
   EXPECT_EQ(form_on({0, 1, 3}), Form::kLeaders);
   EXPECT_EQ(form_on({2, 0, 2}), Form::kLeaders);
   EXPECT_EQ(form_on({0, 2, 3}), Form::kFewMessages);
+  for (const std::vector<int>& pes : {std::vector{0, 1}, std::vector{0, 1, 3}, std::vector{0, 2, 3}}) {
+    const auto group = job.engine(pes[0]).group(++number, pes, 0);
+    EXPECT_EQ(group->barrier_form(), group->form(Kind::kBarrier, 0));
+  }
   EXPECT_TRUE(job.engine(0).boards().posts_for(1));
   EXPECT_FALSE(job.engine(0).boards().posts_for(2));
 }

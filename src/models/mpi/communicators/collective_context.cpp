@@ -84,10 +84,9 @@ runtime::Task<> ended(collective::Run& run) {
 
 runtime::Task<> barrier(CollectiveContext context) {
   const std::shared_ptr<collective::Group> group = context.group();
-  using collective::Kind;
   collective::Run run(
       *group,
-      {.kind = Kind::kBarrier, .number = context.call_number(), .form = group->form(Kind::kBarrier, 0)});
+      {.kind = collective::Kind::kBarrier, .number = context.call_number(), .form = group->barrier_form()});
   run.start();
   co_await ended(run);
   if (run.has_failed()) throw TransferFailed(MPI_ERR_TRUNCATE);
