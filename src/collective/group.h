@@ -68,7 +68,7 @@ class Group : public std::enable_shared_from_this<Group> {
   Form form(Kind kind, std::size_t size_bytes) const {
     return form_of(kind, member().size, size_bytes, spread_);
   }
-  // form() of kBarrier, in one comparison.
+  // form() of kBarrier.
   Form barrier_form() const { return spread_ == Spread::kSharedHosts ? Form::kLeaders : Form::kFewMessages; }
   bool serves(Kind kind, std::size_t size_bytes) const {
     return is_small(kind, member().size, size_bytes, spread_);

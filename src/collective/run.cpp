@@ -29,7 +29,7 @@ Run::Run(Group& group, const Call& call)
       group_(group),
       call_(call),
       plan_(group_.plan({.kind = call.kind,
-                         .form = call.form,
+                         .form = call.kind == Kind::kBarrier ? group.barrier_form() : call.form,
                          .root = call.root,
                          .waits_first = lets_run_ahead(call.kind) && waits_first(call.number),
                          .in_order = call.form != Form::kFewMessages && !call.combiner.is_commutative})) {

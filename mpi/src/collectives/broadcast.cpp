@@ -36,8 +36,7 @@ Error call_barrier(const Way& way) {
   Communicator* communicator = nullptr;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
   if (can_run_at_once(way, *communicator))
-    return run_at_once(*communicator, {.kind = collective::Kind::kBarrier,
-                                       .form = communicator->collective_group()->barrier_form()});
+    return run_at_once(*communicator, {.kind = collective::Kind::kBarrier});
   if (way.kind == Way::Kind::kWaiting && !communicator->is_inter()) {
     if (LocalTeam* const team = communicator->local_team().get()) {
       wait_in_team(*communicator, *team);

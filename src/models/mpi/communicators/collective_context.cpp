@@ -84,9 +84,7 @@ runtime::Task<> ended(collective::Run& run) {
 
 runtime::Task<> barrier(CollectiveContext context) {
   const std::shared_ptr<collective::Group> group = context.group();
-  collective::Run run(
-      *group,
-      {.kind = collective::Kind::kBarrier, .number = context.call_number(), .form = group->barrier_form()});
+  collective::Run run(*group, {.kind = collective::Kind::kBarrier, .number = context.call_number()});
   run.start();
   co_await ended(run);
   if (run.has_failed()) throw TransferFailed(MPI_ERR_TRUNCATE);
