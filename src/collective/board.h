@@ -37,9 +37,10 @@ class Boards {
   // Of a board. Pages that are not used take no memory.
   static constexpr std::size_t kBoardBytes = std::size_t{4} << 20;
 
-  // `are_on_one_host`: all PEs of the job. Else nothing is posted.
-  Boards(int num_pes, bool are_on_one_host)
-      : peers_(static_cast<std::size_t>(num_pes)), posts_(are_on_one_host) {}
+  explicit Boards(int num_pes) : peers_(static_cast<std::size_t>(num_pes)) {}
+
+  // That PE is on another host.
+  void post_none_for(int reader_pe) { peers_[static_cast<std::size_t>(reader_pe)].reads = false; }
 
   // False if blocks for that PE must travel in messages.
   bool posts_for(int reader_pe) const { return posts_ && peers_[static_cast<std::size_t>(reader_pe)].reads; }
@@ -94,7 +95,7 @@ class Boards {
   base::SharedMapping own_;
   std::deque<Posted> posted_;  // in the order of the circle
   std::vector<Peer> peers_;    // by PE
-  bool posts_;                 // false too if there is no memory for a board
+  bool posts_ = true;          // false if there is no memory for a board
   bool opens_ = true;
 };
 

@@ -24,10 +24,12 @@ constexpr std::size_t kMostKept = std::size_t{1} << 20;
 Engine::Engine(runtime::Runtime& runtime, const runtime::ModelRange& range)
     : shared_{.messenger = runtime,
               .handler = range.first_handler,
-              .are_on_one_host = runtime.is_on_one_host(),
+              .is_on_one_host = runtime.is_on_one_host(),
               .inboxes = {},
-              .boards = Boards(runtime.num_pes(), runtime.is_on_one_host()),
+              .boards = Boards(runtime.num_pes()),
               .sent_again = {}} {
+  for (int pe = 0; pe < runtime.num_pes(); ++pe)
+    if (shared_.host_of(pe) != shared_.host_of(runtime.pe())) shared_.boards.post_none_for(pe);
   runtime.set_urgent_handler(
       shared_.handler,
       [](void* self, runtime::MessagePtr message) {

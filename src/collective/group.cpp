@@ -11,11 +11,31 @@
 
 namespace weft::collective {
 
+namespace {
+
+// Null if hosts make no difference between the members.
+std::shared_ptr<const runtime::HostGroups> hosts_of(const Group::Shared& shared, std::span<const int> pes) {
+  if (shared.is_on_one_host) return nullptr;
+  std::vector<int> hosts;
+  for (const int pe : pes) hosts.push_back(shared.host_of(pe));
+  return runtime::HostGroups::make(hosts);
+}
+
+// `hosts`: hosts_of() the members. If it is null, the last member is on the host of the first one only if all are.
+Spread spread_of(const Group::Shared& shared, std::span<const int> pes, const runtime::HostGroups* hosts) {
+  if (hosts != nullptr) return Spread::kSharedHosts;
+  return shared.host_of(pes.front()) == shared.host_of(pes.back()) ? Spread::kOneHost : Spread::kOwnHosts;
+}
+
+}  // namespace
+
 Group::Group(Shared& shared, std::uint64_t number, std::vector<int> pes, int place)
     : shared_(shared),
       number_(number),
       pes_(std::move(pes)),
       place_(place),
+      hosts_(hosts_of(shared, pes_)),
+      spread_(spread_of(shared, pes_, hosts_.get())),
       inbox_(shared.inboxes.inbox(number, place)) {
   inbox_.group = this;
 }
@@ -28,7 +48,7 @@ Group::~Group() {
 Plan& Group::plan(const PlanChoice& choice) {
   for (const KeptPlan& kept : plans_)
     if (kept.choice == choice) return *kept.plan;
-  KeptPlan made{choice, std::make_unique<Plan>(make_plan(choice, member()))};
+  KeptPlan made{choice, std::make_unique<Plan>(make_plan(choice, member(), hosts_.get()))};
   if (plans_.size() >= kMostPlans) {
     KeptPlan& oldest = plans_[next_plan_++ % plans_.size()];
     if (oldest.plan->num_users == 0) {

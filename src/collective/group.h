@@ -41,7 +41,12 @@ class Group : public std::enable_shared_from_this<Group> {
   struct Shared {
     runtime::Messenger& messenger;
     runtime::HandlerId handler;
-    bool are_on_one_host;  // all PEs of the job
+    bool is_on_one_host;  // the job
+    // A number for the host of a PE.
+    int host_of(int pe) const {
+      const runtime::HostGroups* const hosts = messenger.host_groups();
+      return hosts != nullptr ? hosts->host_of(pe) : is_on_one_host ? 0 : pe;
+    }
     InboxTable inboxes;
     Boards boards;
     std::vector<runtime::MessagePtr> sent_again;  // shared until they have left
@@ -59,12 +64,21 @@ class Group : public std::enable_shared_from_this<Group> {
   Boards& boards() const { return shared_.boards; }
   Inbox& inbox() const { return inbox_; }
 
-  // See form_of() and is_small().
+  // See form_of(), is_small() and place_of_block().
   Form form(Kind kind, std::size_t size_bytes) const {
-    return form_of(kind, member().size, size_bytes, shared_.are_on_one_host);
+    return form_of(kind, member().size, size_bytes, spread_);
   }
+  // form() of kBarrier.
+  Form barrier_form() const { return spread_ == Spread::kSharedHosts ? Form::kLeaders : Form::kFewMessages; }
   bool serves(Kind kind, std::size_t size_bytes) const {
-    return is_small(kind, member().size, size_bytes, shared_.are_on_one_host);
+    return is_small(kind, member().size, size_bytes, spread_);
+  }
+  int place_of_block(Form form, int block) const {
+    return collective::place_of_block(form, member(), hosts_.get(), block);
+  }
+  // Whether block i of an all-gather is that of place i, at all members.
+  bool gathers_by_place(Form form) const {
+    return form == Form::kDirect || (form == Form::kLeaders && hosts_->are_consecutive());
   }
   // The plan of this member. The last ones are kept, and those in use.
   Plan& plan(const PlanChoice& choice);
@@ -116,6 +130,8 @@ class Group : public std::enable_shared_from_this<Group> {
   const std::uint64_t number_;
   const std::vector<int> pes_;
   const int place_;
+  std::shared_ptr<const runtime::HostGroups> hosts_;  // of the members; kSharedHosts
+  Spread spread_;
   Inbox& inbox_;
   std::vector<KeptPlan> plans_;
   std::size_t next_plan_ = 0;  // which a new one replaces if there are enough

@@ -8,57 +8,11 @@ namespace weft::collective {
 
 namespace {
 
+using runtime::HostGroups;
 using Action = Step::Action;
 
-// All-to-all with larger blocks, or between fewer members, sends each block by itself. The limits are MPICH's.
-constexpr std::size_t kMostForwardedBytes = 256;
-constexpr int kLeastForwarding = 8;
-// What goes through the engine in few messages. Not measured yet on machines with more than 16 cores.
-constexpr std::size_t kMostBroadcastBytes = 8192;
-constexpr std::size_t kMostReducedBytes = 32767;
-constexpr std::size_t kMostGatheredBytes = 81920;  // of all blocks
-constexpr std::size_t kMostSwappedBytes = 4096;    // of both blocks of two members: one round in any form
-constexpr std::size_t kMostSeparateBytes = 2048;
-constexpr std::size_t kMostRelayedBytes = 1024;
-constexpr std::size_t kMostRootedBytes = 65536;  // of all blocks: a root may run ahead
-// What goes directly. What one member sends must leave room on its board (Boards::kBoardBytes). Blocks that are only moved may be copies
-// of device memory, which goes faster without the host if it is large.
-constexpr std::size_t kMostDirectBytes = std::size_t{1} << 20;
-constexpr std::size_t kMostMovedBytes = std::size_t{64} << 10;
-constexpr std::size_t kLeastPartBytes = 2048;
-constexpr int kMostDirectMembers = 64;
-
-// The sizes of kDirect: from `least` on messages between all members are faster than few messages. For reductions this depends on how
-// large the parts are: on 16 cores of a virtual Xeon an all-reduce of 4 KiB takes 1.5 times Open MPI's time with parts of 256 bytes, and
-// one of 32 KiB 0.7 times with parts of 2 KiB.
-struct DirectSizes {
-  std::size_t least;
-  std::size_t most;
-};
-
-DirectSizes direct_sizes(Kind kind, int num_members) {
-  switch (kind) {
-    case Kind::kBarrier:
-    case Kind::kGather:
-    case Kind::kScatter:
-      return {1, 0};  // none
-    case Kind::kBroadcast:
-      return {2049, kMostMovedBytes};
-    case Kind::kAllgather:
-      return {1025, kMostMovedBytes};
-    case Kind::kAlltoall:
-      return {1025, std::min(kMostMovedBytes, kMostDirectBytes / static_cast<std::size_t>(num_members))};
-    default:
-      return {std::clamp<std::size_t>(kLeastPartBytes * static_cast<std::size_t>(num_members), 8192,
-                                      kMostReducedBytes + 1),
-              kMostDirectBytes};
-  }
-}
-
-bool is_direct(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host) {
-  if (!are_on_one_host || num_members < 2 || num_members > kMostDirectMembers) return false;
-  const DirectSizes sizes = direct_sizes(kind, num_members);
-  return size_bytes >= sizes.least && size_bytes <= sizes.most;
+bool has_root(Kind kind) {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kReduceInOrder;
 }
 
 class Planner {
@@ -75,22 +29,22 @@ class Planner {
     }
   }
 
-  // Down a binomial tree.
-  void broadcast() {
+  // Down a binomial tree. `count`: of blocks.
+  void broadcast(int count = 1) {
     const int reach = reach_of(tree_place());
-    if (tree_place() != 0) add_in_round(Action::kReceive, reach, at(tree_place() - reach), 0, 1);
+    if (tree_place() != 0) add_in_round(Action::kReceive, reach, at(tree_place() - reach), 0, count);
     for (int distance = reach / 2; distance > 0; distance /= 2)
       if (tree_place() + distance < member_.size)
-        add_in_round(Action::kSend, distance, at(tree_place() + distance), 0, 1);
+        add_in_round(Action::kSend, distance, at(tree_place() + distance), 0, count);
   }
 
   // Up a binomial tree, whose subtrees are ranges of places.
-  void reduce() {
+  void reduce(int count = 1) {
     for (int distance = 1; distance < member_.size; distance *= 2) {
       if ((tree_place() & distance) != 0)
-        return add_in_round(Action::kSend, distance, at(tree_place() - distance), 0, 1);
+        return add_in_round(Action::kSend, distance, at(tree_place() - distance), 0, count);
       if (tree_place() + distance < member_.size)
-        add_in_round(Action::kCombineFromRight, distance, at(tree_place() + distance), 0, 1);
+        add_in_round(Action::kCombineFromRight, distance, at(tree_place() + distance), 0, count);
     }
   }
   void reduce_in_order() {
@@ -150,8 +104,8 @@ class Planner {
   void allgather() {
     for (int have = 1; have < member_.size; have *= 2) {
       const int count = std::min(have, member_.size - have);
-      add_in_round(Action::kSend, have, right(-have), 0, count);
-      add_in_round(Action::kReceive, have, right(have), have, count);
+      add_blocks(Action::kSend, have, right(-have), 0, count);
+      add_blocks(Action::kReceive, have, right(have), have, count);
     }
   }
 
@@ -253,7 +207,46 @@ class Planner {
     return reach;
   }
 
+  // --- Form::kLeaders. After enter_...() the functions above plan for the members of this one's host, or for
+  // the leaders, as for a group.
+
+  void enter_host(const HostGroups& hosts, Member member, int root) {
+    const int host = hosts.host_of(member.place);
+    enter({hosts.index_of(member.place), hosts.num_on(host)}, hosts.index_of(leader(hosts, host, root)));
+    for (int index = 0; index < member_.size; ++index) places_.push_back(hosts.member(host, index));
+  }
+  // Returns false if this member is no leader.
+  bool enter_leaders(const HostGroups& hosts, Member member, int root) {
+    const int host = hosts.host_of(member.place);
+    enter({host, hosts.num_hosts()}, hosts.host_of(root));
+    for (int other = 0; other < member_.size; ++other) places_.push_back(leader(hosts, other, root));
+    leading_ = &hosts;
+    return leader(hosts, host, root) == member.place;
+  }
+  // The own block, and those of this member's subtree, are behind `before` others.
+  void gather_behind(int before) {
+    const std::size_t begin = steps_.size();
+    gather();
+    for (std::size_t i = begin; i < steps_.size(); ++i) steps_[i].first += static_cast<std::uint32_t>(before);
+  }
+
  private:
+  // Each part has rounds of its own: more than a tree or an exchange takes, and as many for second ranges, see
+  // add_blocks().
+  static constexpr int kRoundsOfPart = 128;
+
+  // The member with the root's index, so the root itself on its host: as in SpanningTree.
+  static int leader(const HostGroups& hosts, int host, int root) {
+    return hosts.member(host, hosts.index_of(root) % hosts.num_on(host));
+  }
+  void enter(Member member, int root) {
+    member_ = member;
+    root_ = root;
+    places_.clear();
+    leading_ = nullptr;
+    round_ = kRoundsOfPart * num_parts_++;
+  }
+
   int tree_place() const { return tree_place_of(member_, root_); }
   int reach_of(int tree_place) const { return reach_of(tree_place, member_.size); }
   int at(int tree_place) const { return (tree_place + root_) % member_.size; }
@@ -274,8 +267,26 @@ class Planner {
     steps_.back().round = static_cast<std::uint16_t>(round);
   }
 
+  // The blocks of `count` members from the one `first` places to the right on. The blocks of a leader are those
+  // of its host; the last host is followed by the first one, so they may be two ranges.
+  void add_blocks(Action action, int distance, int peer, int first, int count) {
+    if (leading_ == nullptr) return add_in_round(action, distance, peer, first, count);
+    const int begin = (member_.place + first) % member_.size;
+    const int end = std::min(begin + count, member_.size);
+    add_hosts(action, distance, peer, begin, end);
+    if (const int rest = begin + count - end; rest > 0) {
+      add_hosts(action, distance, peer, 0, rest);
+      steps_.back().round += kRoundsOfPart / 2;
+    }
+  }
+  void add_hosts(Action action, int distance, int peer, int begin, int end) {
+    const int first = leading_->first(begin);
+    add_in_round(action, distance, peer, first, leading_->first(end) - first);
+  }
+
   void add(Action action, int peer, int first, int count) {
-    steps_.push_back({action, false, static_cast<std::uint16_t>(round_), peer,
+    const int place = places_.empty() ? peer : places_[static_cast<std::size_t>(peer)];
+    steps_.push_back({action, false, static_cast<std::uint16_t>(round_), place,
                       static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)});
   }
   // Rounds of trees and exchanges are told apart by their distance. They come behind those of a barrier.
@@ -288,44 +299,18 @@ class Planner {
 
   Member member_;
   int root_;
+  std::vector<int> places_;  // of those that take part, if not all do
+  const HostGroups* leading_ = nullptr;
+  int num_parts_ = 0;
   int round_ = 0;
   std::vector<Step> steps_;
 };
 
 }  // namespace
 
-Form form_of(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host) {
-  if (is_direct(kind, num_members, size_bytes, are_on_one_host)) return Form::kDirect;
-  const bool is_separate =
-      kind == Kind::kAlltoall && (num_members < kLeastForwarding || size_bytes > kMostForwardedBytes);
-  return is_separate ? Form::kSeparate : Form::kFewMessages;
-}
-
-bool is_small(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host) {
-  const auto size = static_cast<std::size_t>(num_members);
-  if (is_direct(kind, num_members, size_bytes, are_on_one_host)) return true;
-  switch (kind) {
-    case Kind::kBarrier:
-    case Kind::kScan:
-    case Kind::kExclusiveScan:
-      return true;
-    case Kind::kBroadcast:
-      return size_bytes <= kMostBroadcastBytes;
-    case Kind::kReduce:
-    case Kind::kReduceInOrder:
-    case Kind::kAllreduce:
-    case Kind::kReduceScatter:
-      return size_bytes <= kMostReducedBytes;
-    case Kind::kAllgather:
-      return size_bytes * size <= (size > 2 ? kMostGatheredBytes : kMostSwappedBytes);
-    case Kind::kAlltoall:
-      return size_bytes <= kMostForwardedBytes ||
-             (size_bytes <= kMostSeparateBytes && num_members <= kMostDirectMembers);
-    case Kind::kGather:
-    case Kind::kScatter:
-      return size_bytes <= kMostRelayedBytes && size * size_bytes <= kMostRootedBytes;
-  }
-  return false;
+int place_of_block(Form form, Member member, const HostGroups* hosts, int block) {
+  if (form == Form::kDirect) return block;
+  return form == Form::kLeaders ? hosts->member_at(block) : (member.place + block) % member.size;
 }
 
 std::size_t blocks_below(Member member, int root) {
@@ -392,13 +377,37 @@ void plan_directly(Planner& planner, Kind kind, bool in_order) {
   }
 }
 
+// Up to the leaders, between them, and down from them. Kinds without a root may have any.
+void plan_with_leaders(Planner& planner, Kind kind, Member member, int any_root, const HostGroups& hosts) {
+  const int root = has_root(kind) ? any_root : 0;
+  const int num_blocks = kind == Kind::kBarrier ? 0 : kind == Kind::kAllgather ? member.size : 1;
+  planner.enter_host(hosts, member, root);
+  if (kind == Kind::kAllgather)
+    planner.gather_behind(hosts.first(hosts.host_of(member.place)) + hosts.index_of(member.place));
+  else if (kind == Kind::kReduceInOrder)
+    planner.reduce_in_order();
+  else if (kind != Kind::kBroadcast)
+    planner.reduce(num_blocks);
+  if (planner.enter_leaders(hosts, member, root)) plan_few_messages(planner, kind);
+  planner.enter_host(hosts, member, root);
+  if (kind != Kind::kReduce && kind != Kind::kReduceInOrder) planner.broadcast(num_blocks);
+}
+
 }  // namespace
 
-std::vector<Step> make_plan(const PlanChoice& choice, Member member) {
+std::vector<Step> make_plan(const PlanChoice& choice, Member member, const HostGroups* hosts) {
   Planner planner(member, choice.root);
+  const bool needs_order =
+      choice.kind == Kind::kReduceInOrder || (choice.kind == Kind::kAllreduce && choice.in_order);
+  if (choice.form == Form::kLeaders && (!needs_order || hosts->are_consecutive())) {
+    if (choice.waits_first) plan_with_leaders(planner, Kind::kBarrier, member, 0, *hosts);
+    plan_with_leaders(planner, choice.kind, member, choice.root, *hosts);
+    return planner.take();
+  }
   if (choice.waits_first) planner.barrier();
   switch (choice.form) {
     case Form::kFewMessages:
+    case Form::kLeaders:
       plan_few_messages(planner, choice.kind);
       break;
     case Form::kSeparate:

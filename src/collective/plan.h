@@ -8,36 +8,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "collective/form.h"
+#include "runtime/tree/host_groups.h"
+
 namespace weft::collective {
-
-// "Place" is the number of a member in its group. Block i of the kinds with more than one block belongs to the member i places to the right, if nothing else is said.
-// What is said here of blocks is that of Form::kFewMessages.
-enum class Kind : std::uint8_t {
-  kBarrier,        // no block
-  kBroadcast,      // 1 block: the root's, afterwards at all
-  kReduce,         // 1 block: afterwards the combination of all, at the root; the others' is overwritten
-  kReduceInOrder,  // the same for operators that are not commutative
-  kAllreduce,      // 1 block: afterwards the combination of all, in the order of places
-  kScan,           // 1 block: afterwards the combination of the places up to this one
-  kExclusiveScan,  // 1 block: afterwards the combination of the places before this one; at place 0 it stays
-  kReduceScatter,  // a block for each member, block i for place i: afterwards the own one is the combination of all. REQUIRES: a power of two
-                   // of members, and a commutative operator
-  kAllgather,      // a block for each member: at first the own one (0), afterwards all
-  kAlltoall,  // a block for each member: at first for the member i to the right, afterwards from the member i to the left
-  kGather,   // blocks_below() blocks: at first the own one (0); afterwards at the root all, counted from it
-  kScatter,  // blocks_below() blocks: at first at the root all, counted from it; afterwards the own one (0)
-};
-
-// How the messages of a collective are arranged.
-enum class Form : std::uint8_t {
-  kFewMessages,  // trees and doubling: each member sends few messages
-  kSeparate,     // kAlltoall: each block by itself
-  // Each member sends to each other one, and no byte twice: for members of one host, which read one another's blocks where they lie.
-  // There is a block for each member, in the order of places. Those of the kinds with one block are parts of it, which are combined in an
-  // order of their own if the operator is commutative. kReduce overwrites them at all members; kAlltoall sends block i to place i.
-  // kBroadcast has one block. There are no kBarrier, kGather and kScatter.
-  kDirect,
-};
 
 struct Step {
   enum class Action : std::uint8_t {
@@ -65,11 +39,8 @@ struct Member {
 // How many blocks pass through a member in a gather or a scatter with that root: at the root all.
 std::size_t blocks_below(Member member, int root);
 
-// The form for so many members and bytes, the same at all members. `size_bytes`: of one member's value, or of the block of one member where
-// there is one for each. `are_on_one_host`: all PEs of the job.
-Form form_of(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host);
-// Whether the members take longer with that form than with messages of their own, which need not be copied.
-bool is_small(Kind kind, int num_members, std::size_t size_bytes, bool are_on_one_host);
+// The place whose block has that number in kAllgather. `hosts`: of the members, for kLeaders.
+int place_of_block(Form form, Member member, const runtime::HostGroups* hosts, int block);
 
 struct PlanChoice {
   Kind kind = Kind::kBarrier;
@@ -77,10 +48,12 @@ struct PlanChoice {
   int root = 0;
   bool waits_first =
       false;  // the members wait for one another before they begin, so that none runs ahead of another one
-  bool in_order = false;  // kDirect: the operator is not commutative
+  bool in_order = false;  // kDirect and kLeaders: the operator is not commutative
   bool operator==(const PlanChoice&) const = default;
 };
-// REQUIRES: 0 <= place < size, and so the root. kSeparate: kAlltoall. kDirect: see there.
-std::vector<Step> make_plan(const PlanChoice& choice, Member member);
+// `hosts`: of the members, for kLeaders.
+// REQUIRES: 0 <= place < size, and so the root. kSeparate: kAlltoall. kDirect, kLeaders: see there.
+std::vector<Step> make_plan(const PlanChoice& choice, Member member,
+                            const runtime::HostGroups* hosts = nullptr);
 
 }  // namespace weft::collective

@@ -29,10 +29,10 @@ Run::Run(Group& group, const Call& call)
       group_(group),
       call_(call),
       plan_(group_.plan({.kind = call.kind,
-                         .form = call.form,
+                         .form = call.kind == Kind::kBarrier ? group.barrier_form() : call.form,
                          .root = call.root,
                          .waits_first = lets_run_ahead(call.kind) && waits_first(call.number),
-                         .in_order = call.form == Form::kDirect && !call.combiner.is_commutative})) {
+                         .in_order = call.form != Form::kFewMessages && !call.combiner.is_commutative})) {
   ++plan_.num_users;
 }
 
@@ -150,7 +150,7 @@ void Run::send_blocks(const Step& step) {
 
 std::uint32_t Run::place_mark(const Step& step) const {
   const bool are_placed =
-      call_.form == Form::kDirect ? call_.kind != Kind::kAlltoall : call_.kind == Kind::kReduceScatter;
+      call_.form == Form::kFewMessages ? call_.kind == Kind::kReduceScatter : call_.kind != Kind::kAlltoall;
   if (!are_placed) return 0;
   return static_cast<std::uint32_t>(begin_of(step.first) * 0x9e3779b97f4a7c15U >> 32) & StepHeader::kMarks;
 }

@@ -41,7 +41,7 @@ struct Call {
   int root = 0;
   // Calls of one group that are under way at the same time have different numbers, the same at all members.
   std::uint64_t number = 0;
-  Form form = Form::kFewMessages;
+  Form form = Form::kFewMessages;  // of kBarrier, which has no blocks, the group chooses it
   // The blocks, in host memory; null without blocks.
   std::byte* data = nullptr;
   std::size_t block_bytes = 0;

@@ -1,12 +1,13 @@
 """Broadcasts and reductions cross the link to a host once: the bytes that the network devices count.
 
-Each program moves 16 MiB in one collective operation, three times. It prints what the last host has
-received and sent meanwhile, so the start of the job does not count.
+Each program repeats one collective operation: on 16 MiB, and in MPI on small data. It prints what the last
+host has received and sent meanwhile, so the start of the job does not count.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,6 +21,11 @@ SIZE_BYTES = 16 << 20
 REPEATS = 3
 # TCP's and UCX's headers, and the messages of the collective itself.
 OVERHEAD = 1.05
+# Of MPI: below the sizes at which the algorithms change.
+SMALL_BYTES = 8192
+SMALL_REPEATS = 200
+SMALL_OVERHEAD = 1.15
+MPI_PROGRAM = Path(__file__).resolve().parents[1] / "mpi" / "link_bytes.c"
 
 pytestmark = pytest.mark.usefixtures("need_cluster")
 
@@ -132,15 +138,20 @@ def bytes_of_the_last_host(cluster: Cluster, folder: Path, text: str, *arguments
     """What it has received and sent for one operation, in sizes of the data."""
     program = folder / "program.py"
     program.write_text(text.format(size=SIZE_BYTES, repeats=REPEATS))
-    command = launchers.prrte(cluster, PES_PER_HOST, [sys.executable, program, *arguments], TRUSTED)
+    return crossed_by(cluster, [sys.executable, program, *arguments], REPEATS * SIZE_BYTES)
+
+
+def crossed_by(cluster: Cluster, argv: list[object], size_bytes: int) -> list[float]:
+    """What the program prints, in sizes of the data."""
+    command = launchers.prrte(cluster, PES_PER_HOST, argv, TRUSTED)
     outcome = cluster.hosts[0].run(command, timeout_s=100)
     assert outcome.exit_code == 0, outcome.stderr
     # UCX 1.22 prints "recv(-1) failed" on standard output of some jobs that end on a busy machine.
     numbers = [line for line in outcome.stdout.splitlines() if re.fullmatch(r"[\d ]+", line)]
     assert len(numbers) == 1, outcome
-    counts = [int(word) / REPEATS / SIZE_BYTES for word in numbers[0].split()]
+    counts = [int(word) / size_bytes for word in numbers[0].split()]
     assert len(counts) == 2, outcome.stdout
-    print(arguments, counts)
+    print(*argv[1:], counts)
     return counts
 
 
@@ -172,3 +183,39 @@ def test_the_collectives_of_teams_do_too(pair: Cluster, tmp_path: Path) -> None:
     assert sent < OVERHEAD - 1
     for crossed in bytes_of_the_last_host(pair, tmp_path, TEAM_PROGRAM, "allreduce", 0):
         assert 1 <= crossed <= OVERHEAD
+
+
+@pytest.fixture(scope="module")
+def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("link_bytes") / "link_bytes"
+    command = [sys.executable, "-m", "weft", "mpicc", "-std=c99", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([*command, MPI_PROGRAM, "-o", program], check=True, timeout=60)
+    return program
+
+
+@pytest.mark.parametrize("root", [0, 6])
+def test_small_broadcasts_and_reductions_of_mpi_do_too(pair: Cluster, mpi_program: Path, root: int) -> None:
+    def crossed(what: str) -> list[float]:
+        argv = [mpi_program, what, SMALL_BYTES, SMALL_REPEATS, root]
+        return crossed_by(pair, argv, SMALL_REPEATS * SMALL_BYTES)
+
+    def to_and_from_the_root(what: str) -> list[float]:
+        received, sent = crossed(what)
+        return [sent, received] if root < PES_PER_HOST else [received, sent]
+
+    to_root, from_root = to_and_from_the_root("broadcast")
+    assert 1 <= from_root <= SMALL_OVERHEAD
+    assert to_root < SMALL_OVERHEAD - 1
+    to_root, from_root = to_and_from_the_root("reduce")
+    assert 1 <= to_root <= SMALL_OVERHEAD
+    assert from_root < SMALL_OVERHEAD - 1
+
+
+@pytest.mark.parametrize("what", ["allreduce", "interleaved_allreduce", "allgather", "interleaved_allgather"])
+def test_small_exchanges_of_mpi_cross_the_link_once_each_way(
+    pair: Cluster, mpi_program: Path, what: str
+) -> None:
+    argv = [mpi_program, what, SMALL_BYTES, SMALL_REPEATS, 0]
+    blocks = PES_PER_HOST if what.endswith("allgather") else 1
+    for count in crossed_by(pair, argv, SMALL_REPEATS * SMALL_BYTES * blocks):
+        assert 1 <= count <= SMALL_OVERHEAD

@@ -98,7 +98,8 @@ bool allgather_at_once(const ElementsArgument& sent, const PartsArgument& receiv
                         .form = group.form(Kind::kAllgather, part_bytes),
                         .data = all.data,
                         .block_bytes = part_bytes};
-  if (call.form == collective::Form::kDirect) {
+  if (call.form != collective::Form::kFewMessages) {
+    if (!group.gathers_by_place(call.form)) return false;
     if (!sent.is_in_place()) std::memcpy(all.data + before, mine.data, part_bytes);
     *error = run_at_once(communicator, call);
     return true;

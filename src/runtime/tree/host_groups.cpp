@@ -25,6 +25,7 @@ std::shared_ptr<const HostGroups> HostGroups::make(std::span<const int> host_of)
     const int place = groups->first(groups->hosts_[member]) + groups->indices_[member];
     groups->members_[static_cast<std::size_t>(place)] = static_cast<int>(member);
   }
+  groups->are_consecutive_ = std::ranges::is_sorted(groups->members_);
   return groups;
 }
 

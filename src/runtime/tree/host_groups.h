@@ -22,19 +22,22 @@ class HostGroups {
   int most_on_a_host() const { return most_; }
   // The members of a host have indices, in the order of their numbers.
   int index_of(int member) const { return indices_[static_cast<std::size_t>(member)]; }
-  int member(int host, int index) const {
-    const int place = first(host) + index;
-    return members_[static_cast<std::size_t>(place)];
-  }
+  int member(int host, int index) const { return member_at(first(host) + index); }
+
+  // The members host by host: which one is at a place, and the place of the first member of a host.
+  // first(num_hosts()) is the number of members.
+  int member_at(int place) const { return members_[static_cast<std::size_t>(place)]; }
+  int first(int host) const { return firsts_[static_cast<std::size_t>(host)]; }
+  // Whether each member is at the place of its number: the members of a host have consecutive numbers.
+  bool are_consecutive() const { return are_consecutive_; }
 
  private:
-  int first(int host) const { return firsts_[static_cast<std::size_t>(host)]; }
-
   std::vector<int> hosts_;    // by member
   std::vector<int> indices_;  // by member
   std::vector<int> firsts_;   // by host: the place of its first member in members_; and the number of members
   std::vector<int> members_;  // host by host
   int most_ = 0;
+  bool are_consecutive_ = false;
 };
 
 }  // namespace weft::runtime

@@ -32,8 +32,8 @@ class BoardsTest : public ::testing::Test {
     block->release();
   }
 
-  Boards owner_{2, true};
-  Boards reader_{2, true};
+  Boards owner_{2};
+  Boards reader_{2};
 };
 
 TEST_F(BoardsTest, AReaderFindsTheBlock) {
@@ -128,7 +128,11 @@ TEST_F(BoardsTest, ABlockOfWhichNoReaderWasToldIsFree) {
   EXPECT_EQ(owner_.num_posted(), 0U);
 }
 
-TEST_F(BoardsTest, NothingIsPostedForOtherHosts) { EXPECT_FALSE(Boards(2, false).posts_for(1)); }
+TEST_F(BoardsTest, NothingIsPostedForOtherHosts) {
+  owner_.post_none_for(1);
+  EXPECT_FALSE(owner_.posts_for(1));
+  EXPECT_TRUE(owner_.posts_for(0));
+}
 
 TEST_F(BoardsTest, AFileThatIsNotThereCannotBeRead) {
   BoardReference unknown = *owner_.post(block_of(1));

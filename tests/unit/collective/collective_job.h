@@ -21,8 +21,9 @@ class CollectiveJob : public InProcessJob {
   static constexpr std::uint64_t kGroup = collective::group_number(collective::Owner::kTest, 5);
 
   // `pes`: of the members.
-  CollectiveJob(int num_pes, std::vector<int> pes, std::string_view machine = "loopback")
-      : InProcessJob(num_pes, machine), pes_(std::move(pes)) {
+  CollectiveJob(int num_pes, std::vector<int> pes, std::string_view machine = "loopback",
+                const runtime::RuntimeOptions& options = {})
+      : InProcessJob(num_pes, machine, options), pes_(std::move(pes)) {
     for (int pe = 0; pe < num_pes; ++pe) engines_.push_back(&runtime(pe).install<collective::Engine>());
   }
 

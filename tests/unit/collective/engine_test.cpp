@@ -36,6 +36,28 @@ TEST(Engine, GroupsThatAreFreedLeaveNothing) {
   EXPECT_EQ(job.engine(1).num_inboxes(), 0U);
 }
 
+// In a job of several hosts, too, members of one host work as in a job of that host.
+TEST(Engine, TheFormDependsOnTheHostsOfTheMembers) {
+  runtime::RuntimeOptions options;
+  options.host_of_pe = {0, 0, 1, 2};
+  testing::CollectiveJob job(4, {0}, "loopback", options);
+  std::uint64_t number = 0;
+  const auto form_on = [&](const std::vector<int>& pes) {
+    return job.engine(pes[0]).group(++number, pes, 0)->form(Kind::kAllreduce, 32768);
+  };
+  EXPECT_EQ(form_on({0, 1}), Form::kDirect);
+  EXPECT_EQ(form_on({2, 2}), Form::kDirect);
+  EXPECT_EQ(form_on({0, 1, 3}), Form::kLeaders);
+  EXPECT_EQ(form_on({2, 0, 2}), Form::kLeaders);
+  EXPECT_EQ(form_on({0, 2, 3}), Form::kFewMessages);
+  for (const std::vector<int>& pes : {std::vector{0, 1}, std::vector{0, 1, 3}, std::vector{0, 2, 3}}) {
+    const auto group = job.engine(pes[0]).group(++number, pes, 0);
+    EXPECT_EQ(group->barrier_form(), group->form(Kind::kBarrier, 0));
+  }
+  EXPECT_TRUE(job.engine(0).boards().posts_for(1));
+  EXPECT_FALSE(job.engine(0).boards().posts_for(2));
+}
+
 TEST(Engine, AMessageBeforeTheGroupIsKeptForIt) {
   testing::CollectiveJob job(2, {0, 1});
   const auto one = job.group(0);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <string>
 #include <tuple>
@@ -25,14 +26,20 @@ struct PlannedMessage {
 // All members of a group, each with its plan.
 class PlannedGroup {
  public:
-  PlannedGroup(const PlanChoice& choice, int size) {
-    for (int place = 0; place < size; ++place) plans.push_back(make_plan(choice, {place, size}));
+  PlannedGroup(const PlanChoice& choice, int size, const runtime::HostGroups* hosts = nullptr) {
+    for (int place = 0; place < size; ++place) plans.push_back(make_plan(choice, {place, size}, hosts));
     blocks.resize(static_cast<std::size_t>(size));
     next.resize(static_cast<std::size_t>(size));
   }
 
   // Carries the plans out, members and messages in random order.
   void run(std::mt19937& random) {
+    EXPECT_TRUE(run_without(-1, random).empty()) << "a message that no member awaits";
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      EXPECT_EQ(next[i], plans[i].size()) << "member " << i << " waits";
+  }
+  // Until no member but that one can move. Returns the messages that wait.
+  std::vector<PlannedMessage> run_without(int late, std::mt19937& random) {
     std::vector<PlannedMessage> waiting;
     bool moves = true;
     while (moves) {
@@ -40,11 +47,10 @@ class PlannedGroup {
       std::vector<std::size_t> order(plans.size());
       for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
       std::shuffle(order.begin(), order.end(), random);
-      for (const std::size_t place : order) moves |= step(place, waiting);
+      for (const std::size_t place : order)
+        if (static_cast<int>(place) != late) moves |= step(place, waiting);
     }
-    EXPECT_TRUE(waiting.empty()) << "a message that no member awaits";
-    for (std::size_t i = 0; i < plans.size(); ++i)
-      EXPECT_EQ(next[i], plans[i].size()) << "member " << i << " waits";
+    return waiting;
   }
 
   std::vector<std::vector<Step>> plans;
@@ -325,23 +331,6 @@ TEST_P(Plans, DirectBlocksAreMovedToTheirPlaces) {
   }
 }
 
-TEST(Forms, AreChosenByWhatAllMembersKnow) {
-  EXPECT_EQ(form_of(Kind::kAllreduce, 4, 8, true), Form::kFewMessages);
-  EXPECT_EQ(form_of(Kind::kAllreduce, 4, 32768, true), Form::kDirect);
-  EXPECT_EQ(form_of(Kind::kAllreduce, 4, 32768, false), Form::kFewMessages) << "on several hosts";
-  EXPECT_EQ(form_of(Kind::kAllreduce, 1, 32768, true), Form::kFewMessages) << "alone";
-  EXPECT_EQ(form_of(Kind::kAllreduce, 65, 32768, true), Form::kFewMessages) << "too many messages";
-  EXPECT_EQ(form_of(Kind::kBarrier, 4, 0, true), Form::kFewMessages);
-  EXPECT_EQ(form_of(Kind::kAlltoall, 16, 8, true), Form::kFewMessages);
-  EXPECT_EQ(form_of(Kind::kAlltoall, 16, 1024, true), Form::kSeparate);
-  EXPECT_EQ(form_of(Kind::kAlltoall, 16, 32768, true), Form::kDirect);
-  for (const Kind kind : {Kind::kBroadcast, Kind::kAllreduce, Kind::kAllgather, Kind::kAlltoall}) {
-    EXPECT_TRUE(is_small(kind, 16, 32768, true));
-    EXPECT_FALSE(is_small(kind, 16, 32768, false));
-    EXPECT_FALSE(is_small(kind, 16, std::size_t{1} << 30, true));
-  }
-}
-
 // The numbers of messages are what makes small collectives fast.
 TEST_P(Plans, AMemberTakesLogarithmicallyManySteps) {
   if (waits_first()) return;
@@ -352,6 +341,153 @@ TEST_P(Plans, AMemberTakesLogarithmicallyManySteps) {
     for (const auto& plan : group(kind, 0).plans) EXPECT_LE(plan.size(), 2 * rounds);
   for (const auto& plan : group(Kind::kAllreduce, 0).plans) EXPECT_LE(plan.size(), 2 * rounds + 2);
 }
+
+// Plans for members on several hosts.
+class HostPlans : public ::testing::TestWithParam<std::tuple<std::vector<int>, bool>> {
+ protected:
+  static const std::vector<int>& host_of() { return std::get<0>(GetParam()); }
+  static bool waits_first() { return std::get<1>(GetParam()); }
+  int size() const { return static_cast<int>(host_of().size()); }
+
+  PlannedGroup group(Kind kind, int root, bool in_order = false) {
+    PlannedGroup all({.kind = kind,
+                      .form = Form::kLeaders,
+                      .root = root,
+                      .waits_first = waits_first() && kind != Kind::kBarrier,
+                      .in_order = in_order},
+                     size(), hosts_.get());
+    for (int place = 0; place < size(); ++place)
+      all.blocks[static_cast<std::size_t>(place)] = {name_of(place)};
+    return all;
+  }
+  struct Crossed {
+    int to_host = 0;
+    int from_host = 0;
+  };
+  // What crosses the link of a host. Without blocks: how many messages without blocks.
+  Crossed crossed(const PlannedGroup& all, int host, bool has_blocks) const {
+    Crossed count;
+    for (int place = 0; place < size(); ++place)
+      for (const Step& step : all.plans[static_cast<std::size_t>(place)]) {
+        const int from = hosts_->host_of(place);
+        const int to = hosts_->host_of(step.peer);
+        if (step.action != Step::Action::kSend || from == to || (step.count > 0) != has_blocks) continue;
+        const int weight = has_blocks ? static_cast<int>(step.count) : 1;
+        if (from == host) count.from_host += weight;
+        if (to == host) count.to_host += weight;
+      }
+    return count;
+  }
+  // Steps of doubling between leaders, and those of a leader without a partner.
+  int most_exchanges() const {
+    int rounds = 0;
+    while ((1 << rounds) < hosts_->num_hosts()) ++rounds;
+    return hosts_->num_hosts() == (1 << rounds) ? rounds : rounds + 1;
+  }
+
+  std::shared_ptr<const runtime::HostGroups> hosts_ = runtime::HostGroups::make(host_of());
+  std::mt19937 random_{20261128};
+};
+
+TEST_P(HostPlans, NoMemberLeavesABarrierBeforeAllHaveBegun) {
+  group(Kind::kBarrier, 0).run(random_);
+  for (int late = 0; late < size(); ++late) {
+    PlannedGroup all = group(Kind::kBarrier, 0);
+    static_cast<void>(all.run_without(late, random_));
+    for (std::size_t place = 0; place < all.plans.size(); ++place)
+      EXPECT_LT(all.next[place], all.plans[place].size());
+    for (int host = 0; host < hosts_->num_hosts(); ++host) {
+      EXPECT_LE(crossed(all, host, false).to_host, most_exchanges());
+      EXPECT_LE(crossed(all, host, false).from_host, most_exchanges());
+    }
+  }
+}
+
+TEST_P(HostPlans, ABroadcastComesToEachHostOnce) {
+  for (int root = 0; root < size(); ++root) {
+    PlannedGroup all = group(Kind::kBroadcast, root);
+    all.run(random_);
+    for (const Blocks& blocks : all.blocks) EXPECT_EQ(blocks, Blocks{name_of(root)});
+    for (int host = 0; host < hosts_->num_hosts(); ++host)
+      EXPECT_EQ(crossed(all, host, true).to_host, host == hosts_->host_of(root) ? 0 : 1);
+  }
+}
+
+TEST_P(HostPlans, AReductionLeavesEachHostOnce) {
+  for (int root = 0; root < size(); ++root) {
+    PlannedGroup all = group(Kind::kReduce, root);
+    all.run(random_);
+    std::string result = all.blocks[static_cast<std::size_t>(root)][0];
+    std::sort(result.begin(), result.end());
+    EXPECT_EQ(result, names(0, size()));
+    for (int host = 0; host < hosts_->num_hosts(); ++host)
+      EXPECT_EQ(crossed(all, host, true).from_host, host == hosts_->host_of(root) ? 0 : 1);
+  }
+}
+
+TEST_P(HostPlans, AReductionInOrderTooIfTheMembersOfAHostFollowOneAnother) {
+  for (int root = 0; root < size(); ++root) {
+    PlannedGroup all = group(Kind::kReduceInOrder, root, true);
+    all.run(random_);
+    EXPECT_EQ(all.blocks[static_cast<std::size_t>(root)][0], names(0, size()));
+    // The first host has the result, and sends it to the root's.
+    for (int host = 0; host < hosts_->num_hosts() && hosts_->are_consecutive(); ++host)
+      EXPECT_EQ(crossed(all, host, true).from_host, host > 0 || hosts_->host_of(root) != 0 ? 1 : 0);
+  }
+}
+
+TEST_P(HostPlans, AnAllreduceCombinesInOrderIfAsked) {
+  for (const bool in_order : {false, true}) {
+    PlannedGroup all = group(Kind::kAllreduce, 0, in_order);
+    all.run(random_);
+    for (const Blocks& blocks : all.blocks) EXPECT_EQ(blocks, all.blocks[0]) << "not the same bits at all";
+    std::string result = all.blocks[0][0];
+    if (!in_order) std::sort(result.begin(), result.end());
+    EXPECT_EQ(result, names(0, size()));
+    for (int host = 0; host < hosts_->num_hosts() && (!in_order || hosts_->are_consecutive()); ++host) {
+      EXPECT_LE(crossed(all, host, true).to_host, most_exchanges());
+      EXPECT_LE(crossed(all, host, true).from_host, most_exchanges());
+    }
+  }
+}
+
+TEST_P(HostPlans, AnAllgatherBringsEachBlockToAHostOnce) {
+  PlannedGroup all = group(Kind::kAllgather, 0);
+  Blocks gathered;
+  for (int i = 0; i < size(); ++i) {
+    const int place = place_of_block(Form::kLeaders, {0, size()}, hosts_.get(), i);
+    gathered.push_back(name_of(place));
+    Blocks& blocks = all.blocks[static_cast<std::size_t>(place)];
+    blocks.assign(static_cast<std::size_t>(size()), "");
+    blocks[static_cast<std::size_t>(i)] = name_of(place);
+  }
+  all.run(random_);
+  for (const Blocks& blocks : all.blocks) EXPECT_EQ(blocks, gathered);
+  for (int host = 0; host < hosts_->num_hosts(); ++host)
+    EXPECT_EQ(crossed(all, host, true).to_host, size() - hosts_->num_on(host));
+}
+
+// One message in each direction, with two hosts.
+TEST(HostPlan, AnAllreduceOfTwoHostsCrossesTheLinkOnce) {
+  const auto hosts = runtime::HostGroups::make(std::vector<int>{0, 0, 0, 1, 1, 1, 1});
+  int crossings = 0;
+  for (int place = 0; place < 7; ++place)
+    for (const Step& step :
+         make_plan({.kind = Kind::kAllreduce, .form = Form::kLeaders}, {place, 7}, hosts.get()))
+      if (step.action == Step::Action::kSend && hosts->host_of(place) != hosts->host_of(step.peer))
+        ++crossings;
+  EXPECT_EQ(crossings, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, HostPlans,
+    ::testing::Combine(::testing::Values(std::vector{0, 0, 1, 1}, std::vector{0, 1, 0, 1},
+                                         std::vector{5, 5, 5, 2}, std::vector{0, 1, 1, 1, 1, 2, 2},
+                                         std::vector{0, 1, 2, 0, 1, 2, 0}, std::vector{0, 1, 1, 0},
+                                         std::vector{3, 3, 3, 0, 0, 2, 2, 2, 2, 1, 4},
+                                         std::vector{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 6, 6, 6},
+                                         std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 8, 8, 7, 1, 1, 1, 6, 9}),
+                       ::testing::Bool()));
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Plans,
                          ::testing::Combine(::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17),

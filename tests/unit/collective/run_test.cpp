@@ -71,8 +71,8 @@ class MemberCall {
     const Member member = group.member();
     const std::size_t num_blocks = blocks_of(member);
     data_.resize(num_blocks * expected.count);
-    // Directly, block i is for place i, and else for the member i places to the right.
-    const std::size_t first = is_direct() && num_blocks > 1 ? static_cast<std::size_t>(member.place) : 0;
+    const std::size_t first =
+        num_blocks == static_cast<std::size_t>(member.size) ? block_of(member.place) : 0;
     for (std::size_t block = 0; block < num_blocks; ++block)
       for (std::size_t i = 0; i < expected.count; ++i)
         data_[(block + first) % num_blocks * expected.count + i] = expected.value(member.place, block, i);
@@ -128,8 +128,12 @@ class MemberCall {
   // The block of the member so many places to the right.
   Affine at_right(std::size_t distance, std::size_t i) const {
     const Member member = group_.member();
-    const auto place = static_cast<std::size_t>(member.place);
-    return at(is_direct() ? (place + distance) % static_cast<std::size_t>(member.size) : distance, i);
+    return at(block_of((member.place + static_cast<int>(distance)) % member.size), i);
+  }
+  std::size_t block_of(int place) const {
+    int block = 0;
+    while (group_.place_of_block(expected_.form, block) != place) ++block;
+    return static_cast<std::size_t>(block);
   }
   void check_values(Member member, std::size_t i) const {
     const auto right = [&](int from, std::size_t distance) {
@@ -144,9 +148,10 @@ class MemberCall {
       case Kind::kBroadcast:
         EXPECT_EQ(at(0, i), expected_.value(expected_.root, 0, i));
         break;
-      case Kind::kReduce:  // the root begins, which a commutative operator does not show
+      case Kind::kReduce:  // in an order of its own, which a commutative operator does not show
       case Kind::kReduceInOrder:
-        if (is_root && (expected_.kind == Kind::kReduceInOrder || expected_.root == 0)) {
+        if (is_root && (expected_.kind == Kind::kReduceInOrder ||
+                        (expected_.root == 0 && expected_.form != Form::kLeaders))) {
           EXPECT_EQ(at(0, i), expected_.composition(0, member.size, i));
         }
         break;
@@ -192,16 +197,22 @@ class MemberCall {
   std::optional<collective::Run> run_;
 };
 
-// Sizes, members for each PE, machine.
-class Runs : public ::testing::TestWithParam<std::tuple<int, int, const char*>> {
+// Sizes, members for each PE, machine, hosts of the PEs.
+class Runs : public ::testing::TestWithParam<std::tuple<int, int, const char*, std::vector<int>>> {
  protected:
   static std::vector<int> pes() {
-    const auto [size, per_pe, machine] = GetParam();
+    const int size = std::get<0>(GetParam());
+    const int per_pe = std::get<1>(GetParam());
     std::vector<int> pes;
     for (int place = 0; place < size; ++place) pes.push_back(place / per_pe);
     return pes;
   }
-  Runs() : job_(pes().back() + 1, pes(), std::get<2>(GetParam())) {
+  static runtime::RuntimeOptions options() {
+    runtime::RuntimeOptions options;
+    options.host_of_pe = std::get<3>(GetParam());
+    return options;
+  }
+  Runs() : job_(pes().back() + 1, pes(), std::get<2>(GetParam()), options()) {
     for (int place = 0; place < job_.size(); ++place) groups_.push_back(job_.group(place));
   }
 
@@ -226,7 +237,10 @@ TEST_P(Runs, RandomCallsOfMembersThatComeLate) {
         counts[random() % 5], random() % 3 == 0, number});
     const bool has_direct_form =
         call.kind != Kind::kBarrier && call.kind != Kind::kGather && call.kind != Kind::kScatter;
-    if (has_direct_form && random() % 2 == 0) call.form = Form::kDirect;
+    if (has_direct_form && random() % 2 == 0)
+      call.form = Form::kDirect;
+    else if (groups_[0]->form(call.kind, 8) == Form::kLeaders && random() % 4 > 0)
+      call.form = Form::kLeaders;
   }
   struct State {
     std::size_t next = 0;
@@ -260,17 +274,23 @@ TEST_P(Runs, BlocksOfDifferentSizesAreGathered) {
   const int size = job_.size();
   std::vector<std::vector<std::size_t>> begins(static_cast<std::size_t>(size));
   std::vector<std::vector<std::byte>> data(begins.size());
+  std::vector<std::vector<std::byte>> expected(begins.size());
   std::deque<collective::Run> runs;
   for (int place = 0; place < size; ++place) {
+    Group& group = *groups_[static_cast<std::size_t>(place)];
+    const Form form = group.form(Kind::kAllgather, 30);
     auto& mine = begins[static_cast<std::size_t>(place)];
-    mine.push_back(0);
-    for (int i = 0; i < size; ++i)
-      mine.push_back(mine.back() + static_cast<std::size_t>((place + i) % size) * 3);
     auto& bytes = data[static_cast<std::size_t>(place)];
-    bytes.assign(mine.back(), std::byte{0xff});
-    std::fill_n(bytes.begin(), mine[1], static_cast<std::byte>(place));
-    runs.emplace_back(*groups_[static_cast<std::size_t>(place)],
-                      Call{.kind = Kind::kAllgather, .data = bytes.data(), .begins = mine.data()});
+    for (int i = 0; i < size; ++i) {
+      const int owner = group.place_of_block(form, i);
+      mine.push_back(bytes.size());
+      bytes.insert(bytes.end(), static_cast<std::size_t>(owner) * 3,
+                   static_cast<std::byte>(owner == place ? place : 0xff));
+      expected[static_cast<std::size_t>(place)].resize(bytes.size(), static_cast<std::byte>(owner));
+    }
+    mine.push_back(bytes.size());
+    runs.emplace_back(
+        group, Call{.kind = Kind::kAllgather, .form = form, .data = bytes.data(), .begins = mine.data()});
     runs.back().start();
   }
   ASSERT_EQ(job_.run_until([&] {
@@ -279,11 +299,7 @@ TEST_P(Runs, BlocksOfDifferentSizesAreGathered) {
             "");
   for (int place = 0; place < size; ++place) {
     EXPECT_FALSE(runs[static_cast<std::size_t>(place)].has_failed());
-    std::vector<std::byte> expected;
-    for (int i = 0; i < size; ++i)
-      expected.insert(expected.end(), static_cast<std::size_t>((place + i) % size) * 3,
-                      static_cast<std::byte>((place + i) % size));
-    EXPECT_EQ(data[static_cast<std::size_t>(place)], expected);
+    EXPECT_EQ(data[static_cast<std::size_t>(place)], expected[static_cast<std::size_t>(place)]);
   }
 }
 
@@ -423,11 +439,23 @@ TEST_P(Runs, ACoroutineAwaitsTheEnd) {
   EXPECT_EQ(job_.run_until([&] { return num_over == job_.size(); }), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Groups, Runs,
-                         ::testing::Values(std::tuple(1, 1, "loopback"), std::tuple(2, 1, "loopback"),
-                                           std::tuple(5, 1, "loopback"), std::tuple(9, 1, "loopback"),
-                                           std::tuple(16, 1, "loopback"), std::tuple(7, 3, "loopback"),
-                                           std::tuple(4, 4, "loopback"), std::tuple(3, 1, "ucx")));
+using Hosts = std::vector<int>;
+
+INSTANTIATE_TEST_SUITE_P(
+    Groups, Runs,
+    ::testing::Values(std::tuple(1, 1, "loopback", Hosts()), std::tuple(2, 1, "loopback", Hosts()),
+                      std::tuple(5, 1, "loopback", Hosts()), std::tuple(9, 1, "loopback", Hosts()),
+                      std::tuple(16, 1, "loopback", Hosts()), std::tuple(7, 3, "loopback", Hosts()),
+                      std::tuple(4, 4, "loopback", Hosts()), std::tuple(3, 1, "ucx", Hosts())));
+
+INSTANTIATE_TEST_SUITE_P(GroupsOnHosts, Runs,
+                         ::testing::Values(std::tuple(5, 1, "loopback", Hosts{0, 0, 0, 1, 1}),
+                                           std::tuple(8, 1, "loopback", Hosts{0, 1, 2, 0, 1, 2, 0, 3}),
+                                           std::tuple(3, 1, "loopback", Hosts{0, 1, 2}),
+                                           std::tuple(11, 1, "loopback",
+                                                      Hosts{0, 0, 1, 2, 2, 2, 3, 3, 4, 4, 4}),
+                                           std::tuple(7, 3, "loopback", Hosts{0, 1, 2}),
+                                           std::tuple(4, 1, "ucx", Hosts{0, 0, 1, 1})));
 
 }  // namespace
 }  // namespace weft::collective

@@ -99,8 +99,10 @@ EngineReduction::EngineReduction(const collective::Group& group, Kind kind, int 
   call.form = group.form(kind, call.block_bytes);
   // In few messages kReduceScatter needs a power of two of members, and a commutative operator.
   if (kind == Kind::kReduceScatter && !is_direct() &&
-      ((size & (size - 1)) != 0 || !what.operation->is_commutative()))
+      ((size & (size - 1)) != 0 || !what.operation->is_commutative())) {
     call.kind = Kind::kAllreduce;
+    call.form = group.form(call.kind, call.block_bytes);
+  }
   if (!is_direct() && counts == nullptr) return;
   begins.push_back(0);
   for (const MPI_Count part : counts == nullptr ? equal_counts(what.count, size) : *counts)
@@ -209,11 +211,14 @@ runtime::Task<> scan_blocks(Transfers& transfers, Reduction what, bool exclusive
 
 runtime::Task<> allgather_blocks(Transfers& transfers, OwnView mine, Views parts, std::size_t most_bytes) {
   const CollectiveContext& context = transfers.context();
-  const Form form = context.group()->form(Kind::kAllgather, most_bytes);
-  // In few messages block i is that of the process i places to the right.
-  const std::size_t own = form == Form::kDirect ? static_cast<std::size_t>(context.rank()) : 0;
-  const std::size_t first = form == Form::kDirect ? 0 : static_cast<std::size_t>(context.rank());
-  const auto part = [&](std::size_t i) -> const DataView& { return parts[(first + i) % parts.size()]; };
+  const std::shared_ptr<collective::Group> group = context.group();
+  const Form form = group->form(Kind::kAllgather, most_bytes);
+  const auto place = [&](std::size_t i) { return group->place_of_block(form, static_cast<int>(i)); };
+  const auto part = [&](std::size_t i) -> const DataView& {
+    return parts[static_cast<std::size_t>(place(i))];
+  };
+  std::size_t own = 0;
+  while (place(own) != context.rank()) ++own;
   std::vector<std::size_t> begins(parts.size() + 1);
   for (std::size_t i = 0; i < parts.size(); ++i) begins[i + 1] = begins[i] + part(i).size_bytes;
   const Blocks blocks(transfers, begins.back());
