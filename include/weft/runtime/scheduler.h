@@ -43,8 +43,8 @@ class Memory;
 
 namespace weft::runtime {
 
-// Called around every sleep of an idle PE, and every 10 ms while an idle PE polls a device. Python uses it to
-// let its other threads run.
+// Called around every sleep of an idle PE. Before it sleeps, a PE that has been idle for a while yields its processor, also inside these
+// calls; while it polls a device, every 10 ms. Python uses it to let its other threads run.
 struct IdleHook {
   virtual ~IdleHook() = default;
   virtual void before_sleep() = 0;

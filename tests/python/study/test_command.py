@@ -210,6 +210,7 @@ def test_the_plan_of_pic() -> None:
     (group,) = study.groups
     assert [(v.name, v.system) for v in group.variants] == [
         ("mpi4py", "mpi4py"),
+        ("mpi4py, split y", "mpi4py"),
         ("Weft, ODF 1", "weft"),
         ("Weft, ODF 8", "weft"),
         ("Weft, ODF 8, LB", "weft"),

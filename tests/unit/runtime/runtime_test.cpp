@@ -173,6 +173,20 @@ TEST(Runtime, AnIdleHookCanInterrupt) {
   EXPECT_EQ(job.runtime(0).failure(), "interrupted");
 }
 
+// Nothing wakes it: if it slept, it would sleep for ever.
+TEST(Runtime, APeWithAProcessorOfItsOwnStaysAwakeForAWhile) {
+  struct Counting : IdleHook {
+    void before_sleep() override {}
+    bool after_sleep() override { return ++calls < 3; }
+    int calls = 0;
+  };
+  testing::InProcessJob job(2);
+  Counting hook;
+  job.runtime(0).set_idle_hook(&hook);
+  EXPECT_EQ(job.runtime(0).run(), 1);
+  EXPECT_EQ(hook.calls, 3) << "other threads of the process may run";
+}
+
 TEST(Runtime, AnIdleHookIsCalledWhileADeviceIsPolled) {
   testing::InProcessJob job(1);
   Interrupting hook(job.runtime(0));
