@@ -107,7 +107,7 @@ def pic(options: argparse.Namespace) -> Study:
     ]
     if options.memory == "host":
         twin = Variant(REFERENCE, "mpi4py", "pic_mpi4py.py", common)
-        # Cut along the skew each rank has as many particles as the others: the best that balancing could give.
+        # Cut along the skew, each rank has as many particles as the others: the best that balancing can give.
         even = Variant(f"{REFERENCE}, split y", "mpi4py", "pic_mpi4py.py", (*common, "--split", "y"))
         charm4py = f"charm4py, ODF {options.odf}, LB"
         variants = [
