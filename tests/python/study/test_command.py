@@ -218,7 +218,7 @@ def test_the_plan_of_pic() -> None:
     ]
     common = set(group.variants[0].options)
     assert all(common <= set(variant.options) for variant in group.variants), "all solve the same problem"
-    (pes, pinned) = parsed("pic", "--memory", "emulated").groups[-1].pes, group.variants[3].launch_options
+    (pes, pinned) = parsed("pic", "--memory", "emulated").groups[-1].pes, group.variants[4].launch_options
     assert pes >= 2 and pinned == ("--lb", "greedy_refine")
 
 
