@@ -64,9 +64,12 @@ TEST(Exchange, RefusesAStepThatDoesNotExist) {
 TEST(Exchange, RefusesAPartOfACollectiveThatIsOver) {
   TeamJob job(2);
   const std::string failure = job.run_on_all([](World& world) -> Task<> {
-    static_cast<void>(co_await world.allreduce(1, Reducer::kSum));
+    static_cast<void>(co_await world.allgather(1));
     co_await world.barrier();
-    if (world.rank() == 1) world.runtime().send(0, part_message(world, {}));
+    PartHeader header;
+    header.type = pgas::CollectiveType::of(pgas::CollectiveKind::kAllGather, 0, Reducer::kGather,
+                                           pgas::rpc_detail::type_number<int>());
+    if (world.rank() == 1) world.runtime().send(0, part_message(world, header));
     co_await world.runtime().quiescence();
     co_await world.barrier();
   });
@@ -75,8 +78,8 @@ TEST(Exchange, RefusesAPartOfACollectiveThatIsOver) {
 
 TEST(Exchange, RefusesAKindThatDoesNotExist) {
   const std::string failure = failure_of_claim([](World& world) {
-    PartHeader header;
-    header.type.kind = static_cast<pgas::CollectiveKind>(200);
+    PartHeader header{};
+    header.type.kind = static_cast<pgas::CollectiveKind>(12);
     world.runtime().send(0, part_message(world, header));
   });
   EXPECT_NE(failure.find("rank 1 calls an unknown collective and this rank broadcast"), std::string::npos)
@@ -110,12 +113,11 @@ TEST(Exchange, AnErrorThatDoesNotUnpackEndsTheJob) {
   TeamJob job(2);
   const std::string failure = job.run_on_all([](World& world) -> Task<> {
     if (world.rank() == 0) {
-      static_cast<void>(co_await world.broadcast(1, 1));
+      static_cast<void>(co_await world.broadcast(std::string(), 1));
     } else {
       PartHeader header;
-      header.type = {pgas::CollectiveKind::kBroadcast, Reducer::kSum, 1, 0};
-      const std::uint64_t type = pgas::rpc_detail::type_number<int>();
-      header.type.data = static_cast<std::uint32_t>(type ^ type >> 32);
+      header.type = pgas::CollectiveType::of(pgas::CollectiveKind::kBroadcast, 1, Reducer::kSum,
+                                             pgas::rpc_detail::type_number<std::string>());
       header.failed = 1;
       world.runtime().send(0, part_message(world, header, std::vector<std::byte>(20, std::byte{0xff})));
     }
