@@ -25,7 +25,7 @@ class CallWatch final : private runtime::Work {
  private:
   // Doubled as long as the oldest call stays the same: a rank that comes late gets few questions. A question is asked again, so a rank
   // that has not begun the call need not remember it.
-  static constexpr double kFirstPauseSeconds = 0.05;
+  static constexpr double kFirstPauseSeconds = 0.02;
 
   void post() {
     is_posted_ = true;

@@ -23,29 +23,9 @@ namespace {
 using collective::Form;
 using collective::Kind;
 
-struct EngineOperation {
-  CollectiveKind kind = CollectiveKind::kBarrier;
-  int root = -1;  // none if it is negative
-  std::size_t size_bytes = 0;
-  std::uint64_t type = 0;  // of the data
-  ElementCombine combine = {};
-  runtime::Reducer reducer = runtime::Reducer::kSum;
-};
-
-Kind engine_kind(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kBroadcastBuffer:
-      return Kind::kBroadcast;
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kReduceBuffer:
-      return Kind::kReduce;
-    case CollectiveKind::kAllReduce:
-    case CollectiveKind::kAllReduceBuffer:
-      return Kind::kAllreduce;
-    default:
-      return Kind::kBarrier;
-  }
+Kind engine_kind(const EngineOperation& what) {
+  if (what.combine.function != nullptr) return what.root < 0 ? Kind::kAllreduce : Kind::kReduce;
+  return what.root < 0 ? Kind::kBarrier : Kind::kBroadcast;
 }
 
 class TeamRun : public collective::Run {
@@ -110,7 +90,7 @@ class TeamRun : public collective::Run {
 
  private:
   static collective::Call begin(TeamState& team, const EngineOperation& what) {
-    const Kind kind = engine_kind(what.kind);
+    const Kind kind = engine_kind(what);
     const Form form = team.group->form(kind, what.size_bytes);
     const int root = std::max(what.root, 0);
     CollectiveType type = CollectiveType::of(what.kind, root, what.reducer, what.type);
@@ -180,13 +160,6 @@ class FutureRun final : public TeamRun, private runtime::DetachedTask {
   alignas(16) std::byte value_[Team::kMostFixedBytes];
 };
 
-void start_value(TeamState& team, const EngineOperation& what, std::span<const std::byte> mine,
-                 runtime::FutureState& result) {
-  auto* const run = new FutureRun(team, what, result);
-  run->work_on_value(mine);
-  run->start();
-}
-
 // In device memory.
 runtime::Task<> run_staged(std::unique_ptr<TeamRun> run, memory::Buffer values, bool is_read, bool is_written,
                            runtime::Future<> done) {
@@ -197,23 +170,6 @@ runtime::Task<> run_staged(std::unique_ptr<TeamRun> run, memory::Buffer values, 
   co_await collective::Ended(*run);
   if (is_written && !run->has_failed()) co_await copy_or_fail(*run, values, staged);
   run->has_failed() ? done.set_error(run->failure()) : done.set();
-}
-
-runtime::Future<> start_buffer(TeamState& team, const EngineOperation& what, const memory::Buffer& values) {
-  runtime::Future<> done(team.runtime);
-  if (values.place.is_host()) {
-    auto* const run = new FutureRun(team, what, *done.state());
-    run->work_on(static_cast<std::byte*>(values.data));
-    run->start();
-    return done;
-  }
-  auto run = std::make_unique<TeamRun>(team, what);
-  const bool is_root = team.members.rank() == what.root;
-  const bool is_read = run->is_reduction() || is_root;
-  const bool is_written = run->is_reduction() ? run->has_result() : !is_root;
-  team.runtime.spawn(run_staged(std::move(run), values, is_read, is_written, done),
-                     "a collective operation on device memory of a team");
-  return done;
 }
 
 }  // namespace
@@ -232,52 +188,32 @@ bool wait_in_barrier(TeamState& team) {
   return run.is_over();
 }
 
-void start_fixed_broadcast(TeamState& team, std::span<const std::byte> mine, int root, std::uint64_t type,
-                           runtime::FutureState& result) {
-  start_value(team,
-              {.kind = CollectiveKind::kBroadcast, .root = root, .size_bytes = mine.size(), .type = type},
-              mine, result);
+void start_value(TeamState& team, const EngineOperation& what, std::span<const std::byte> mine,
+                 runtime::FutureState& result) {
+  auto* const run = new FutureRun(team, what, result);
+  run->work_on_value(mine);
+  run->start();
 }
 
-void start_fixed_reduce(TeamState& team, std::span<const std::byte> mine, const ElementCombine& combine,
-                        runtime::Reducer reducer, int root, runtime::FutureState& result) {
-  start_value(team,
-              {.kind = root < 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduce,
-               .root = root,
-               .size_bytes = mine.size(),
-               .type = combine.number,
-               .combine = combine,
-               .reducer = reducer},
-              mine, result);
+bool takes_buffers(const TeamState& team, const EngineOperation& what) {
+  return what.reducer < runtime::Reducer::kGather && team.group->serves(engine_kind(what), what.size_bytes);
 }
 
-bool may_broadcast_by_engine(const TeamState& team, std::size_t size_bytes) {
-  return team.group->serves(Kind::kBroadcast, size_bytes);
-}
-
-bool may_reduce_by_engine(const TeamState& team, runtime::Reducer reducer, int root, std::size_t size_bytes) {
-  return reducer < runtime::Reducer::kGather &&
-         team.group->serves(root < 0 ? Kind::kAllreduce : Kind::kReduce, size_bytes);
-}
-
-runtime::Future<> broadcast_by_engine(TeamState& team, const memory::Buffer& values, std::uint64_t type,
-                                      int root) {
-  return start_buffer(
-      team,
-      {.kind = CollectiveKind::kBroadcastBuffer, .root = root, .size_bytes = values.size_bytes, .type = type},
-      values);
-}
-
-runtime::Future<> reduce_by_engine(TeamState& team, const memory::Buffer& values,
-                                   const ElementCombine& combine, runtime::Reducer reducer, int root) {
-  return start_buffer(team,
-                      {.kind = root < 0 ? CollectiveKind::kAllReduceBuffer : CollectiveKind::kReduceBuffer,
-                       .root = root,
-                       .size_bytes = values.size_bytes,
-                       .type = combine.number,
-                       .combine = combine,
-                       .reducer = reducer},
-                      values);
+runtime::Future<> start_buffer(TeamState& team, const EngineOperation& what, const memory::Buffer& values) {
+  runtime::Future<> done(team.runtime);
+  if (values.place.is_host()) {
+    auto* const run = new FutureRun(team, what, *done.state());
+    run->work_on(static_cast<std::byte*>(values.data));
+    run->start();
+    return done;
+  }
+  auto run = std::make_unique<TeamRun>(team, what);
+  const bool is_root = team.members.rank() == what.root;
+  const bool is_read = run->is_reduction() || is_root;
+  const bool is_written = run->is_reduction() ? run->has_result() : !is_root;
+  team.runtime.spawn(run_staged(std::move(run), values, is_read, is_written, done),
+                     "a collective operation on device memory of a team");
+  return done;
 }
 
 }  // namespace weft::pgas

@@ -17,24 +17,26 @@
 
 namespace weft::pgas {
 
+// All ranks give the same, but for the function.
+struct EngineOperation {
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  int root = -1;  // none if it is negative
+  std::size_t size_bytes = 0;
+  std::uint64_t type = 0;       // of the data
+  ElementCombine combine = {};  // of a reduction; it does not throw
+  runtime::Reducer reducer = runtime::Reducer::kSum;
+};
+
 runtime::Future<> start_barrier(TeamState& team);
 // Returns when all ranks have arrived, or false if the job ends first. REQUIRES: Scheduler::may_progress(), or a team of one.
 bool wait_in_barrier(TeamState& team);
-
-// For Team::start_fixed_broadcast() and Team::start_fixed_reduce().
-void start_fixed_broadcast(TeamState& team, std::span<const std::byte> mine, int root, std::uint64_t type,
-                           runtime::FutureState& result);
-void start_fixed_reduce(TeamState& team, std::span<const std::byte> mine, const ElementCombine& combine,
-                        runtime::Reducer reducer, int root, runtime::FutureState& result);
-
-// Buffers. All ranks take the same way, whichever memory they have: device memory is copied to the host and back.
-bool may_broadcast_by_engine(const TeamState& team, std::size_t size_bytes);
-bool may_reduce_by_engine(const TeamState& team, runtime::Reducer reducer, int root, std::size_t size_bytes);
-// REQUIRES: these. `values` has its place.
-runtime::Future<> broadcast_by_engine(TeamState& team, const memory::Buffer& values, std::uint64_t type,
-                                      int root);
-// To all ranks if root < 0.
-runtime::Future<> reduce_by_engine(TeamState& team, const memory::Buffer& values,
-                                   const ElementCombine& combine, runtime::Reducer reducer, int root);
+// Of up to Team::kMostFixedBytes. Sets `result`, as a std::optional for kReduce.
+void start_value(TeamState& team, const EngineOperation& what, std::span<const std::byte> mine,
+                 runtime::FutureState& result);
+// Whether buffers of that size go through the engine. All ranks take the same way, whichever memory they have: device memory is copied
+// to the host and back.
+bool takes_buffers(const TeamState& team, const EngineOperation& what);
+// REQUIRES: takes_buffers(). `values` has its place.
+runtime::Future<> start_buffer(TeamState& team, const EngineOperation& what, const memory::Buffer& values);
 
 }  // namespace weft::pgas

@@ -67,9 +67,13 @@ CollectiveType CollectiveType::of(CollectiveKind kind, int root, runtime::Reduce
 
 std::exception_ptr wrong_size(CollectiveKind kind, int from, std::size_t arrived_bytes, int rank,
                               std::size_t awaited_bytes) {
-  return invalid(
-      base::format("rank {} gave {} bytes to {} and rank {} {}; all ranks give equally many elements", from,
-                   arrived_bytes, name_of(kind), rank, awaited_bytes));
+  // Parts of equal size are of other elements.
+  const std::string what = arrived_bytes == awaited_bytes
+                               ? base::format("rank {} gave another number of elements to {} than rank {}",
+                                              from, name_of(kind), rank)
+                               : base::format("rank {} gave {} bytes to {} and rank {} {}", from,
+                                              arrived_bytes, name_of(kind), rank, awaited_bytes);
+  return invalid(what + "; all ranks give equally many elements");
 }
 
 std::uint32_t Exchange::begin(const CollectiveType& type) {

@@ -43,12 +43,13 @@ void Team::start_reduce(const PackedValue& mine, runtime::Reducer reducer, const
 
 void Team::start_fixed_broadcast(std::span<const std::byte> mine, int root, std::uint64_t type,
                                  runtime::FutureState& result) const {
-  pgas::start_fixed_broadcast(*state_, mine, root, type, result);
+  start_value(*state_, {CollectiveKind::kBroadcast, root, mine.size(), type}, mine, result);
 }
 
 void Team::start_fixed_reduce(std::span<const std::byte> mine, const ElementCombine& combine,
                               runtime::Reducer reducer, int root, runtime::FutureState& result) const {
-  pgas::start_fixed_reduce(*state_, mine, combine, reducer, root, result);
+  const auto kind = root < 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduce;
+  start_value(*state_, {kind, root, mine.size(), combine.number, combine, reducer}, mine, result);
 }
 
 namespace {
@@ -64,17 +65,18 @@ memory::Buffer with_place(const TeamState& team, memory::Buffer values) {
 runtime::Future<> Team::broadcast_buffer(memory::Buffer values, std::uint64_t type, int root) const {
   expect_rank(root);
   values = with_place(*state_, values);
-  if (may_broadcast_by_engine(*state_, values.size_bytes))
-    return broadcast_by_engine(*state_, values, type, root);
-  return start_buffer_broadcast(*state_, values, type, root);
+  const EngineOperation what{CollectiveKind::kBroadcastBuffer, root, values.size_bytes, type};
+  return takes_buffers(*state_, what) ? start_buffer(*state_, what, values)
+                                      : start_buffer_broadcast(*state_, values, type, root);
 }
 
 runtime::Future<> Team::reduce_buffer(memory::Buffer values, const ElementCombine& combine,
                                       runtime::Reducer reducer, int root) const {
   values = with_place(*state_, values);
-  if (may_reduce_by_engine(*state_, reducer, root, values.size_bytes))
-    return reduce_by_engine(*state_, values, combine, reducer, root);
-  return start_buffer_reduce(*state_, values, combine, reducer, root);
+  const auto kind = root < 0 ? CollectiveKind::kAllReduceBuffer : CollectiveKind::kReduceBuffer;
+  const EngineOperation what{kind, root, values.size_bytes, combine.number, combine, reducer};
+  return takes_buffers(*state_, what) ? start_buffer(*state_, what, values)
+                                      : start_buffer_reduce(*state_, values, combine, reducer, root);
 }
 
 }  // namespace weft::pgas
