@@ -110,9 +110,9 @@ class Team {
 
   // --- Collectives in place, on memory of any kind
   // All ranks give the same number of elements. The memory belongs to the operation until the future is ready. The
-  // operation begins after the work that is queued on `stream` now; host memory has no stream. Device memory is sent and
-  // received where it is. Reductions copy it to the host, merge there, and copy the result back, because there is no
-  // kernel for it.
+  // operation begins after the work that is queued on `stream` now; host memory has no stream. Device memory of more than
+  // 64 KiB is broadcast from device to device. Reductions, and smaller broadcasts, copy it to the host and back. After a failure the
+  // elements have any value.
   template <class T>
   runtime::Future<> broadcast_in_place(std::span<T> values, int root,
                                        memory::StreamHandle stream = nullptr) const;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <string>
@@ -134,17 +135,23 @@ TEST(Exchange, RandomMessagesDoNoHarm) {
   std::printf("seed: WEFT_TEST_SEED=%u\n", seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 300; ++round) {
-    const unsigned offset = random() % pgas::Teams::kNumHandlers;
+    const unsigned kind = random() % (pgas::Teams::kNumHandlers + 1);
+    const bool is_for_engine = kind == pgas::Teams::kNumHandlers;
     std::vector<std::byte> bytes(random() % 80);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() % 4 == 0 ? random() : 0);
-    const bool is_urgent = offset == 1;
     // No function that exists: it would run on any arguments that unpack.
-    if (offset == 2 && bytes.size() > 19) bytes[19] = std::byte{0x7f};
+    if (kind == 1 && bytes.size() > 19) bytes[19] = std::byte{0x7f};
+    if (is_for_engine && bytes.size() >= sizeof(collective::StepHeader)) {
+      const std::uint64_t group = collective::group_number(collective::Owner::kTeam, 0);
+      std::memcpy(bytes.data() + offsetof(collective::StepHeader, group), &group, sizeof group);
+      bytes[offsetof(collective::StepHeader, from)] = std::byte{1};
+    }
     failure_of_claim([&](World& world) {
-      const auto handler = static_cast<runtime::HandlerId>(first_team_handler(world) + offset);
+      auto handler = static_cast<runtime::HandlerId>(first_team_handler(world) + kind);
+      if (is_for_engine) handler = world.runtime().models().front().range.first_handler;
       runtime::MessagePtr message = runtime::Message::create(world.runtime(), handler, bytes.size());
       std::ranges::copy(bytes, message->payload());
-      if (is_urgent) message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
+      if (is_for_engine) message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
       world.runtime().send(0, std::move(message));
     });
   }

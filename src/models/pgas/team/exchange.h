@@ -56,8 +56,7 @@ std::string_view name_of(CollectiveKind kind);
 struct CollectiveType {
   // Without initial values: g++ 12 then makes no braced list of a struct that has one.
   CollectiveKind kind : 4;
-  std::uint8_t way
-      : 3;  // how the data travels, which all ranks choose by what all know: 0: as parts; else as way_of() says
+  std::uint8_t way : 3;    // of the data, chosen by what all ranks know: 0 as parts, else see way_of()
   std::uint16_t root : 9;  // its last bits
   std::uint16_t data;      // of the reducer, and of the type of the values
 
