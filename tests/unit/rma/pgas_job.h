@@ -10,6 +10,7 @@
 
 #include "weft/pgas/pgas.h"
 
+#include "collective/engine.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
