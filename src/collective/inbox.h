@@ -36,7 +36,8 @@ struct StepHeader {
   static constexpr std::uint32_t kPosted = 2;
   // An answer to the sender of the same header and reference: it must send the blocks.
   static constexpr std::uint32_t kRefused = 4;
-  // The sender waits for this member, and asks whether it takes part in that call: see NumberCheck. Without blocks.
+  // The sender waits for this member, and asks whether it takes part in that call: see NumberCheck. Without
+  // blocks.
   static constexpr std::uint32_t kQuestion = 8;
   // The other bits tell where the blocks begin, see place_mark(): blocks of the right size may be others if counts are wrong.
   static constexpr std::uint32_t kMarks = 0xffff0000U;
@@ -63,12 +64,12 @@ class Awaiting {
   std::uint64_t number_;
 };
 
-// The owner of a group whose calls have a counter in the lower half of their numbers, and in the upper half what all members must
-// agree on.
+// The owner of a group whose calls have a counter in the lower half of their numbers, and in the upper half
+// what all members must agree on.
 class NumberCheck {
  public:
-  // Reports that a member makes that call if this one has made another one with its counter. For questions, and for messages with a
-  // number that no call under way has.
+  // Reports that a member makes that call if this one has made another one with its counter. For questions,
+  // and for messages with a number that no call under way has.
   virtual void check(int from, std::uint64_t number) = 0;
 
  protected:

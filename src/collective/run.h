@@ -92,7 +92,8 @@ class Run : public Awaiting, private runtime::Work {
   const Call& call() const { return call_; }
   // REQUIRES: before start(). Kind, form, root, number and what the combiner may do stay.
   Call& call() { return call_; }
-  // The last thing that happens in the run, which may be freed here. It runs no code of the program: a message may be arriving.
+  // The last thing that happens in the run, which may be freed here. It runs no code of the program: a
+  // message may be arriving.
   virtual void ended() {
     if (waiter_ != nullptr) scheduler().post(std::exchange(waiter_, nullptr));
   }

@@ -110,9 +110,9 @@ class Team {
 
   // --- Collectives in place, on memory of any kind
   // All ranks give the same number of elements. The memory belongs to the operation until the future is ready. The
-  // operation begins after the work that is queued on `stream` now; host memory has no stream. Device memory of more than
-  // 64 KiB is broadcast from device to device. Reductions, and smaller broadcasts, copy it to the host and back. After a failure the
-  // elements have any value.
+  // operation begins after the work that is queued on `stream` now; host memory has no stream. Device memory of
+  // more than 64 KiB is broadcast from device to device. Smaller broadcasts, and reductions, copy it to the host
+  // and back. If the operation fails, the elements have any value.
   template <class T>
   runtime::Future<> broadcast_in_place(std::span<T> values, int root,
                                        memory::StreamHandle stream = nullptr) const;
@@ -143,7 +143,8 @@ class Team {
   void start_reduce(const PackedValue& mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
                     int root, std::uint64_t type, runtime::FutureState& result,
                     bool is_optional = false) const;
-  // The same of values that are their packed bytes, equally many on all ranks, and with a function that does not throw. They cost less.
+  // The same of values that are their packed bytes, equally many on all ranks, and with a function that does
+  // not throw. They cost less.
   static constexpr std::size_t kMostFixedBytes = 64;
   template <class T>
   static constexpr bool has_fixed_bytes = base::pup_detail::kIsBulk<T> && sizeof(T) <= kMostFixedBytes;

@@ -1,4 +1,5 @@
-// Collectives of teams that the engine carries out: sizes on both sides of its limits, ranks that come late, ranks that disagree.
+// Collectives of teams that the engine carries out: sizes on both sides of its limits, ranks that come late,
+// ranks that disagree.
 #include <gtest/gtest.h>
 
 #include <cstddef>

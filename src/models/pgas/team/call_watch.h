@@ -1,5 +1,6 @@
-// CallWatch: if a call of the engine lasts long, the rank that it waits for is asked whether it takes part in the same one. So ranks
-// that disagree get an error also if no message of the one call reaches a rank in the other one. Threads: the PE's.
+// CallWatch: if a call of the engine lasts long, the rank that it waits for is asked whether it takes part in
+// the same one. So ranks that disagree get an error also if no message of the one call reaches a rank in the
+// other one. Threads: the PE's.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ class CallWatch final : private runtime::Work {
   }
 
  private:
-  // Doubled as long as the oldest call stays the same: a rank that comes late gets few questions. A question is asked again, so a rank
-  // that has not begun the call need not remember it.
+  // Doubled as long as the oldest call stays the same: a rank that comes late gets few questions. A question
+  // is asked again, so a rank that has not begun the call need not remember it.
   static constexpr double kFirstPauseSeconds = 0.02;
 
   void post() {

@@ -1,7 +1,8 @@
-// The collectives of a team that the engine carries out (src/collective): barriers, and those of data whose size all ranks know, if
-// no function of the program takes part.
+// The collectives of a team that the engine carries out (src/collective): barriers, and those of data whose
+// size all ranks know, if no function of the program takes part.
 //
-// A call is one object, which sets the future and frees itself when it is over, in the arrival of the last message. Threads: the PE's.
+// A call is one object, which sets the future and frees itself when it is over, in the arrival of the last
+// message. Threads: the PE's.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +29,14 @@ struct EngineOperation {
 };
 
 runtime::Future<> start_barrier(TeamState& team);
-// Returns when all ranks have arrived, or false if the job ends first. REQUIRES: Scheduler::may_progress(), or a team of one.
+// Returns when all ranks have arrived, or false if the job ends first. REQUIRES: Scheduler::may_progress(),
+// or a team of one.
 bool wait_in_barrier(TeamState& team);
 // Of up to Team::kMostFixedBytes. Sets `result`, as a std::optional for kReduce.
 void start_value(TeamState& team, const EngineOperation& what, std::span<const std::byte> mine,
                  runtime::FutureState& result);
-// Whether buffers of that size go through the engine. All ranks take the same way, whichever memory they have: device memory is copied
-// to the host and back.
+// Whether buffers of that size go through the engine. All ranks take the same way, whichever memory they
+// have: device memory is copied to the host and back.
 bool takes_buffers(const TeamState& team, const EngineOperation& what);
 // REQUIRES: takes_buffers(). `values` has its place.
 runtime::Future<> start_buffer(TeamState& team, const EngineOperation& what, const memory::Buffer& values);

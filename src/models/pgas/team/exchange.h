@@ -4,7 +4,8 @@
 // before or after the part has arrived. A part is bytes in the message, an out-of-band buffer, or the error of the sender. A
 // buffer stays at its sender until its Receive says where it lands.
 //
-// It numbers the collectives that the engine carries out too, and ends the job if ranks disagree about the type of one.
+// It numbers the collectives that the engine carries out too, and ends the job if ranks disagree about the
+// type of one.
 //
 // A peer's message is a claim: its rank, the kind of the collective and the size of a buffer are checked. Threads: the PE's.
 #pragma once
@@ -109,8 +110,8 @@ class Receive;
 
 class Exchange final : private collective::NumberCheck {
  public:
-  // `handler`: of the parts of all teams; its message handler calls arrive(), its poster post(). `inbox`: of this rank in the team's
-  // group, for the collectives that the engine carries out.
+  // `handler`: of the parts of all teams; its message handler calls arrive(), its poster post(). `inbox`: of
+  // this rank in the team's group, for the collectives that the engine carries out.
   Exchange(runtime::Messenger& messenger, runtime::HandlerId handler, const Members& members,
            collective::Inbox& inbox)
       : messenger_(messenger), handler_(handler), members_(members), inbox_(inbox) {
@@ -120,8 +121,9 @@ class Exchange final : private collective::NumberCheck {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // This rank begins its next collective. Returns the last bits of its number, which all ranks give in the same order. The job fails
-  // if another rank has begun another type under this number, as soon as a message tells it.
+  // This rank begins its next collective. Returns the last bits of its number, which all ranks give in the
+  // same order. The job fails if another rank has begun another type under this number, as soon as a message
+  // tells it.
   std::uint32_t begin(const CollectiveType& type);
   // The same for a collective of parts. REQUIRES: end() is called, when no more parts of it will come.
   std::uint32_t begin_parts(const CollectiveType& type);
@@ -158,7 +160,8 @@ class Exchange final : private collective::NumberCheck {
     runtime::MessagePtr arrived;
     runtime::MessagePtr deferred;  // its buffer is at the sender
   };
-  // In the inbox of the engine, which sends no messages of such a call: a message of its counter is of another type.
+  // In the inbox of the engine, which sends no messages of such a call: a message of its counter is of
+  // another type.
   struct Begun final : collective::Awaiting {
     using Awaiting::Awaiting;
     Taken take(const collective::StepHeader&, std::span<const std::byte>) override { return Taken::kNot; }
