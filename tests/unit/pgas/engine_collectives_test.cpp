@@ -122,8 +122,7 @@ TEST_P(EngineCollectives, DeviceMemoryOnSomeRanks) {
       if (is_device) place = weft::device_of(world.runtime(), memory::Kind::kEmulated);
       DeviceArray<int> array(world.runtime(), count, place);
       const auto elements = [&] {
-        auto* const first =
-            static_cast<int*>(static_cast<void*>(view(world.runtime().memory(), array.buffer())));
+        auto* const first = reinterpret_cast<int*>(view(world.runtime().memory(), array.buffer()));
         return std::span(first, count);
       };
       for (int root = 0; root < world.size(); ++root) {

@@ -79,8 +79,8 @@ TEST(Exchange, RefusesAPartOfACollectiveThatIsOver) {
 
 TEST(Exchange, RefusesAKindThatDoesNotExist) {
   const std::string failure = failure_of_claim([](World& world) {
-    PartHeader header{};
-    header.type.kind = static_cast<pgas::CollectiveKind>(12);
+    PartHeader header;
+    header.type.kind_and_way = 12;
     world.runtime().send(0, part_message(world, header));
   });
   EXPECT_NE(failure.find("rank 1 calls an unknown collective and this rank broadcast"), std::string::npos)

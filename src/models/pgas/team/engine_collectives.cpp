@@ -93,8 +93,8 @@ class TeamRun : public collective::Run {
     const Kind kind = engine_kind(what);
     const Form form = team.group->form(kind, what.size_bytes);
     const int root = std::max(what.root, 0);
-    CollectiveType type = CollectiveType::of(what.kind, root, what.reducer, what.type);
-    type.way = CollectiveType::way_of(form);
+    const CollectiveType type =
+        CollectiveType::of(what.kind, root, what.reducer, what.type, CollectiveType::way_of(form));
     team.watch.note();
     return {.kind = kind,
             .root = root,

@@ -30,13 +30,14 @@ constexpr std::string_view kSameOrder = "all ranks of a team call the same colle
 // Why two ranks do not take part in the same collective.
 std::string difference(const CollectiveType& mine, const CollectiveType& theirs, int rank) {
   std::string what;
-  if (mine.kind != theirs.kind) {
-    what = base::format("rank {} calls {} and this rank {}", rank, name_of(theirs.kind), name_of(mine.kind));
+  if (mine.kind() != theirs.kind()) {
+    what =
+        base::format("rank {} calls {} and this rank {}", rank, name_of(theirs.kind()), name_of(mine.kind()));
   } else if (mine.root != theirs.root) {
-    what = base::format("rank {} calls {} with root {} and this rank with root {}", rank, name_of(mine.kind),
-                        theirs.root, mine.root);
+    what = base::format("rank {} calls {} with root {} and this rank with root {}", rank,
+                        name_of(mine.kind()), theirs.root, mine.root);
   } else {
-    what = base::format("rank {} calls {} with another {} than this rank", rank, name_of(mine.kind),
+    what = base::format("rank {} calls {} with another {} than this rank", rank, name_of(mine.kind()),
                         mine.data != theirs.data ? "type or operator" : "number of elements");
   }
   return base::format("{}; {}", what, kSameOrder);
@@ -55,14 +56,11 @@ std::exception_ptr invalid(const std::string& what) {
 
 // --- Collectives
 
-CollectiveType CollectiveType::of(CollectiveKind kind, int root, runtime::Reducer reducer,
-                                  std::uint64_t type) {
+CollectiveType CollectiveType::of(CollectiveKind kind, int root, runtime::Reducer reducer, std::uint64_t type,
+                                  int way) {
   const std::uint64_t data = (type ^ static_cast<std::uint64_t>(reducer)) * 0x9e3779b97f4a7c15;
-  CollectiveType made{};
-  made.kind = kind;
-  made.root = static_cast<std::uint16_t>(root & 0x1ff);
-  made.data = static_cast<std::uint16_t>(data >> 48);
-  return made;
+  return {static_cast<std::uint8_t>(static_cast<int>(kind) | way << 4), static_cast<std::uint8_t>(root),
+          static_cast<std::uint16_t>(data >> 48)};
 }
 
 std::exception_ptr wrong_size(CollectiveKind kind, int from, std::size_t arrived_bytes, int rank,
@@ -246,7 +244,7 @@ bool Exchange::choose(Receive& receive, const PartHeader& header,
   if (receive_buffers.size() != 1 || !receive.takes_buffer_) {
     error = invalid(base::format("rank {} sent data of another form than this rank expects", receive.from_));
   } else if (receive_buffers[0].size_bytes != receive.into_.size_bytes) {
-    error = wrong_size(header.type.kind, receive.from_, receive_buffers[0].size_bytes, members_.rank(),
+    error = wrong_size(header.type.kind(), receive.from_, receive_buffers[0].size_bytes, members_.rank(),
                        receive.into_.size_bytes);
   }
   if (error) {
@@ -293,7 +291,7 @@ void Exchange::dropped(int from, const PartHeader& header) {
   Receive& receive = *entry->receive;
   receive.part_.error = std::make_exception_ptr(base::Error(
       base::StatusCode::kPeerFailed,
-      base::format("the data of rank {} for {} could not be sent", from, name_of(header.type.kind))));
+      base::format("the data of rank {} for {} could not be sent", from, name_of(header.type.kind()))));
   finish(receive);
 }
 

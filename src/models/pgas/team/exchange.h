@@ -55,17 +55,17 @@ std::string_view name_of(CollectiveKind kind);
 
 // The properties of a collective on which all its ranks must agree.
 struct CollectiveType {
-  // Without initial values: g++ 12 then makes no braced list of a struct that has one.
-  CollectiveKind kind : 4;
-  std::uint8_t way : 3;    // of the data, chosen by what all ranks know: 0 as parts, else see way_of()
-  std::uint16_t root : 9;  // its last bits
-  std::uint16_t data;      // of the reducer, and of the type of the values
+  // The kind, and above its 4 bits the way: how the data travels, which all ranks choose by what all know.
+  std::uint8_t kind_and_way = 0;
+  std::uint8_t root = 0;   // its last bits
+  std::uint16_t data = 0;  // of the reducer, and of the type of the values
 
-  static std::uint8_t way_of(collective::Form form) {
-    return static_cast<std::uint8_t>(static_cast<int>(form) + 1);
-  }
-  // Of parts. `type`: of the values.
-  static CollectiveType of(CollectiveKind kind, int root, runtime::Reducer reducer, std::uint64_t type);
+  static constexpr int kParts = 0;
+  static int way_of(collective::Form form) { return static_cast<int>(form) + 1; }
+  // `type`: of the values.
+  static CollectiveType of(CollectiveKind kind, int root, runtime::Reducer reducer, std::uint64_t type,
+                           int way = kParts);
+  CollectiveKind kind() const { return static_cast<CollectiveKind>(kind_and_way & 0xf); }
   bool operator==(const CollectiveType&) const = default;
 };
 static_assert(std::has_unique_object_representations_v<CollectiveType> && sizeof(CollectiveType) == 4);
@@ -81,7 +81,7 @@ inline CollectiveType type_in(std::uint64_t engine_number) {
 // One part of one collective, as the rank that sends and the one that receives name it.
 struct PartId {
   std::uint32_t collective = 0;
-  CollectiveType type = {};
+  CollectiveType type;
   std::uint32_t step = 0;
 };
 
@@ -89,7 +89,7 @@ struct PartId {
 struct PartHeader {
   TeamId team;
   std::uint32_t collective = 0;  // the last bits of its number
-  CollectiveType type = {};
+  CollectiveType type;
   std::uint32_t step = 0;
   std::uint32_t failed = 0;  // 1: the packed error of the sender follows
 };
@@ -205,7 +205,7 @@ class Exchange final : private collective::NumberCheck {
   const Members& members_;
   collective::Inbox& inbox_;
   std::uint64_t next_ = 0;
-  std::array<CollectiveType, 64> last_ = {};                   // that this rank has begun
+  std::array<CollectiveType, 64> last_;                        // that this rank has begun
   std::unordered_map<std::uint32_t, Collective> collectives_;  // by number
 };
 
