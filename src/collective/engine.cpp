@@ -50,6 +50,7 @@ std::shared_ptr<Group> Engine::group(std::uint64_t number, const std::vector<int
 }
 
 bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<const std::byte> blocks) {
+  shared_.messenger.count_processed();
   StepHeader header;
   if (bytes.size() != sizeof header) [[unlikely]]
     refuse_step(source_pe, "is shorter than its header, or longer");
@@ -64,6 +65,10 @@ bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<c
   if (const Group* const group = inbox.group; group != nullptr && !group->is_member(header.from, source_pe))
       [[unlikely]]
     refuse_step(source_pe, "names a sender that is not there");
+  if ((header.flags & StepHeader::kQuestion) != 0) [[unlikely]] {
+    if (inbox.number_check != nullptr) inbox.number_check->check(header.from, header.number);
+    return false;
+  }
   if (inbox.num_kept() > kMostKept) [[unlikely]]
     refuse_step(source_pe, "is one of a million that no call awaits");
   return inbox.arrive(source_pe, header, blocks);

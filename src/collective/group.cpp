@@ -98,6 +98,7 @@ void Group::send_bytes(int pe, const StepHeader& header, std::span<const std::by
 
 void Group::send_message(Shared& shared, int pe, const StepHeader& header, std::span<const std::byte> payload,
                          std::vector<runtime::MessagePtr>& awaited) {
+  shared.messenger.count_sent();  // for quiescence; Engine::arrive() counts it there
   if (shared.messenger.send_direct(pe, shared.handler, header, payload)) [[likely]]
     return;
   runtime::MessagePtr message =

@@ -36,6 +36,9 @@ struct StepHeader {
   static constexpr std::uint32_t kPosted = 2;
   // An answer to the sender of the same header and reference: it must send the blocks.
   static constexpr std::uint32_t kRefused = 4;
+  // The sender waits for this member, and asks whether it takes part in that call: see NumberCheck. Without
+  // blocks.
+  static constexpr std::uint32_t kQuestion = 8;
   // The other bits tell where the blocks begin, see place_mark(): blocks of the right size may be others if counts are wrong.
   static constexpr std::uint32_t kMarks = 0xffff0000U;
 };
@@ -51,12 +54,26 @@ class Awaiting {
   virtual Taken take(const StepHeader& header, std::span<const std::byte> blocks) = 0;
   // A message has been kept: if the call awaits it, it goes on in a later turn.
   virtual void note_kept(const StepHeader& header) = 0;
+  // Sends kQuestion to the member that the call waits for, if there is one.
+  virtual void ask() {}
 
  protected:
   ~Awaiting() = default;
 
  private:
   std::uint64_t number_;
+};
+
+// The owner of a group whose calls have a counter in the lower half of their numbers, and in the upper half
+// what all members must agree on.
+class NumberCheck {
+ public:
+  // Reports that a member makes that call if this one has made another one with its counter. For questions,
+  // and for messages with a number that no call under way has.
+  virtual void check(int from, std::uint64_t number) = 0;
+
+ protected:
+  ~NumberCheck() = default;
 };
 
 class Inbox {
@@ -67,7 +84,13 @@ class Inbox {
     base::SmallBytes blocks;
   };
 
-  void begin(Awaiting& call) { calls_.push_back(&call); }
+  void begin(Awaiting& call) {
+    calls_.push_back(&call);
+    if (number_check == nullptr) return;
+    for (const Kept& kept : kept_)
+      if (kept.header.number != call.number() && have_same_counter(kept.header.number, call.number()))
+        number_check->check(kept.header.from, kept.header.number);
+  }
   void end(Awaiting& call) { std::erase(calls_, &call); }
   // Gives the message to its call, or keeps it. Returns whether the call is over.
   bool arrive(int source_pe, const StepHeader& header, std::span<const std::byte> blocks) {
@@ -78,7 +101,11 @@ class Inbox {
   }
   void keep(int source_pe, const StepHeader& header, std::span<const std::byte> blocks) {
     kept_.push_back({header, source_pe, blocks});
-    if (Awaiting* const call = call_of(header)) call->note_kept(header);
+    if (Awaiting* const call = call_of(header)) {
+      call->note_kept(header);
+    } else if (number_check != nullptr) {
+      number_check->check(header.from, header.number);
+    }
   }
   // The kept message of that call, sender and round, which is kept no more; nothing if there is none.
   std::optional<Kept> take_kept(std::uint64_t number, int from, std::uint32_t round) {
@@ -92,9 +119,22 @@ class Inbox {
     return taken;
   }
   std::size_t num_kept() const { return kept_.size(); }
+  static bool have_same_counter(std::uint64_t one, std::uint64_t other) {
+    return static_cast<std::uint32_t>(one) == static_cast<std::uint32_t>(other);
+  }
+  // Null if no call is under way.
+  Awaiting* oldest() const { return calls_.empty() ? nullptr : calls_.front(); }
+  // The call under way with that counter; null if there is none.
+  const Awaiting* call_with(std::uint32_t counter) const {
+    const auto found = std::ranges::find_if(
+        calls_, [counter](const Awaiting* call) { return have_same_counter(call->number(), counter); });
+    return found == calls_.end() ? nullptr : *found;
+  }
 
   // The group of the member, while it has one.
   Group* group = nullptr;
+  // Null: all numbers may be.
+  NumberCheck* number_check = nullptr;
 
  private:
   Awaiting* call_of(const StepHeader& header) const {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "weft/base/pup.h"
+#include "weft/runtime/remote_error.h"
 #include "weft/runtime/scheduler.h"
 
 #include "base/format.h"
@@ -34,6 +36,7 @@ Run::Run(Group& group, const Call& call)
                          .waits_first = lets_run_ahead(call.kind) && waits_first(call.number),
                          .in_order = call.form != Form::kFewMessages && !call.combiner.is_commutative})) {
   ++plan_.num_users;
+  group_.inbox().begin(*this);
 }
 
 Run::~Run() {
@@ -42,11 +45,16 @@ Run::~Run() {
 }
 
 void Run::start() {
-  group_.inbox().begin(*this);
+  is_posted_ = false;
   advance();
 }
 
-void Run::advance() {
+std::exception_ptr Run::wrong_size(int /*from*/, std::size_t /*arrived_bytes*/,
+                                   std::size_t /*awaited_bytes*/) const {
+  return nullptr;
+}
+
+bool Run::advance() {
   const std::vector<Step>& steps = plan_.steps;
   for (; next_ < steps.size(); ++next_) {
     const Step& step = steps[next_];
@@ -59,15 +67,16 @@ void Run::advance() {
       continue;
     }
     const std::optional<Inbox::Kept> kept = group_.inbox().take_kept(number(), step.peer, step.round);
-    if (!kept) return;
+    if (!kept) return false;
     if (!group_.is_member(kept->header.from, kept->source_pe)) [[unlikely]]
       base::refuse_claim(base::format("a message of a collective from PE {} names a sender that is not there",
                                       kept->source_pe));
-    if (!take_arrival(kept->header, {kept->blocks.data(), kept->blocks.size()})) return;
+    if (!take_arrival(kept->header, {kept->blocks.data(), kept->blocks.size()})) return false;
   }
   group_.inbox().end(*this);
   is_over_ = true;
-  if (waiter_ != nullptr) scheduler().post(std::exchange(waiter_, nullptr));
+  ended();
+  return true;
 }
 
 bool Run::awaits(const StepHeader& header) const {
@@ -80,14 +89,20 @@ Awaiting::Taken Run::take(const StepHeader& header, std::span<const std::byte> b
   if (!awaits(header) || call_.combiner.runs_program || is_posted_) return Taken::kNot;
   if (!take_arrival(header, blocks)) return Taken::kYes;
   ++next_;
-  advance();
-  return is_over_ ? Taken::kAndOver : Taken::kYes;
+  return advance() ? Taken::kAndOver : Taken::kYes;
 }
 
 void Run::note_kept(const StepHeader& header) {
   if (is_posted_ || !awaits(header)) return;
   is_posted_ = true;
   scheduler().post(this);
+}
+
+void Run::ask() {
+  if (is_posted_) return;
+  const Step& step = plan_.steps[next_];
+  if (group_.pe_of(step.peer) != scheduler().pe())
+    group_.send(number(), step, {}, StepHeader::kQuestion, sent_);
 }
 
 void Run::on_turn(runtime::Work* self, runtime::Runtime& /*runtime*/, runtime::WorkAction action) {
@@ -123,7 +138,22 @@ void Run::send(const Step& step) {
       fail_without_memory();
     }
   }
-  group_.send(number(), step, {}, StepHeader::kFailed, sent_);
+  group_.send(number(), step, packed_error(), StepHeader::kFailed, sent_);
+  sent_.data = nullptr;  // the memory is used again
+}
+
+std::vector<std::byte> Run::packed_error() const {
+  if (error_ == nullptr) return {};
+  try {
+    Pup sizer = Pup::sizer(&scheduler().runtime());
+    runtime::pack_error(sizer, error_);
+    std::vector<std::byte> bytes(sizer.offset_bytes());
+    Pup packer = Pup::packer(bytes.data(), bytes.size(), &scheduler().runtime());
+    runtime::pack_error(packer, error_);
+    return bytes;
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
 }
 
 void Run::take_input(const Step& step) {
@@ -166,10 +196,19 @@ bool Run::take_arrival(const StepHeader& header, std::span<const std::byte> payl
 
 void Run::apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks) {
   if (has_failed_) return;
-  if ((header.flags & StepHeader::kFailed) != 0 || blocks.size() != bytes_of(step) ||
-      (header.flags & StepHeader::kMarks) != place_mark(step))
+  if ((header.flags & StepHeader::kFailed) != 0) {
     has_failed_ = true;
-  if (has_failed_ || blocks.empty()) return;
+    if (blocks.empty()) return;
+    Pup p = Pup::unpacker(blocks.data(), blocks.size(), &scheduler().runtime());
+    error_ = runtime::unpack_error(p);
+    return;
+  }
+  if (blocks.size() != bytes_of(step) || (header.flags & StepHeader::kMarks) != place_mark(step)) {
+    has_failed_ = true;
+    error_ = wrong_size(step.peer, blocks.size(), bytes_of(step));
+    return;
+  }
+  if (blocks.empty()) return;
   if (step.action != Step::Action::kReceive) {
     try {
       return combine(step, blocks);

@@ -5,7 +5,7 @@
 //     // ... until run.is_over(), or co_await Ended(run)
 //
 // What a member sends is copied at once, so its memory is the caller's when the call is over. A member that fails takes its steps all the
-// same, and those who hear of it fail too, so that no member waits for ever.
+// same, and those who hear of it fail too, with its error if it has one, so that no member waits for ever.
 //
 // Threads: the PE's.
 #pragma once
@@ -14,8 +14,11 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "weft/runtime/work.h"
 
@@ -52,11 +55,11 @@ struct Call {
   Combiner combiner = {};
 };
 
-class Run final : public Awaiting, private runtime::Work {
+class Run : public Awaiting, private runtime::Work {
  public:
-  // The group outlives the run.
+  // The call is under way, and what comes for it is kept until start(). The group outlives the run.
   Run(Group& group, const Call& call);
-  ~Run();
+  virtual ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -73,25 +76,48 @@ class Run final : public Awaiting, private runtime::Work {
   // of no use then.
   bool has_failed() const { return has_failed_; }
   bool is_out_of_memory() const { return is_out_of_memory_; }
-  // This member takes part and fails. REQUIRES: before start().
-  void fail() { has_failed_ = true; }
+  // This member takes part and fails. REQUIRES: before start(), or when the run is over.
+  void fail(const std::exception_ptr& error = nullptr) {
+    has_failed_ = true;
+    error_ = error;
+  }
+  // The error of the member that failed first, if it has one.
+  const std::exception_ptr& error() const { return error_; }
 
   runtime::Scheduler& scheduler() const { return group_.scheduler(); }
   // Posts `work` once, when the run is over. REQUIRES: it is not over.
   void set_waiter(runtime::Work* work) { waiter_ = work; }
 
+ protected:
+  const Call& call() const { return call_; }
+  // REQUIRES: before start(). Kind, form, root, number and what the combiner may do stay.
+  Call& call() { return call_; }
+  // The last thing that happens in the run, which may be freed here. It runs no code of the program: a
+  // message may be arriving.
+  virtual void ended() {
+    if (waiter_ != nullptr) scheduler().post(std::exchange(waiter_, nullptr));
+  }
+  // The error of a member that gets so many bytes where it awaits so many.
+  virtual std::exception_ptr wrong_size(int from, std::size_t arrived_bytes, std::size_t awaited_bytes) const;
+
  private:
   // --- Awaiting
   Taken take(const StepHeader& header, std::span<const std::byte> blocks) override;
   void note_kept(const StepHeader& header) override;
+  void ask() override;
 
   static void on_turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
   bool awaits(const StepHeader& header) const;
-  void advance();
+  // Returns whether the run is over, and perhaps freed.
+  bool advance();
+  std::vector<std::byte> packed_error() const;
   void send(const Step& step);
   void send_blocks(const Step& step);
   void take_input(const Step& step);
-  void fail_without_memory() { has_failed_ = is_out_of_memory_ = true; }
+  void fail_without_memory() {
+    has_failed_ = is_out_of_memory_ = true;
+    error_ = std::current_exception();
+  }
   // Returns false if the blocks must come again.
   bool take_arrival(const StepHeader& header, std::span<const std::byte> payload);
   void apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks);
@@ -115,7 +141,8 @@ class Run final : public Awaiting, private runtime::Work {
   bool has_failed_ = false;
   bool is_out_of_memory_ = false;
   bool is_over_ = false;
-  bool is_posted_ = false;
+  bool is_posted_ = true;  // advance() will be called: by start(), or in a later turn
+  std::exception_ptr error_;
   runtime::Work* waiter_ = nullptr;
   Group::Sent sent_;
   std::unique_ptr<std::byte[]> large_scratch_;

@@ -21,7 +21,7 @@ class World;
 
 class Pgas final : public runtime::Model, public GlobalMemory {
  public:
-  static constexpr runtime::HandlerId kNumTeamHandlers = 3;
+  static constexpr runtime::HandlerId kNumTeamHandlers = 2;
   static constexpr runtime::ModelNeeds kNeeds{
       .name = "pgas", .num_handlers = GlobalMemory::kNumHandlers + kNumTeamHandlers, .uses_tags = false};
 

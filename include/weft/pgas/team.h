@@ -110,9 +110,9 @@ class Team {
 
   // --- Collectives in place, on memory of any kind
   // All ranks give the same number of elements. The memory belongs to the operation until the future is ready. The
-  // operation begins after the work that is queued on `stream` now; host memory has no stream. Device memory is sent and
-  // received where it is. Reductions copy it to the host, merge there, and copy the result back, because there is no
-  // kernel for it.
+  // operation begins after the work that is queued on `stream` now; host memory has no stream. Device memory of
+  // more than 64 KiB is broadcast from device to device. Smaller broadcasts, and reductions, copy it to the host
+  // and back. If the operation fails, the elements have any value.
   template <class T>
   runtime::Future<> broadcast_in_place(std::span<T> values, int root,
                                        memory::StreamHandle stream = nullptr) const;
@@ -143,6 +143,16 @@ class Team {
   void start_reduce(const PackedValue& mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
                     int root, std::uint64_t type, runtime::FutureState& result,
                     bool is_optional = false) const;
+  // The same of values that are their packed bytes, equally many on all ranks, and with a function that does
+  // not throw. They cost less.
+  static constexpr std::size_t kMostFixedBytes = 64;
+  template <class T>
+  static constexpr bool has_fixed_bytes = base::pup_detail::kIsBulk<T> && sizeof(T) <= kMostFixedBytes;
+  void start_fixed_broadcast(std::span<const std::byte> mine, int root, std::uint64_t type,
+                             runtime::FutureState& result) const;
+  // The result is packed as a std::optional if root >= 0.
+  void start_fixed_reduce(std::span<const std::byte> mine, const ElementCombine& combine,
+                          runtime::Reducer reducer, int root, runtime::FutureState& result) const;
   // The place of the memory is found from its address.
   runtime::Future<> broadcast_buffer(memory::Buffer values, std::uint64_t type, int root) const;
   runtime::Future<> reduce_buffer(memory::Buffer values, const ElementCombine& combine,
@@ -189,10 +199,15 @@ template <class T>
 runtime::Future<T> Team::broadcast(const T& value, int root) const {
   expect_rank(root);
   runtime::Future<T> result(runtime());
-  start_packed([&] { return rank() == root ? base::pack_small(value, &runtime()) : base::SmallBytes(); },
-               [&](const PackedValue& mine) {
-                 start_broadcast(mine, root, rpc_detail::type_number<T>(), *result.state());
-               });
+  if constexpr (has_fixed_bytes<T>) {
+    const base::SmallBytes mine = base::pack_small(value, &runtime());
+    start_fixed_broadcast({mine.data(), mine.size()}, root, rpc_detail::type_number<T>(), *result.state());
+  } else {
+    start_packed([&] { return rank() == root ? base::pack_small(value, &runtime()) : base::SmallBytes(); },
+                 [&](const PackedValue& mine) {
+                   start_broadcast(mine, root, rpc_detail::type_number<T>(), *result.state());
+                 });
+  }
   return result;
 }
 
@@ -200,13 +215,18 @@ template <class T>
 runtime::Future<std::optional<T>> Team::reduce(const T& value, runtime::Reducer reducer, int root) const {
   expect_merging(reducer);
   expect_rank(root);
-  const runtime::Combiner* const combiner = runtime::value_combiner<T>(reducer);
   runtime::Future<std::optional<T>> result(runtime());
-  start_packed([&] { return runtime::pack_contribution(value, reducer, runtime()); },
-               [&](const PackedValue& mine) {
-                 start_reduce(mine, reducer, combiner, root, rpc_detail::type_number<T>(), *result.state(),
-                              true);
-               });
+  if constexpr (std::is_arithmetic_v<T>) {
+    start_fixed_reduce(std::as_bytes(std::span(&value, 1)), number_combine<T>(), reducer, root,
+                       *result.state());
+  } else {
+    const runtime::Combiner* const combiner = runtime::value_combiner<T>(reducer);
+    start_packed([&] { return runtime::pack_contribution(value, reducer, runtime()); },
+                 [&](const PackedValue& mine) {
+                   start_reduce(mine, reducer, combiner, root, rpc_detail::type_number<T>(), *result.state(),
+                                true);
+                 });
+  }
   return result;
 }
 
@@ -225,12 +245,17 @@ runtime::Future<std::optional<T>> Team::reduce(const T& value, int root) const {
 template <class T>
 runtime::Future<T> Team::allreduce(const T& value, runtime::Reducer reducer) const {
   expect_merging(reducer);
-  const runtime::Combiner* const combiner = runtime::value_combiner<T>(reducer);
   runtime::Future<T> result(runtime());
-  start_packed([&] { return runtime::pack_contribution(value, reducer, runtime()); },
-               [&](const PackedValue& mine) {
-                 start_reduce(mine, reducer, combiner, -1, rpc_detail::type_number<T>(), *result.state());
-               });
+  if constexpr (std::is_arithmetic_v<T>) {
+    start_fixed_reduce(std::as_bytes(std::span(&value, 1)), number_combine<T>(), reducer, -1,
+                       *result.state());
+  } else {
+    const runtime::Combiner* const combiner = runtime::value_combiner<T>(reducer);
+    start_packed([&] { return runtime::pack_contribution(value, reducer, runtime()); },
+                 [&](const PackedValue& mine) {
+                   start_reduce(mine, reducer, combiner, -1, rpc_detail::type_number<T>(), *result.state());
+                 });
+  }
   return result;
 }
 

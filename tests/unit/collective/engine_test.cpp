@@ -148,6 +148,25 @@ TEST_F(Claims, AKeptMessageOfAnotherSenderIsRefused) {
   EXPECT_THROW(run.start(), Error);
 }
 
+TEST_F(Claims, AnErrorThatDoesNotUnpackIsRefused) {
+  std::vector<std::byte> bytes(sizeof(StepHeader) + 20, std::byte{0xff});
+  const StepHeader header{
+      .group = testing::CollectiveJob::kGroup, .from = 1, .to = 0, .flags = StepHeader::kFailed};
+  std::memcpy(bytes.data(), &header, sizeof header);
+  collective::Run run(*group_, {.kind = Kind::kBarrier});
+  run.start();
+  EXPECT_NE(failure_of(bytes).find("PE 0"), std::string::npos);
+}
+
+// A question is for the owner of the group alone. It has none here.
+TEST_F(Claims, AQuestionIsNotKept) {
+  EXPECT_EQ(
+      failure_of(
+          {.group = testing::CollectiveJob::kGroup, .from = 1, .to = 0, .flags = StepHeader::kQuestion}),
+      "");
+  EXPECT_EQ(group_->inbox().num_kept(), 0U);
+}
+
 // It stays, and no call takes it.
 TEST_F(Claims, ARoundThatNoCallHasIsKept) {
   EXPECT_EQ(failure_of({.group = testing::CollectiveJob::kGroup, .from = 1, .to = 0, .round = 999}), "");

@@ -55,6 +55,37 @@ TEST(Inbox, ACallTakesItsMessagesAndKeepsThoseThatAreEarly) {
   EXPECT_EQ(inbox.num_kept(), 2U);
 }
 
+class Numbers final : public NumberCheck {
+ public:
+  void check(int /*from*/, std::uint64_t number) override { checked.push_back(number); }
+  std::vector<std::uint64_t> checked;
+};
+
+// The lower half of a number is a counter, the upper one is what members must agree on.
+TEST(Inbox, NumbersOfNoCallAreChecked) {
+  constexpr std::uint64_t kOther = std::uint64_t{1} << 32;
+  Inbox inbox;
+  Numbers numbers;
+  inbox.number_check = &numbers;
+  inbox.arrive(0, header_of(1, 0, 0), {});
+  inbox.arrive(0, header_of(2 + kOther, 0, 0), {});
+  EXPECT_EQ(numbers.checked, (std::vector<std::uint64_t>{1, 2 + kOther}));
+  numbers.checked.clear();
+  CountingCall first(1, 9);
+  CountingCall second(2, 9);
+  inbox.begin(first);
+  EXPECT_TRUE(numbers.checked.empty());
+  inbox.begin(second);
+  EXPECT_EQ(numbers.checked, std::vector<std::uint64_t>{2 + kOther});
+  inbox.arrive(0, header_of(1, 0, 1), {});  // of a call under way
+  EXPECT_EQ(numbers.checked.size(), 1U);
+  inbox.arrive(0, header_of(1 + kOther, 0, 1), {});
+  EXPECT_EQ(numbers.checked.back(), 1 + kOther);
+  EXPECT_EQ(inbox.call_with(2), &second);
+  EXPECT_EQ(inbox.call_with(3), nullptr);
+  EXPECT_EQ(inbox.oldest(), &first);
+}
+
 TEST(InboxTable, AnInboxStaysWhileMessagesAreKept) {
   InboxTable table;
   Inbox& one = table.inbox(7, 0);

@@ -360,6 +360,53 @@ TEST_P(Runs, AFailureEndsTheCallAtAllMembers) {
   EXPECT_TRUE(runs.back().has_failed());
 }
 
+// The other members get the error of the first one that failed.
+TEST_P(Runs, AnErrorTravels) {
+  std::vector<std::uint64_t> values(static_cast<std::size_t>(job_.size()));
+  std::deque<collective::Run> runs;
+  const Combiner sum{[](void*, const std::byte*, std::byte*, std::size_t) { return true; }};
+  for (int place = 0; place < job_.size(); ++place) {
+    runs.emplace_back(*groups_[static_cast<std::size_t>(place)],
+                      Call{.kind = Kind::kAllreduce,
+                           .data = reinterpret_cast<std::byte*>(&values[static_cast<std::size_t>(place)]),
+                           .block_bytes = 8,
+                           .combiner = sum});
+    if (place == job_.size() - 1) runs.back().fail(std::make_exception_ptr(std::bad_alloc()));
+    runs.back().start();
+  }
+  ASSERT_EQ(job_.run_until([&] {
+    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
+  }),
+            "");
+  for (const collective::Run& run : runs) {
+    ASSERT_NE(run.error(), nullptr);
+    try {
+      std::rethrow_exception(run.error());
+    } catch (const base::RemoteError& error) {
+      EXPECT_EQ(error.remote_message(), "std::bad_alloc");
+    } catch (const std::bad_alloc&) {
+      EXPECT_EQ(&run, &runs.back());
+    }
+  }
+}
+
+// Messages that come before start() are kept.
+TEST_P(Runs, ACallMayBeginBeforeItStarts) {
+  std::deque<collective::Run> runs;
+  for (int place = 0; place < job_.size(); ++place) {
+    runs.emplace_back(*groups_[static_cast<std::size_t>(place)], Call{.kind = Kind::kBarrier});
+    if (place > 0) runs.back().start();
+  }
+  int turns = 0;
+  ASSERT_EQ(job_.run_until([&] { return ++turns > 100; }), "");
+  EXPECT_FALSE(runs.front().is_over());
+  runs.front().start();
+  EXPECT_EQ(job_.run_until([&] {
+    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
+  }),
+            "");
+}
+
 TEST_P(Runs, OtherSizesAreAFailure) {
   if (job_.size() < 2) return;
   std::vector<std::uint64_t> values(2 * static_cast<std::size_t>(job_.size()), 7);

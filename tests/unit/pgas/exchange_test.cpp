@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <string>
@@ -64,9 +65,12 @@ TEST(Exchange, RefusesAStepThatDoesNotExist) {
 TEST(Exchange, RefusesAPartOfACollectiveThatIsOver) {
   TeamJob job(2);
   const std::string failure = job.run_on_all([](World& world) -> Task<> {
-    static_cast<void>(co_await world.allreduce(1, Reducer::kSum));
+    static_cast<void>(co_await world.allgather(1));
     co_await world.barrier();
-    if (world.rank() == 1) world.runtime().send(0, part_message(world, {}));
+    PartHeader header;
+    header.type = pgas::CollectiveType::of(pgas::CollectiveKind::kAllGather, 0, Reducer::kGather,
+                                           pgas::rpc_detail::type_number<int>());
+    if (world.rank() == 1) world.runtime().send(0, part_message(world, header));
     co_await world.runtime().quiescence();
     co_await world.barrier();
   });
@@ -76,7 +80,7 @@ TEST(Exchange, RefusesAPartOfACollectiveThatIsOver) {
 TEST(Exchange, RefusesAKindThatDoesNotExist) {
   const std::string failure = failure_of_claim([](World& world) {
     PartHeader header;
-    header.type.kind = static_cast<pgas::CollectiveKind>(200);
+    header.type.kind_and_way = 12;
     world.runtime().send(0, part_message(world, header));
   });
   EXPECT_NE(failure.find("rank 1 calls an unknown collective and this rank broadcast"), std::string::npos)
@@ -110,12 +114,11 @@ TEST(Exchange, AnErrorThatDoesNotUnpackEndsTheJob) {
   TeamJob job(2);
   const std::string failure = job.run_on_all([](World& world) -> Task<> {
     if (world.rank() == 0) {
-      static_cast<void>(co_await world.broadcast(1, 1));
+      static_cast<void>(co_await world.broadcast(std::string(), 1));
     } else {
       PartHeader header;
-      header.type = {pgas::CollectiveKind::kBroadcast, Reducer::kSum, 1, 0};
-      const std::uint64_t type = pgas::rpc_detail::type_number<int>();
-      header.type.data = static_cast<std::uint32_t>(type ^ type >> 32);
+      header.type = pgas::CollectiveType::of(pgas::CollectiveKind::kBroadcast, 1, Reducer::kSum,
+                                             pgas::rpc_detail::type_number<std::string>());
       header.failed = 1;
       world.runtime().send(0, part_message(world, header, std::vector<std::byte>(20, std::byte{0xff})));
     }
@@ -132,17 +135,23 @@ TEST(Exchange, RandomMessagesDoNoHarm) {
   std::printf("seed: WEFT_TEST_SEED=%u\n", seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 300; ++round) {
-    const unsigned offset = random() % pgas::Teams::kNumHandlers;
+    const unsigned kind = random() % (pgas::Teams::kNumHandlers + 1);
+    const bool is_for_engine = kind == pgas::Teams::kNumHandlers;
     std::vector<std::byte> bytes(random() % 80);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() % 4 == 0 ? random() : 0);
-    const bool is_urgent = offset == 1;
     // No function that exists: it would run on any arguments that unpack.
-    if (offset == 2 && bytes.size() > 19) bytes[19] = std::byte{0x7f};
+    if (kind == 1 && bytes.size() > 19) bytes[19] = std::byte{0x7f};
+    if (is_for_engine && bytes.size() >= sizeof(collective::StepHeader)) {
+      const std::uint64_t group = collective::group_number(collective::Owner::kTeam, 0);
+      std::memcpy(bytes.data() + offsetof(collective::StepHeader, group), &group, sizeof group);
+      bytes[offsetof(collective::StepHeader, from)] = std::byte{1};
+    }
     failure_of_claim([&](World& world) {
-      const auto handler = static_cast<runtime::HandlerId>(first_team_handler(world) + offset);
+      auto handler = static_cast<runtime::HandlerId>(first_team_handler(world) + kind);
+      if (is_for_engine) handler = world.runtime().models().front().range.first_handler;
       runtime::MessagePtr message = runtime::Message::create(world.runtime(), handler, bytes.size());
       std::ranges::copy(bytes, message->payload());
-      if (is_urgent) message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
+      if (is_for_engine) message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
       world.runtime().send(0, std::move(message));
     });
   }

@@ -9,6 +9,7 @@
 #include "weft/pgas/pgas.h"
 #include "weft/pgas/teams.h"
 
+#include "collective/engine.h"
 #include "models/pgas/teams.h"
 #include "tests/support/in_process_job.h"
 
@@ -17,7 +18,10 @@ namespace weft::testing {
 class TeamJob : public InProcessJob {
  public:
   explicit TeamJob(int num_pes, std::string_view machine = "loopback") : InProcessJob(num_pes, machine) {
-    for (int pe = 0; pe < num_pes; ++pe) runtime(pe).install<pgas::Pgas>();
+    for (int pe = 0; pe < num_pes; ++pe) {
+      runtime(pe).install<collective::Engine>();
+      runtime(pe).install<pgas::Pgas>();
+    }
   }
 
   pgas::World& world(int pe) { return pgas::world_of(runtime(pe)); }

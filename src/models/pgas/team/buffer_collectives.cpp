@@ -13,8 +13,8 @@
 #include "weft/runtime/operation.h"
 #include "weft/runtime/task.h"
 
-#include "memory/memory.h"
 #include "models/pgas/team/algorithms.h"
+#include "models/pgas/team/copy_or_fail.h"
 
 namespace weft::pgas {
 
@@ -26,7 +26,7 @@ constexpr std::string_view kWhereBuffers = "a collective operation on buffers of
 class BufferData {
  public:
   BufferData(TeamState& team, const CollectiveType& type, const memory::Buffer& mine)
-      : team_(team), type_(type), collective_(team.begin(type)), mine_(mine) {}
+      : team_(team), type_(type), collective_(team.exchange.begin_parts(type)), mine_(mine) {}
   ~BufferData() { team_.exchange.end(collective_); }
   BufferData(const BufferData&) = delete;
   BufferData& operator=(const BufferData&) = delete;
@@ -67,7 +67,7 @@ class BufferData {
 
   TeamState& team_;
   CollectiveType type_;
-  std::uint64_t collective_;
+  std::uint32_t collective_;
   memory::Buffer mine_;
   memory::Buffer theirs_;
   std::exception_ptr error_;
@@ -85,8 +85,8 @@ class BroadcastBuffer final : public BufferData {
 class ReducedBuffer final : public BufferData {
  public:
   ReducedBuffer(TeamState& team, const CollectiveType& type, const ElementCombine& combine,
-                std::size_t size_bytes)
-      : BufferData(team, type, {}), combine_(combine), size_bytes_(size_bytes) {
+                runtime::Reducer reducer, std::size_t size_bytes)
+      : BufferData(team, type, {}), combine_(combine), reducer_(reducer), size_bytes_(size_bytes) {
     try {
       mine_memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
       theirs_memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
@@ -101,13 +101,13 @@ class ReducedBuffer final : public BufferData {
   const memory::Buffer& mine() const { return mine_; }
   // For logical reducers: each number becomes 0 or 1, because a team of one rank merges nothing.
   void normalise() {
-    if (runtime::is_logical(type_.reducer)) combine(runtime::Reducer::kLogicalOr, mine_memory_, mine_memory_);
+    if (runtime::is_logical(reducer_)) combine(runtime::Reducer::kLogicalOr, mine_memory_, mine_memory_);
   }
   void merge(const Part& part, bool is_in_front) {
     if (part.error) return fail(part.error);
     if (error_) return;
-    if (!is_in_front) return combine(type_.reducer, mine_memory_, theirs_memory_);
-    combine(type_.reducer, theirs_memory_, mine_memory_);
+    if (!is_in_front) return combine(reducer_, mine_memory_, theirs_memory_);
+    combine(reducer_, theirs_memory_, mine_memory_);
     swap_memory();
   }
   void replace(const Part& part) {
@@ -135,17 +135,11 @@ class ReducedBuffer final : public BufferData {
   }
 
   ElementCombine combine_;
+  runtime::Reducer reducer_;
   std::size_t size_bytes_;
   Block mine_memory_;
   Block theirs_memory_;
 };
-
-runtime::Operation copy_buffer(runtime::Runtime& runtime, const memory::Buffer& into,
-                               const memory::ConstBuffer& from) {
-  auto* const state = runtime::OperationState::create(runtime);
-  state->started(runtime.memory().copy(into, from, state->completion()), into.size_bytes);
-  return runtime::Operation(state);
-}
 
 void end_with(const runtime::Future<>& done, const std::exception_ptr& error) {
   error ? done.set_error(error) : done.set();
@@ -155,15 +149,6 @@ runtime::Task<> run_buffer_broadcast(std::unique_ptr<BroadcastBuffer> data, int 
                                      runtime::Future<> done) {
   co_await spread_down(*data, root);
   end_with(done, data->error());
-}
-
-runtime::Task<> copy_or_fail(ReducedBuffer& data, memory::Buffer into, memory::Buffer from) {
-  try {
-    runtime::Operation copy = copy_buffer(data.team().runtime, into, from);
-    co_await copy;
-  } catch (...) {
-    data.fail(std::current_exception());
-  }
 }
 
 runtime::Task<> run_buffer_reduce(std::unique_ptr<ReducedBuffer> data, memory::Buffer values, int root,
@@ -180,17 +165,13 @@ runtime::Task<> run_buffer_reduce(std::unique_ptr<ReducedBuffer> data, memory::B
   end_with(done, data->error());
 }
 
-CollectiveType buffer_type(CollectiveKind kind, runtime::Reducer reducer, int root, std::uint64_t number) {
-  return {kind, reducer, static_cast<std::uint16_t>(root), static_cast<std::uint32_t>(number ^ number >> 32)};
-}
-
 }  // namespace
 
 runtime::Future<> start_buffer_broadcast(TeamState& team, const memory::Buffer& values, std::uint64_t type,
                                          int root) {
   runtime::Future<> done(team.runtime);
   const CollectiveType what =
-      buffer_type(CollectiveKind::kBroadcastBuffer, runtime::Reducer::kSum, root, type);
+      CollectiveType::of(CollectiveKind::kBroadcastBuffer, root, runtime::Reducer::kSum, type);
   auto data = std::make_unique<BroadcastBuffer>(team, what, values);
   team.runtime.spawn(run_buffer_broadcast(std::move(data), root, done), std::string(kWhereBuffers));
   return done;
@@ -200,8 +181,8 @@ runtime::Future<> start_buffer_reduce(TeamState& team, const memory::Buffer& val
                                       const ElementCombine& combine, runtime::Reducer reducer, int root) {
   runtime::Future<> done(team.runtime);
   const auto kind = root < 0 ? CollectiveKind::kAllReduceBuffer : CollectiveKind::kReduceBuffer;
-  const CollectiveType what = buffer_type(kind, reducer, root < 0 ? 0 : root, combine.number);
-  auto data = std::make_unique<ReducedBuffer>(team, what, combine, values.size_bytes);
+  const CollectiveType what = CollectiveType::of(kind, root < 0 ? 0 : root, reducer, combine.number);
+  auto data = std::make_unique<ReducedBuffer>(team, what, combine, reducer, values.size_bytes);
   team.runtime.spawn(run_buffer_reduce(std::move(data), values, root, done), std::string(kWhereBuffers));
   return done;
 }

@@ -17,27 +17,30 @@ namespace weft::pgas {
 
 std::string_view name_of(CollectiveKind kind) {
   static constexpr std::array<std::string_view, static_cast<std::size_t>(CollectiveKind::kNumKinds)> kNames =
-      {"broadcast",          "reduce",          "allreduce",         "allgather",
-       "broadcast_in_place", "reduce_in_place", "allreduce_in_place"};
+      {"broadcast",          "reduce",          "allreduce",          "allgather",
+       "broadcast_in_place", "reduce_in_place", "allreduce_in_place", "barrier"};
   const auto number = static_cast<std::size_t>(kind);
   return number < kNames.size() ? kNames[number] : std::string_view("an unknown collective");
 }
 
 namespace {
 
+constexpr std::string_view kSameOrder = "all ranks of a team call the same collectives in the same order";
+
 // Why two ranks do not take part in the same collective.
 std::string difference(const CollectiveType& mine, const CollectiveType& theirs, int rank) {
   std::string what;
-  if (mine.kind != theirs.kind) {
-    what = base::format("rank {} calls {} and this rank {}", rank, name_of(theirs.kind), name_of(mine.kind));
+  if (mine.kind() != theirs.kind()) {
+    what =
+        base::format("rank {} calls {} and this rank {}", rank, name_of(theirs.kind()), name_of(mine.kind()));
   } else if (mine.root != theirs.root) {
-    what = base::format("rank {} calls {} with root {} and this rank with root {}", rank, name_of(mine.kind),
-                        theirs.root, mine.root);
+    what = base::format("rank {} calls {} with root {} and this rank with root {}", rank,
+                        name_of(mine.kind()), theirs.root, mine.root);
   } else {
-    what = base::format("rank {} calls {} with another type or operator than this rank", rank,
-                        name_of(mine.kind));
+    what = base::format("rank {} calls {} with another {} than this rank", rank, name_of(mine.kind()),
+                        mine.data != theirs.data ? "type or operator" : "number of elements");
   }
-  return what + "; all ranks of a team call the same collectives in the same order";
+  return base::format("{}; {}", what, kSameOrder);
 }
 
 std::exception_ptr invalid(const std::string& what) {
@@ -53,19 +56,62 @@ std::exception_ptr invalid(const std::string& what) {
 
 // --- Collectives
 
-std::uint64_t Exchange::begin(const CollectiveType& type) {
-  const std::uint64_t number = next_++;
-  Collective& collective = collectives_[number];
-  collective.type = type;
-  for (const PartEntry& entry : collective.entries) {
+CollectiveType CollectiveType::of(CollectiveKind kind, int root, runtime::Reducer reducer, std::uint64_t type,
+                                  int way) {
+  const std::uint64_t data = (type ^ static_cast<std::uint64_t>(reducer)) * 0x9e3779b97f4a7c15;
+  return {static_cast<std::uint8_t>(static_cast<int>(kind) | way << 4), static_cast<std::uint8_t>(root),
+          static_cast<std::uint16_t>(data >> 48)};
+}
+
+std::exception_ptr wrong_size(CollectiveKind kind, int from, std::size_t arrived_bytes, int rank,
+                              std::size_t awaited_bytes) {
+  // Parts of equal size are of other elements.
+  const std::string what = arrived_bytes == awaited_bytes
+                               ? base::format("rank {} gave another number of elements to {} than rank {}",
+                                              from, name_of(kind), rank)
+                               : base::format("rank {} gave {} bytes to {} and rank {} {}", from,
+                                              arrived_bytes, name_of(kind), rank, awaited_bytes);
+  return invalid(what + "; all ranks give equally many elements");
+}
+
+std::uint32_t Exchange::begin(const CollectiveType& type) {
+  const auto collective = static_cast<std::uint32_t>(next_++);
+  last_[collective % last_.size()] = type;
+  const auto early = collectives_.find(collective);
+  if (early == collectives_.end()) [[likely]]
+    return collective;
+  for (const PartEntry& entry : early->second.entries) {
     PartHeader header;
     (entry.arrived != nullptr ? entry.arrived : entry.deferred)->unpacker() | header;
     if (header.type != type) fail_different(type, header.type, entry.from);
   }
-  return number;
+  return collective;
 }
 
-void Exchange::end(std::uint64_t collective) { collectives_.erase(collective); }
+std::uint32_t Exchange::begin_parts(const CollectiveType& type) {
+  const std::uint32_t collective = begin(type);
+  inbox_.begin(collectives_[collective].begun.emplace(engine_number(collective, type)));
+  return collective;
+}
+
+void Exchange::end(std::uint32_t collective) {
+  const auto found = collectives_.find(collective);
+  inbox_.end(*found->second.begun);
+  collectives_.erase(found);
+}
+
+std::optional<CollectiveType> Exchange::type_of(std::uint32_t collective) const {
+  if (age_of(collective) <= static_cast<std::int32_t>(last_.size())) return last_[collective % last_.size()];
+  const collective::Awaiting* const call = inbox_.call_with(collective);
+  return call == nullptr ? std::nullopt : std::optional(type_in(call->number()));
+}
+
+void Exchange::check(int from, std::uint64_t number) {
+  const auto collective = static_cast<std::uint32_t>(number);
+  if (age_of(collective) <= 0) return;
+  const std::optional<CollectiveType> mine = type_of(collective);
+  if (mine && *mine != type_in(number)) fail_different(*mine, type_in(number), from);
+}
 
 void Exchange::fail_different(const CollectiveType& mine, const CollectiveType& theirs, int from) {
   messenger_.fail(base::format("PE {}: {}", messenger_.pe(), difference(mine, theirs, from)));
@@ -78,20 +124,22 @@ Exchange::PartEntry* Exchange::find(Collective& collective, int from, std::uint3
   return nullptr;
 }
 
-Exchange::PartEntry* Exchange::find(int from, std::uint64_t collective, std::uint32_t step) {
+Exchange::PartEntry* Exchange::find(int from, std::uint32_t collective, std::uint32_t step) {
   const auto found = collectives_.find(collective);
   return found == collectives_.end() ? nullptr : find(found->second, from, step);
 }
 
 Exchange::PartEntry* Exchange::entry_of(int from, const PartHeader& header) {
   if (header.step >= kMostSteps) refuse_part(from, "in a step that does not exist");
-  if (header.collective < next_ && !collectives_.contains(header.collective))
-    refuse_part(from, "that is over");
-  Collective& collective = collectives_[header.collective];
-  if (collective.type && *collective.type != header.type) {
-    fail_different(*collective.type, header.type, from);
-    return nullptr;
+  if (age_of(header.collective) > 0) {
+    const std::optional<CollectiveType> mine = type_of(header.collective);
+    if (mine && *mine != header.type) {
+      fail_different(*mine, header.type, from);
+      return nullptr;
+    }
+    if (!collectives_.contains(header.collective)) refuse_part(from, "that is over");
   }
+  Collective& collective = collectives_[header.collective];
   PartEntry* const entry = find(collective, from, header.step);
   if (entry == nullptr)
     return &collective.entries.emplace_back(PartEntry{header.step, from, nullptr, {}, {}});
@@ -196,10 +244,8 @@ bool Exchange::choose(Receive& receive, const PartHeader& header,
   if (receive_buffers.size() != 1 || !receive.takes_buffer_) {
     error = invalid(base::format("rank {} sent data of another form than this rank expects", receive.from_));
   } else if (receive_buffers[0].size_bytes != receive.into_.size_bytes) {
-    error = invalid(base::format(
-        "rank {} gave {} bytes to {} and this rank {}; all ranks give equally many "
-        "elements",
-        receive.from_, receive_buffers[0].size_bytes, name_of(header.type.kind), receive.into_.size_bytes));
+    error = wrong_size(header.type.kind(), receive.from_, receive_buffers[0].size_bytes, members_.rank(),
+                       receive.into_.size_bytes);
   }
   if (error) {
     finish(receive);
@@ -245,7 +291,7 @@ void Exchange::dropped(int from, const PartHeader& header) {
   Receive& receive = *entry->receive;
   receive.part_.error = std::make_exception_ptr(base::Error(
       base::StatusCode::kPeerFailed,
-      base::format("the data of rank {} for {} could not be sent", from, name_of(header.type.kind))));
+      base::format("the data of rank {} for {} could not be sent", from, name_of(header.type.kind()))));
   finish(receive);
 }
 

@@ -4,9 +4,14 @@
 // before or after the part has arrived. A part is bytes in the message, an out-of-band buffer, or the error of the sender. A
 // buffer stays at its sender until its Receive says where it lands.
 //
+// It numbers the collectives that the engine carries out too, and ends the job if ranks disagree about the
+// type of one.
+//
 // A peer's message is a claim: its rank, the kind of the collective and the size of a buffer are checked. Threads: the PE's.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -26,6 +32,8 @@
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/work.h"
 
+#include "collective/inbox.h"
+#include "collective/plan.h"
 #include "models/pgas/team/members.h"
 
 namespace weft::pgas {
@@ -38,6 +46,7 @@ enum class CollectiveKind : std::uint8_t {
   kBroadcastBuffer,
   kReduceBuffer,
   kAllReduceBuffer,
+  kBarrier,
   kNumKinds,
 };
 
@@ -46,17 +55,32 @@ std::string_view name_of(CollectiveKind kind);
 
 // The properties of a collective on which all its ranks must agree.
 struct CollectiveType {
-  CollectiveKind kind = CollectiveKind::kBroadcast;
-  runtime::Reducer reducer = runtime::Reducer::kSum;
-  std::uint16_t root = 0;  // its last 16 bits
-  std::uint32_t data = 0;  // of the type of the values
+  // The kind, and above its 4 bits the way: how the data travels, which all ranks choose by what all know.
+  std::uint8_t kind_and_way = 0;
+  std::uint8_t root = 0;   // its last bits
+  std::uint16_t data = 0;  // of the reducer, and of the type of the values
 
+  static constexpr int kParts = 0;
+  static int way_of(collective::Form form) { return static_cast<int>(form) + 1; }
+  // `type`: of the values.
+  static CollectiveType of(CollectiveKind kind, int root, runtime::Reducer reducer, std::uint64_t type,
+                           int way = kParts);
+  CollectiveKind kind() const { return static_cast<CollectiveKind>(kind_and_way & 0xf); }
   bool operator==(const CollectiveType&) const = default;
 };
+static_assert(std::has_unique_object_representations_v<CollectiveType> && sizeof(CollectiveType) == 4);
+
+// The number of a call of the engine.
+inline std::uint64_t engine_number(std::uint32_t collective, const CollectiveType& type) {
+  return std::uint64_t{std::bit_cast<std::uint32_t>(type)} << 32 | collective;
+}
+inline CollectiveType type_in(std::uint64_t engine_number) {
+  return std::bit_cast<CollectiveType>(static_cast<std::uint32_t>(engine_number >> 32));
+}
 
 // One part of one collective, as the rank that sends and the one that receives name it.
 struct PartId {
-  std::uint64_t collective = 0;
+  std::uint32_t collective = 0;
   CollectiveType type;
   std::uint32_t step = 0;
 };
@@ -64,12 +88,16 @@ struct PartId {
 // The wire format in front of a part.
 struct PartHeader {
   TeamId team;
-  std::uint64_t collective = 0;
+  std::uint32_t collective = 0;  // the last bits of its number
   CollectiveType type;
   std::uint32_t step = 0;
   std::uint32_t failed = 0;  // 1: the packed error of the sender follows
 };
-static_assert(sizeof(PartHeader) == 32);
+static_assert(sizeof(PartHeader) == 24);
+
+// Of a rank that gets so many bytes where it awaits so many.
+std::exception_ptr wrong_size(CollectiveKind kind, int from, std::size_t arrived_bytes, int rank,
+                              std::size_t awaited_bytes);
 
 // The result of a Receive.
 struct Part {
@@ -80,19 +108,28 @@ struct Part {
 
 class Receive;
 
-class Exchange {
+class Exchange final : private collective::NumberCheck {
  public:
-  // `handler`: of the parts of all teams; its message handler calls arrive(), its poster post().
-  Exchange(runtime::Messenger& messenger, runtime::HandlerId handler, const Members& members)
-      : messenger_(messenger), handler_(handler), members_(members) {}
+  // `handler`: of the parts of all teams; its message handler calls arrive(), its poster post(). `inbox`: of
+  // this rank in the team's group, for the collectives that the engine carries out.
+  Exchange(runtime::Messenger& messenger, runtime::HandlerId handler, const Members& members,
+           collective::Inbox& inbox)
+      : messenger_(messenger), handler_(handler), members_(members), inbox_(inbox) {
+    inbox_.number_check = this;
+  }
+  ~Exchange() { inbox_.number_check = nullptr; }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
 
-  // This rank begins its next collective. Returns the number, which all ranks give in the same order. The job fails if another
-  // rank has sent parts of another type under this number.
-  std::uint64_t begin(const CollectiveType& type);
+  // This rank begins its next collective. Returns the last bits of its number, which all ranks give in the
+  // same order. The job fails if another rank has begun another type under this number, as soon as a message
+  // tells it.
+  std::uint32_t begin(const CollectiveType& type);
+  // The same for a collective of parts. REQUIRES: end() is called, when no more parts of it will come.
+  std::uint32_t begin_parts(const CollectiveType& type);
+  void end(std::uint32_t collective);
   // How many this rank has begun.
   std::uint64_t num_begun() const { return next_; }
-  // No more parts of it will come.
-  void end(std::uint64_t collective);
 
   // The bytes are copied.
   void send(int to, const PartId& part, std::span<const std::byte> bytes);
@@ -123,14 +160,31 @@ class Exchange {
     runtime::MessagePtr arrived;
     runtime::MessagePtr deferred;  // its buffer is at the sender
   };
+  // In the inbox of the engine, which sends no messages of such a call: a message of its counter is of
+  // another type.
+  struct Begun final : collective::Awaiting {
+    using Awaiting::Awaiting;
+    Taken take(const collective::StepHeader&, std::span<const std::byte>) override { return Taken::kNot; }
+    void note_kept(const collective::StepHeader&) override {}
+  };
   // One that this rank has begun and not ended, or of which parts have come ahead.
   struct Collective {
-    std::optional<CollectiveType> type;  // when this rank has begun it
-    std::vector<PartEntry> entries;      // one for each child in a tree, or for each step
+    std::optional<Begun> begun;
+    std::vector<PartEntry> entries;  // one for each child in a tree, or for each step
   };
 
+  // --- collective::NumberCheck
+  void check(int from, std::uint64_t number) override;
+
+  // How many collectives this rank has begun since, and with it; none if it is 0 or negative.
+  std::int32_t age_of(std::uint32_t collective) const {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(next_) - collective);
+  }
+  // Nothing if it is over and has not begun lately. REQUIRES: it has begun.
+  std::optional<CollectiveType> type_of(std::uint32_t collective) const;
+
   // Null if there is none.
-  PartEntry* find(int from, std::uint64_t collective, std::uint32_t step);
+  PartEntry* find(int from, std::uint32_t collective, std::uint32_t step);
   static PartEntry* find(Collective& collective, int from, std::uint32_t step);
   runtime::MessagePtr make_message(const PartId& part, bool failed, std::size_t size_bytes);
   void send_to(int rank, runtime::MessagePtr message);
@@ -149,8 +203,10 @@ class Exchange {
   runtime::Messenger& messenger_;
   runtime::HandlerId handler_;
   const Members& members_;
+  collective::Inbox& inbox_;
   std::uint64_t next_ = 0;
-  std::unordered_map<std::uint64_t, Collective> collectives_;  // by number
+  std::array<CollectiveType, 64> last_;                        // that this rank has begun
+  std::unordered_map<std::uint32_t, Collective> collectives_;  // by number
 };
 
 // Awaitable, once: the part. It is posted from its construction on.

@@ -4,6 +4,7 @@
 
 #include "memory/memory.h"
 #include "models/pgas/team/buffer_collectives.h"
+#include "models/pgas/team/engine_collectives.h"
 #include "models/pgas/team/team_state.h"
 #include "models/pgas/team/value_collectives.h"
 
@@ -11,22 +12,17 @@ namespace weft::pgas {
 
 // --- Barrier
 
-runtime::Future<> Team::barrier() const { return state_->barrier.enter(); }
+runtime::Future<> Team::barrier() const { return start_barrier(*state_); }
 
 void Team::blocking_barrier() const {
-  runtime::Runtime& runtime = state_->runtime;
   // Before this rank counts as arrived.
-  if (size() > 1 && !runtime.may_progress()) {
+  if (size() > 1 && !runtime().may_progress()) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         "blocking_barrier() was called where this PE cannot communicate, for example outside of a "
         "coroutine or function that the scheduler runs");
   }
-  runtime::Future<> done = barrier();
-  if (done.is_ready()) return;
-  runtime.progress_until([](void* context) { return static_cast<runtime::Future<>*>(context)->is_ready(); },
-                         &done);
-  if (!done.is_ready()) {
+  if (!wait_in_barrier(*state_)) {
     throw base::Error(base::StatusCode::kClosed, "the job ended before all ranks had reached the barrier");
   }
 }
@@ -45,6 +41,17 @@ void Team::start_reduce(const PackedValue& mine, runtime::Reducer reducer, const
   pgas::start_reduce(*state_, mine, reducer, combiner, root, type, result, is_optional);
 }
 
+void Team::start_fixed_broadcast(std::span<const std::byte> mine, int root, std::uint64_t type,
+                                 runtime::FutureState& result) const {
+  start_value(*state_, {CollectiveKind::kBroadcast, root, mine.size(), type}, mine, result);
+}
+
+void Team::start_fixed_reduce(std::span<const std::byte> mine, const ElementCombine& combine,
+                              runtime::Reducer reducer, int root, runtime::FutureState& result) const {
+  const auto kind = root < 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduce;
+  start_value(*state_, {kind, root, mine.size(), combine.number, combine, reducer}, mine, result);
+}
+
 namespace {
 
 memory::Buffer with_place(const TeamState& team, memory::Buffer values) {
@@ -57,12 +64,19 @@ memory::Buffer with_place(const TeamState& team, memory::Buffer values) {
 
 runtime::Future<> Team::broadcast_buffer(memory::Buffer values, std::uint64_t type, int root) const {
   expect_rank(root);
-  return start_buffer_broadcast(*state_, with_place(*state_, values), type, root);
+  values = with_place(*state_, values);
+  const EngineOperation what{CollectiveKind::kBroadcastBuffer, root, values.size_bytes, type};
+  return takes_buffers(*state_, what) ? start_buffer(*state_, what, values)
+                                      : start_buffer_broadcast(*state_, values, type, root);
 }
 
 runtime::Future<> Team::reduce_buffer(memory::Buffer values, const ElementCombine& combine,
                                       runtime::Reducer reducer, int root) const {
-  return start_buffer_reduce(*state_, with_place(*state_, values), combine, reducer, root);
+  values = with_place(*state_, values);
+  const auto kind = root < 0 ? CollectiveKind::kAllReduceBuffer : CollectiveKind::kReduceBuffer;
+  const EngineOperation what{kind, root, values.size_bytes, combine.number, combine, reducer};
+  return takes_buffers(*state_, what) ? start_buffer(*state_, what, values)
+                                      : start_buffer_reduce(*state_, values, combine, reducer, root);
 }
 
 }  // namespace weft::pgas

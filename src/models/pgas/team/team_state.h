@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "weft/pgas/world.h"
+#include "weft/runtime/runtime.h"
 
-#include "models/pgas/team/barrier.h"
+#include "collective/engine.h"
+#include "models/pgas/team/call_watch.h"
 #include "models/pgas/team/exchange.h"
 #include "models/pgas/team/members.h"
 #include "models/pgas/team/object_table.h"
@@ -19,7 +22,6 @@ class TeamTable;
 // The handlers of the messages of all teams.
 struct TeamHandlers {
   runtime::HandlerId part = 0;
-  runtime::HandlerId barrier = 0;
   runtime::HandlerId call = 0;
 };
 
@@ -31,27 +33,25 @@ class TeamState {
         runtime(runtime_in),
         call_handler(handlers.call),
         members(id, std::move(pes), runtime_in.pe(), runtime_in.host_groups()),
-        exchange(runtime_in, handlers.part, members),
-        barrier(runtime_in, handlers.barrier, members),
+        group(runtime_in.model<collective::Engine>().group(
+            collective::group_number(collective::Owner::kTeam, std::uint64_t{id.leader_pe} << 32 | id.number),
+            members.pes(), members.rank())),
+        exchange(runtime_in, handlers.part, members, group->inbox()),
+        watch(runtime_in, group->inbox()),
         objects(runtime_in) {}
   TeamState(const TeamState&) = delete;
   TeamState& operator=(const TeamState&) = delete;
 
-  // This rank begins its next collective that is no barrier, see Exchange::begin().
-  std::uint64_t begin(const CollectiveType& type) {
-    barrier.begin_other(name_of(type.kind));
-    return exchange.begin(type);
-  }
-
-  // How many collectives this rank has begun, barriers included. It is the same on all ranks that have come equally far.
-  std::uint64_t num_begun() const { return barrier.num_entered() + exchange.num_begun(); }
+  // How many collectives this rank has begun. It is the same on all ranks that have come equally far.
+  std::uint64_t num_begun() const { return exchange.num_begun(); }
 
   TeamTable& table;
   runtime::Runtime& runtime;
   const runtime::HandlerId call_handler;
   const Members members;
+  const std::shared_ptr<collective::Group> group;
   Exchange exchange;
-  Barrier barrier;
+  CallWatch watch;
   ObjectTable objects;
 };
 

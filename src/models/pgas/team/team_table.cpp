@@ -18,9 +18,7 @@ TeamTable& table_of(void* context) { return *static_cast<TeamTable*>(context); }
 
 TeamTable::TeamTable(runtime::Runtime& runtime, runtime::HandlerId first_handler,
                      runtime::HandlerId call_handler)
-    : runtime_(runtime),
-      handlers_{first_handler, static_cast<runtime::HandlerId>(first_handler + 1), call_handler},
-      world_(&add_world()) {
+    : runtime_(runtime), handlers_{first_handler, call_handler}, world_(&add_world()) {
   runtime_.set_handler(
       handlers_.part,
       [](void* self, runtime::MessagePtr message) { table_of(self).on_part(std::move(message)); }, this);
@@ -30,9 +28,6 @@ TeamTable::TeamTable(runtime::Runtime& runtime, runtime::HandlerId first_handler
         return table_of(self).post_part(message, receive_buffers);
       },
       [](void* self, runtime::Message& message) { table_of(self).on_dropped(message); });
-  runtime_.set_urgent_handler(
-      handlers_.barrier,
-      [](void* self, runtime::MessagePtr message) { table_of(self).on_barrier(std::move(message)); }, this);
 }
 
 TeamState& TeamTable::add_world() {
@@ -123,13 +118,6 @@ void TeamTable::on_dropped(runtime::Message& message) {
   message.unpacker() | header;
   TeamState* const team = find(header.team);
   if (team != nullptr) team->exchange.dropped(sender_rank(*team, message), header);
-}
-
-void TeamTable::on_barrier(runtime::MessagePtr message) {
-  BarrierNote note;
-  message->unpacker() | note;
-  TeamState* const team = find_or_wait(note.team, message);
-  if (team != nullptr) team->barrier.arrive(sender_rank(*team, *message), note);
 }
 
 }  // namespace weft::pgas

@@ -22,7 +22,7 @@ namespace weft::pgas {
 
 class TeamTable {
  public:
-  static constexpr runtime::HandlerId kNumHandlers = 2;
+  static constexpr runtime::HandlerId kNumHandlers = 1;
 
   // `call_handler`: of the calls of functions.
   TeamTable(runtime::Runtime& runtime, runtime::HandlerId first_handler, runtime::HandlerId call_handler);
@@ -60,7 +60,6 @@ class TeamTable {
   void on_part(runtime::MessagePtr message);
   runtime::Posting post_part(runtime::MessagePtr& message, std::span<runtime::ReceiveBuffer> receive_buffers);
   void on_dropped(runtime::Message& message);
-  void on_barrier(runtime::MessagePtr message);
 
   runtime::Runtime& runtime_;
   TeamHandlers handlers_;

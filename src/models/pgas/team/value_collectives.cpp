@@ -25,7 +25,7 @@ class ValueData {
  public:
   // Begins the collective; `mine` may be an error. `combiner` is null: nothing is merged, or parts are gathered.
   ValueData(TeamState& team, const CollectiveType& type, const PackedValue& mine,
-            const runtime::Combiner* combiner);
+            const runtime::Combiner* combiner = nullptr, runtime::Reducer reducer = runtime::Reducer::kSum);
   ~ValueData() { team_.exchange.end(collective_); }
   ValueData(const ValueData&) = delete;
   ValueData& operator=(const ValueData&) = delete;
@@ -48,8 +48,9 @@ class ValueData {
 
   TeamState& team_;
   CollectiveType type_;
-  std::uint64_t collective_;
+  std::uint32_t collective_;
   const runtime::Combiner* combiner_;
+  runtime::Reducer reducer_;
   std::vector<std::byte> bytes_;
   std::exception_ptr error_;
   bool is_abandoned_ = false;
@@ -67,8 +68,7 @@ CollectiveType value_type(CollectiveKind kind, runtime::Reducer reducer, int roo
                           const runtime::Combiner* combiner) {
   // A combiner has the same number on all PEs.
   const std::uint64_t operation = combiner == nullptr ? 0 : combiner->id + std::uint64_t{1};
-  const std::uint64_t data = type ^ operation * 0x9e3779b97f4a7c15;
-  return {kind, reducer, static_cast<std::uint16_t>(root), static_cast<std::uint32_t>(data ^ data >> 32)};
+  return CollectiveType::of(kind, root, reducer, type ^ operation * 0x9e3779b97f4a7c15);
 }
 
 void set_value(const Result& result, std::span<const std::byte> bytes) {
@@ -180,8 +180,13 @@ runtime::Task<> run_allreduce(DataPointer data, bool gathers, Result result) {
 // --- ValueData
 
 ValueData::ValueData(TeamState& team, const CollectiveType& type, const PackedValue& mine,
-                     const runtime::Combiner* combiner)
-    : team_(team), type_(type), collective_(team.begin(type)), combiner_(combiner), error_(mine.error) {
+                     const runtime::Combiner* combiner, runtime::Reducer reducer)
+    : team_(team),
+      type_(type),
+      collective_(team.exchange.begin_parts(type)),
+      combiner_(combiner),
+      reducer_(reducer),
+      error_(mine.error) {
   if (error_) return;
   try {
     bytes_.assign(mine.bytes.begin(), mine.bytes.end());
@@ -210,9 +215,9 @@ void ValueData::merge(Part part, bool is_in_front) {
     return;
   }
   try {
-    if (!is_in_front) return combiner_->function(team_.runtime, type_.reducer, bytes_, part.bytes);
+    if (!is_in_front) return combiner_->function(team_.runtime, reducer_, bytes_, part.bytes);
     std::vector<std::byte> front(part.bytes.begin(), part.bytes.end());
-    combiner_->function(team_.runtime, type_.reducer, front, bytes_);
+    combiner_->function(team_.runtime, reducer_, front, bytes_);
     bytes_ = std::move(front);
   } catch (const runtime::AbandonedReduction&) {
     is_abandoned_ = true;
@@ -232,9 +237,8 @@ void start_broadcast(TeamState& team, const PackedValue& mine, int root, std::ui
                      runtime::FutureState& result) {
   const CollectiveType what =
       value_type(CollectiveKind::kBroadcast, runtime::Reducer::kSum, root, type, nullptr);
-  team.runtime.spawn(
-      run_broadcast(std::make_unique<ValueData>(team, what, mine, nullptr), root, Result(&result)),
-      std::string(kWhereValues));
+  team.runtime.spawn(run_broadcast(std::make_unique<ValueData>(team, what, mine), root, Result(&result)),
+                     std::string(kWhereValues));
 }
 
 void start_reduce(TeamState& team, const PackedValue& mine, runtime::Reducer reducer,
@@ -242,7 +246,7 @@ void start_reduce(TeamState& team, const PackedValue& mine, runtime::Reducer red
                   runtime::FutureState& result, bool is_optional) {
   const auto kind = root < 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduce;
   const CollectiveType what = value_type(kind, reducer, root < 0 ? 0 : root, type, combiner);
-  auto data = std::make_unique<ValueData>(team, what, mine, combiner);
+  auto data = std::make_unique<ValueData>(team, what, mine, combiner, reducer);
   if (root < 0) {
     team.runtime.spawn(run_allreduce(std::move(data), false, Result(&result)), std::string(kWhereValues));
   } else {
@@ -255,7 +259,7 @@ void start_gather_on_all(TeamState& team, const PackedValue& mine, std::uint64_t
                          runtime::FutureState& result) {
   const CollectiveType what =
       value_type(CollectiveKind::kAllGather, runtime::Reducer::kGather, 0, type, nullptr);
-  auto data = std::make_unique<ValueData>(team, what, make_item(team.members.rank(), mine), nullptr);
+  auto data = std::make_unique<ValueData>(team, what, make_item(team.members.rank(), mine));
   team.runtime.spawn(run_allreduce(std::move(data), true, Result(&result)), std::string(kWhereValues));
 }
 
