@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/pgas/pgas.h"
@@ -17,7 +18,9 @@ namespace weft::testing {
 
 class TeamJob : public InProcessJob {
  public:
-  explicit TeamJob(int num_pes, std::string_view machine = "loopback") : InProcessJob(num_pes, machine) {
+  // `host_of_pe`: see RuntimeOptions.
+  explicit TeamJob(int num_pes, std::string_view machine = "loopback", std::vector<int> host_of_pe = {})
+      : InProcessJob(num_pes, machine, options_of(std::move(host_of_pe))) {
     for (int pe = 0; pe < num_pes; ++pe) {
       runtime(pe).install<collective::Engine>();
       runtime(pe).install<pgas::Pgas>();
@@ -35,6 +38,11 @@ class TeamJob : public InProcessJob {
   }
 
  private:
+  static runtime::RuntimeOptions options_of(std::vector<int> host_of_pe) {
+    runtime::RuntimeOptions options;
+    options.host_of_pe = std::move(host_of_pe);
+    return options;
+  }
   Task<> counted(pgas::World& world, const std::function<Task<>(pgas::World&)>& main) {
     co_await runtime::yield_now(world.runtime());
     co_await main(world);
