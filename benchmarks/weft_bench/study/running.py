@@ -8,6 +8,7 @@ import functools
 import json
 import math
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -137,7 +138,8 @@ def launch_program(group: Group, variant: Variant, *, programs: Programs) -> Rea
 
 def read_time(output: str, label: str) -> Reading:
     """The last JSON object in `output` that has the metric time_s."""
-    for line in reversed(output.splitlines()):
+    # Open MPI 4 writes colours into the lines of the programs.
+    for line in reversed(re.sub(r"\x1b\[[0-9;]*m", "", output).splitlines()):
         if not line.startswith("{"):
             continue
         try:

@@ -151,6 +151,8 @@ def test_the_time_is_in_the_last_line_that_has_one() -> None:
     first, last = '{"metric": "time_s", "value": 1}', '{"metric": "time_s", "value": 2, "pes": 4}'
     output = "\n".join(["a banner", first, last, '{"metric": "rate"}', "end"])
     assert read_time(output, "it") == (2.0, {"metric": "time_s", "pes": 4})
+    coloured = '\x1b[0mtime 2 s\n\x1b[0m{"metric": "time_s", "value": 2}\x1b[0m\x1b[0m\n\x1b[0m\n'
+    assert read_time(coloured, "it") == (2.0, {"metric": "time_s"})
     for value in ("true", '"1"', "null", "-1", "Infinity"):
         with pytest.raises(BenchError, match="as its time"):
             read_time(f'{{"metric": "time_s", "value": {value}}}', "it")
