@@ -19,9 +19,10 @@ struct Pace {
   double time_s = 0;
   double spread = 0;  // the sum of time^2 / load
 
-  // An element with that load has taken so long.
+  // An element with that load has taken so long. Tiny loads tell nothing, and would make `spread` infinite.
   void add(double one_load, double one_time_s) {
-    if (!(one_load > 0)) return;
+    constexpr double kLeastLoad = 1e-12;
+    if (!(one_load >= kLeastLoad)) return;
     load += one_load;
     time_s += one_time_s;
     spread += one_time_s * one_time_s / one_load;

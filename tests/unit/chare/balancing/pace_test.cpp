@@ -35,7 +35,9 @@ TEST(Pace, APeOfWhichNothingIsKnownHasSpeed1) {
   EXPECT_EQ(speeds_of(std::vector<Pace>{known, {}}), (std::vector<double>{1, 1}));
   Pace nothing;
   nothing.add(0, 1);  // no load was set
+  nothing.add(1e-300, 1);
   EXPECT_FALSE(nothing.tells());
+  EXPECT_TRUE(nothing.is_valid());
   EXPECT_FALSE(pace_of({10}, {1e-4}).tells()) << "too short to be compared";
 }
 
