@@ -5,6 +5,7 @@
 
 #include "weft/memory/buffer.h"
 #include "weft/runtime/operation.h"
+#include "weft/runtime/runtime.h"
 #include "weft/runtime/task.h"
 
 #include "memory/memory.h"
