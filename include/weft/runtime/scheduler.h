@@ -68,7 +68,7 @@ class Scheduler {
 
   int pe() const { return pe_; }
   int num_pes() const { return num_pes_; }
-  // Null if hosts make no difference to the trees of this job. For trees only.
+  // Null if hosts make no difference to the trees of this job.
   const HostGroups* host_groups() const { return host_groups_.get(); }
   machine::Machine& machine() { return machine_; }
   memory::Memory& memory() { return memory_; }
