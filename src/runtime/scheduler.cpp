@@ -256,8 +256,8 @@ void Scheduler::idle() {
     idle_since_ = Clock::now();
     return;
   }
-  if (now - idle_since_ < awake_time_) return rest([] { sched_yield(); });
   if (!queue_.empty()) return;  // the end of the job may have queued a message without a busy turn
+  if (now - idle_since_ < awake_time_) return rest([] { sched_yield(); });
   std::int64_t timeout_us = -1;
   if (!timers_.empty()) {
     auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.begin()->first.when - now);

@@ -26,7 +26,7 @@ namespace weft::python {
 
 namespace {
 
-// Lets other Python threads run while the PE sleeps, and signal handlers run when it wakes.
+// Lets other Python threads run while the PE sleeps or yields, and signal handlers run afterwards.
 class SleepingGil final : public runtime::IdleHook {
  public:
   explicit SleepingGil(Engine& engine) : engine_(engine) { engine_.runtime().set_idle_hook(this); }

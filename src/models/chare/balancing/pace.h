@@ -19,9 +19,11 @@ struct Pace {
   double time_s = 0;
   double spread = 0;  // the sum of time^2 / load
 
-  // An element with that load has taken so long. Tiny loads tell nothing, and would make `spread` infinite.
+  // Of a load that tells anything; less would make `spread` infinite.
+  static constexpr double kLeastLoad = 1e-12;
+
+  // An element with that load has taken so long.
   void add(double one_load, double one_time_s) {
-    constexpr double kLeastLoad = 1e-12;
     if (!(one_load >= kLeastLoad)) return;
     load += one_load;
     time_s += one_time_s;
@@ -32,10 +34,13 @@ struct Pace {
     time_s += other.time_s;
     spread += other.spread;
   }
+  // An element whose load is its time, or that of a device: nothing is told of this PE.
+  void add_measured() { spread += 1e50; }
   // Whether a peer may have sent it.
   bool is_valid() const {
     constexpr double kMost = 1e60;
-    return load >= 0 && load <= kMost && time_s >= 0 && time_s <= kMost && spread >= 0 && spread <= kMost;
+    return (load == 0 || load >= kLeastLoad) && load <= kMost && time_s >= 0 && time_s <= kMost &&
+           spread >= 0 && spread <= kMost;
   }
   // Whether the loads stand for times: the relative standard deviation of time / load among elements, weighted by their loads, is at most
   // a quarter, and the times are long enough to be compared.
@@ -47,10 +52,10 @@ struct Pace {
 };
 static_assert(std::is_trivially_copyable_v<Pace> && sizeof(Pace) == 24);
 
-// The speed of a PE beside that of all PEs together; 1 if either is not known. A measured time is never the whole truth: so it is at least
-// a quarter, and at most 4.
+// The speed of a PE beside that of all PEs together; 1 if either is not known. Loads may stand for something else than time, so it is at least
+// a half, and at most 2.
 inline double speed_of(const Pace& pe, const Pace& all) {
-  constexpr double kMostSpeed = 4;
+  constexpr double kMostSpeed = 2;
   if (!pe.tells() || !(all.load > 0 && all.time_s > 0)) return 1;
   return std::clamp(pe.load / pe.time_s * (all.time_s / all.load), 1 / kMostSpeed, kMostSpeed);
 }

@@ -191,7 +191,12 @@ ReportedLoad SyncPoints::take_load(Collection& collection, ChareBase& chare) {
                               can_move(chare) ? 1U : 0U,
                               std::min(load.sync.set_load_s.value_or(device_load_s), balance::kMaxLoadS)};
   local(collection).work_ns += nanoseconds(load);
-  local(collection).pace.add(load.sync.reported_load_s, load.seconds());
+  Pace& pace = local(collection).pace;
+  if (!load.sync.set_load_s || load.device != nullptr) {
+    pace.add_measured();
+  } else {
+    pace.add(load.sync.reported_load_s, load.seconds());
+  }
   load.sync.reported_load_s = load.sync.set_load_s.value_or(0);
   load.reset();
   if (load.device != nullptr) load.device->reset();
@@ -334,6 +339,7 @@ void SyncPoints::pack(const ChareBase& chare, Pup& p) const {
 LoadOnTheMove SyncPoints::load_on_the_move(const ChareBase& chare) {
   const auto measured = std::chrono::duration_cast<std::chrono::nanoseconds>(chare.load_->time());
   LoadOnTheMove load{chare.load_->sync, std::min<std::int64_t>(measured.count(), kMostNs)};
+  if (measured.count() > 0) load.sync.reported_load_s = 0;  // the new PE has not worked for it
   if (chare.load_->messages != nullptr) load.sent = chare.load_->messages->sorted();
   load.device_s = std::min(chare.load_->device_load_s(), balance::kMaxLoadS);
   return load;
