@@ -50,7 +50,7 @@ enum class Spread : std::uint8_t {
 // The form for so many members and bytes, the same at all members. `size_bytes`: of one member's value, or of the block of one member where
 // there is one for each.
 Form form_of(Kind kind, int num_members, std::size_t size_bytes, Spread spread);
-// Whether the members take longer with that form than with messages of their own, which need not be copied.
+// Whether that form serves the members at least as well as messages of their model, whose data need not be copied.
 bool is_small(Kind kind, int num_members, std::size_t size_bytes, Spread spread);
 
 }  // namespace weft::collective

@@ -216,6 +216,12 @@ class Runs : public ::testing::TestWithParam<std::tuple<int, int, const char*, s
     for (int place = 0; place < job_.size(); ++place) groups_.push_back(job_.group(place));
   }
 
+  // Lets all of them end. Returns the failure of the job, if it has one.
+  std::string end(const std::deque<collective::Run>& runs) {
+    return job_.run_until(
+        [&] { return std::ranges::all_of(runs, [](const collective::Run& run) { return run.is_over(); }); });
+  }
+
   testing::CollectiveJob job_;
   std::vector<std::shared_ptr<Group>> groups_;
 };
@@ -293,10 +299,7 @@ TEST_P(Runs, BlocksOfDifferentSizesAreGathered) {
         group, Call{.kind = Kind::kAllgather, .form = form, .data = bytes.data(), .begins = mine.data()});
     runs.back().start();
   }
-  ASSERT_EQ(job_.run_until([&] {
-    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
-  }),
-            "");
+  ASSERT_EQ(end(runs), "");
   for (int place = 0; place < size; ++place) {
     EXPECT_FALSE(runs[static_cast<std::size_t>(place)].has_failed());
     EXPECT_EQ(data[static_cast<std::size_t>(place)], expected[static_cast<std::size_t>(place)]);
@@ -326,10 +329,7 @@ TEST_P(Runs, BlocksOfDifferentSizesAreReducedAndScattered) {
         Call{.kind = Kind::kReduceScatter, .data = bytes.data(), .begins = begins.data(), .combiner = sum});
     runs.back().start();
   }
-  ASSERT_EQ(job_.run_until([&] {
-    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
-  }),
-            "");
+  ASSERT_EQ(end(runs), "");
   for (std::size_t place = 0; place < data.size(); ++place) {
     EXPECT_FALSE(runs[place].has_failed());
     for (std::size_t i = begins[place]; i < begins[place + 1]; ++i)
@@ -353,10 +353,7 @@ TEST_P(Runs, AFailureEndsTheCallAtAllMembers) {
     if (size == 1) runs.back().fail();
     runs.back().start();
   }
-  ASSERT_EQ(job_.run_until([&] {
-    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
-  }),
-            "");
+  ASSERT_EQ(end(runs), "");
   EXPECT_TRUE(runs.back().has_failed());
 }
 
@@ -374,10 +371,7 @@ TEST_P(Runs, AnErrorTravels) {
     if (place == job_.size() - 1) runs.back().fail(std::make_exception_ptr(std::bad_alloc()));
     runs.back().start();
   }
-  ASSERT_EQ(job_.run_until([&] {
-    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
-  }),
-            "");
+  ASSERT_EQ(end(runs), "");
   for (const collective::Run& run : runs) {
     ASSERT_NE(run.error(), nullptr);
     try {
@@ -401,10 +395,7 @@ TEST_P(Runs, ACallMayBeginBeforeItStarts) {
   ASSERT_EQ(job_.run_until([&] { return ++turns > 100; }), "");
   EXPECT_FALSE(runs.front().is_over());
   runs.front().start();
-  EXPECT_EQ(job_.run_until([&] {
-    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
-  }),
-            "");
+  EXPECT_EQ(end(runs), "");
 }
 
 TEST_P(Runs, OtherSizesAreAFailure) {
@@ -418,10 +409,7 @@ TEST_P(Runs, OtherSizesAreAFailure) {
                            .block_bytes = place == 1 ? 16U : 8U});
     runs.back().start();
   }
-  ASSERT_EQ(job_.run_until([&] {
-    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
-  }),
-            "");
+  ASSERT_EQ(end(runs), "");
   EXPECT_TRUE(runs[1].has_failed());
   EXPECT_FALSE(runs[0].has_failed());
 }
@@ -464,10 +452,7 @@ TEST_P(Runs, PartsThatBeginElsewhereAreAFailure) {
              .combiner = {[](void*, const std::byte*, std::byte*, std::size_t) { return true; }}});
     runs.back().start();
   }
-  ASSERT_EQ(job_.run_until([&] {
-    return std::ranges::all_of(runs, [](collective::Run& run) { return run.is_over(); });
-  }),
-            "");
+  ASSERT_EQ(end(runs), "");
   for (const collective::Run& run : runs) EXPECT_TRUE(run.has_failed());
 }
 

@@ -157,5 +157,13 @@ TEST(Exchange, RandomMessagesDoNoHarm) {
   }
 }
 
+TEST(CollectiveType, RanksMustAgreeOnAllOfTheRoot) {
+  const auto with_root = [](int root) {
+    return pgas::CollectiveType::of(pgas::CollectiveKind::kBroadcast, root, Reducer::kSum, 7);
+  };
+  EXPECT_EQ(with_root(300), with_root(300));
+  EXPECT_NE(with_root(300), with_root(44));  // the same last bits
+}
+
 }  // namespace
 }  // namespace weft::testing

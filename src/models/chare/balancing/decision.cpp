@@ -29,7 +29,7 @@ Status Decision::add_pace(int pe, const Pace& pace) {
   return {};
 }
 
-void Decision::use_busier_resource(balance::Snapshot& snapshot, std::span<const double> device_loads_s) {
+void Decision::choose_loads(balance::Snapshot& snapshot, std::span<const double> device_loads_s) {
   double host_s = 0;
   double device_s = 0;
   for (const balance::ObjectLoad& object : snapshot.objects) host_s += object.load_s;

@@ -73,10 +73,10 @@ class Decision {
   }
   // The limits are those of other loads.
   static base::Status check_device_load(std::uint64_t index, double device_load_s);
-  // Sets the speeds of the PEs, and the loads. A PE takes about as long as its busier resource. So if devices have worked longer for all objects together than the PEs,
+  // Chooses whose loads count, and sets the speeds of the PEs. A PE takes about as long as its busier resource. So if devices have worked longer for all objects together than the PEs,
   // the loads of the objects are those of the devices, one for each object; and there are neither background loads nor speeds, because nothing
   // measures them on devices. REQUIRES: loads within the limits of a snapshot.
-  void use_busier_resource(balance::Snapshot& snapshot, std::span<const double> device_loads_s);
+  void choose_loads(balance::Snapshot& snapshot, std::span<const double> device_loads_s);
 
  private:
   std::vector<Pace> paces_;  // of each PE

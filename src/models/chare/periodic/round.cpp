@@ -97,7 +97,7 @@ base::Result<std::vector<PlanOfPe>> Round::decide(balance::Strategy& strategy) {
     device_loads_s.back() = std::min(device_loads_s.back() + one.device_load_s, balance::kMaxLoadS);
   }
   reported_.clear();
-  use_busier_resource(snapshot_, device_loads_s);
+  choose_loads(snapshot_, device_loads_s);
   make_edges();
   // No element is there, or all are under way: a strategy of the program need not know that case.
   if (snapshot_.objects.empty()) return std::vector<PlanOfPe>(is_reported_.size());

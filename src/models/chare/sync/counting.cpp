@@ -28,7 +28,7 @@ base::Status SyncPoints::on_count(Collection& collection, const BalancingHeader&
   if (static_cast<SyncKind>(header.kind) == SyncKind::kWaiting) {
     WaitingElements waiting;
     p | waiting;
-    status = counting.add(waiting);
+    status = counting.add(from_pe, waiting);
     if (status.ok() && counting.is_complete()) {
       const std::uint64_t is_by_device_time = counting.is_by_device_time() ? 1 : 0;
       const std::uint64_t ignores_background = counting.ignores_background() ? 1 : 0;

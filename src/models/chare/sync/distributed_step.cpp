@@ -23,7 +23,7 @@ bool is_pe_time(double time_s) { return std::abs(time_s) <= kMostSumS; }
 
 }  // namespace
 
-Status DistributedStep::add(const WaitingElements& waiting) {
+Status DistributedStep::add(int pe, const WaitingElements& waiting) {
   if (waiting.num_elements == 0 || waiting.num_elements > num_elements_ - num_waiting_) {
     return wrong_step(base::format("{} elements more wait, and {} of {} waited before", waiting.num_elements,
                                    num_waiting_, num_elements_));
@@ -43,7 +43,7 @@ Status DistributedStep::add(const WaitingElements& waiting) {
   has_set_loads_ = has_set_loads_ || waiting.has_set_loads == 1;
   load_s_ += waiting.load_s;
   device_load_s_ += waiting.device_load_s;
-  if (waiting.pace.tells()) pace_.add(waiting.pace);
+  paces_[static_cast<std::size_t>(pe)].add(waiting.pace);
   began_ = Clock::now();
   return {};
 }

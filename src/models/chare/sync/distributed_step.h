@@ -46,19 +46,20 @@ class DistributedStep {
   DistributedStep(std::uint64_t num_elements, int num_pes)
       : num_elements_(num_elements),
         num_pes_(static_cast<std::size_t>(num_pes)),
+        paces_(num_pes_),
         is_ready_(num_pes_),
         is_over_(num_pes_) {}
 
-  // kInvalidArgument, which says what is wrong, as those below.
-  base::Status add(const WaitingElements& waiting);
+  // Of that PE. kInvalidArgument, which says what is wrong, as those below.
+  base::Status add(int pe, const WaitingElements& waiting);
   // Whether all elements wait.
   bool is_complete() const { return num_waiting_ == num_elements_; }
-  // REQUIRES: is_complete(). As Decision::use_busier_resource() and SyncStep::ignore_background() say.
+  // REQUIRES: is_complete(). As Decision::choose_loads() and SyncStep::ignore_background() say.
   bool is_by_device_time() const { return device_load_s_ > load_s_; }
   bool ignores_background() const { return has_set_loads_ || is_by_device_time(); }
 
   // Of all PEs together; nothing if it does not count.
-  Pace pace() const { return is_by_device_time() ? Pace() : pace_; }
+  Pace pace() const { return is_by_device_time() ? Pace() : total(paces_); }
 
   // That PE knows the objects that its elements talk to.
   base::Status ready(int pe);
@@ -76,7 +77,7 @@ class DistributedStep {
   bool has_set_loads_ = false;
   double load_s_ = 0;
   double device_load_s_ = 0;
-  Pace pace_;
+  std::vector<Pace> paces_;  // by PE
   Clock::time_point began_;  // when the last element was counted
   std::vector<bool> is_ready_;
   std::size_t num_ready_ = 0;

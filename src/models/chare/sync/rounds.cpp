@@ -3,9 +3,9 @@
 //
 // The PE that has made the collection counts (sync/counting.cpp). Its messages have a few bytes each.
 //
-//   waiting  All elements of a PE wait: the PE tells their number and the sums of their loads.
-//   begin    All elements wait. Goes to all PEs. It says whether the loads are those of devices (the busier resource), and
-//            whether background load counts.
+//   waiting  All elements of a PE wait: the PE tells their number, the sums of their loads and their pace.
+//   begin    All elements wait. Goes to all PEs. It says whether the loads are those of devices (the busier resource),
+//            whether background load counts, and the pace of all PEs.
 //   talked   What elements of a PE have sent to elements of others. It goes where the PE believes the receivers to be, and is
 //            passed on from there as calls are. Receivers stay where they are, so it arrives.
 //   places   The answer: the PE of these receivers. Both ends then know of the bytes, and of the place of the other one.

@@ -69,7 +69,7 @@ void SyncStep::set_background(std::span<const double> background_s) {
 
 base::Result<std::vector<PlanOfPe>> SyncStep::decide(balance::Strategy& strategy) {
   if (!snapshot_.edges.empty()) sort_edges();
-  use_busier_resource(snapshot_, device_loads_s_);
+  choose_loads(snapshot_, device_loads_s_);
   return Decision::decide(snapshot_, strategy);
 }
 

@@ -1,7 +1,6 @@
 #include "models/pgas/team/exchange.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,33 +14,7 @@
 
 namespace weft::pgas {
 
-std::string_view name_of(CollectiveKind kind) {
-  static constexpr std::array<std::string_view, static_cast<std::size_t>(CollectiveKind::kNumKinds)> kNames =
-      {"broadcast",          "reduce",          "allreduce",          "allgather",
-       "broadcast_in_place", "reduce_in_place", "allreduce_in_place", "barrier"};
-  const auto number = static_cast<std::size_t>(kind);
-  return number < kNames.size() ? kNames[number] : std::string_view("an unknown collective");
-}
-
 namespace {
-
-constexpr std::string_view kSameOrder = "all ranks of a team call the same collectives in the same order";
-
-// Why two ranks do not take part in the same collective.
-std::string difference(const CollectiveType& mine, const CollectiveType& theirs, int rank) {
-  std::string what;
-  if (mine.kind() != theirs.kind()) {
-    what =
-        base::format("rank {} calls {} and this rank {}", rank, name_of(theirs.kind()), name_of(mine.kind()));
-  } else if (mine.root != theirs.root) {
-    what = base::format("rank {} calls {} with root {} and this rank with root {}", rank,
-                        name_of(mine.kind()), theirs.root, mine.root);
-  } else {
-    what = base::format("rank {} calls {} with another {} than this rank", rank, name_of(mine.kind()),
-                        mine.data != theirs.data ? "type or operator" : "number of elements");
-  }
-  return base::format("{}; {}", what, kSameOrder);
-}
 
 std::exception_ptr invalid(const std::string& what) {
   return std::make_exception_ptr(base::Error(base::StatusCode::kInvalidArgument, what));
@@ -55,24 +28,6 @@ std::exception_ptr invalid(const std::string& what) {
 }  // namespace
 
 // --- Collectives
-
-CollectiveType CollectiveType::of(CollectiveKind kind, int root, runtime::Reducer reducer, std::uint64_t type,
-                                  int way) {
-  const std::uint64_t data = (type ^ static_cast<std::uint64_t>(reducer)) * 0x9e3779b97f4a7c15;
-  return {static_cast<std::uint8_t>(static_cast<int>(kind) | way << 4), static_cast<std::uint8_t>(root),
-          static_cast<std::uint16_t>(data >> 48)};
-}
-
-std::exception_ptr wrong_size(CollectiveKind kind, int from, std::size_t arrived_bytes, int rank,
-                              std::size_t awaited_bytes) {
-  // Parts of equal size are of other elements.
-  const std::string what = arrived_bytes == awaited_bytes
-                               ? base::format("rank {} gave another number of elements to {} than rank {}",
-                                              from, name_of(kind), rank)
-                               : base::format("rank {} gave {} bytes to {} and rank {} {}", from,
-                                              arrived_bytes, name_of(kind), rank, awaited_bytes);
-  return invalid(what + "; all ranks give equally many elements");
-}
 
 std::uint32_t Exchange::begin(const CollectiveType& type) {
   const auto collective = static_cast<std::uint32_t>(next_++);

@@ -20,9 +20,9 @@ std::string refused_with(const base::Status& status) {
 // Two elements on each of two PEs.
 DistributedStep complete_step() {
   DistributedStep step(4, 2);
-  EXPECT_TRUE(step.add({2, 0, 1, 0}).ok());
+  EXPECT_TRUE(step.add(0, {2, 0, 1, 0}).ok());
   EXPECT_FALSE(step.is_complete());
-  EXPECT_TRUE(step.add({2, 0, 2, 0}).ok());
+  EXPECT_TRUE(step.add(1, {2, 0, 2, 0}).ok());
   EXPECT_TRUE(step.is_complete());
   return step;
 }
@@ -53,13 +53,13 @@ TEST(DistributedStep, CountsElementsAndPes) {
 
 TEST(DistributedStep, DecidesWhatHoldsForAllPes) {
   DistributedStep devices(2, 2);
-  EXPECT_TRUE(devices.add({1, 0, 3, 1}).ok());
-  EXPECT_TRUE(devices.add({1, 0, 1, 4}).ok());
+  EXPECT_TRUE(devices.add(0, {1, 0, 3, 1}).ok());
+  EXPECT_TRUE(devices.add(0, {1, 0, 1, 4}).ok());
   EXPECT_TRUE(devices.is_by_device_time());
   EXPECT_TRUE(devices.ignores_background());
   DistributedStep set(2, 2);
-  EXPECT_TRUE(set.add({1, 1, 3, 3}).ok());
-  EXPECT_TRUE(set.add({1, 0, 0, 0}).ok());
+  EXPECT_TRUE(set.add(0, {1, 1, 3, 3}).ok());
+  EXPECT_TRUE(set.add(0, {1, 0, 0, 0}).ok());
   EXPECT_FALSE(set.is_by_device_time());
   EXPECT_TRUE(set.ignores_background());
 }
@@ -77,15 +77,15 @@ TEST(DistributedStep, RefusesCountsThatCannotBe) {
   DistributedStep step(4, 2);
   EXPECT_TRUE(says(refused_with(step.ready(0)), "0 of 4 elements wait"));
   EXPECT_TRUE(says(refused_with(step.over(0, {})), "0 of 2 PEs were ready"));
-  EXPECT_TRUE(says(refused_with(step.add({0, 0, 1, 0})), "0 elements more wait"));
-  EXPECT_TRUE(says(refused_with(step.add({5, 0, 1, 0})), "5 elements more wait, and 0 of 4"));
-  EXPECT_TRUE(says(refused_with(step.add({1, 2, 1, 0})), "a flag of 2"));
+  EXPECT_TRUE(says(refused_with(step.add(0, {0, 0, 1, 0})), "0 elements more wait"));
+  EXPECT_TRUE(says(refused_with(step.add(0, {5, 0, 1, 0})), "5 elements more wait, and 0 of 4"));
+  EXPECT_TRUE(says(refused_with(step.add(0, {1, 2, 1, 0})), "a flag of 2"));
   for (const double wrong : {-1.0, 1e31, kNoNumber}) {
-    EXPECT_TRUE(says(refused_with(step.add({1, 0, wrong, 0})), "wait with loads of"));
-    EXPECT_TRUE(says(refused_with(step.add({1, 0, 1, wrong})), "and device loads of"));
+    EXPECT_TRUE(says(refused_with(step.add(0, {1, 0, wrong, 0})), "wait with loads of"));
+    EXPECT_TRUE(says(refused_with(step.add(0, {1, 0, 1, wrong})), "and device loads of"));
   }
   step = complete_step();
-  EXPECT_TRUE(says(refused_with(step.add({1, 0, 1, 0})), "and 4 of 4 waited before"));
+  EXPECT_TRUE(says(refused_with(step.add(0, {1, 0, 1, 0})), "and 4 of 4 waited before"));
   EXPECT_TRUE(step.ready(0).ok());
   EXPECT_TRUE(says(refused_with(step.ready(0)), "it is ready"));
   EXPECT_TRUE(says(refused_with(step.over(0, {})), "1 of 2 PEs were ready"));
@@ -100,6 +100,18 @@ TEST(DistributedStep, RefusesCountsThatCannotBe) {
   EXPECT_TRUE(step.over(0, {4, 0, 1, 1, 0}).ok());
   EXPECT_FALSE(step.over(0, {}).ok());
   EXPECT_FALSE(step.over(1, {1, 0, 1, 1, 0}).ok());
+}
+
+// A PE that reports in parts: each of them is too short to tell anything.
+TEST(DistributedStep, AddsUpThePaceOfAPe) {
+  DistributedStep step(2, 1);
+  Pace half;
+  half.add(4, 0.75e-3);
+  ASSERT_FALSE(half.tells());
+  EXPECT_TRUE(step.add(0, {1, 1, 4, 4, half}).ok());
+  EXPECT_TRUE(step.add(0, {1, 1, 4, 4, half}).ok());
+  EXPECT_EQ(step.pace().load, 8);
+  EXPECT_DOUBLE_EQ(step.pace().time_s, 1.5e-3);
 }
 
 }  // namespace
