@@ -50,6 +50,21 @@ TEST(Processors, WrongListsOfPeersCountAsTheOwn) {
   expect_share({"x"}, 1, 1);
 }
 
+TEST(Processors, PesInALimitedContainerShareItsTime) {
+  expect_share({"0-15@2/7", "0-15@2/7", "0-15@2/7"}, 3, 2);
+  EXPECT_FALSE(share({"0-15@2/7", "0-15@2/7"}).is_shared());
+  EXPECT_FALSE(share({"0-15@1/7", "0-15@1/8", "0-15"}).is_shared()) << "others have time of their own";
+  expect_share({"0@4/7", "0@4/7", "0@4/7", "1@4/7", "1@4/7"}, 3, 1);
+  expect_share({"0-1@1/7", "0-1@1/7", "0-1@1/7"}, 3, 1);
+}
+
+TEST(Processors, WrongLimitsOfPeersCountAsTheOwn) {
+  for (const char* claim : {"0-15@", "0-15@2", "0-15@0/7", "0-15@-1/7", "0-15@2/", "0-15@2/x",
+                            "0-15@9999999999/7", "0-15@2/99999999999999999999", "@2/7"}) {
+    expect_share({"0-15@1/7", claim}, 2, 1);
+  }
+}
+
 TEST(Processors, APeOfWhichNothingIsKnownMayShare) { EXPECT_TRUE(share({"", "0-3"}).is_shared()); }
 
 TEST(Processors, KnowsTheOwn) {
