@@ -17,20 +17,23 @@ namespace weft::runtime {
 
 namespace {
 
-// In front of the target, if there is one, the value and the items.
+// In front of the value and the items, and of the target if there is one. With its envelope and a value of 8 bytes it takes one cell of a
+// ring (src/machine/host_queue/message_ring.h).
 struct ExchangeHeader {
   std::uint64_t scope_id = 0;
   std::uint64_t sequence = 0;
-  std::uint64_t count = 0;
+  std::uint64_t count : 48 = 0;
+  std::uint64_t step : 8 = 0;
+  std::uint64_t reducer : 6 = 0;
+  std::uint64_t has_value : 1 = 0;
+  std::uint64_t has_target : 1 = 0;  // the target's size follows, as a TargetSize, and the target
   std::uint64_t value_bytes = 0;
   std::uint32_t root_pe = 0;
   std::uint32_t combiner_id = 0;
-  std::uint16_t step = 0;
-  Reducer reducer = Reducer::kSum;
-  std::uint8_t has_value = 0;
-  std::uint32_t target_bytes = 0;
 };
-static_assert(sizeof(ExchangeHeader) == 48);
+static_assert(sizeof(ExchangeHeader) == 40);
+static_assert(ExchangePlan::kMaxSteps < 1 << 8 && static_cast<int>(Reducer::kCustom) < 1 << 6);
+using TargetSize = std::uint32_t;
 
 ExchangeHeader read_exchange(Message& message) {
   ExchangeHeader header;
@@ -39,26 +42,40 @@ ExchangeHeader read_exchange(Message& message) {
   return header;
 }
 
-std::span<const std::byte> data_of(Message& message) {
-  return message.payload_span().subspan(sizeof(ExchangeHeader));
-}
-
-Target read_target(Message& message, const ExchangeHeader& header) {
-  return base::unpack<Target>(data_of(message).first(header.target_bytes));
-}
+// What a part consists of. Throws Error(kCorrupt) if the message is too short for what it names.
+struct ExchangeData {
+  ExchangeData(Message& message, const ExchangeHeader& header) {
+    Pup p = message.unpacker();
+    p.skip(sizeof header);
+    TargetSize target_bytes = 0;
+    if (header.has_target != 0) p | target_bytes;
+    target = take(p, target_bytes);
+    value = take(p, header.value_bytes);
+    items = {p.cursor(), p.remaining_bytes()};
+  }
+  static std::span<const std::byte> take(Pup& p, std::uint64_t size_bytes) {
+    p.expect(size_bytes);
+    const std::span<const std::byte> taken(p.cursor(), size_bytes);
+    p.skip(size_bytes);
+    return taken;
+  }
+  std::span<const std::byte> target;
+  std::span<const std::byte> value;
+  std::span<const std::byte> items;
+};
 
 // REQUIRES: the message has been checked. `target`: memory for the one that the view names.
 PartialView view_of(Message& message, Target& target) {
   const ExchangeHeader header = read_exchange(message);
-  if (header.target_bytes != 0) target = read_target(message, header);
-  const std::span<const std::byte> data = data_of(message).subspan(header.target_bytes);
+  const ExchangeData data(message, header);
+  if (header.has_target != 0) target = base::unpack<Target>(data.target);
   return {header.count,
-          header.reducer,
+          static_cast<Reducer>(header.reducer),
           header.combiner_id,
           header.has_value != 0,
-          data.first(header.value_bytes),
-          data.subspan(header.value_bytes),
-          header.target_bytes == 0 ? nullptr : &target};
+          data.value,
+          data.items,
+          header.has_target == 0 ? nullptr : &target};
 }
 
 [[noreturn, gnu::cold]] void refuse(const Message& message, int pe, const char* what) {
@@ -67,15 +84,14 @@ PartialView view_of(Message& message, Target& target) {
 }
 
 inline void expect_fitting(Message& message, const ExchangeHeader& header, const ExchangePlan& plan, int pe) {
-  const int step = header.step;
+  const auto step = static_cast<int>(header.step);
   if (step >= plan.num_steps() || plan.peer(step) != static_cast<int>(message.envelope().source_pe) ||
-      !plan.receives(step) || header.value_bytes > message.payload_bytes() - sizeof header ||
-      header.target_bytes > message.payload_bytes() - sizeof header - header.value_bytes) {
+      !plan.receives(step)) {
     refuse(message, pe, "that does not fit the exchange");
   }
-  if (header.target_bytes != 0 && (read_target(message, header).flags & kBroadcastFlag) == 0) {
+  const ExchangeData data(message, header);
+  if (header.has_target != 0 && (base::unpack<Target>(data.target).flags & kBroadcastFlag) == 0)
     refuse(message, pe, "whose target is not all PEs");
-  }
 }
 
 inline void keep_arrived(Progress& progress, int step, MessagePtr&& message, const ExchangePlan& plan,
@@ -94,7 +110,7 @@ void Reductions::on_exchange(MessagePtr message) {
   check_scope(id, messenger_);
   const int pe = messenger_.pe();
   const ExchangePlan plan(pe, messenger_.num_pes(), messenger_.host_groups());
-  const int step = header.step;
+  const auto step = static_cast<int>(header.step);
   expect_fitting(*message, header, plan, pe);
   Scope* const known = open_scope(id, nullptr);
   if (known == nullptr) return;
@@ -123,7 +139,7 @@ void Reductions::on_repeat(MessagePtr message) {
   if (progress == nullptr) return;
   DeferredValue& deferred = deferred_value_at(id, header.sequence);
   if (deferred.way == DeferredValue::Way::kCut) refuse(*message, pe, "that does not fit the exchange");
-  keep_arrived(deferred.again, header.step, std::move(message), plan, pe);
+  keep_arrived(deferred.again, static_cast<int>(header.step), std::move(message), plan, pe);
   if (deferred.way == DeferredValue::Way::kRepeat) run_repeat(id, scope_at(id), *progress, deferred);
 }
 
@@ -177,21 +193,28 @@ void Reductions::send_step(ScopeId id, const Scope& scope, const Progress& progr
   const Partial& part = progress.merged;
   std::vector<std::byte> target;
   if (scope.route == Route::kMovingExchange && part.has_target) target = base::pack(part.target);
-  ExchangeHeader header{.scope_id = id.id,
-                        .sequence = progress.sequence,
-                        .count = part.count,
-                        .value_bytes = part.value.size(),
-                        .root_pe = id.root_pe,
-                        .combiner_id = part.combiner_id,
-                        .step = static_cast<std::uint16_t>(progress.step),
-                        .reducer = part.reducer,
-                        .has_value = static_cast<std::uint8_t>(part.has_value ? 1 : 0),
-                        .target_bytes = static_cast<std::uint32_t>(target.size())};
-  MessagePtr message = Message::create(messenger_, kHandler,
-                                       sizeof header + target.size() + part.value.size() + part.items.size());
+  const auto target_bytes = static_cast<TargetSize>(target.size());
+  const ExchangeHeader header{.scope_id = id.id,
+                              .sequence = progress.sequence,
+                              .count = part.count,
+                              .step = static_cast<std::uint64_t>(progress.step),
+                              .reducer = static_cast<std::uint64_t>(part.reducer),
+                              .has_value = part.has_value ? 1U : 0U,
+                              .has_target = target.empty() ? 0U : 1U,
+                              .value_bytes = part.value.size(),
+                              .root_pe = id.root_pe,
+                              .combiner_id = part.combiner_id};
+  MessagePtr message =
+      Message::create(messenger_, kHandler,
+                      sizeof header + (target.empty() ? 0 : sizeof target_bytes + target.size()) +
+                          part.value.size() + part.items.size());
   std::byte* to = message->payload();
   std::memcpy(to, &header, sizeof header);
-  to = std::copy(target.begin(), target.end(), to + sizeof header);
+  to += sizeof header;
+  if (!target.empty()) {
+    std::memcpy(to, &target_bytes, sizeof target_bytes);
+    to = std::copy(target.begin(), target.end(), to + sizeof target_bytes);
+  }
   std::copy(part.items.begin(), part.items.end(), std::copy(part.value.begin(), part.value.end(), to));
   messenger_.send(peer, std::move(message));
 }

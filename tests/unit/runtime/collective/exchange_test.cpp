@@ -118,21 +118,29 @@ TEST(Exchange, DifferentTargetsEndTheJob) {
   }
 }
 
-std::string exchange_with(std::size_t size_bytes, std::size_t step_at, std::uint16_t step) {
+// A part of so many zeros, but for the scope, the step, and a byte at some place.
+std::string exchange_with(std::size_t size_bytes, std::uint8_t step, std::size_t place = 0, int byte = 0) {
+  constexpr std::size_t kStepPlace = 22;
   ReducingJob reducing(2);
   MessagePtr message = Message::create(reducing.job.runtime(1), kReductionExchangeHandler, size_bytes);
   std::memset(message->payload(), 0, size_bytes);
   std::memcpy(message->payload(), &kScope.id, std::min(size_bytes, sizeof kScope.id));
-  if (step_at + sizeof step <= size_bytes) std::memcpy(message->payload() + step_at, &step, sizeof step);
+  if (kStepPlace < size_bytes) message->payload()[kStepPlace] = std::byte{step};
+  if (place > 0) message->payload()[place] = static_cast<std::byte>(byte);
   reducing.job.runtime(1).send(0, std::move(message));
   return reducing.job.run_until([] { return false; });
 }
 
 TEST(Exchange, DamagedPartsAreRefused) {
-  EXPECT_NE(exchange_with(12, 40, 1).find("the handling of a message from PE 1"), std::string::npos);
-  for (std::uint16_t step : {0, 2, 3, 65'535}) {
-    const std::string failure = exchange_with(48, 40, step);
+  EXPECT_NE(exchange_with(12, 1).find("the handling of a message from PE 1"), std::string::npos);
+  for (const std::uint8_t step : {0, 2, 3, 255}) {
+    const std::string failure = exchange_with(40, step);
     EXPECT_NE(failure.find("does not fit the exchange"), std::string::npos) << failure;
+  }
+  for (const auto& [place, byte] :
+       {std::pair{24, 9}, {31, 128}, {23, 128}}) {  // a value of 9 or 2^63 bytes; a target
+    const std::string failure = exchange_with(48, 1, static_cast<std::size_t>(place), byte);
+    EXPECT_NE(failure.find("the handling of a message from PE 1"), std::string::npos) << failure;
   }
 }
 
