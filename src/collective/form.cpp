@@ -17,10 +17,7 @@ constexpr std::size_t kMostSwappedBytes = 4096;    // of both blocks of two memb
 constexpr std::size_t kMostSeparateBytes = 2048;
 constexpr std::size_t kMostRelayedBytes = 1024;
 constexpr std::size_t kMostRootedBytes = 65536;  // of all blocks: a root may run ahead
-// What goes directly. What one member sends must leave room on its board (Boards::kBoardBytes). Blocks that are only moved may be copies
-// of device memory, which goes faster without the host if it is large.
-constexpr std::size_t kMostDirectBytes = std::size_t{1} << 20;
-constexpr std::size_t kMostMovedBytes = std::size_t{64} << 10;
+// What goes directly.
 constexpr std::size_t kLeastPartBytes = 2048;
 constexpr int kMostDirectMembers = 64;
 

@@ -3,6 +3,7 @@
 // Members of one group may share a PE. Threads: the PE's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,6 +68,11 @@ class Group : public std::enable_shared_from_this<Group> {
   // See form_of(), is_small() and place_of_block().
   Form form(Kind kind, std::size_t size_bytes) const {
     return form_of(kind, member().size, size_bytes, spread_);
+  }
+  // The form of kAllgather for blocks of any size that all members have in host memory. REQUIRES: blocks of kDirect go in pieces of up to
+  // kMostDirectBytes.
+  Form gather_form(std::size_t most_bytes) const {
+    return form(Kind::kAllgather, std::min(most_bytes, kMostMovedBytes));
   }
   // form() of kBarrier.
   Form barrier_form() const { return spread_ == Spread::kSharedHosts ? Form::kLeaders : Form::kFewMessages; }

@@ -115,7 +115,7 @@ template <class Use>
 void Run::for_blocks(const Step& step, const Use& use) const {
   if (!step.is_marked) {
     const std::size_t begin = begin_of(step.first);
-    use(std::span<std::byte>(call_.data + begin, begin_of(std::size_t{step.first} + step.count) - begin));
+    use(std::span<std::byte>(call_.data + begin, end_of(step) - begin));
     return;
   }
   const auto size = static_cast<std::size_t>(group_.member().size);
@@ -159,7 +159,7 @@ std::vector<std::byte> Run::packed_error() const {
 void Run::take_input(const Step& step) {
   if (input() == call_.data || has_failed_) return;
   const std::size_t begin = begin_of(step.first);
-  const std::size_t size_bytes = begin_of(std::size_t{step.first} + 1) - begin;
+  const std::size_t size_bytes = end_of(step) - begin;
   if (size_bytes > 0) std::memcpy(call_.data + begin, input() + begin, size_bytes);
 }
 
@@ -167,8 +167,7 @@ void Run::send_blocks(const Step& step) {
   if (!step.is_marked) {
     const std::byte* const from = step.action == Step::Action::kSendInput ? input() : call_.data;
     const std::size_t begin = begin_of(step.first);
-    const std::size_t end = begin_of(std::size_t{step.first} + step.count);
-    return group_.send(number(), step, {from + begin, end - begin}, place_mark(step), sent_);
+    return group_.send(number(), step, {from + begin, end_of(step) - begin}, place_mark(step), sent_);
   }
   const std::size_t size_bytes = bytes_of(step);
   std::byte* const together = scratch(size_bytes);

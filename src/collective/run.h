@@ -50,6 +50,8 @@ struct Call {
   std::size_t block_bytes = 0;
   // For blocks of different sizes, of kAllgather, kReduceScatter and all parts of kDirect: where each begins, and the end of the last one.
   const std::size_t* begins = nullptr;
+  // kAllgather of kDirect, with `begins`: where each block ends, if the next one does not begin there.
+  const std::size_t* ends = nullptr;
   // kDirect, but for kBroadcast and kAllgather: where the blocks are at first, if they are not in `data`.
   const std::byte* input = nullptr;
   Combiner combiner = {};
@@ -127,6 +129,10 @@ class Run : public Awaiting, private runtime::Work {
   void for_blocks(const Step& step, const Use& use) const;
   std::size_t begin_of(std::size_t block) const {
     return call_.begins == nullptr ? block * call_.block_bytes : call_.begins[block];
+  }
+  // Where the blocks of a step end. REQUIRES: not marked.
+  std::size_t end_of(const Step& step) const {
+    return call_.ends == nullptr ? begin_of(std::size_t{step.first} + step.count) : call_.ends[step.first];
   }
   // Of blocks that begin at the same place at both members: flags for that place.
   std::uint32_t place_mark(const Step& step) const;

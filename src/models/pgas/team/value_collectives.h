@@ -1,4 +1,4 @@
-// Collectives of packed values.
+// Broadcasts and reductions of packed values. All-gather: gather_collectives.h.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,5 @@ void start_broadcast(TeamState& team, const PackedValue& mine, int root, std::ui
 void start_reduce(TeamState& team, const PackedValue& mine, runtime::Reducer reducer,
                   const runtime::Combiner* combiner, int root, std::uint64_t type,
                   runtime::FutureState& result, bool is_optional);
-void start_gather_on_all(TeamState& team, const PackedValue& mine, std::uint64_t type,
-                         runtime::FutureState& result);
 
 }  // namespace weft::pgas
