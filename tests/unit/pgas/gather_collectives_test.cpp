@@ -62,12 +62,12 @@ Task<> check_texts(const Team& team, const SizeOf& size_of) {
     EXPECT_TRUE(all[static_cast<std::size_t>(rank)] == text_of(rank, size_of(rank))) << rank;
 }
 
-// A text of 48 bytes is in its head with its length.
+// A text of 112 bytes is in its head with its length.
 TEST_P(Gathers, TextsOfAllSizes) {
   Job job;
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     for (const std::size_t count :
-         {0U, 1U, 8U, 48U, 49U, 64U, 65U, 1024U, 32U << 10, 65'529U, (1U << 20) + 3}) {
+         {0U, 1U, 8U, 64U, 65U, 112U, 113U, 1024U, 32U << 10, 65'529U, (1U << 20) + 3}) {
       co_await wait_some_turns(world, count);
       co_await check_texts(world, [count](int) { return count; });
     }
@@ -292,17 +292,17 @@ TEST(Gather, ASizeThatNoMemoryHasFailsAtAllRanks) {
         const auto type = pgas::CollectiveType::of(
             pgas::CollectiveKind::kAllGather, 0, Reducer::kGather,
             pgas::rpc_detail::type_number<std::string>(),
-            pgas::CollectiveType::way_of(group.form(collective::Kind::kAllgather, 64)));
+            pgas::CollectiveType::way_of(group.form(collective::Kind::kAllgather, 128)));
         return pgas::engine_number(world.state()->exchange.begin(type), type);
       };
       if (world.rank() == 0) {
         failure = co_await failure_of(world.allgather(std::string(1000, 'x')));
       } else {
-        std::uint64_t heads[2][8] = {{size_bytes}, {}};
+        std::uint64_t heads[2][16] = {{size_bytes}, {}};
         collective::Call call{.kind = collective::Kind::kAllgather,
                               .number = number(),
                               .data = reinterpret_cast<std::byte*>(heads),
-                              .block_bytes = 64};
+                              .block_bytes = 128};
         collective::Run run(group, call);
         run.start();
         co_await collective::Ended(run);

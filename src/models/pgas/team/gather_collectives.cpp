@@ -73,9 +73,9 @@ class FixedGather final : public TeamCall, private runtime::DetachedTask {
 // What each rank tells all others first.
 struct ValueHead {
   std::uint64_t size_bytes = 0;
-  std::byte first[56] = {};  // of the value
+  std::byte first[120] = {};  // of the value
 };
-static_assert(std::has_unique_object_representations_v<ValueHead> && sizeof(ValueHead) == 64);
+static_assert(std::has_unique_object_representations_v<ValueHead> && sizeof(ValueHead) == 128);
 constexpr std::size_t kHeadBytes = sizeof(ValueHead);
 
 // One collective of this rank.

@@ -1,6 +1,6 @@
 // All-gather of a team. The engine carries it out (src/collective).
 //
-// Values of one size take one call. Else the ranks first exchange heads of 64 bytes: the size of a value and its first bytes, which is
+// Values of one size take one call. Else the ranks first exchange heads of 128 bytes: the size of a value and its first bytes, which is
 // all of a small value. Then they exchange the values, large ones in pieces. Threads: the PE's.
 #pragma once
 
