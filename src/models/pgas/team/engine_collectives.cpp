@@ -13,7 +13,6 @@
 #include "weft/runtime/task.h"
 
 #include "models/pgas/team/copy_or_fail.h"
-#include "models/pgas/team/team_call.h"
 
 namespace weft::pgas {
 

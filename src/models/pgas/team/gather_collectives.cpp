@@ -13,9 +13,9 @@
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/task.h"
 
+#include "models/pgas/team/engine_collectives.h"
 #include "models/pgas/team/gathered_values.h"
-#include "models/pgas/team/packed_result.h"
-#include "models/pgas/team/team_call.h"
+#include "models/pgas/team/value_collectives.h"
 
 namespace weft::pgas {
 
@@ -24,7 +24,6 @@ namespace {
 using collective::Call;
 using collective::Form;
 using collective::Kind;
-using Result = runtime::FutureShare<runtime::FutureState>;
 
 CollectiveType gather_type(Form form, std::uint64_t type) {
   return CollectiveType::of(CollectiveKind::kAllGather, 0, runtime::Reducer::kGather, type,
@@ -64,7 +63,7 @@ class FixedGather final : public TeamCall, private runtime::DetachedTask {
   void finished() noexcept override {}
   void abandon() noexcept override { delete this; }
 
-  Result result_;
+  runtime::FutureShare<runtime::FutureState> result_;
   std::optional<GatheredValues> values_;
 };
 
@@ -98,7 +97,7 @@ struct Gather {
   std::uint64_t next_number() { return numbers[num_calls++ % 2]; }
 
   TeamState& team;
-  Result result;
+  runtime::FutureShare<runtime::FutureState> result;
   base::SmallBytes mine;
   std::exception_ptr failure;  // of this rank, before its next call
   std::uint64_t numbers[2];

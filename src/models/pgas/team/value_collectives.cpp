@@ -15,7 +15,6 @@
 
 #include "models/pgas/team/algorithms.h"
 #include "models/pgas/team/exchange.h"
-#include "models/pgas/team/packed_result.h"
 #include "runtime/collective/reducer_failure.h"
 
 namespace weft::pgas {
@@ -171,6 +170,15 @@ void start_reduce(TeamState& team, const PackedValue& mine, runtime::Reducer red
   } else {
     team.runtime.spawn(run_reduce(std::move(data), root, is_optional, Result(&result)),
                        std::string(kWhereValues));
+  }
+}
+
+void set_packed_result(runtime::FutureState& result, std::span<const std::byte> bytes) {
+  try {
+    Pup p = Pup::unpacker(bytes.data(), bytes.size(), &result.runtime());
+    result.set_packed(p);
+  } catch (...) {
+    result.set_error(std::current_exception());
   }
 }
 
