@@ -171,13 +171,6 @@ void Run::send_blocks(const Step& step) {
   sent_.data = nullptr;  // the memory is used again
 }
 
-std::uint32_t Run::place_mark(const Step& step) const {
-  const bool are_placed =
-      call_.form == Form::kFewMessages ? call_.kind == Kind::kReduceScatter : call_.kind != Kind::kAlltoall;
-  if (!are_placed) return 0;
-  return static_cast<std::uint32_t>(begin_of(step.first) * 0x9e3779b97f4a7c15U >> 32) & StepHeader::kMarks;
-}
-
 bool Run::take_arrival(const StepHeader& header, std::span<const std::byte> payload) {
   if ((header.flags & StepHeader::kPosted) == 0) [[likely]] {
     sent_.data = nullptr;  // blocks may change now

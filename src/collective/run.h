@@ -141,7 +141,14 @@ class Run : public Awaiting, private runtime::Work {
     return {call_.data + begin, end - begin};
   }
   // Of blocks that begin at the same place at both members: flags for that place.
-  std::uint32_t place_mark(const Step& step) const;
+  std::uint32_t place_mark(const Step& step) const {
+    const bool are_placed =
+        call_.form == Form::kFewMessages ? call_.kind == Kind::kReduceScatter : call_.kind != Kind::kAlltoall;
+    return are_placed ? mark_of(begin_of(step.first)) : 0;
+  }
+  static std::uint32_t mark_of(std::size_t begin) {
+    return static_cast<std::uint32_t>(begin * 0x9e3779b97f4a7c15U >> 32) & StepHeader::kMarks;
+  }
   const std::byte* input() const { return call_.input == nullptr ? call_.data : call_.input; }
   std::byte* scratch(std::size_t size_bytes);
 
