@@ -55,7 +55,7 @@ bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<c
   if (bytes.size() != sizeof header) [[unlikely]]
     refuse_step(source_pe, "is shorter than its header, or longer");
   std::memcpy(&header, bytes.data(), sizeof header);
-  if ((header.flags & (StepHeader::kPosted | StepHeader::kRefused)) != 0)
+  if ((header.flags & (StepHeader::kPosted | StepHeader::kRefused)) != 0) [[unlikely]]
     Group::check_reference(source_pe, blocks);
   if ((header.flags & StepHeader::kRefused) != 0) [[unlikely]] {
     Group::send_again(shared_, source_pe, header, blocks);

@@ -17,10 +17,8 @@ constexpr std::size_t kMostSwappedBytes = 4096;    // of both blocks of two memb
 constexpr std::size_t kMostSeparateBytes = 2048;
 constexpr std::size_t kMostRelayedBytes = 1024;
 constexpr std::size_t kMostRootedBytes = 65536;  // of all blocks: a root may run ahead
-// What goes directly. What one member sends must leave room on its board (Boards::kBoardBytes). Blocks that are only moved may be copies
-// of device memory, which goes faster without the host if it is large.
-constexpr std::size_t kMostDirectBytes = std::size_t{1} << 20;
-constexpr std::size_t kMostMovedBytes = std::size_t{64} << 10;
+// What goes directly.
+constexpr std::size_t kLeastDirectBytes = 1025;  // of any kind
 constexpr std::size_t kLeastPartBytes = 2048;
 constexpr int kMostDirectMembers = 64;
 
@@ -41,9 +39,10 @@ DirectSizes direct_sizes(Kind kind, int num_members) {
     case Kind::kBroadcast:
       return {2049, kMostMovedBytes};
     case Kind::kAllgather:
-      return {1025, kMostMovedBytes};
+      return {kLeastDirectBytes, kMostMovedBytes};
     case Kind::kAlltoall:
-      return {1025, std::min(kMostMovedBytes, kMostDirectBytes / static_cast<std::size_t>(num_members))};
+      return {kLeastDirectBytes,
+              std::min(kMostMovedBytes, kMostDirectBytes / static_cast<std::size_t>(num_members))};
     default:
       return {std::clamp<std::size_t>(kLeastPartBytes * static_cast<std::size_t>(num_members), 8192,
                                       kMostReducedBytes + 1),
@@ -52,6 +51,7 @@ DirectSizes direct_sizes(Kind kind, int num_members) {
 }
 
 bool is_direct(Kind kind, int num_members, std::size_t size_bytes, Spread spread) {
+  if (size_bytes < kLeastDirectBytes) return false;
   if (spread != Spread::kOneHost || num_members < 2 || num_members > kMostDirectMembers) return false;
   const DirectSizes sizes = direct_sizes(kind, num_members);
   return size_bytes >= sizes.least && size_bytes <= sizes.most;

@@ -47,6 +47,11 @@ enum class Spread : std::uint8_t {
   kOwnHosts,     // each is on a host of its own
 };
 
+// The largest blocks of kDirect: what one member sends must leave room on its board (Boards::kBoardBytes).
+constexpr std::size_t kMostDirectBytes = std::size_t{1} << 20;
+// The largest ones that are only moved, because some members may have them in device memory, from where large ones go faster without the host.
+constexpr std::size_t kMostMovedBytes = std::size_t{64} << 10;
+
 // The form for so many members and bytes, the same at all members. `size_bytes`: of one member's value, or of the block of one member where
 // there is one for each.
 Form form_of(Kind kind, int num_members, std::size_t size_bytes, Spread spread);

@@ -127,13 +127,12 @@ void Group::check_reference(int pe, std::span<const std::byte> payload) {
         base::format("a message of a collective from PE {} has no reference to a block of a board", pe));
 }
 
-bool Group::has_sent_again() const {
+bool Group::forget_sent() const {
   std::erase_if(shared_.sent_again, [](const runtime::MessagePtr& one) { return !one->is_shared(); });
   return shared_.sent_again.empty();
 }
 
 std::optional<Boards::Block> Group::open(const StepHeader& header, std::span<const std::byte> payload) const {
-  if ((header.flags & StepHeader::kPosted) == 0) return Boards::Block{.bytes = payload};
   const int pe = pe_of(header.from);
   std::optional<Boards::Block> block = shared_.boards.read(pe, reference_in(payload));
   if (!block) [[unlikely]] {

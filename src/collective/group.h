@@ -3,6 +3,7 @@
 // Members of one group may share a PE. Threads: the PE's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,6 +69,11 @@ class Group : public std::enable_shared_from_this<Group> {
   Form form(Kind kind, std::size_t size_bytes) const {
     return form_of(kind, member().size, size_bytes, spread_);
   }
+  // The form of kAllgather for blocks of any size that all members have in host memory. REQUIRES: blocks of kDirect go in pieces of up to
+  // kMostDirectBytes.
+  Form gather_form(std::size_t most_bytes) const {
+    return form(Kind::kAllgather, std::min(most_bytes, kMostMovedBytes));
+  }
   // form() of kBarrier.
   Form barrier_form() const { return spread_ == Spread::kSharedHosts ? Form::kLeaders : Form::kFewMessages; }
   bool serves(Kind kind, std::size_t size_bytes) const {
@@ -98,9 +104,9 @@ class Group : public std::enable_shared_from_this<Group> {
   // Ends the job if the payload of a message with kPosted or kRefused can be no reference.
   static void check_reference(int pe, std::span<const std::byte> payload);
   // Whether no block that a peer could not read is still leaving.
-  bool has_sent_again() const;
-  // What a message has brought: its payload, or what its reference names, which must be released then. Nothing if the sender must send it
-  // again, as it has been told.
+  bool has_sent_again() const { return shared_.sent_again.empty() || forget_sent(); }
+  // What the reference in a message names, which must be released then. Nothing if the sender must send it again, as it has been told.
+  // REQUIRES: kPosted.
   std::optional<Boards::Block> open(const StepHeader& header, std::span<const std::byte> payload) const;
   // The peer has not been able to read the blocks.
   // REQUIRES: check_reference().
@@ -121,6 +127,7 @@ class Group : public std::enable_shared_from_this<Group> {
 
   void send_bytes(int pe, const StepHeader& header, std::span<const std::byte> bytes, Sent& sent);
   // A large message is added to `awaited`.
+  bool forget_sent() const;
   static void send_message(Shared& shared, int pe, const StepHeader& header,
                            std::span<const std::byte> payload, std::vector<runtime::MessagePtr>& awaited);
   // Whether the blocks are on the board, as `sent` tells then.

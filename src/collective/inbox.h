@@ -76,47 +76,109 @@ class NumberCheck {
   ~NumberCheck() = default;
 };
 
-class Inbox {
+struct KeptMessage {
+  StepHeader header;
+  int source_pe = 0;  // not checked if there was no group yet
+  base::SmallBytes blocks;
+};
+
+// By call: members that run ahead may have sent hundreds.
+class KeptMessages {
  public:
-  struct Kept {
-    StepHeader header;
-    int source_pe = 0;  // not checked if there was no group yet
-    base::SmallBytes blocks;
+  std::size_t size() const { return size_; }
+  void add(int source_pe, const StepHeader& header, std::span<const std::byte> blocks) {
+    if (size_ >= firsts_.size()) make_room();
+    const std::uint32_t slot = free_;
+    Slot& added = slots_[slot];
+    added.message.blocks.assign(blocks);
+    added.message.header = header;
+    added.message.source_pe = source_pe;
+    free_ = added.next;
+    std::uint32_t& first = first_of(header.number);
+    added.next = first;
+    first = slot;
+    ++size_;
+  }
+  std::optional<KeptMessage> take(std::uint64_t number, int from, std::uint32_t round) {
+    if (size_ == 0) return std::nullopt;
+    for (std::uint32_t* link = &first_of(number); *link != kNone; link = &slots_[*link].next) {
+      const StepHeader& header = slots_[*link].message.header;
+      if (header.number != number || header.from != from || header.round != round) continue;
+      const std::uint32_t slot = *link;
+      *link = slots_[slot].next;
+      slots_[slot].next = free_;
+      free_ = slot;
+      --size_;
+      return std::move(slots_[slot].message);
+    }
+    return std::nullopt;
+  }
+  // Calls use(message) for those of a number with the same lower half.
+  template <class Use>
+  void for_counter(std::uint64_t number, const Use& use) const {
+    if (size_ == 0) return;
+    for (std::uint32_t slot = first_of(number); slot != kNone; slot = slots_[slot].next) {
+      const KeptMessage& message = slots_[slot].message;
+      if (static_cast<std::uint32_t>(message.header.number) == static_cast<std::uint32_t>(number))
+        use(message);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  struct Slot {
+    KeptMessage message;
+    std::uint32_t next = kNone;  // with the same last bits of the number, or free
   };
 
+  // Calls that are under way have consecutive counters, or nearly so.
+  const std::uint32_t& first_of(std::uint64_t number) const { return firsts_[number & (firsts_.size() - 1)]; }
+  std::uint32_t& first_of(std::uint64_t number) { return firsts_[number & (firsts_.size() - 1)]; }
+  // REQUIRES: no slot is free.
+  void make_room() {
+    const std::size_t count = std::max<std::size_t>(4, 2 * slots_.size());
+    slots_.resize(count);
+    firsts_.assign(count, kNone);
+    for (std::uint32_t slot = 0; slot < count; ++slot) {
+      std::uint32_t& first = slot < size_ ? first_of(slots_[slot].message.header.number) : free_;
+      slots_[slot].next = first;
+      first = slot;
+    }
+  }
+
+  std::size_t size_ = 0;
+  std::uint32_t free_ = kNone;
+  std::vector<std::uint32_t> firsts_;  // slots, by the last bits of the number; a power of two
+  std::vector<Slot> slots_;            // as many
+};
+
+class Inbox {
+ public:
   void begin(Awaiting& call) {
     calls_.push_back(&call);
     if (number_check == nullptr) return;
-    for (const Kept& kept : kept_)
-      if (kept.header.number != call.number() && have_same_counter(kept.header.number, call.number()))
-        number_check->check(kept.header.from, kept.header.number);
+    kept_.for_counter(call.number(), [&](const KeptMessage& kept) {
+      if (kept.header.number != call.number()) number_check->check(kept.header.from, kept.header.number);
+    });
   }
-  void end(Awaiting& call) { std::erase(calls_, &call); }
+  void end(Awaiting& call) {
+    if (calls_.back() == &call) [[likely]]
+      return calls_.pop_back();
+    std::erase(calls_, &call);
+  }
   // Gives the message to its call, or keeps it. Returns whether the call is over.
   bool arrive(int source_pe, const StepHeader& header, std::span<const std::byte> blocks) {
     Awaiting* const call = call_of(header);
     const Awaiting::Taken taken = call == nullptr ? Awaiting::Taken::kNot : call->take(header, blocks);
-    if (taken == Awaiting::Taken::kNot) keep(source_pe, header, blocks);
+    if (taken == Awaiting::Taken::kNot) keep_for(call, source_pe, header, blocks);
     return taken == Awaiting::Taken::kAndOver;
   }
   void keep(int source_pe, const StepHeader& header, std::span<const std::byte> blocks) {
-    kept_.push_back({header, source_pe, blocks});
-    if (Awaiting* const call = call_of(header)) {
-      call->note_kept(header);
-    } else if (number_check != nullptr) {
-      number_check->check(header.from, header.number);
-    }
+    keep_for(call_of(header), source_pe, header, blocks);
   }
   // The kept message of that call, sender and round, which is kept no more; nothing if there is none.
-  std::optional<Kept> take_kept(std::uint64_t number, int from, std::uint32_t round) {
-    const auto found = std::ranges::find_if(kept_, [&](const Kept& one) {
-      return one.header.number == number && one.header.from == from && one.header.round == round;
-    });
-    if (found == kept_.end()) return std::nullopt;
-    std::optional<Kept> taken(std::move(*found));
-    if (found + 1 != kept_.end()) *found = std::move(kept_.back());
-    kept_.pop_back();
-    return taken;
+  std::optional<KeptMessage> take_kept(std::uint64_t number, int from, std::uint32_t round) {
+    return kept_.take(number, from, round);
   }
   std::size_t num_kept() const { return kept_.size(); }
   static bool have_same_counter(std::uint64_t one, std::uint64_t other) {
@@ -142,9 +204,18 @@ class Inbox {
       if (call->number() == header.number) return call;
     return nullptr;
   }
+  // `call`: call_of() the message.
+  void keep_for(Awaiting* call, int source_pe, const StepHeader& header, std::span<const std::byte> blocks) {
+    kept_.add(source_pe, header, blocks);
+    if (call != nullptr) {
+      call->note_kept(header);
+    } else if (number_check != nullptr) {
+      number_check->check(header.from, header.number);
+    }
+  }
 
   std::vector<Awaiting*> calls_;
-  std::vector<Kept> kept_;
+  KeptMessages kept_;
 };
 
 class InboxTable {

@@ -38,19 +38,19 @@ class Planner {
         add_in_round(Action::kSend, distance, at(tree_place() + distance), 0, count);
   }
 
-  // Up a binomial tree, whose subtrees are ranges of places.
-  void reduce(int count = 1) {
+  // Up a binomial tree, whose subtrees are ranges of places. What arrives is combined where it lies if it may come from the left.
+  void reduce(Action combine, int count = 1) {
     for (int distance = 1; distance < member_.size; distance *= 2) {
       if ((tree_place() & distance) != 0)
         return add_in_round(Action::kSend, distance, at(tree_place() - distance), 0, count);
       if (tree_place() + distance < member_.size)
-        add_in_round(Action::kCombineFromRight, distance, at(tree_place() + distance), 0, count);
+        add_in_round(combine, distance, at(tree_place() + distance), 0, count);
     }
   }
   void reduce_in_order() {
     const int root = root_;
     root_ = 0;
-    reduce();
+    reduce(Action::kCombineFromRight);
     if (root == 0) return;
     if (member_.place == 0) add_in_round(Action::kSend, 2 * member_.size, root, 0, 1);
     if (member_.place == root) add_in_round(Action::kReceive, 2 * member_.size, 0, 0, 1);
@@ -328,7 +328,7 @@ void plan_few_messages(Planner& planner, Kind kind) {
     case Kind::kBroadcast:
       return planner.broadcast();
     case Kind::kReduce:
-      return planner.reduce();
+      return planner.reduce(Action::kCombineFromLeft);
     case Kind::kReduceInOrder:
       return planner.reduce_in_order();
     case Kind::kAllreduce:
@@ -387,7 +387,7 @@ void plan_with_leaders(Planner& planner, Kind kind, Member member, int any_root,
   else if (kind == Kind::kReduceInOrder)
     planner.reduce_in_order();
   else if (kind != Kind::kBroadcast)
-    planner.reduce(num_blocks);
+    planner.reduce(kind == Kind::kReduce ? Action::kCombineFromLeft : Action::kCombineFromRight, num_blocks);
   if (planner.enter_leaders(hosts, member, root)) plan_few_messages(planner, kind);
   planner.enter_host(hosts, member, root);
   if (kind != Kind::kReduce && kind != Kind::kReduceInOrder) planner.broadcast(num_blocks);

@@ -66,7 +66,7 @@ bool Run::advance() {
       take_input(step);
       continue;
     }
-    const std::optional<Inbox::Kept> kept = group_.inbox().take_kept(number(), step.peer, step.round);
+    const std::optional<KeptMessage> kept = group_.inbox().take_kept(number(), step.peer, step.round);
     if (!kept) return false;
     if (!group_.is_member(kept->header.from, kept->source_pe)) [[unlikely]]
       base::refuse_claim(base::format("a message of a collective from PE {} names a sender that is not there",
@@ -112,21 +112,16 @@ void Run::on_turn(runtime::Work* self, runtime::Runtime& /*runtime*/, runtime::W
 }
 
 template <class Use>
-void Run::for_blocks(const Step& step, const Use& use) const {
-  if (!step.is_marked) {
-    const std::size_t begin = begin_of(step.first);
-    use(std::span<std::byte>(call_.data + begin, begin_of(std::size_t{step.first} + step.count) - begin));
-    return;
-  }
+void Run::for_marked(const Step& step, const Use& use) const {
   const auto size = static_cast<std::size_t>(group_.member().size);
   for (std::size_t block = step.first; block < size; ++block)
     if ((block & step.first) != 0)
       use(std::span<std::byte>(call_.data + begin_of(block), begin_of(block + 1) - begin_of(block)));
 }
 
-std::size_t Run::bytes_of(const Step& step) const {
+std::size_t Run::bytes_of_marked(const Step& step) const {
   std::size_t bytes = 0;
-  for_blocks(step, [&](std::span<std::byte> part) { bytes += part.size(); });
+  for_marked(step, [&](std::span<std::byte> part) { bytes += part.size(); });
   return bytes;
 }
 
@@ -158,37 +153,33 @@ std::vector<std::byte> Run::packed_error() const {
 
 void Run::take_input(const Step& step) {
   if (input() == call_.data || has_failed_) return;
-  const std::size_t begin = begin_of(step.first);
-  const std::size_t size_bytes = begin_of(std::size_t{step.first} + 1) - begin;
-  if (size_bytes > 0) std::memcpy(call_.data + begin, input() + begin, size_bytes);
+  const std::span<std::byte> place = blocks_of(step);
+  if (!place.empty()) std::memcpy(place.data(), input() + begin_of(step.first), place.size());
 }
 
 void Run::send_blocks(const Step& step) {
   if (!step.is_marked) {
-    const std::byte* const from = step.action == Step::Action::kSendInput ? input() : call_.data;
-    const std::size_t begin = begin_of(step.first);
-    const std::size_t end = begin_of(std::size_t{step.first} + step.count);
-    return group_.send(number(), step, {from + begin, end - begin}, place_mark(step), sent_);
+    std::span<const std::byte> blocks = blocks_of(step);
+    if (step.action == Step::Action::kSendInput) blocks = {input() + begin_of(step.first), blocks.size()};
+    return group_.send(number(), step, blocks, place_mark(step), sent_);
   }
-  const std::size_t size_bytes = bytes_of(step);
+  const std::size_t size_bytes = bytes_of_marked(step);
   std::byte* const together = scratch(size_bytes);
   std::byte* end = together;
-  for_blocks(step, [&](std::span<std::byte> part) { end = std::copy(part.begin(), part.end(), end); });
+  for_marked(step, [&](std::span<std::byte> part) { end = std::copy(part.begin(), part.end(), end); });
   group_.send(number(), step, {together, size_bytes}, 0, sent_);
   sent_.data = nullptr;  // the memory is used again
 }
 
-std::uint32_t Run::place_mark(const Step& step) const {
-  const bool are_placed =
-      call_.form == Form::kFewMessages ? call_.kind == Kind::kReduceScatter : call_.kind != Kind::kAlltoall;
-  if (!are_placed) return 0;
-  return static_cast<std::uint32_t>(begin_of(step.first) * 0x9e3779b97f4a7c15U >> 32) & StepHeader::kMarks;
-}
-
 bool Run::take_arrival(const StepHeader& header, std::span<const std::byte> payload) {
+  if ((header.flags & StepHeader::kPosted) == 0) [[likely]] {
+    sent_.data = nullptr;  // blocks may change now
+    apply(plan_.steps[next_], header, payload);
+    return true;
+  }
   const std::optional<Boards::Block> block = group_.open(header, payload);
   if (!block) return false;
-  sent_.data = nullptr;  // blocks may change now
+  sent_.data = nullptr;
   apply(plan_.steps[next_], header, block->bytes);
   block->release();
   return true;
@@ -196,39 +187,48 @@ bool Run::take_arrival(const StepHeader& header, std::span<const std::byte> payl
 
 void Run::apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks) {
   if (has_failed_) return;
-  if ((header.flags & StepHeader::kFailed) != 0) {
-    has_failed_ = true;
-    if (blocks.empty()) return;
-    Pup p = Pup::unpacker(blocks.data(), blocks.size(), &scheduler().runtime());
-    error_ = runtime::unpack_error(p);
-    return;
-  }
-  if (blocks.size() != bytes_of(step) || (header.flags & StepHeader::kMarks) != place_mark(step)) {
-    has_failed_ = true;
-    error_ = wrong_size(step.peer, blocks.size(), bytes_of(step));
-    return;
-  }
+  if ((header.flags & StepHeader::kFailed) != 0) [[unlikely]]
+    return hear_of_failure(blocks);
+  if (step.is_marked) [[unlikely]]
+    return apply_marked(step, blocks);
+  const std::span<std::byte> place = blocks_of(step);
+  if (blocks.size() != place.size() || (header.flags & StepHeader::kMarks) != place_mark(step)) [[unlikely]]
+    return fail(wrong_size(step.peer, blocks.size(), place.size()));
   if (blocks.empty()) return;
-  if (step.action != Step::Action::kReceive) {
-    try {
-      return combine(step, blocks);
-    } catch (const std::bad_alloc&) {
-      return fail_without_memory();
-    }
+  if (step.action == Step::Action::kReceive) {
+    std::memcpy(place.data(), blocks.data(), blocks.size());
+    return;
   }
+  try {
+    combine(step, place, blocks);
+  } catch (const std::bad_alloc&) {
+    fail_without_memory();
+  }
+}
+
+void Run::hear_of_failure(std::span<const std::byte> packed_error) {
+  has_failed_ = true;
+  if (packed_error.empty()) return;
+  Pup p = Pup::unpacker(packed_error.data(), packed_error.size(), &scheduler().runtime());
+  error_ = runtime::unpack_error(p);
+}
+
+void Run::apply_marked(const Step& step, std::span<const std::byte> blocks) {
+  if (const std::size_t awaited_bytes = bytes_of_marked(step); blocks.size() != awaited_bytes)
+    return fail(wrong_size(step.peer, blocks.size(), awaited_bytes));
   const std::byte* from = blocks.data();
-  for_blocks(step, [&](std::span<std::byte> part) {
-    std::memcpy(part.data(), from, part.size());
+  for_marked(step, [&](std::span<std::byte> part) {
+    if (!part.empty()) std::memcpy(part.data(), from, part.size());
     from += part.size();
   });
 }
 
 // An arrival may lie in memory that the peer can write. It is copied first, if code of the program is to work on it, or if it is not
 // aligned.
-void Run::combine(const Step& step, std::span<const std::byte> blocks) {
+void Run::combine(const Step& step, std::span<std::byte> place, std::span<const std::byte> blocks) {
   const Combiner& combiner = call_.combiner;
   const std::size_t size_bytes = blocks.size();
-  std::byte* const block = call_.data + begin_of(step.first);
+  std::byte* const block = place.data();
   const bool is_from_right = step.action == Step::Action::kCombineFromRight;
   if (!is_from_right && !combiner.runs_program && reinterpret_cast<std::uintptr_t>(blocks.data()) % 16 == 0) {
     if (!combiner.combine(combiner.context, blocks.data(), block, size_bytes)) has_failed_ = true;

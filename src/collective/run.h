@@ -50,6 +50,8 @@ struct Call {
   std::size_t block_bytes = 0;
   // For blocks of different sizes, of kAllgather, kReduceScatter and all parts of kDirect: where each begins, and the end of the last one.
   const std::size_t* begins = nullptr;
+  // kAllgather of kDirect, with `begins`: where each block ends, if the next one does not begin there.
+  const std::size_t* ends = nullptr;
   // kDirect, but for kBroadcast and kAllgather: where the blocks are at first, if they are not in `data`.
   const std::byte* input = nullptr;
   Combiner combiner = {};
@@ -121,17 +123,33 @@ class Run : public Awaiting, private runtime::Work {
   // Returns false if the blocks must come again.
   bool take_arrival(const StepHeader& header, std::span<const std::byte> payload);
   void apply(const Step& step, const StepHeader& header, std::span<const std::byte> blocks);
-  void combine(const Step& step, std::span<const std::byte> blocks);
-  // Calls use(bytes) for each range of blocks that the step moves.
+  void apply_marked(const Step& step, std::span<const std::byte> blocks);
+  void hear_of_failure(std::span<const std::byte> packed_error);
+  void combine(const Step& step, std::span<std::byte> place, std::span<const std::byte> blocks);
+  // Calls use(bytes) for each block that the step moves. REQUIRES: marked.
   template <class Use>
-  void for_blocks(const Step& step, const Use& use) const;
+  void for_marked(const Step& step, const Use& use) const;
+  std::size_t bytes_of_marked(const Step& step) const;
   std::size_t begin_of(std::size_t block) const {
     return call_.begins == nullptr ? block * call_.block_bytes : call_.begins[block];
   }
+  // Of a step. REQUIRES: not marked.
+  std::span<std::byte> blocks_of(const Step& step) const {
+    const std::size_t begin = begin_of(step.first);
+    const std::size_t end =
+        call_.ends == nullptr ? begin_of(std::size_t{step.first} + step.count) : call_.ends[step.first];
+    return {call_.data + begin, end - begin};
+  }
   // Of blocks that begin at the same place at both members: flags for that place.
-  std::uint32_t place_mark(const Step& step) const;
+  std::uint32_t place_mark(const Step& step) const {
+    const bool are_placed =
+        call_.form == Form::kFewMessages ? call_.kind == Kind::kReduceScatter : call_.kind != Kind::kAlltoall;
+    return are_placed ? mark_of(begin_of(step.first)) : 0;
+  }
+  static std::uint32_t mark_of(std::size_t begin) {
+    return static_cast<std::uint32_t>(begin * 0x9e3779b97f4a7c15U >> 32) & StepHeader::kMarks;
+  }
   const std::byte* input() const { return call_.input == nullptr ? call_.data : call_.input; }
-  std::size_t bytes_of(const Step& step) const;
   std::byte* scratch(std::size_t size_bytes);
 
   Group& group_;

@@ -117,6 +117,10 @@ async def main(world):
         if sys.argv[1] == "broadcast":
             await world.broadcast_in_place(values, ROOT)
             assert values[0] == values[-1] == ROOT + 1.0
+        elif sys.argv[1] == "allgather":
+            part = bytes([world.rank]) * (SIZE // {pes_per_host})
+            parts = await world.allgather(part)
+            assert [part[-1] for part in parts] == list(range(world.size))
         else:
             await world.allreduce_in_place(values, weft.Reducer.sum)
             assert values[0] == values[-1] == world.size * (world.size + 1) / 2
@@ -137,7 +141,7 @@ pgas.run(main)
 def bytes_of_the_last_host(cluster: Cluster, folder: Path, text: str, *arguments: object) -> list[float]:
     """What it has received and sent for one operation, in sizes of the data."""
     program = folder / "program.py"
-    program.write_text(text.format(size=SIZE_BYTES, repeats=REPEATS))
+    program.write_text(text.format(size=SIZE_BYTES, repeats=REPEATS, pes_per_host=PES_PER_HOST))
     return crossed_by(cluster, [sys.executable, program, *arguments], REPEATS * SIZE_BYTES)
 
 
@@ -181,8 +185,9 @@ def test_the_collectives_of_teams_do_too(pair: Cluster, tmp_path: Path) -> None:
     received, sent = bytes_of_the_last_host(pair, tmp_path, TEAM_PROGRAM, "broadcast", 1)
     assert 1 <= received <= OVERHEAD
     assert sent < OVERHEAD - 1
-    for crossed in bytes_of_the_last_host(pair, tmp_path, TEAM_PROGRAM, "allreduce", 0):
-        assert 1 <= crossed <= OVERHEAD
+    for what in ("allreduce", "allgather"):
+        for crossed in bytes_of_the_last_host(pair, tmp_path, TEAM_PROGRAM, what, 0):
+            assert 1 <= crossed <= OVERHEAD
 
 
 @pytest.fixture(scope="module")

@@ -153,6 +153,10 @@ class Team {
   // The result is packed as a std::optional if root >= 0.
   void start_fixed_reduce(std::span<const std::byte> mine, const ElementCombine& combine,
                           runtime::Reducer reducer, int root, runtime::FutureState& result) const;
+  // The result is the packed vector of all values, in the order of the ranks.
+  static constexpr std::size_t kMostFixedGatherBytes = std::size_t{64} << 10;
+  void start_fixed_allgather(std::span<const std::byte> mine, std::uint64_t type,
+                             runtime::FutureState& result) const;
   // The place of the memory is found from its address.
   runtime::Future<> broadcast_buffer(memory::Buffer values, std::uint64_t type, int root) const;
   runtime::Future<> reduce_buffer(memory::Buffer values, const ElementCombine& combine,
@@ -273,11 +277,16 @@ runtime::Future<T> Team::allreduce(const T& value) const {
 template <class T>
 runtime::Future<std::vector<T>> Team::allgather(const T& value) const {
   runtime::Future<std::vector<T>> result(runtime());
-  start_packed([&] { return base::pack_small(value, &runtime()); },
-               [&](const PackedValue& mine) {
-                 start_reduce(mine, runtime::Reducer::kGather, nullptr, -1, rpc_detail::type_number<T>(),
-                              *result.state());
-               });
+  if constexpr (base::pup_detail::kIsBulk<T> && sizeof(T) <= kMostFixedGatherBytes) {
+    const base::SmallBytes mine = base::pack_small(value, &runtime());
+    start_fixed_allgather({mine.data(), mine.size()}, rpc_detail::type_number<T>(), *result.state());
+  } else {
+    start_packed([&] { return base::pack_small(value, &runtime()); },
+                 [&](const PackedValue& mine) {
+                   start_reduce(mine, runtime::Reducer::kGather, nullptr, -1, rpc_detail::type_number<T>(),
+                                *result.state());
+                 });
+  }
   return result;
 }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+#include <random>
 #include <vector>
 
 namespace weft::collective {
@@ -84,6 +87,41 @@ TEST(Inbox, NumbersOfNoCallAreChecked) {
   EXPECT_EQ(inbox.call_with(2), &second);
   EXPECT_EQ(inbox.call_with(3), nullptr);
   EXPECT_EQ(inbox.oldest(), &first);
+}
+
+// Messages of many calls, taken in another order, in rounds: what was taken makes room.
+TEST(KeptMessages, EachIsTakenOnce) {
+  KeptMessages kept;
+  std::mt19937 random(5);
+  for (int round = 0; round < 4; ++round) {
+    std::vector<StepHeader> headers;
+    for (std::uint64_t number = 0; number < 100; ++number)
+      for (int from = 0; from < 3; ++from)
+        headers.push_back(
+            header_of(number * 7 + (number % 2 << 32), from, static_cast<std::uint32_t>(round)));
+    std::shuffle(headers.begin(), headers.end(), random);
+    for (const StepHeader& header : headers) {
+      const std::vector<std::byte> blocks(header.number % 90, static_cast<std::byte>(header.number));
+      kept.add(header.from, header, blocks);
+    }
+    EXPECT_EQ(kept.size(), headers.size());
+    int num_of_counter = 0;
+    kept.for_counter(21, [&](const KeptMessage&) { ++num_of_counter; });
+    EXPECT_EQ(num_of_counter, 3);
+    std::shuffle(headers.begin(), headers.end(), random);
+    for (const StepHeader& header : headers) {
+      EXPECT_FALSE(kept.take(header.number, header.from, 99));
+      const std::optional<KeptMessage> taken = kept.take(header.number, header.from, header.round);
+      ASSERT_TRUE(taken);
+      EXPECT_EQ(taken->source_pe, header.from);
+      EXPECT_EQ(taken->blocks.size(), header.number % 90);
+      if (!taken->blocks.empty()) {
+        EXPECT_EQ(*(taken->blocks.end() - 1), static_cast<std::byte>(header.number));
+      }
+      EXPECT_FALSE(kept.take(header.number, header.from, header.round));
+    }
+    EXPECT_EQ(kept.size(), 0U);
+  }
 }
 
 TEST(InboxTable, AnInboxStaysWhileMessagesAreKept) {

@@ -65,11 +65,11 @@ TEST(Exchange, RefusesAStepThatDoesNotExist) {
 TEST(Exchange, RefusesAPartOfACollectiveThatIsOver) {
   TeamJob job(2);
   const std::string failure = job.run_on_all([](World& world) -> Task<> {
-    static_cast<void>(co_await world.allgather(1));
+    static_cast<void>(co_await world.broadcast(std::string("text"), 0));
     co_await world.barrier();
     PartHeader header;
-    header.type = pgas::CollectiveType::of(pgas::CollectiveKind::kAllGather, 0, Reducer::kGather,
-                                           pgas::rpc_detail::type_number<int>());
+    header.type = pgas::CollectiveType::of(pgas::CollectiveKind::kBroadcast, 0, Reducer::kSum,
+                                           pgas::rpc_detail::type_number<std::string>());
     if (world.rank() == 1) world.runtime().send(0, part_message(world, header));
     co_await world.runtime().quiescence();
     co_await world.barrier();

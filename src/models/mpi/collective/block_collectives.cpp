@@ -82,10 +82,6 @@ std::size_t place_of(const CollectiveContext& context, int distance) {
 
 }  // namespace
 
-std::size_t packed_bytes(const Reduction& what) {
-  return static_cast<std::size_t>(what.count * what.type->size_bytes());
-}
-
 std::vector<MPI_Count> equal_counts(MPI_Count count, int num_processes) {
   std::vector<MPI_Count> counts(static_cast<std::size_t>(num_processes), count / num_processes);
   for (MPI_Count i = 0; i < count % num_processes; ++i) ++counts[static_cast<std::size_t>(i)];
@@ -129,7 +125,7 @@ bool PackedCombiner::combine(void* self, const std::byte* left, std::byte* right
 
 void PackedCombiner::combine_packed(const std::byte* left, std::byte* right, std::size_t size_bytes) const {
   const Datatype& type = *what_.type;
-  const MPI_Count count = static_cast<MPI_Count>(size_bytes) / type.size_bytes();
+  const MPI_Count count = count_of(size_bytes);
   // One element of a type with a gap behind it may lie where the next one would not be aligned.
   const bool is_aligned =
       type.size_bytes() == type.extent() || (is_aligned_to_largest(left) && is_aligned_to_largest(right));

@@ -18,24 +18,42 @@
 
 namespace weft::mpi {
 
+inline std::size_t packed_bytes(const Reduction& what) {
+  return static_cast<std::size_t>(what.count * what.type->size_bytes());
+}
 // Whether operators may work on elements there.
 bool is_aligned_for(const Reduction& what, const void* data);
 
 // Combines packed elements for the engine, any number of them. It outlives the run, as does `what`. An exception of the operator is kept.
 class PackedCombiner {
  public:
-  explicit PackedCombiner(const Reduction& what) : what_(what) {}
+  explicit PackedCombiner(const Reduction& what) : what_(what), size_bytes_(packed_bytes(what)) {
+    if (what.type->is_contiguous()) loop_ = what.operation->loop(*what.type);
+  }
   collective::Combiner get() {
-    return {&PackedCombiner::combine, this, !what_.operation->is_predefined(),
-            what_.operation->is_commutative()};
+    return {loop_.kernel != nullptr ? &PackedCombiner::combine_in_loop : &PackedCombiner::combine, this,
+            !what_.operation->is_predefined(), what_.operation->is_commutative()};
   }
   const std::exception_ptr& error() const { return error_; }
 
  private:
+  // Each block of most reductions: numbers without gaps.
+  static bool combine_in_loop(void* self, const std::byte* left, std::byte* right, std::size_t size_bytes) {
+    const auto& mine = *static_cast<const PackedCombiner*>(self);
+    mine.loop_.kernel(left, right, mine.count_of(size_bytes) * mine.loop_.values);
+    return true;
+  }
   static bool combine(void* self, const std::byte* left, std::byte* right, std::size_t size_bytes);
   void combine_packed(const std::byte* left, std::byte* right, std::size_t size_bytes) const;
+  // All elements in most calls: a division takes longer than many combinations.
+  MPI_Count count_of(std::size_t size_bytes) const {
+    return size_bytes == size_bytes_ ? what_.count
+                                     : static_cast<MPI_Count>(size_bytes) / what_.type->size_bytes();
+  }
 
   const Reduction& what_;
+  std::size_t size_bytes_;  // of all elements
+  ReductionOperator::Loop loop_;
   VirtualRank* rank_ = VirtualRank::current();
   std::exception_ptr error_;
 };
@@ -46,7 +64,6 @@ class PackedCombiner {
 runtime::Task<> broadcast_blocks(Transfers& transfers, int root, DataView data, std::size_t size_bytes);
 runtime::Task<> reduce_blocks(Transfers& transfers, int root, Reduction what, DataView in, DataView out);
 runtime::Task<> allreduce_blocks(Transfers& transfers, Reduction what, DataView in, DataView out);
-std::size_t packed_bytes(const Reduction& what);
 // As equal as possible.
 std::vector<MPI_Count> equal_counts(MPI_Count count, int num_processes);
 // A reduction of `counts` elements for each process, of which kReduceScatter gives each its own; null for all other kinds. The memory of

@@ -28,6 +28,15 @@ class ReductionOperator final : public Object {
 
   // inout[i] = in[i] op inout[i] for `count` elements. REQUIRES: check(type) succeeded; the buffers do not overlap.
   void reduce(const void* in, void* inout, MPI_Count count, const Datatype& type) const;
+  // What reduce() calls, with `values` for each element, if that is a loop; else without a kernel.
+  struct Loop {
+    Kernel kernel = nullptr;
+    MPI_Count values = 1;
+  };
+  Loop loop(const Datatype& type) const {
+    const Plan made = plan(type);
+    return made.way == Plan::Way::kLoop ? Loop{made.kernel, made.values} : Loop{};
+  }
 
  private:
   // The work of reduce() for a datatype: none, a copy, or a loop over `values` times the count.

@@ -8,12 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/base/pup.h"
 #include "weft/pgas/team.h"
 #include "weft/runtime/task.h"
 
-#include "collective/run.h"
 #include "models/pgas/team/copy_or_fail.h"
 
 namespace weft::pgas {
@@ -28,16 +26,15 @@ Kind engine_kind(const EngineOperation& what) {
   return what.root < 0 ? Kind::kBarrier : Kind::kBroadcast;
 }
 
-class TeamRun : public collective::Run {
+class TeamRun : public TeamCall {
  public:
   // This rank begins its next collective.
   TeamRun(TeamState& team, const EngineOperation& what)
-      : Run(*team.group, begin(team, what)), team_(team), what_(what) {
+      : TeamCall(team, what.kind, begin(team, what)), what_(what) {
     call().combiner.context = this;
   }
 
-  TeamState& team() const { return team_; }
-  bool has_result() const { return what_.root < 0 || what_.root == team_.members.rank(); }
+  bool has_result() const { return what_.root < 0 || what_.root == team().members.rank(); }
   bool is_reduction() const { return what_.combine.function != nullptr; }
 
   // The data is that of the program if the operation may replace it, else a copy. REQUIRES: host memory.
@@ -72,17 +69,10 @@ class TeamRun : public collective::Run {
     if (runtime::is_logical(what_.reducer))
       what_.combine.function(runtime::Reducer::kLogicalOr, data, data, count);
     if (call().form != Form::kDirect) return;
-    const auto size = static_cast<std::size_t>(team_.members.size());
+    const auto size = static_cast<std::size_t>(team().members.size());
     for (std::size_t i = 0; i <= size; ++i)
       begins_.push_back((i * (count / size) + std::min(i, count % size)) * what_.combine.element_bytes);
     call().begins = begins_.data();
-  }
-
-  std::exception_ptr failure() const {
-    if (error() != nullptr) return error();
-    return std::make_exception_ptr(
-        base::Error(base::StatusCode::kPeerFailed,
-                    "a rank on which this one depends has failed in a collective operation"));
   }
 
  protected:
@@ -95,10 +85,9 @@ class TeamRun : public collective::Run {
     const int root = std::max(what.root, 0);
     const CollectiveType type =
         CollectiveType::of(what.kind, root, what.reducer, what.type, CollectiveType::way_of(form));
-    team.watch.note();
     return {.kind = kind,
             .root = root,
-            .number = engine_number(team.exchange.begin(type), type),
+            .number = begin_call(team, type),
             .form = form,
             .block_bytes = what.size_bytes,
             .combiner = {.combine = &combine, .is_commutative = true}};
@@ -108,12 +97,6 @@ class TeamRun : public collective::Run {
     what.combine.function(what.reducer, right, left, size_bytes / what.combine.element_bytes);
     return true;
   }
-  std::exception_ptr wrong_size(int from, std::size_t arrived_bytes,
-                                std::size_t awaited_bytes) const override {
-    return pgas::wrong_size(what_.kind, from, arrived_bytes, team_.members.rank(), awaited_bytes);
-  }
-
-  TeamState& team_;
   const EngineOperation what_;
   std::vector<std::size_t> begins_;
   std::unique_ptr<std::byte[]> memory_;

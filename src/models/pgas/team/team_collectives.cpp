@@ -5,6 +5,7 @@
 #include "memory/memory.h"
 #include "models/pgas/team/buffer_collectives.h"
 #include "models/pgas/team/engine_collectives.h"
+#include "models/pgas/team/gather_collectives.h"
 #include "models/pgas/team/team_state.h"
 #include "models/pgas/team/value_collectives.h"
 
@@ -37,7 +38,7 @@ void Team::start_broadcast(const PackedValue& mine, int root, std::uint64_t type
 
 void Team::start_reduce(const PackedValue& mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
                         int root, std::uint64_t type, runtime::FutureState& result, bool is_optional) const {
-  if (combiner == nullptr) return start_gather_on_all(*state_, mine, type, result);
+  if (combiner == nullptr) return start_gather(*state_, mine, type, result);
   pgas::start_reduce(*state_, mine, reducer, combiner, root, type, result, is_optional);
 }
 
@@ -50,6 +51,11 @@ void Team::start_fixed_reduce(std::span<const std::byte> mine, const ElementComb
                               runtime::Reducer reducer, int root, runtime::FutureState& result) const {
   const auto kind = root < 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduce;
   start_value(*state_, {kind, root, mine.size(), combine.number, combine, reducer}, mine, result);
+}
+
+void Team::start_fixed_allgather(std::span<const std::byte> mine, std::uint64_t type,
+                                 runtime::FutureState& result) const {
+  start_fixed_gather(*state_, mine, type, result);
 }
 
 namespace {

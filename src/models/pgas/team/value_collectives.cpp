@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/runtime/task.h"
 
 #include "models/pgas/team/algorithms.h"
@@ -23,7 +22,7 @@ namespace weft::pgas {
 // A rank's part of one collective, see algorithms.h.
 class ValueData {
  public:
-  // Begins the collective; `mine` may be an error. `combiner` is null: nothing is merged, or parts are gathered.
+  // Begins the collective; `mine` may be an error. `combiner` is null: nothing is merged.
   ValueData(TeamState& team, const CollectiveType& type, const PackedValue& mine,
             const runtime::Combiner* combiner = nullptr, runtime::Reducer reducer = runtime::Reducer::kSum);
   ~ValueData() { team_.exchange.end(collective_); }
@@ -71,75 +70,11 @@ CollectiveType value_type(CollectiveKind kind, runtime::Reducer reducer, int roo
   return CollectiveType::of(kind, root, reducer, type ^ operation * 0x9e3779b97f4a7c15);
 }
 
-void set_value(const Result& result, std::span<const std::byte> bytes) {
-  try {
-    Pup p = Pup::unpacker(bytes.data(), bytes.size(), &result->runtime());
-    result->set_packed(p);
-  } catch (...) {  // the bytes do not unpack
-    result->set_error(std::current_exception());
-  }
-}
-
-// A value in front of others, packed.
-template <class T>
-void append(std::vector<std::byte>& bytes, const T& value) {
-  const auto* const first = reinterpret_cast<const std::byte*>(&value);
-  bytes.insert(bytes.end(), first, first + sizeof value);
-}
-
-// --- Gathered values: each is its rank, its size and its bytes
-
-struct GatheredItem {
-  std::uint32_t rank = 0;
-  std::span<const std::byte> bytes;
-};
-
-PackedValue make_item(int rank, const PackedValue& value) {
-  if (value.error) return value;
-  try {
-    std::vector<std::byte> item;
-    append(item, static_cast<std::uint32_t>(rank));
-    append(item, static_cast<std::uint64_t>(value.bytes.size()));
-    item.insert(item.end(), value.bytes.begin(), value.bytes.end());
-    return {item, nullptr};
-  } catch (...) {  // no memory
-    return {{}, std::current_exception()};
-  }
-}
-
-// By rank. Throws Error(kCorrupt) unless there is one of each.
-std::vector<GatheredItem> read_items(const std::vector<std::byte>& bytes, int size) {
-  std::vector<GatheredItem> items(static_cast<std::size_t>(size));
-  std::vector<bool> has(items.size(), false);
-  Pup p = Pup::unpacker(bytes.data(), bytes.size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    std::uint32_t rank = 0;
-    p | rank;
-    const std::size_t item_bytes = p.count(0, 1);
-    if (rank >= items.size() || has[rank])
-      p.refuse("a gathered value of a rank that has one or does not exist");
-    has[rank] = true;
-    items[rank] = {rank, {p.cursor(), item_bytes}};
-    p.skip(item_bytes);
-  }
-  return items;
-}
-
-// As a packed vector: the number of values, the values, and a byte that is not read.
-std::vector<std::byte> pack_gathered(const std::vector<std::byte>& bytes, int size) {
-  std::vector<std::byte> packed;
-  append(packed, static_cast<std::uint64_t>(size));
-  for (const GatheredItem& item : read_items(bytes, size))
-    packed.insert(packed.end(), item.bytes.begin(), item.bytes.end());
-  packed.emplace_back();  // a vector reads an element, also one of no bytes, only if a byte is left
-  return packed;
-}
-
 // --- The coroutines
 
 runtime::Task<> run_broadcast(DataPointer data, int root, Result result) {
   co_await spread_down(*data, root);
-  data->error() ? result->set_error(data->error()) : set_value(result, data->bytes());
+  data->error() ? result->set_error(data->error()) : set_packed_result(*result.get(), data->bytes());
 }
 
 runtime::Task<> run_reduce(DataPointer data, int root, bool is_optional, Result result) {
@@ -153,26 +88,13 @@ runtime::Task<> run_reduce(DataPointer data, int root, bool is_optional, Result 
   std::vector<std::byte> packed;
   if (is_optional) packed.push_back(static_cast<std::byte>(is_root));
   if (is_root) packed.insert(packed.end(), data->bytes().begin(), data->bytes().end());
-  set_value(result, packed);
+  set_packed_result(*result.get(), packed);
 }
 
-runtime::Task<> run_allreduce(DataPointer data, bool gathers, Result result) {
+runtime::Task<> run_allreduce(DataPointer data, Result result) {
   co_await merge_on_all(*data);
   if (data->is_abandoned()) co_return;
-  if (data->error()) {
-    result->set_error(data->error());
-  } else if (!gathers) {
-    set_value(result, data->bytes());
-  } else {
-    std::vector<std::byte> packed;
-    std::exception_ptr error;
-    try {
-      packed = pack_gathered(data->bytes(), data->members().size());
-    } catch (...) {
-      error = std::current_exception();
-    }
-    error ? result->set_error(error) : set_value(result, packed);
-  }
+  data->error() ? result->set_error(data->error()) : set_packed_result(*result.get(), data->bytes());
 }
 
 }  // namespace
@@ -210,10 +132,6 @@ void ValueData::merge(Part part, bool is_in_front) {
     error_ = part.error;
     return;
   }
-  if (combiner_ == nullptr) {
-    bytes_.insert(bytes_.end(), part.bytes.begin(), part.bytes.end());
-    return;
-  }
   try {
     if (!is_in_front) return combiner_->function(team_.runtime, reducer_, bytes_, part.bytes);
     std::vector<std::byte> front(part.bytes.begin(), part.bytes.end());
@@ -248,19 +166,20 @@ void start_reduce(TeamState& team, const PackedValue& mine, runtime::Reducer red
   const CollectiveType what = value_type(kind, reducer, root < 0 ? 0 : root, type, combiner);
   auto data = std::make_unique<ValueData>(team, what, mine, combiner, reducer);
   if (root < 0) {
-    team.runtime.spawn(run_allreduce(std::move(data), false, Result(&result)), std::string(kWhereValues));
+    team.runtime.spawn(run_allreduce(std::move(data), Result(&result)), std::string(kWhereValues));
   } else {
     team.runtime.spawn(run_reduce(std::move(data), root, is_optional, Result(&result)),
                        std::string(kWhereValues));
   }
 }
 
-void start_gather_on_all(TeamState& team, const PackedValue& mine, std::uint64_t type,
-                         runtime::FutureState& result) {
-  const CollectiveType what =
-      value_type(CollectiveKind::kAllGather, runtime::Reducer::kGather, 0, type, nullptr);
-  auto data = std::make_unique<ValueData>(team, what, make_item(team.members.rank(), mine));
-  team.runtime.spawn(run_allreduce(std::move(data), true, Result(&result)), std::string(kWhereValues));
+void set_packed_result(runtime::FutureState& result, std::span<const std::byte> bytes) {
+  try {
+    Pup p = Pup::unpacker(bytes.data(), bytes.size(), &result.runtime());
+    result.set_packed(p);
+  } catch (...) {
+    result.set_error(std::current_exception());
+  }
 }
 
 }  // namespace weft::pgas

@@ -1,7 +1,9 @@
-// Collectives of packed values.
+// Broadcasts and reductions of packed values. All-gather: gather_collectives.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "weft/pgas/team.h"
 #include "weft/runtime/future.h"
@@ -17,7 +19,8 @@ void start_broadcast(TeamState& team, const PackedValue& mine, int root, std::ui
 void start_reduce(TeamState& team, const PackedValue& mine, runtime::Reducer reducer,
                   const runtime::Combiner* combiner, int root, std::uint64_t type,
                   runtime::FutureState& result, bool is_optional);
-void start_gather_on_all(TeamState& team, const PackedValue& mine, std::uint64_t type,
-                         runtime::FutureState& result);
+
+// Sets a result from its packed bytes. If they do not unpack, or there is no memory, it is that error.
+void set_packed_result(runtime::FutureState& result, std::span<const std::byte> bytes);
 
 }  // namespace weft::pgas
