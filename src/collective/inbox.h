@@ -119,6 +119,12 @@ class Inbox {
     return taken;
   }
   std::size_t num_kept() const { return kept_.size(); }
+  // No call awaits anything any more, and nothing is kept. Returns what was.
+  std::vector<Kept> drop_all() {
+    drops_all_ = true;
+    return std::exchange(kept_, {});
+  }
+  bool drops_all() const { return drops_all_; }
   static bool have_same_counter(std::uint64_t one, std::uint64_t other) {
     return static_cast<std::uint32_t>(one) == static_cast<std::uint32_t>(other);
   }
@@ -145,6 +151,7 @@ class Inbox {
 
   std::vector<Awaiting*> calls_;
   std::vector<Kept> kept_;
+  bool drops_all_ = false;
 };
 
 class InboxTable {
@@ -158,10 +165,10 @@ class InboxTable {
     last_ = &inboxes_[key];
     return *last_;
   }
-  // The member has no group any more. What is kept for later calls stays.
+  // The member has no group any more. What is kept for later calls stays, and that it drops all.
   void forget(std::uint64_t group, int place) {
     const auto found = inboxes_.find({group, place});
-    if (found == inboxes_.end() || found->second.num_kept() > 0) return;
+    if (found == inboxes_.end() || found->second.num_kept() > 0 || found->second.drops_all()) return;
     last_ = nullptr;
     inboxes_.erase(found);
   }

@@ -19,6 +19,9 @@ namespace weft::runtime {
 
 class Messenger;
 
+// Whether all PEs get the result.
+inline bool is_for_all(const Target& target) { return (target.flags & kBroadcastFlag) != 0; }
+
 // A contribution, or several merged ones, in memory that belongs to another object.
 struct PartialView {
   std::uint64_t count = 0;
@@ -75,6 +78,8 @@ struct Partial {
   const Combiner* add_all_but_value(Messenger& messenger, const PartialView& from);
   // The combiner of parts that defer a value. Returns null if this has no value yet; then it takes `from`'s.
   const Combiner* find_deferred_combiner(Messenger& messenger, const PartialView& from);
+  // All contributions so far are deferred.
+  void take_first_value(std::span<const std::byte> first);
   void merge(Messenger& messenger, const Combiner& combiner, std::span<const std::byte> more);
   std::vector<std::byte> join_items() const;
 };
