@@ -14,6 +14,7 @@
 // Small values do not take part in any of this.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,7 +32,7 @@
 namespace weft::runtime {
 
 // Not measured yet.
-inline constexpr std::size_t kLeastCutBytes = kLargeContributionBytes;
+inline constexpr std::size_t kLeastCutBytes = std::size_t{256} << 10;
 
 // The wire format.
 struct DeferredDescription {
@@ -60,20 +61,27 @@ std::vector<DeferredDescription> read_descriptions(std::span<const std::byte> it
 // Memory for large values, kept for the next ones: fresh memory costs as much as a copy.
 class LargeMemory {
  public:
-  // Any content and size.
-  std::vector<std::byte> take() {
-    if (kept_.empty()) return {};
-    std::vector<std::byte> found = std::move(kept_.back());
-    kept_.pop_back();
-    return found;
+  // Any content and size, in memory for `size_bytes` if there is some.
+  std::vector<std::byte> take(std::size_t size_bytes) {
+    const auto found =
+        std::ranges::find_if(kept_, [size_bytes](const auto& one) { return one.capacity() >= size_bytes; });
+    if (found == kept_.end()) return {};
+    std::vector<std::byte> taken = std::move(*found);
+    kept_.erase(found);
+    return taken;
   }
+  // The largest ones stay.
   void keep(std::vector<std::byte> storage) {
-    if (kept_.size() < kMostKept && storage.capacity() > 0) kept_.push_back(std::move(storage));
+    if (storage.capacity() < kLargeContributionBytes) return;
+    const auto larger = std::ranges::find_if(
+        kept_, [&storage](const auto& one) { return one.capacity() > storage.capacity(); });
+    kept_.insert(larger, std::move(storage));
+    if (kept_.size() > kMostKept) kept_.erase(kept_.begin());
   }
 
  private:
   static constexpr std::size_t kMostKept = 3;
-  std::vector<std::vector<std::byte>> kept_;
+  std::vector<std::vector<std::byte>> kept_;  // the smallest first
 };
 
 // The value of a PE and room for what it merges. Sends and receives in flight hold a share.

@@ -70,7 +70,7 @@ bool can_be_cut(const Partial& merged, std::span<const DeferredDescription> all,
 // --- Memory
 
 std::vector<std::byte> Reductions::large_memory(std::size_t size_bytes) {
-  std::vector<std::byte> memory = large_memory_->take();
+  std::vector<std::byte> memory = large_memory_->take(size_bytes);
   memory.resize(size_bytes);
   return memory;
 }
@@ -144,7 +144,7 @@ void Reductions::use_deferred_values(ScopeId id, Scope& scope, Progress& progres
     if (step.merges) most_bytes = std::max(most_bytes, size_of(deferred, step.received));
   }
   std::vector<std::byte>& arriving = deferred.memory->arriving;
-  arriving = large_memory_->take();
+  arriving = large_memory_->take(most_bytes);
   if (arriving.size() < most_bytes) arriving.resize(most_bytes);
   run_cut(id, scope, progress, deferred);
 }

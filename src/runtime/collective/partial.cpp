@@ -105,7 +105,7 @@ void Partial::add_contribution(Messenger& messenger, std::uint64_t index, Reduce
   if ((count > 0 && has_value) || combiner == nullptr)
     return add_contribution(messenger, index, of, combiner, std::span<const std::byte>(contribution), to);
   add_contribution(messenger, index, of, combiner, std::span<const std::byte>(), to);
-  value = std::move(contribution);
+  std::swap(value, contribution);
 }
 
 void Partial::add(Messenger& messenger, const PartialView& from) {

@@ -61,7 +61,7 @@ struct Partial {
   // Adds the only value or the only item of one contributor. `combiner` is null for kGather and kConcat.
   void add_contribution(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
                         std::span<const std::byte> contribution, const Target& target);
-  // Adds a contribution, and takes its value without a copy if it is the first.
+  // Adds a contribution, and takes its value without a copy if it is the first. `contribution` has other memory then.
   void add_contribution(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
                         std::vector<std::byte>&& contribution, const Target& target);
   // Merges `from` behind what it has. Fails the job if the two do not belong to the same reduction.

@@ -191,7 +191,7 @@ void Reductions::contribute_large(ScopeId id, std::uint64_t sequence, std::uint6
                                   const Combiner* combiner, std::vector<std::byte>&& value,
                                   const Target& target) {
   contribute_value(id, sequence, index, reducer, combiner, std::move(value), target);
-  // If the value was not copied it is empty now, and nothing is kept.
+  // If the value was not copied this is what the reduction had before.
   large_memory_->keep(std::move(value));  // NOLINT(bugprone-use-after-move)
 }
 

@@ -22,7 +22,8 @@ using collective::Kind;
 
 // A board of 4 MiB holds what a PE sends of four pieces. Two keep a PE busy while it waits for others.
 constexpr std::size_t kMostPieceBytes = std::size_t{1} << 20;
-constexpr std::size_t kMostAtOnce = 2;
+constexpr std::size_t kMostPiecesAtOnce = 2;
+constexpr std::ptrdiff_t kMostMergesAtOnce = 2;
 
 // Of the number of a group: the root PE of the scope, and its id. Of that of a call: the reduction, and the piece.
 constexpr int kScopeIdBits = 48;
@@ -50,10 +51,12 @@ class EngineMerges::MergeInPieces : private runtime::Work {
         num_pieces_(divided_up(num_elements_,
                                std::max<std::size_t>(kMostPieceBytes / what.layout.element_bytes, 1))) {}
 
-  void start() {
+  void begin() {
     for (std::unique_ptr<Piece>& place : places_) begin_next(place);
   }
+  bool has_begun() const { return num_begun_ > 0; }
   bool is_of(runtime::ScopeId scope) const { return what_.scope == scope; }
+  std::uint64_t sequence() const { return what_.sequence; }
   // The last piece is over, and the turn comes that frees this.
   bool is_posted() const { return is_posted_; }
   // Nobody is called in that turn.
@@ -129,9 +132,12 @@ class EngineMerges::MergeInPieces : private runtime::Work {
     auto* const merge = static_cast<MergeInPieces*>(self);
     const runtime::LargeMerge what = merge->what_;  // with its memory
     const std::exception_ptr error = merge->failure();
-    const bool calls = merge->is_wanted_ && action == runtime::WorkAction::kRun;
-    merge->all_.forget(*merge);
-    if (calls) runtime.reductions().end_merge(what.scope, what.sequence, error);
+    const bool is_wanted = merge->is_wanted_;
+    EngineMerges& all = merge->all_;
+    all.forget(*merge);
+    if (action != runtime::WorkAction::kRun || !is_wanted) return;
+    all.begin_ready(what.scope);
+    runtime.reductions().end_merge(what.scope, what.sequence, error);
   }
 
   EngineMerges& all_;
@@ -145,7 +151,7 @@ class EngineMerges::MergeInPieces : private runtime::Work {
   bool is_wanted_ = true;
   bool has_failed_ = false;
   std::exception_ptr error_;
-  std::array<std::unique_ptr<Piece>, kMostAtOnce> places_;
+  std::array<std::unique_ptr<Piece>, kMostPiecesAtOnce> places_;
 };
 
 EngineMerges::EngineMerges(runtime::Runtime& runtime)
@@ -167,7 +173,18 @@ bool EngineMerges::takes(runtime::ScopeId scope, std::uint64_t sequence, std::si
 
 void EngineMerges::start(const runtime::LargeMerge& merge) {
   under_way_.push_back(std::make_unique<MergeInPieces>(*this, group_of(merge.scope), merge));
-  under_way_.back()->start();
+  begin_ready(merge.scope);
+}
+
+void EngineMerges::begin_ready(runtime::ScopeId scope) {
+  const auto is_ready = [&](const std::unique_ptr<MergeInPieces>& one) {
+    return one->is_of(scope) && !one->has_begun() &&
+           std::ranges::count_if(under_way_, [&](const std::unique_ptr<MergeInPieces>& other) {
+             return other->is_of(scope) && other->sequence() < one->sequence();
+           }) < kMostMergesAtOnce;
+  };
+  for (const std::unique_ptr<MergeInPieces>& one : under_way_)
+    if (is_ready(one)) one->begin();
 }
 
 void EngineMerges::close(runtime::ScopeId scope) {

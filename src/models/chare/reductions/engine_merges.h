@@ -1,7 +1,8 @@
 // EngineMerges, large values of reductions of chares through the engine of collectives.
 //
 // A collection has a group of all PEs, whose number is exactly its scope. The number of a call is exactly that of the reduction and of the
-// piece of the value: a value of more than kMostPieceBytes goes in pieces, a few of which are under way at once, so that a board has room.
+// piece of the value: a value of more than kMostPieceBytes goes in pieces. Few pieces of a value, and few values of a collection, are under
+// way at once, so that a board has room. A value waits for earlier ones alone: their order is the same on all PEs.
 //
 // Threads: the PE's. A piece ends while a message arrives; what follows for the reduction has a turn of its own.
 #pragma once
@@ -38,6 +39,8 @@ class EngineMerges final : public runtime::LargeMerges {
   class MergeInPieces;
 
   collective::Group& group_of(runtime::ScopeId scope);
+  // Begins the merges that need not wait for earlier ones.
+  void begin_ready(runtime::ScopeId scope);
   // Frees it.
   void forget(const MergeInPieces& merge);
 

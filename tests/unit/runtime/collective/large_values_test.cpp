@@ -385,6 +385,17 @@ TEST(LargeValues, DamagedPartsAreRefused) {
   }
 }
 
+TEST(LargeMemory, KeepsTheLargestAndGivesWhatIsLargeEnough) {
+  LargeMemory memory;
+  EXPECT_TRUE(memory.take(1).empty());
+  for (const std::size_t kib : {40, 10, 30, 1, 20}) memory.keep(std::vector<std::byte>(kib << 10));
+  EXPECT_EQ(memory.take(21 << 10).capacity(), std::size_t{30} << 10);
+  EXPECT_EQ(memory.take(31 << 10).capacity(), std::size_t{40} << 10);
+  EXPECT_EQ(memory.take(21 << 10).capacity(), 0U);
+  EXPECT_EQ(memory.take(1).capacity(), std::size_t{20} << 10);
+  EXPECT_EQ(memory.take(1).capacity(), 0U);
+}
+
 TEST(LargeValues, DescriptionsOfAPeMayNotComeTwice) {
   const std::vector<std::byte> value(100);
   const ElementLayout layout = reduction_detail::layout_of_values<Doubles>()(Reducer::kSum, value);
