@@ -81,8 +81,8 @@ void Reductions::end_merge(ScopeId id, std::uint64_t sequence, const std::except
 
 void Reductions::defer_in_tree(ScopeId id, const Scope& scope, Progress& progress) {
   Partial& mine = progress.merged;
-  if (scope.route == Route::kTree || scope.single || progress.has_foreign_value ||
-      progress.sequence < scope.first_deferring)
+  if (mine.value.size() < kLeastTreeBytes || scope.route == Route::kTree || scope.single ||
+      progress.has_foreign_value || progress.sequence < scope.first_deferring)
     return;
   const ElementLayout layout = layout_of(mine);
   if (layout.merge == nullptr ||

@@ -23,7 +23,8 @@ using collective::Kind;
 // A board of 4 MiB holds what a PE sends of four pieces. Two keep a PE busy while it waits for others.
 constexpr std::size_t kMostPieceBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostPiecesAtOnce = 2;
-constexpr std::ptrdiff_t kMostMergesAtOnce = 2;
+// Of the values of a collection, half of a board.
+constexpr std::size_t kMostBytesAtOnce = std::size_t{2} << 20;
 
 // Of the number of a group: the root PE of the scope, and its id. Of that of a call: the reduction, and the piece.
 constexpr int kScopeIdBits = 48;
@@ -57,6 +58,9 @@ class EngineMerges::MergeInPieces : private runtime::Work {
   bool has_begun() const { return num_begun_ > 0; }
   bool is_of(runtime::ScopeId scope) const { return what_.scope == scope; }
   std::uint64_t sequence() const { return what_.sequence; }
+  std::size_t bytes_at_once() const {
+    return std::min(what_.elements.size(), kMostPiecesAtOnce * kMostPieceBytes);
+  }
   // The last piece is over, and the turn comes that frees this.
   bool is_posted() const { return is_posted_; }
   // Nobody is called in that turn.
@@ -178,10 +182,11 @@ void EngineMerges::start(const runtime::LargeMerge& merge) {
 
 void EngineMerges::begin_ready(runtime::ScopeId scope) {
   const auto is_ready = [&](const std::unique_ptr<MergeInPieces>& one) {
-    return one->is_of(scope) && !one->has_begun() &&
-           std::ranges::count_if(under_way_, [&](const std::unique_ptr<MergeInPieces>& other) {
-             return other->is_of(scope) && other->sequence() < one->sequence();
-           }) < kMostMergesAtOnce;
+    if (one->has_begun() || !one->is_of(scope)) return false;
+    std::size_t bytes_before = 0;
+    for (const std::unique_ptr<MergeInPieces>& other : under_way_)
+      if (other->is_of(scope) && other->sequence() < one->sequence()) bytes_before += other->bytes_at_once();
+    return bytes_before < kMostBytesAtOnce;
   };
   for (const std::unique_ptr<MergeInPieces>& one : under_way_)
     if (is_ready(one)) one->begin();

@@ -20,6 +20,7 @@
 namespace weft::runtime {
 namespace {
 
+constexpr std::size_t kTreeCount = kLeastTreeBytes / sizeof(double);
 constexpr std::size_t kPieceCount = (std::size_t{1} << 20) / sizeof(double);
 
 // Of a contribution; whole numbers, so that the order does not matter.
@@ -82,8 +83,11 @@ TEST(MergedValues, AreTheSumForEachWayTargetAndSize) {
         sizeof(double);
     for (const Route route : routes_of(num_pes)) {
       for (const int target_pe : {-1, 0, num_pes - 1}) {
-        for (const std::size_t count :
-             {least - 1, least, least + 1, kPieceCount, kPieceCount + 1, 3 * kPieceCount + 77}) {
+        // The number of elements is packed in front of them.
+        const bool is_in_tree = route == Route::kFullTree || target_pe >= 0;
+        const std::size_t least_here = is_in_tree ? std::max(least, kTreeCount - 1) : least;
+        for (const std::size_t count : {least - 1, least, least_here - 1, least_here, least_here + 1,
+                                        kPieceCount, kPieceCount + 1, 3 * kPieceCount + 77}) {
           SCOPED_TRACE("PEs " + std::to_string(num_pes) + ", route " +
                        std::to_string(static_cast<int>(route)) + ", target " + std::to_string(target_pe) +
                        ", elements " + std::to_string(count));
@@ -93,7 +97,7 @@ TEST(MergedValues, AreTheSumForEachWayTargetAndSize) {
           const std::vector<Doubles> results = results_of(job, 1);
           ASSERT_EQ(results.size(), 1U);
           EXPECT_TRUE(results[0] == sum_of(all_pes(num_pes), 0, count));
-          EXPECT_EQ(job.num_merges(), route != Route::kTree && count >= least ? num_pes : 0);
+          EXPECT_EQ(job.num_merges(), route != Route::kTree && count >= least_here ? num_pes : 0);
           EXPECT_EQ(job.num_parts(), 0);
         }
       }
