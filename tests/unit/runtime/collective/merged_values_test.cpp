@@ -423,6 +423,8 @@ TEST(MergedValues, DamagedDecisionsAreRefused) {
   EXPECT_EQ(decide(false, 0, false), "");
 }
 
+double sum_to(int last) { return 0.5 * last * (last + 1); }
+
 struct Summer : Chare<Summer> {
   void give(std::size_t count, Future<Doubles> result) {
     contribute(Doubles(count, static_cast<double>(index() + 1)), Reducer::kSum, target_of(result));
@@ -433,7 +435,8 @@ struct Summer : Chare<Summer> {
   Task<bool> give_to_all(std::size_t count) {
     const int n = static_cast<int>(collection().shape().size());
     const Doubles sum = co_await allreduce(Doubles(count, static_cast<double>(index() + 1)), Reducer::kSum);
-    co_return sum == Doubles(count, n * (n + 1) / 2);
+    const bool is_right = sum == Doubles(count, sum_to(n));
+    co_return is_right;
   }
 };
 
@@ -447,7 +450,7 @@ TEST(MergedValues, VectorsOfCharesAreReduced) {
           Future<Doubles> result(runtime);
           summers.send<&Summer::give>(count, result);
           const Doubles sum = co_await result;
-          EXPECT_TRUE(sum == Doubles(count, num_elements * (num_elements + 1) / 2));
+          EXPECT_TRUE(sum == Doubles(count, sum_to(num_elements)));
           const std::vector<bool> all = co_await summers.call<&Summer::give_to_all>(count);
           EXPECT_EQ(std::ranges::count(all, true), num_elements);
         }
