@@ -15,6 +15,7 @@
 #include "weft/weft.h"
 
 #include "benchmarks/measuring.h"
+#include "collective/engine.h"
 #include "machine/factory/factory.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
@@ -36,6 +37,7 @@ class Pair {
     for (int pe = 0; pe < kPes; ++pe) {
       auto slot = static_cast<std::size_t>(pe);
       runtimes_.push_back(std::make_unique<weft::Runtime>(*machines_[slot], memories_[slot]));
+      runtimes_.back()->install<collective::Engine>();
       runtimes_.back()->install<chare::Chares>();
       runtimes_.back()->install<channel::Channels>();
     }

@@ -69,6 +69,10 @@ bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<c
     if (inbox.number_check != nullptr) inbox.number_check->check(header.from, header.number);
     return false;
   }
+  if (inbox.drops_all()) [[unlikely]] {
+    Group::drop(shared_, source_pe, header, blocks);
+    return false;
+  }
   if (inbox.num_kept() > kMostKept) [[unlikely]]
     refuse_step(source_pe, "is one of a million that no call awaits");
   return inbox.arrive(source_pe, header, blocks);

@@ -55,6 +55,12 @@ constexpr std::size_t kMostMovedBytes = std::size_t{64} << 10;
 // The form for so many members and bytes, the same at all members. `size_bytes`: of one member's value, or of the block of one member where
 // there is one for each.
 Form form_of(Kind kind, int num_members, std::size_t size_bytes, Spread spread);
+// The sizes of one member's value, or block, for which kDirect serves the members; none if `least` is more than `most`.
+struct DirectSizes {
+  std::size_t least;
+  std::size_t most;
+};
+DirectSizes direct_sizes(Kind kind, int num_members, Spread spread);
 // Whether that form serves the members at least as well as messages of their model, whose data need not be copied.
 bool is_small(Kind kind, int num_members, std::size_t size_bytes, Spread spread);
 

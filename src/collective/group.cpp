@@ -133,14 +133,29 @@ bool Group::forget_sent() const {
 }
 
 std::optional<Boards::Block> Group::open(const StepHeader& header, std::span<const std::byte> payload) const {
-  const int pe = pe_of(header.from);
-  std::optional<Boards::Block> block = shared_.boards.read(pe, reference_in(payload));
+  return open_from(shared_, pe_of(header.from), header, payload);
+}
+
+std::optional<Boards::Block> Group::open_from(Shared& shared, int pe, const StepHeader& header,
+                                              std::span<const std::byte> payload) {
+  std::optional<Boards::Block> block = shared.boards.read(pe, reference_in(payload));
   if (!block) [[unlikely]] {
     StepHeader refusal = header;
     refusal.flags = (header.flags & StepHeader::kMarks) | StepHeader::kRefused;
-    send_message(shared_, pe, refusal, payload, shared_.sent_again);
+    send_message(shared, pe, refusal, payload, shared.sent_again);
   }
   return block;
+}
+
+void Group::drop(Shared& shared, int pe, const StepHeader& header, std::span<const std::byte> payload) {
+  if ((header.flags & StepHeader::kPosted) == 0) return;
+  if (const std::optional<Boards::Block> block = open_from(shared, pe, header, payload)) block->release();
+}
+
+void Group::drop_all() {
+  inbox_.drop_all().for_all([this](const KeptMessage& kept) {
+    drop(shared_, kept.source_pe, kept.header, {kept.blocks.data(), kept.blocks.size()});
+  });
 }
 
 void Group::send_again(Shared& shared, int pe, StepHeader header, std::span<const std::byte> payload) {

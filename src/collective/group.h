@@ -20,7 +20,7 @@
 namespace weft::collective {
 
 // The model that a group belongs to is the highest byte of its number, so that models choose the rest as they like.
-enum class Owner : std::uint8_t { kTest = 1, kMpi, kTeam };
+enum class Owner : std::uint8_t { kTest = 1, kMpi, kTeam, kChares };
 constexpr std::uint64_t group_number(Owner owner, std::uint64_t number) {
   return static_cast<std::uint64_t>(owner) << 56 | (number & 0x00ffffffffffffffU);
 }
@@ -108,6 +108,11 @@ class Group : public std::enable_shared_from_this<Group> {
   // What the reference in a message names, which must be released then. Nothing if the sender must send it again, as it has been told.
   // REQUIRES: kPosted.
   std::optional<Boards::Block> open(const StepHeader& header, std::span<const std::byte> payload) const;
+  // The owner makes no more calls of that number, while other members may still send for calls that are not over here. What has come and
+  // comes for the member is dropped, for ever. REQUIRES: no call is under way.
+  void drop_all();
+  // Drops what a message has brought.
+  static void drop(Shared& shared, int pe, const StepHeader& header, std::span<const std::byte> payload);
   // The peer has not been able to read the blocks.
   // REQUIRES: check_reference().
   static void send_again(Shared& shared, int pe, StepHeader header, std::span<const std::byte> payload);
@@ -125,6 +130,8 @@ class Group : public std::enable_shared_from_this<Group> {
   };
   static constexpr std::size_t kMostPlans = 16;
 
+  static std::optional<Boards::Block> open_from(Shared& shared, int pe, const StepHeader& header,
+                                                std::span<const std::byte> payload);
   void send_bytes(int pe, const StepHeader& header, std::span<const std::byte> bytes, Sent& sent);
   // A large message is added to `awaited`.
   bool forget_sent() const;

@@ -123,6 +123,12 @@ class KeptMessages {
         use(message);
     }
   }
+  // Calls use(message) for each.
+  template <class Use>
+  void for_all(const Use& use) const {
+    for (std::uint32_t slot : firsts_)
+      for (; slot != kNone; slot = slots_[slot].next) use(slots_[slot].message);
+  }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -181,6 +187,12 @@ class Inbox {
     return kept_.take(number, from, round);
   }
   std::size_t num_kept() const { return kept_.size(); }
+  // No call awaits anything any more, and nothing is kept. Returns what was.
+  KeptMessages drop_all() {
+    drops_all_ = true;
+    return std::exchange(kept_, {});
+  }
+  bool drops_all() const { return drops_all_; }
   static bool have_same_counter(std::uint64_t one, std::uint64_t other) {
     return static_cast<std::uint32_t>(one) == static_cast<std::uint32_t>(other);
   }
@@ -216,6 +228,7 @@ class Inbox {
 
   std::vector<Awaiting*> calls_;
   KeptMessages kept_;
+  bool drops_all_ = false;
 };
 
 class InboxTable {
@@ -229,10 +242,10 @@ class InboxTable {
     last_ = &inboxes_[key];
     return *last_;
   }
-  // The member has no group any more. What is kept for later calls stays.
+  // The member has no group any more. What is kept for later calls stays, and that it drops all.
   void forget(std::uint64_t group, int place) {
     const auto found = inboxes_.find({group, place});
-    if (found == inboxes_.end() || found->second.num_kept() > 0) return;
+    if (found == inboxes_.end() || found->second.num_kept() > 0 || found->second.drops_all()) return;
     last_ = nullptr;
     inboxes_.erase(found);
   }

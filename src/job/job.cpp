@@ -324,9 +324,9 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
   const bool has_other_hosts = std::ranges::adjacent_find(hosts, std::not_equal_to()) != hosts.end();
   options.host_of_pe = std::move(hosts);
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
+  parts_->runtime->install<collective::Engine>();
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
-  parts_->runtime->install<collective::Engine>();
   parts_->runtime->install<pgas::Pgas>().set_has_other_hosts(has_other_hosts);
   if (more_models) more_models(*parts_->runtime);
   set_options(*parts_->runtime);

@@ -13,6 +13,7 @@
 
 #include "weft/weft.h"
 
+#include "collective/engine.h"
 #include "machine/factory/factory.h"
 #include "machine/machine.h"
 #include "memory/kinds/emulated/emulated_options.h"
@@ -41,6 +42,7 @@ class InProcessJob {
     for (auto& one : machines_) {
       memory::Memory& memory = *memories_[static_cast<std::size_t>(one->pe())];
       runtimes_.push_back(std::make_unique<Runtime>(*one, memory, options));
+      runtimes_.back()->install<collective::Engine>();
       runtimes_.back()->install<chare::Chares>();
       runtimes_.back()->install<channel::Channels>();
     }

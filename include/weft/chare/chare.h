@@ -206,6 +206,13 @@ class Chare : public ChareBase {
   // std::vector<Value>. The compiler refuses another type. If only the reducer does not fit, Error(kInvalidArgument) is thrown.
   template <class Value>
   void contribute(const Value& value, runtime::Reducer reducer, TargetFor<Value> target) {
+    if constexpr (runtime::may_be_large_contribution<Value>) {
+      if (runtime::is_large_contribution(value)) {
+        return chares().contribute_large(*this, reducer, runtime::value_combiner<Value>(reducer),
+                                         runtime::pack_large_contribution(value, reducer, runtime()),
+                                         target.target(reducer));
+      }
+    }
     chares().contribute(*this, reducer, runtime::value_combiner<Value>(reducer),
                         runtime::pack_contribution(value, reducer, runtime()), target.target(reducer));
   }

@@ -372,14 +372,19 @@ class Chares final : public runtime::Model {
   // The chare's part of the next reduction of its collection, see Reductions. The result goes to `target`.
   void contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                   std::span<const std::byte> value, const runtime::Target& target);
+  // contribute() for a value of kLargeContributionBytes or more, which is not copied if it is the first of this PE.
+  void contribute_large(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                        std::vector<std::byte>&& value, const runtime::Target& target);
   // A contribution to a reduction whose result goes to the `state` of every contributor.
   void contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                          std::span<const std::byte> value, runtime::FutureState* state);
-  // contribute_to_all() for a value of kLargeContributionBytes or more, which is not copied if it is the first of this PE.
+  // As contribute_large().
   void contribute_large_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                                std::vector<std::byte>&& value, runtime::FutureState* state);
 
  private:
+  // What a contribution of the chare names instead of its target: a method of all elements gets a number.
+  runtime::Target numbered_target(ChareBase& chare, const runtime::Target& target);
   // The result of the chare's next reduction goes to `state`. Returns the target of its contribution.
   runtime::Target await_all_reduced(ChareBase& chare, runtime::FutureState* state);
 

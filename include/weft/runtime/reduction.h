@@ -257,8 +257,8 @@ base::SmallBytes pack_contribution(const T& value, Reducer reducer, Runtime& run
 }
 
 // Packed contributions of this size and more are in memory that is kept for the next ones, and become the PE's value without a
-// further copy. As in deferred_value.h.
-inline constexpr std::size_t kLargeContributionBytes = std::size_t{256} << 10;
+// further copy. No smaller value is deferred, see src/runtime/collective/deferred_value.h.
+inline constexpr std::size_t kLargeContributionBytes = std::size_t{8} << 10;
 // Any content.
 std::vector<std::byte> large_contribution_memory(Runtime& runtime, std::size_t size_bytes);
 

@@ -246,7 +246,12 @@ void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, Py
                                                              *section_members(section), choice.reducer,
                                                              combiner_of(choice), packed, to);
   }
-  chare.collection().chares().contribute(chare, choice.reducer, combiner_of(choice), packed, to);
+  chare::Chares& chares = chare.collection().chares();
+  if (packed.size() >= runtime::kLargeContributionBytes) {
+    chares.contribute_large(chare, choice.reducer, combiner_of(choice), std::move(packed), to);
+  } else {
+    chares.contribute(chare, choice.reducer, combiner_of(choice), packed, to);
+  }
 }
 
 Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer) {

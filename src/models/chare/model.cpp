@@ -5,6 +5,7 @@
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
+#include "models/chare/reductions/engine_merges.h"
 #include "models/chare/checkpoint/checkpoints.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/periodic/periodic_balancing.h"
@@ -81,7 +82,8 @@ Chares::Parts::Parts(Chares& chares, runtime::Runtime& runtime, runtime::Handler
       sync(std::make_unique<SyncPoints>(chares, features)),
       periodic(std::make_unique<PeriodicBalancing>(chares, features)),
       checkpoints(std::make_unique<Checkpoints>(chares, features)),
-      sets(sparse.get()) {
+      sets(sparse.get()),
+      large_merges(std::make_unique<EngineMerges>(runtime)) {
   base::check(features.check());
 }
 
@@ -108,6 +110,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
         self.parts_->all_reduces.complete(base::unpack<AllReduces::Key>(prefix), value);
       },
       this);
+  runtime_.reductions().set_large_merges(parts_->large_merges.get());
   runtime_.set_poster(
       entry_handler(),
       [](void* context, MessagePtr& message, std::span<runtime::ReceiveBuffer> receive_buffers) {
@@ -131,6 +134,7 @@ Chares::~Chares() {
     elements->directory.for_each([](std::uint64_t, ChareBase& chare) { delete &chare; });
     for (const auto& [index, one] : elements->being_created) delete one;
   }
+  runtime_.reductions().set_large_merges(nullptr);
 }
 
 void Chares::close() {

@@ -19,6 +19,15 @@ DeferredDescription describe(std::span<const std::byte> value, const ElementLayo
           0};
 }
 
+ElementLayout layout_of(const Partial& whole) {
+  const Combiner* const combiner = Registry<Combiner>::find(whole.combiner_id & ~kDeferredBit);
+  if (combiner == nullptr || combiner->layout == nullptr || !whole.has_value) return {};
+  const ElementLayout layout = combiner->layout(whole.reducer, whole.value);
+  const bool is_whole =
+      layout.merge == nullptr || (whole.value.size() - layout.first_element) % layout.element_bytes == 0;
+  return is_whole ? layout : ElementLayout{};
+}
+
 std::vector<DeferredDescription> read_descriptions(std::span<const std::byte> items, int num_pes) {
   std::vector<DeferredDescription> found(items.size() / sizeof(DeferredDescription));
   if (items.size() % sizeof(DeferredDescription) != 0 || found.size() > static_cast<std::size_t>(num_pes))

@@ -138,7 +138,8 @@ void Reductions::on_repeat(MessagePtr message) {
   Progress* const progress = find_exchange(id, header.sequence, *message);
   if (progress == nullptr) return;
   DeferredValue& deferred = deferred_value_at(id, header.sequence);
-  if (deferred.way == DeferredValue::Way::kCut) refuse(*message, pe, "that does not fit the exchange");
+  if (deferred.way != DeferredValue::Way::kUnknown && deferred.way != DeferredValue::Way::kRepeat)
+    refuse(*message, pe, "that does not fit the exchange");
   keep_arrived(deferred.again, static_cast<int>(header.step), std::move(message), plan, pe);
   if (deferred.way == DeferredValue::Way::kRepeat) run_repeat(id, scope_at(id), *progress, deferred);
 }
@@ -156,8 +157,8 @@ bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) 
       next_may_advance = true;
     }
     progress.step = 0;
-    if (progress.merged.value.size() >= kLeastCutBytes) [[unlikely]]
-      defer_value(id, progress);
+    if (progress.merged.value.size() >= least_deferred_bytes_) [[unlikely]]
+      defer_in_exchange(id, progress);
   }
   if (run_steps<kReductionExchangeHandler>(id, scope, progress)) finish_exchange(id, scope, progress);
   return next_may_advance;

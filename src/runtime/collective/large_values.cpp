@@ -10,25 +10,11 @@
 #include "base/format.h"
 #include "base/refuse_claim.h"
 #include "runtime/collective/deferred_value.h"
+#include "runtime/collective/large_merges.h"
 #include "runtime/collective/reductions.h"
 #include "runtime/message/handlers.h"
 
 namespace weft::runtime {
-
-// The value of a PE and room for what it merges. Sends and receives in flight hold a share.
-struct CutMemory {
-  explicit CutMemory(std::shared_ptr<LargeMemory> pool_in) : pool(std::move(pool_in)) {}
-  ~CutMemory() {
-    pool->keep(std::move(value));
-    pool->keep(std::move(arriving));
-  }
-  CutMemory(const CutMemory&) = delete;
-  CutMemory& operator=(const CutMemory&) = delete;
-
-  std::shared_ptr<LargeMemory> pool;
-  std::vector<std::byte> value;
-  std::vector<std::byte> arriving;
-};
 
 namespace {
 
@@ -63,8 +49,7 @@ Attachment attach_shared(const std::shared_ptr<CutMemory>& memory, std::byte* da
 }
 
 std::byte* at_element(const DeferredValue& deferred, const ElementRange& range) {
-  return deferred.memory->value.data() + deferred.layout.first_element +
-         range.first * deferred.layout.element_bytes;
+  return deferred.elements().data() + range.first * deferred.layout.element_bytes;
 }
 std::size_t size_of(const DeferredValue& deferred, const ElementRange& range) {
   return range.count * deferred.layout.element_bytes;
@@ -85,7 +70,7 @@ bool can_be_cut(const Partial& merged, std::span<const DeferredDescription> all,
 // --- Memory
 
 std::vector<std::byte> Reductions::large_memory(std::size_t size_bytes) {
-  std::vector<std::byte> memory = large_memory_->take();
+  std::vector<std::byte> memory = large_memory_->take(size_bytes);
   memory.resize(size_bytes);
   return memory;
 }
@@ -103,27 +88,39 @@ DeferredValue& Reductions::deferred_value_at(ScopeId id, std::uint64_t sequence)
 }
 
 void Reductions::forget_deferred_values(ScopeId id) {
-  deferred_values_.erase(deferred_values_.lower_bound(key_of(id, 0)),
-                         deferred_values_.upper_bound(key_of(id, ~std::uint64_t{0})));
+  const auto first = deferred_values_.lower_bound(key_of(id, 0));
+  const auto last = deferred_values_.upper_bound(key_of(id, ~std::uint64_t{0}));
+  const bool may_merge =
+      std::any_of(first, last, [](const auto& one) { return one.second->memory != nullptr; });
+  deferred_values_.erase(first, last);
+  if (may_merge && large_merges_ != nullptr) large_merges_->close(id);
 }
 
-void Reductions::defer_value(ScopeId id, Progress& progress) {
-  Partial& mine = progress.merged;
-  const Combiner* const combiner = Registry<Combiner>::find(mine.combiner_id);
-  if (combiner == nullptr || combiner->layout == nullptr) return;
-  const ElementLayout layout = combiner->layout(mine.reducer, mine.value);
-  if (layout.merge == nullptr || (mine.value.size() - layout.first_element) % layout.element_bytes != 0)
-    return;
-  DeferredValue& deferred = deferred_value_at(id, progress.sequence);
+DeferredValue& Reductions::defer_value(ScopeId id, std::uint64_t sequence, Partial& mine,
+                                       const ElementLayout& layout, std::uint64_t contributions) {
+  DeferredValue& deferred = deferred_value_at(id, sequence);
   deferred.layout = layout;
-  deferred.contributions = mine.count;
-  const DeferredDescription description = describe(mine.value, layout, mine.count, messenger_.pe());
+  deferred.reducer = mine.reducer;
+  deferred.combiner_id = mine.combiner_id & ~kDeferredBit;
+  deferred.contributions = contributions;
+  const DeferredDescription description = describe(mine.value, layout, contributions, messenger_.pe());
   deferred.memory = std::make_shared<CutMemory>(large_memory_);
   deferred.memory->value = std::exchange(mine.value, {});
   mine.has_value = false;
   mine.combiner_id |= kDeferredBit;
   const auto* const bytes = reinterpret_cast<const std::byte*>(&description);
-  mine.items.assign(bytes, bytes + sizeof description);
+  mine.items.insert(mine.items.end(), bytes, bytes + sizeof description);
+  return deferred;
+}
+
+void Reductions::defer_in_exchange(ScopeId id, Progress& progress) {
+  Partial& mine = progress.merged;
+  const ElementLayout layout = layout_of(mine);
+  if (layout.merge == nullptr ||
+      (mine.value.size() < kLeastCutBytes &&
+       !takes_merge(id, progress.sequence, mine.value.size() - layout.first_element)))
+    return;
+  defer_value(id, progress.sequence, mine, layout, mine.count);
 }
 
 void Reductions::use_deferred_values(ScopeId id, Scope& scope, Progress& progress) {
@@ -137,16 +134,17 @@ void Reductions::use_deferred_values(ScopeId id, Scope& scope, Progress& progres
   }
   if (deferred.memory == nullptr || !can_be_cut(progress.merged, all, messenger_.num_pes()))
     return begin_repeat(id, scope, progress, deferred);
+  if (takes_merge(id, progress.sequence, deferred.elements().size()))
+    return start_merge(id, progress.sequence, deferred, -1);
   deferred.way = DeferredValue::Way::kCut;
-  const std::size_t num_elements =
-      (deferred.memory->value.size() - deferred.layout.first_element) / deferred.layout.element_bytes;
+  const std::size_t num_elements = deferred.elements().size() / deferred.layout.element_bytes;
   deferred.steps = plan_cut(messenger_.pe(), messenger_.num_pes(), messenger_.host_groups(), num_elements);
   std::size_t most_bytes = 0;
   for (const CutStep& step : deferred.steps) {
     if (step.merges) most_bytes = std::max(most_bytes, size_of(deferred, step.received));
   }
   std::vector<std::byte>& arriving = deferred.memory->arriving;
-  arriving = large_memory_->take();
+  arriving = large_memory_->take(most_bytes);
   if (arriving.size() < most_bytes) arriving.resize(most_bytes);
   run_cut(id, scope, progress, deferred);
 }
@@ -274,7 +272,9 @@ Posting Reductions::post_part(MessagePtr& message, std::span<ReceiveBuffer> rece
   if (progress == nullptr) return Posting::kDrop;
   DeferredValue& deferred = deferred_value_at(id, header.sequence);
   const int from_pe = static_cast<int>(message->envelope().source_pe);
-  if (deferred.way == DeferredValue::Way::kRepeat || deferred.memory == nullptr)
+  const bool may_be_cut =
+      deferred.way == DeferredValue::Way::kUnknown || deferred.way == DeferredValue::Way::kCut;
+  if (!may_be_cut || deferred.memory == nullptr)
     refuse_part(from_pe, messenger_.pe(), "that does not fit the exchange");
   if (deferred.way == DeferredValue::Way::kCut && deferred.step < deferred.steps.size()) {
     const CutStep& step = deferred.steps[deferred.step];

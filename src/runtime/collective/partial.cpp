@@ -16,8 +16,6 @@ namespace weft::runtime {
 
 namespace {
 
-bool is_for_all(const Target& target) { return (target.flags & kBroadcastFlag) != 0; }
-
 struct Item {
   std::uint64_t index = 0;
   std::span<const std::byte> value;
@@ -57,6 +55,7 @@ void fail_different_targets(Messenger& messenger) {
 
 void Partial::clear() {
   count = 0;
+  combiner_id = 0;
   has_value = false;
   has_target = false;
   is_abandoned = false;
@@ -90,7 +89,8 @@ void Partial::add_contribution(Messenger& messenger, std::uint64_t index, Reduce
   } else {
     if (!expect_like(messenger, of, combiner == nullptr ? kNoCombiner : combiner->id, &to)) return;
     ++count;
-    if (combiner != nullptr) return merge(messenger, *combiner, contribution);
+    if (combiner != nullptr && has_value) return merge(messenger, *combiner, contribution);
+    if (combiner != nullptr) take_first_value(contribution);
   }
   if (combiner != nullptr) return;
   const std::uint64_t header[] = {index, contribution.size()};
@@ -102,10 +102,10 @@ void Partial::add_contribution(Messenger& messenger, std::uint64_t index, Reduce
 void Partial::add_contribution(Messenger& messenger, std::uint64_t index, Reducer of,
                                const Combiner* combiner, std::vector<std::byte>&& contribution,
                                const Target& to) {
-  if (count > 0 || combiner == nullptr)
+  if ((count > 0 && has_value) || combiner == nullptr)
     return add_contribution(messenger, index, of, combiner, std::span<const std::byte>(contribution), to);
   add_contribution(messenger, index, of, combiner, std::span<const std::byte>(), to);
-  value = std::move(contribution);
+  std::swap(value, contribution);
 }
 
 void Partial::add(Messenger& messenger, const PartialView& from) {
@@ -150,9 +150,13 @@ const Combiner* Partial::find_deferred_combiner(Messenger& messenger, const Part
     return nullptr;
   }
   if (has_value) return combiner;
-  has_value = true;
-  value.assign(from.value.begin(), from.value.end());
+  take_first_value(from.value);
   return nullptr;
+}
+
+void Partial::take_first_value(std::span<const std::byte> first) {
+  has_value = true;
+  value.assign(first.begin(), first.end());
 }
 
 bool Partial::expect_like(Messenger& messenger, Reducer of, std::uint32_t combiner, const Target* to) {

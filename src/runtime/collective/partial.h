@@ -19,6 +19,9 @@ namespace weft::runtime {
 
 class Messenger;
 
+// Whether all PEs get the result.
+inline bool is_for_all(const Target& target) { return (target.flags & kBroadcastFlag) != 0; }
+
 // A contribution, or several merged ones, in memory that belongs to another object.
 struct PartialView {
   std::uint64_t count = 0;
@@ -58,7 +61,7 @@ struct Partial {
   // Adds the only value or the only item of one contributor. `combiner` is null for kGather and kConcat.
   void add_contribution(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
                         std::span<const std::byte> contribution, const Target& target);
-  // Adds a contribution, and takes its value without a copy if it is the first.
+  // Adds a contribution, and takes its value without a copy if it is the first. `contribution` has other memory then.
   void add_contribution(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
                         std::vector<std::byte>&& contribution, const Target& target);
   // Merges `from` behind what it has. Fails the job if the two do not belong to the same reduction.
@@ -75,6 +78,8 @@ struct Partial {
   const Combiner* add_all_but_value(Messenger& messenger, const PartialView& from);
   // The combiner of parts that defer a value. Returns null if this has no value yet; then it takes `from`'s.
   const Combiner* find_deferred_combiner(Messenger& messenger, const PartialView& from);
+  // All contributions so far are deferred.
+  void take_first_value(std::span<const std::byte> first);
   void merge(Messenger& messenger, const Combiner& combiner, std::span<const std::byte> more);
   std::vector<std::byte> join_items() const;
 };

@@ -17,6 +17,7 @@ struct Progress {
   Partial merged;
   std::uint64_t local_contributions = 0;
   int children_done = 0;
+  bool has_foreign_value = false;  // of other PEs, in `merged`
 
   // By recursive doubling: the step, -1 before the PE has all contributions of its own; what has arrived, by step.
   bool exchanges = false;
@@ -31,6 +32,7 @@ struct Progress {
     merged.clear();
     local_contributions = 0;
     children_done = 0;
+    has_foreign_value = false;
     exchanges = false;
     sent = false;
     step = -1;

@@ -52,7 +52,9 @@ void throw_length_mismatch(std::size_t a, std::size_t b) {
 Reductions::~Reductions() = default;
 
 Reductions::Reductions(Messenger& messenger)
-    : messenger_(messenger), large_memory_(std::make_shared<LargeMemory>()) {
+    : messenger_(messenger),
+      large_memory_(std::make_shared<LargeMemory>()),
+      least_deferred_bytes_(kLeastCutBytes) {
   messenger_.set_handler(
       kReductionPartialHandler,
       [](void* context, MessagePtr message) {
@@ -76,6 +78,10 @@ Reductions::Reductions(Messenger& messenger)
       [](void* context, MessagePtr message) {
         static_cast<Reductions*>(context)->on_repeat(std::move(message));
       },
+      this);
+  messenger_.set_handler(
+      kReductionDecisionHandler,
+      [](void* context, MessagePtr message) { static_cast<Reductions*>(context)->on_decision(message); },
       this);
   messenger_.set_handler(
       kReductionCutHandler,
@@ -130,6 +136,10 @@ void Reductions::close(ScopeId id, const std::string& why) {
     const Progress& progress = *scope->progress.find(sequence);
     if (progress.merged.has_target) give_up(progress.merged.target, why);
   }
+  for (auto one = deferred_values_.lower_bound(key_of(id, 0));
+       one != deferred_values_.upper_bound(key_of(id, ~std::uint64_t{0})); ++one) {
+    if (one->second->merged_target) give_up(*one->second->merged_target, why);
+  }
   forget_scope(id);
 }
 
@@ -164,7 +174,7 @@ void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contr
   scope.total = total;
   scope.local_contributors = local_contributors;
   scope.route = single || messenger_.num_pes() == 1 ? Route::kTree : route;
-  if (scope.route == Route::kTree) {
+  if (scope.has_tree_only()) {
     for (const std::uint64_t sequence : scope.progress.sequences())
       scope.progress.find(sequence)->exchanges = false;
   }
@@ -181,7 +191,7 @@ void Reductions::contribute_large(ScopeId id, std::uint64_t sequence, std::uint6
                                   const Combiner* combiner, std::vector<std::byte>&& value,
                                   const Target& target) {
   contribute_value(id, sequence, index, reducer, combiner, std::move(value), target);
-  // If the value was not copied it is empty now, and nothing is kept.
+  // If the value was not copied this is what the reduction had before.
   large_memory_->keep(std::move(value));  // NOLINT(bugprone-use-after-move)
 }
 
@@ -227,6 +237,7 @@ void Reductions::on_partial(MessagePtr message) {
   // A contribution that came late elsewhere may be here before this PE has a part of the exchange.
   if (progress.step < 0 && partial.has_target && scope.exchanges(partial.target)) progress.exchanges = true;
   if (header.done) ++progress.children_done;
+  progress.has_foreign_value |= partial.has_value;
   Partial& into = progress.step < 0 ? progress.merged : progress.late;
   into.add(messenger_, partial.view());
   advance_from(header.scope, scope, progress);
@@ -272,7 +283,11 @@ bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
   SpanningTree tree = tree_of(messenger_, id);
   if (tree.is_root()) {
     if (progress.merged.count < scope.total) return false;
-    deliver(progress.merged, false);
+    if (progress.merged.defers_values()) [[unlikely]] {
+      if (!decide_deferred(id, scope, progress)) return false;
+    } else {
+      deliver(progress.merged, false);
+    }
     scope.forget_arrivals(progress.sequence + 1);
     scope.progress.forget(progress);
     if (scope.single) forget_scope(id);
@@ -284,6 +299,8 @@ bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
       progress.children_done + scope.empty_children < tree.num_children()) {
     return false;
   }
+  if (progress.merged.value.size() >= least_deferred_bytes_) [[unlikely]]
+    defer_in_tree(id, scope, progress);
   send_up(id, sequence, true, progress.merged);
   scope.progress.forget(progress);
   scope.first_unflushed = sequence + 1;
@@ -359,9 +376,13 @@ void Reductions::contribute_directly(ScopeId id, std::uint64_t sequence, std::ui
                                      const Target& target) {
   Partial mine;
   mine.add_contribution(messenger_, index, reducer, combiner, value, target);
+  send_to_root(id, sequence, mine);
+}
+
+void Reductions::send_to_root(ScopeId id, std::uint64_t sequence, const Partial& partial) {
   const PartialHeader header{id, sequence, false};
   messenger_.send(static_cast<int>(id.root_pe),
-                  Message::pack(messenger_, kReductionPartialHandler, header, mine));
+                  Message::pack(messenger_, kReductionPartialHandler, header, partial));
 }
 
 void Reductions::send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial) {

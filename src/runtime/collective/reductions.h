@@ -11,7 +11,8 @@
 //   delivers it to itself. Otherwise the root merges those that come later, as in the tree, and broadcasts. A PE that
 //   all contributors have left takes part when it gets a part, and learns the target from it.
 //
-// - Large values of an exchange are deferred, and cut into parts once all PEs know that they are alike (deferred_value.h).
+// - Large values are deferred: a PE keeps its value and passes a description on. When all values are known to be alike, they are merged in
+//   parts, otherwise they are sent (deferred_value.h).
 //
 // Only the number of contributions decides that a reduction is complete: as many as the scope has contributors have
 // been merged. So the way is an optimisation and never a condition, also when contributors move.
@@ -23,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <span>
@@ -41,6 +43,7 @@ namespace weft::runtime {
 
 struct CutStep;
 class LargeMemory;
+class LargeMerges;
 struct DeferredValue;
 
 struct ScopeId {
@@ -62,6 +65,7 @@ inline constexpr std::uint64_t kFirstModelScope = 16;
 // How results for all PEs may come: up and down the tree, or by recursive doubling.
 enum class Route : std::uint8_t {
   kTree,
+  kFullTree,  // the same, for any target large values may be deferred. REQUIRES: as a rule all PEs have contributors
   kExchange,        // REQUIRES: no PE is ever without contributors
   kMovingExchange,  // parts carry the target. REQUIRES: ExchangePlan::reaches_all(); no PE begins without one
 };
@@ -114,6 +118,14 @@ class Reductions {
                                   std::span<const std::byte> result);
   void set_result_function(HandlerId handler, ResultFunction function, void* context);
 
+  // `merges` merges large values that are alike; null for none. It lives until another one is set, the same on all PEs.
+  void set_large_merges(LargeMerges* merges);
+  LargeMerges* large_merges() const { return large_merges_; }
+  // Reductions whose values this PE keeps, or of which others have sent parts.
+  std::size_t num_deferred() const { return deferred_values_.size(); }
+  // For LargeMerges: the merge is over on this PE. `error`: null if the result is there.
+  void end_merge(ScopeId scope, std::uint64_t sequence, const std::exception_ptr& error);
+
  private:
   struct Scope {
     bool is_open = false;
@@ -124,6 +136,7 @@ class Reductions {
     std::uint64_t local_contributors = 0;
     int empty_children = 0;
     std::uint64_t first_unflushed = 0;
+    std::uint64_t first_deferring = 0;  // values of earlier reductions are not deferred in the tree
     ProgressTable progress;
     // How many contributors have moved here, by their first reduction here, as long as earlier ones are not over. There
     // are few such numbers, and may be many contributors.
@@ -139,8 +152,9 @@ class Reductions {
     std::uint64_t num_later(std::uint64_t sequence) const;
     // Before open(), as for contributions of constructors, it may turn out otherwise.
     bool exchanges(const Target& target) const {
-      return (route != Route::kTree || !is_open) && (target.flags & kBroadcastFlag) != 0;
+      return (!has_tree_only() || !is_open) && (target.flags & kBroadcastFlag) != 0;
     }
+    bool has_tree_only() const { return route == Route::kTree || route == Route::kFullTree; }
     // All reductions below that number are over on this PE.
     void forget_arrivals(std::uint64_t below) {
       if (!arrivals.empty()) [[unlikely]]
@@ -174,6 +188,7 @@ class Reductions {
   // to give are skipped.
   bool is_next(ScopeId id, Scope& scope, std::uint64_t sequence);
   void send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial);
+  void send_to_root(ScopeId id, std::uint64_t sequence, const Partial& partial);
   void deliver(Partial& partial, bool to_this_pe);
 
   // --- Recursive doubling, in exchange.cpp
@@ -195,14 +210,31 @@ class Reductions {
       std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;  // a scope and a reduction
   static DeferredValueKey key_of(ScopeId id, std::uint64_t sequence) { return {id.root_pe, id.id, sequence}; }
 
+  // Keeps the value, of which `mine` has the description then.
+  DeferredValue& defer_value(ScopeId id, std::uint64_t sequence, Partial& mine, const ElementLayout& layout,
+                             std::uint64_t contributions);
   // Leaves the value out of the exchange that begins, if it can be cut.
-  [[gnu::cold, gnu::noinline]] void defer_value(ScopeId id, Progress& progress);
+  [[gnu::cold, gnu::noinline]] void defer_in_exchange(ScopeId id, Progress& progress);
   // The exchange is over, and values have been deferred.
   [[gnu::cold, gnu::noinline]] void use_deferred_values(ScopeId id, Scope& scope, Progress& progress);
   DeferredValue& deferred_value_at(ScopeId id, std::uint64_t sequence);
   // For a message about deferred values: null if the scope is closed. Throws Error(kCorrupt) if no exchange is under way.
   Progress* find_exchange(ScopeId id, std::uint64_t sequence, const Message& message);
   void forget_deferred_values(ScopeId id);
+
+  // --- Large values that LargeMerges merges, and those in the tree, in merged_values.cpp
+
+  bool takes_merge(ScopeId id, std::uint64_t sequence, std::size_t size_bytes) const;
+  void start_merge(ScopeId id, std::uint64_t sequence, DeferredValue& deferred, int target_pe);
+  // Leaves the value out of what this PE sends up the tree, if it can be merged.
+  [[gnu::cold, gnu::noinline]] void defer_in_tree(ScopeId id, const Scope& scope, Progress& progress);
+  // The root has all contributions, and values have been deferred: tells all PEs what becomes of them. Returns false if the values are
+  // to come here.
+  [[gnu::cold, gnu::noinline]] bool decide_deferred(ScopeId id, const Scope& scope, Progress& progress);
+  void on_decision(const MessagePtr& message);
+  void finish_merged_tree(DeferredValue& deferred);
+
+  // --- In large_values.cpp again
 
   // The exchange is repeated with the values.
   void begin_repeat(ScopeId id, Scope& scope, Progress& progress, DeferredValue& deferred);
@@ -225,6 +257,8 @@ class Reductions {
   Scope* latest_ = nullptr;
   std::map<DeferredValueKey, std::unique_ptr<DeferredValue>> deferred_values_;
   std::shared_ptr<LargeMemory> large_memory_;
+  LargeMerges* large_merges_ = nullptr;
+  std::size_t least_deferred_bytes_;  // no smaller value is deferred
   HandlerId result_handler_ = kNumHandlers;
   ResultFunction result_function_ = nullptr;
   void* result_context_ = nullptr;

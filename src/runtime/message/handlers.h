@@ -24,6 +24,7 @@ enum RuntimeHandler : HandlerId {
   kFutureCopyHandler,
   kReductionRepeatHandler,
   kReductionCutHandler,
+  kReductionDecisionHandler,
 };
 
 }  // namespace weft::runtime

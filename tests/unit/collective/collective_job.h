@@ -24,7 +24,7 @@ class CollectiveJob : public InProcessJob {
   CollectiveJob(int num_pes, std::vector<int> pes, std::string_view machine = "loopback",
                 const runtime::RuntimeOptions& options = {})
       : InProcessJob(num_pes, machine, options), pes_(std::move(pes)) {
-    for (int pe = 0; pe < num_pes; ++pe) engines_.push_back(&runtime(pe).install<collective::Engine>());
+    for (int pe = 0; pe < num_pes; ++pe) engines_.push_back(&runtime(pe).model<collective::Engine>());
   }
 
   int size() const { return static_cast<int>(pes_.size()); }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "tests/unit/collective/collective_job.h"
@@ -71,6 +72,38 @@ TEST(Engine, AMessageBeforeTheGroupIsKeptForIt) {
   EXPECT_EQ(job.run_until([&] { return first.is_over(); }), "");
 }
 
+// What a member that makes no more calls has got, and what it gets, leaves its sender's board.
+TEST(Group, AMemberDropsAllOnceItMakesNoMoreCalls) {
+  for (const bool can_open : {true, false}) {
+    testing::CollectiveJob job(2, {0, 1});
+    if (!can_open) job.engine(1).boards().open_none();
+    const auto one = job.group(0);
+    auto other = job.group(1);
+    std::vector<double> values(10'000, 1.0);
+    const auto begin = [&](std::uint64_t number) {
+      auto run =
+          std::make_unique<collective::Run>(*one, Call{.kind = Kind::kBroadcast,
+                                                       .number = number,
+                                                       .form = Form::kDirect,
+                                                       .data = reinterpret_cast<std::byte*>(values.data()),
+                                                       .block_bytes = values.size() * sizeof(double)});
+      run->start();
+      return run;
+    };
+    const auto first = begin(1);
+    ASSERT_EQ(job.run_until([&] { return other->inbox().num_kept() == 1; }), "");
+    EXPECT_EQ(job.engine(0).boards().num_posted(), 1U);
+    other->drop_all();
+    ASSERT_EQ(job.run_until([&] { return job.engine(0).boards().num_posted() == 0; }), "");
+    other = nullptr;
+    const auto second = begin(2);
+    ASSERT_EQ(job.run_until([&] { return job.engine(0).boards().num_posted() == 0; }), "");
+    int turns = 0;
+    ASSERT_EQ(job.run_until([&] { return ++turns > 20; }), "");
+    EXPECT_EQ(job.group(1)->inbox().num_kept(), 0U);
+  }
+}
+
 // A plan that is in use stays, however many others are made.
 TEST(Group, PlansInUseStay) {
   testing::CollectiveJob job(1, std::vector<int>(40, 0));
@@ -103,7 +136,7 @@ class Claims : public ::testing::Test {
  protected:
   // PE 1 sends these bytes to the engine of PE 0; what the job fails with.
   std::string failure_of(std::span<const std::byte> bytes) {
-    const runtime::HandlerId handler = job_.runtime(1).models().back().range.first_handler;
+    const runtime::HandlerId handler = job_.runtime(1).models().front().range.first_handler;
     runtime::MessagePtr message = runtime::Message::create(job_.runtime(1), handler, bytes.size());
     message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
     std::memcpy(message->payload(), bytes.data(), bytes.size());

@@ -25,5 +25,21 @@ TEST(Forms, AreChosenByWhatAllMembersKnow) {
   }
 }
 
+TEST(Forms, TheSizesOfTheDirectFormAreThoseThatItIsChosenFor) {
+  for (const int size : {2, 16, 64}) {
+    const DirectSizes sizes = direct_sizes(Kind::kReduce, size, Spread::kOneHost);
+    EXPECT_NE(form_of(Kind::kReduce, size, sizes.least - 1, Spread::kOneHost), Form::kDirect);
+    EXPECT_EQ(form_of(Kind::kReduce, size, sizes.least, Spread::kOneHost), Form::kDirect);
+    EXPECT_EQ(form_of(Kind::kReduce, size, sizes.most, Spread::kOneHost), Form::kDirect);
+    EXPECT_NE(form_of(Kind::kReduce, size, sizes.most + 1, Spread::kOneHost), Form::kDirect);
+  }
+  for (const int size : {1, 65}) {
+    const DirectSizes none = direct_sizes(Kind::kReduce, size, Spread::kOneHost);
+    EXPECT_GT(none.least, none.most);
+  }
+  const DirectSizes elsewhere = direct_sizes(Kind::kReduce, 4, Spread::kOwnHosts);
+  EXPECT_GT(elsewhere.least, elsewhere.most);
+}
+
 }  // namespace
 }  // namespace weft::collective

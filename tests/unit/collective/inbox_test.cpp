@@ -124,6 +124,16 @@ TEST(KeptMessages, EachIsTakenOnce) {
   }
 }
 
+TEST(InboxTable, AnInboxThatDropsAllStays) {
+  InboxTable table;
+  Inbox& one = table.inbox(7, 0);
+  one.keep(0, header_of(3, 1, 0), {});
+  EXPECT_EQ(one.drop_all().size(), 1U);
+  EXPECT_EQ(one.num_kept(), 0U);
+  table.forget(7, 0);
+  EXPECT_TRUE(table.inbox(7, 0).drops_all());
+}
+
 TEST(InboxTable, AnInboxStaysWhileMessagesAreKept) {
   InboxTable table;
   Inbox& one = table.inbox(7, 0);

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "collective/engine.h"
 #include "models/mpi/model.h"
 #include "models/mpi/p2p/data_view.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
@@ -39,7 +38,6 @@ class MpiJob : public InProcessJob {
  public:
   explicit MpiJob(int num_pes, std::string_view machine = "loopback") : InProcessJob(num_pes, machine) {
     for (int pe = 0; pe < num_pes; ++pe) {
-      runtime(pe).install<collective::Engine>();
       runtime(pe).install<mpi::Mpi>();
     }
   }

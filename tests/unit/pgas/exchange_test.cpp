@@ -151,7 +151,10 @@ TEST(Exchange, RandomMessagesDoNoHarm) {
       if (is_for_engine) handler = world.runtime().models().front().range.first_handler;
       runtime::MessagePtr message = runtime::Message::create(world.runtime(), handler, bytes.size());
       std::ranges::copy(bytes, message->payload());
-      if (is_for_engine) message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
+      if (is_for_engine) {
+        message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
+        world.runtime().count_sent();  // as the engine does, for quiescence
+      }
       world.runtime().send(0, std::move(message));
     });
   }

@@ -10,7 +10,6 @@
 #include "weft/pgas/pgas.h"
 #include "weft/pgas/teams.h"
 
-#include "collective/engine.h"
 #include "models/pgas/teams.h"
 #include "tests/support/in_process_job.h"
 
@@ -22,7 +21,6 @@ class TeamJob : public InProcessJob {
   explicit TeamJob(int num_pes, std::string_view machine = "loopback", std::vector<int> host_of_pe = {})
       : InProcessJob(num_pes, machine, options_of(std::move(host_of_pe))) {
     for (int pe = 0; pe < num_pes; ++pe) {
-      runtime(pe).install<collective::Engine>();
       runtime(pe).install<pgas::Pgas>();
     }
   }

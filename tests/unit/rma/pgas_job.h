@@ -10,7 +10,6 @@
 
 #include "weft/pgas/pgas.h"
 
-#include "collective/engine.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
@@ -34,7 +33,6 @@ class PgasJob : public InProcessJob {
   explicit PgasJob(int num_pes, const PgasWay& way = {}, int pe_without_devices = -1)
       : InProcessJob(num_pes, way.machine, {}, machine::StagingMode::kDevice, pe_without_devices) {
     for (int pe = 0; pe < num_pes; ++pe) {
-      runtime(pe).install<collective::Engine>();
       runtime(pe).install<pgas::Pgas>();
       this->pgas(pe).set_mapping(way.maps);
     }

@@ -116,13 +116,24 @@ void Chares::Parts::end_gather(const std::function<void(Pup&)>& done, const std:
 
 // --- Reductions
 
-void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
-                        std::span<const std::byte> value, const Target& target) {
+Target Chares::numbered_target(ChareBase& chare, const Target& target) {
   chare.collection().expect_alive();
   const bool to_all_elements = target.handler == broadcast_handler();
-  const runtime::Target& to = to_all_elements ? parts_->numbered(target, chare) : target;
+  return to_all_elements ? parts_->numbered(target, chare) : target;
+}
+
+void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                        std::span<const std::byte> value, const Target& target) {
+  const Target to = numbered_target(chare, target);
   runtime_.reductions().contribute(scope_of(chare.collection(), chare.set_), chare.next_reduction_++,
                                    chare.linear_index(), reducer, combiner, value, to);
+}
+
+void Chares::contribute_large(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                              std::vector<std::byte>&& value, const Target& target) {
+  const Target to = numbered_target(chare, target);
+  runtime_.reductions().contribute_large(scope_of(chare.collection(), chare.set_), chare.next_reduction_++,
+                                         chare.linear_index(), reducer, combiner, std::move(value), to);
 }
 
 Target Chares::await_all_reduced(ChareBase& chare, runtime::FutureState* state) {

@@ -18,14 +18,16 @@ using runtime::Registry;
 
 namespace {
 
-// The best route for results of reductions that all PEs get, if each PE has elements at first. Elements that move may leave a
-// PE without any, which then takes part only when a part reaches it.
-runtime::Route exchange_of(const Collection& made) {
+// The best route for results of reductions that all PEs get. Elements that move may leave a PE without any, which then takes part in an
+// exchange only when a part reaches it. `exchanges`: whether that suits the PEs.
+runtime::Route route_of(const Collection& made, bool on_every_pe, bool exchanges) {
+  if (!on_every_pe) return runtime::Route::kTree;
+  if (!exchanges) return runtime::Route::kFullTree;
   if (!made.can_move()) return runtime::Route::kExchange;
   const runtime::Runtime& runtime = made.chares().runtime();
   return runtime::ExchangePlan::reaches_all(runtime.num_pes(), runtime.host_groups())
              ? runtime::Route::kMovingExchange
-             : runtime::Route::kTree;
+             : runtime::Route::kFullTree;
 }
 
 struct CreateHeader {
@@ -162,9 +164,8 @@ void Chares::Parts::open_elements(Collection& made, bool exchanges) {
   made.created_ = true;
   for (Feature* const feature : features) feature->collection_begins(made);
   if (!made.is_sparse()) {
-    runtime_.reductions().open(
-        scope_of(made), made.shape().size(), made.num_local(), false,
-        exchanges && made.elements_->on_every_pe ? exchange_of(made) : runtime::Route::kTree);
+    runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false,
+                               route_of(made, made.elements_->on_every_pe, exchanges));
   }
   release_waiting(made);
 }

@@ -210,6 +210,7 @@ struct Chares::Parts {
   std::unique_ptr<PeriodicBalancing> periodic;
   std::unique_ptr<Checkpoints> checkpoints;
   ElementSets* sets = nullptr;
+  std::unique_ptr<runtime::LargeMerges> large_merges;
 
   // --- Messages and calls
 

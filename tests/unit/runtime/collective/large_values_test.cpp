@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/runtime/observer.h"
 #include "weft/weft.h"
 
 #include "runtime/collective/deferred_value.h"
@@ -19,95 +18,16 @@
 #include "runtime/collective/reductions.h"
 #include "runtime/message/handlers.h"
 #include "tests/support/in_process_job.h"
+#include "tests/unit/runtime/collective/large_job.h"
 #include "tests/unit/runtime/collective/reducing_job.h"
 
 namespace weft::runtime {
 namespace {
 
-using Doubles = std::vector<double>;
-
-constexpr std::size_t kLargeCount = kLeastCutBytes / sizeof(double);
-
-// The bytes of parts of large values that a PE sends.
-struct PartCounter final : Observer {
-  void message_sent(const MessageEvent& event) override {
-    if (event.handler == kReductionCutHandler) ++parts;
-    if (event.handler == kReductionRepeatHandler) ++repeats;
-  }
-  int parts = 0;
-  int repeats = 0;
-};
-
-// A job whose PEs note the packed results.
-struct LargeJob {
-  explicit LargeJob(const std::vector<std::uint64_t>& contributors, Route route = Route::kExchange,
-                    const std::vector<int>& host_of_pe = {}, const char* machine = "loopback")
-      : job(static_cast<int>(contributors.size()), machine, options_of(host_of_pe)),
-        results(contributors.size()),
-        counters(contributors.size()) {
-    std::uint64_t total = 0;
-    for (const std::uint64_t one : contributors) total += one;
-    for (std::size_t pe = 0; pe < contributors.size(); ++pe) {
-      Runtime& runtime = job.runtime(static_cast<int>(pe));
-      runtime.set_observer(&counters[pe]);
-      runtime.set_handler(
-          kResultHandler,
-          [](void* context, MessagePtr message) {
-            const auto bytes = message->payload_span();
-            static_cast<std::vector<std::vector<std::byte>>*>(context)->emplace_back(bytes.begin(),
-                                                                                     bytes.end());
-          },
-          &results[pe]);
-      runtime.reductions().open(kScope, total, contributors[pe], false, route);
-    }
-  }
-  ~LargeJob() {
-    for (int pe = 0; pe < job.num_pes(); ++pe) job.runtime(pe).set_observer(nullptr);
-  }
-  LargeJob(const LargeJob&) = delete;
-  LargeJob& operator=(const LargeJob&) = delete;
-
-  void contribute(int pe, std::uint64_t sequence, const Combiner* combiner, std::span<const std::byte> value,
-                  Reducer reducer = Reducer::kSum) {
-    Target target;
-    target.handler = kResultHandler;
-    target.flags = kBroadcastFlag;
-    job.runtime(pe).reductions().contribute(kScope, sequence, 0, reducer, combiner, value, target);
-  }
-  template <class T>
-  void contribute(int pe, std::uint64_t sequence, const std::vector<T>& value,
-                  Reducer reducer = Reducer::kSum) {
-    contribute(pe, sequence, value_combiner<std::vector<T>>(reducer), base::pack(value), reducer);
-  }
-  std::string run(std::size_t num_results) {
-    return job.run_until([&] {
-      return std::ranges::all_of(results, [&](const auto& one) { return one.size() >= num_results; });
-    });
-  }
-  int num_parts() const {
-    int sum = 0;
-    for (const PartCounter& one : counters) sum += one.parts;
-    return sum;
-  }
-  int num_repeats() const {
-    int sum = 0;
-    for (const PartCounter& one : counters) sum += one.repeats;
-    return sum;
-  }
-
-  testing::InProcessJob job;
-  std::vector<std::vector<std::vector<std::byte>>> results;
-  std::vector<PartCounter> counters;
-};
-
-std::vector<std::uint64_t> one_on_each(int num_pes) {
-  return std::vector<std::uint64_t>(static_cast<std::size_t>(num_pes), 1);
-}
-
 TEST(LargeValues, AreCutFromTheLeastSizeOn) {
   // The number of elements is packed in front of them.
   for (const std::size_t count : {kLargeCount - 2, kLargeCount - 1, kLargeCount, kLargeCount + 1}) {
-    LargeJob job(one_on_each(2));
+    CutJob job(one_on_each(2));
     for (int pe = 0; pe < 2; ++pe) job.contribute(pe, 0, Doubles(count, pe + 1.0));
     EXPECT_EQ(job.run(1), "");
     for (const auto& one : job.results) EXPECT_EQ(base::unpack<Doubles>(one[0]), Doubles(count, 3.0));
@@ -132,7 +52,7 @@ void expect_serial_result(std::mt19937_64& random, const std::vector<int>& host_
   std::vector<std::uint64_t> contributors;
   std::uint64_t total = 0;
   for (std::size_t pe = 0; pe < host_of_pe.size(); ++pe) total += contributors.emplace_back(1 + random() % 3);
-  LargeJob job(contributors, Route::kExchange, host_of_pe, machine);
+  CutJob job(contributors, Route::kExchange, host_of_pe, machine);
   std::vector<T> expected;
   for (std::size_t pe = 0; pe < contributors.size(); ++pe) {
     for (std::uint64_t i = 0; i < contributors[pe]; ++i) {
@@ -176,7 +96,7 @@ TEST(LargeValues, RandomValuesOnRandomPesGiveTheSerialResult) {
 // The bits of a sum depend on the order.
 Doubles sum_of_fractions(int num_pes, const std::vector<int>& host_of_pe, std::size_t count, Reducer reducer,
                          bool& was_cut) {
-  LargeJob job(one_on_each(num_pes), Route::kExchange, host_of_pe);
+  CutJob job(one_on_each(num_pes), Route::kExchange, host_of_pe);
   for (int pe = 0; pe < num_pes; ++pe) {
     Doubles value(count);
     for (std::size_t i = 0; i < count; ++i)
@@ -205,7 +125,7 @@ TEST(LargeValues, TheSumHasTheSameBitsAsThatOfSmallValues) {
 
 TEST(LargeValues, ManyReductionsInARowDoNotMix) {
   for (const char* machine : {"loopback", "ucx"}) {
-    LargeJob job(one_on_each(4), Route::kExchange, {0, 0, 1, 1}, machine);
+    CutJob job(one_on_each(4), Route::kExchange, {0, 0, 1, 1}, machine);
     constexpr int kReductions = 9;
     for (int i = 0; i < kReductions; ++i) {
       const std::size_t count = i % 3 == 1 ? 10 : kLargeCount + static_cast<std::size_t>(i);
@@ -229,7 +149,7 @@ TEST(LargeValues, ManyReductionsInARowDoNotMix) {
 
 TEST(LargeValues, AContributionThatComesLateReachesAllPes) {
   for (int late_pe : {0, 1, 2}) {
-    LargeJob job({1, 1, 2});
+    CutJob job({1, 1, 2});
     // PE 2 behaves as if its second contributor had been elsewhere.
     for (int pe = 0; pe < 3; ++pe)
       job.job.runtime(pe).reductions().open(kScope, 4, 1, false, Route::kExchange);
@@ -246,7 +166,7 @@ TEST(LargeValues, AContributionThatComesLateReachesAllPes) {
 // The late one comes while the values are cut.
 TEST(LargeValues, ALateContributionMayComeMeanwhile) {
   for (int turns_before = 0; turns_before < 30; ++turns_before) {
-    LargeJob job({1, 1, 1, 1});
+    CutJob job({1, 1, 1, 1});
     for (int pe = 0; pe < 4; ++pe)
       job.job.runtime(pe).reductions().open(kScope, 5, 1, false, Route::kExchange);
     for (int pe = 0; pe < 4; ++pe) job.contribute(pe, 0, Doubles(kLargeCount, 1.0));
@@ -266,7 +186,7 @@ TEST(LargeValues, HostsOfDifferentSizesCountEachValueOnce) {
   for (const char* machine : {"loopback", "ucx"}) {
     for (const std::vector<int>& hosts : layouts) {
       const int num_pes = static_cast<int>(hosts.size());
-      LargeJob job(one_on_each(num_pes), Route::kExchange, hosts, machine);
+      CutJob job(one_on_each(num_pes), Route::kExchange, hosts, machine);
       for (int i = 0; i < kReductions; ++i) {
         for (int pe = 0; pe < num_pes; ++pe)
           job.contribute(pe, static_cast<std::uint64_t>(i), Doubles(4 * kLargeCount, 1 << pe));
@@ -285,7 +205,7 @@ TEST(LargeValues, HostsOfDifferentSizesCountEachValueOnce) {
 TEST(LargeValues, AContributorMayLeaveWhileTheExchangeIsRepeated) {
   for (int from = 0; from < 3; ++from) {
     for (int turns_before = 0; turns_before < 25; ++turns_before) {
-      LargeJob job(one_on_each(4), Route::kMovingExchange);
+      CutJob job(one_on_each(4), Route::kMovingExchange);
       const auto reductions = [&](int pe) -> Reductions& { return job.job.runtime(pe).reductions(); };
       reductions(2).contributor_arrived(kScope, 0);
       reductions(3).contributor_left(kScope, 0);
@@ -306,7 +226,7 @@ TEST(LargeValues, AContributorMayLeaveWhileTheExchangeIsRepeated) {
 // One value is deferred, and the merge with the other one, which is small, fails when the exchange is repeated.
 TEST(LargeValues, NoPeGetsAResultAfterAFailedMerge) {
   for (const int large : {0, 1}) {
-    LargeJob job(one_on_each(2));
+    CutJob job(one_on_each(2));
     job.contribute(large, 0, Doubles(kLargeCount, 1.0));
     job.contribute(1 - large, 0, Doubles(3, 1.0));
     std::string failure;
@@ -325,7 +245,7 @@ TEST(LargeValues, APeThatAllContributorsHaveLeftGetsTheResult) {
   for (const std::vector<int>& hosts :
        {std::vector<int>{}, std::vector<int>{0, 0, 1, 1}, std::vector<int>{0, 1, 1, 0}}) {
     for (const int empty : {0, 1, 2, 3}) {
-      LargeJob job(one_on_each(4), Route::kMovingExchange, hosts);
+      CutJob job(one_on_each(4), Route::kMovingExchange, hosts);
       const int other = (empty + 1) % 4;
       job.job.runtime(other).reductions().contributor_arrived(kScope, 0);
       job.job.runtime(empty).reductions().contributor_left(kScope, 0);
@@ -341,7 +261,7 @@ TEST(LargeValues, APeThatAllContributorsHaveLeftGetsTheResult) {
 }
 
 TEST(LargeValues, OnePeMayHaveThemAll) {
-  LargeJob job(one_on_each(4), Route::kMovingExchange, {0, 0, 1, 1});
+  CutJob job(one_on_each(4), Route::kMovingExchange, {0, 0, 1, 1});
   for (const int pe : {0, 2, 3}) {
     job.job.runtime(1).reductions().contributor_arrived(kScope, 0);
     job.job.runtime(pe).reductions().contributor_left(kScope, 0);
@@ -371,7 +291,7 @@ TEST(LargeValues, ThatAreNotAlikeAreSentWhole) {
        {"AB", "Aa", "aA", "Ax", "xA", "ABAB", "AxBx", "xxAx", "aABx", "AAAx", "xAAAA", "AAAaxB"}) {
     std::vector<std::string> texts;
     for (const char form : forms) texts.emplace_back(form == 'x' ? 3 : kLeastCutBytes + 1, form);
-    LargeJob job(one_on_each(static_cast<int>(forms.size())));
+    CutJob job(one_on_each(static_cast<int>(forms.size())));
     for (std::size_t pe = 0; pe < texts.size(); ++pe)
       job.contribute(static_cast<int>(pe), 0, &joiner, std::as_bytes(std::span(texts[pe])), Reducer::kCustom);
     ASSERT_EQ(job.run(1), "") << forms;
@@ -393,7 +313,7 @@ TEST(LargeValues, ThatAreNotAlikeAreSentWhole) {
 
 TEST(LargeValues, OfDifferentLengthsEndTheJob) {
   for (const std::size_t other : {std::size_t{3}, kLargeCount + 1}) {
-    LargeJob job(one_on_each(2));
+    CutJob job(one_on_each(2));
     job.contribute(0, 0, Doubles(kLargeCount, 1.0));
     job.contribute(1, 0, Doubles(other, 1.0));
     const std::string failure = job.run(1);
@@ -402,7 +322,7 @@ TEST(LargeValues, OfDifferentLengthsEndTheJob) {
 }
 
 TEST(LargeValues, OfDifferentTypesEndTheJob) {
-  LargeJob job(one_on_each(2));
+  CutJob job(one_on_each(2));
   job.contribute(0, 0, Doubles(kLargeCount, 1.0));
   job.contribute(1, 0, std::vector<float>(2 * kLargeCount, 1.0F));
   const std::string failure = job.run(1);
@@ -450,7 +370,7 @@ TEST(LargeValues, VectorsOfCharesAreReduced) {
 TEST(LargeValues, DamagedPartsAreRefused) {
   for (const std::size_t payload_bytes : {10U, 24U}) {
     for (const bool has_elements : {false, true}) {
-      LargeJob job(one_on_each(2));
+      CutJob job(one_on_each(2));
       Runtime& runtime = job.job.runtime(1);
       MessagePtr message = Message::create(runtime, kReductionCutHandler, payload_bytes);
       std::memset(message->payload(), 0, payload_bytes);
@@ -463,6 +383,17 @@ TEST(LargeValues, DamagedPartsAreRefused) {
       EXPECT_NE(failure.find("from PE 1"), std::string::npos) << failure;
     }
   }
+}
+
+TEST(LargeMemory, KeepsTheLargestAndGivesWhatIsLargeEnough) {
+  LargeMemory memory;
+  EXPECT_TRUE(memory.take(1).empty());
+  for (const std::size_t kib : {40, 10, 30, 1, 20}) memory.keep(std::vector<std::byte>(kib << 10));
+  EXPECT_EQ(memory.take(21 << 10).capacity(), std::size_t{30} << 10);
+  EXPECT_EQ(memory.take(31 << 10).capacity(), std::size_t{40} << 10);
+  EXPECT_EQ(memory.take(21 << 10).capacity(), 0U);
+  EXPECT_EQ(memory.take(1).capacity(), std::size_t{20} << 10);
+  EXPECT_EQ(memory.take(1).capacity(), 0U);
 }
 
 TEST(LargeValues, DescriptionsOfAPeMayNotComeTwice) {

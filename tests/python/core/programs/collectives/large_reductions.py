@@ -1,4 +1,4 @@
-"""Reductions of large arrays, which are cut into parts where possible; checks itself against NumPy."""
+"""Reductions of large arrays, which are merged in parts where possible; checks itself against NumPy."""
 
 import functools
 
@@ -8,6 +8,7 @@ import weft
 
 SEED = 20261126
 LARGE_BYTES = 256 << 10
+SIZES = [1000, 8 << 10, 16 << 10, 40_000, LARGE_BYTES, (2 << 20) + 7]  # about those where the way changes
 COUNT = LARGE_BYTES // 8 + 13
 UFUNCS = {"sum": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
 DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "f2", "c16", "?"]
@@ -45,6 +46,16 @@ class Part(weft.Chare):
                 shape = (LARGE_BYTES // np.dtype(dtype).itemsize + 13,)
                 parts = [values_of(index, dtype, shape) for index in range(size)]
                 await self.expect(parts[self.index], parts, reducer)
+
+    async def sizes(self, size):
+        for size_bytes in SIZES:
+            for dtype in ("u1", "f8"):
+                shape = (size_bytes // np.dtype(dtype).itemsize,)
+                parts = [values_of(index, dtype, shape) for index in range(size)]
+                await self.expect(parts[self.index], parts, weft.Reducer.sum)
+
+    def give(self, count, dtype, reducer, target):
+        self.contribute(values_of(self.index, dtype, (count,)), reducer, target)
 
     async def shapes(self, size):
         shape = (300, 201)
@@ -89,8 +100,21 @@ class Part(weft.Chare):
         self.migrate(pe)
 
 
+async def check_targets(parts, size):
+    for size_bytes in SIZES:
+        for dtype, reducer in (("u1", weft.Reducer.sum), ("f8", weft.Reducer.max), ("f2", weft.Reducer.sum)):
+            count = size_bytes // np.dtype(dtype).itemsize
+            target = weft.Future()
+            parts.give(count, dtype, reducer, target)
+            expected = merged([values_of(index, dtype, (count,)) for index in range(size)], reducer)
+            total = await target
+            assert total.dtype == expected.dtype
+            np.testing.assert_array_equal(total, expected)
+
+
 async def check(parts, size):
-    for method in ("all_types", "shapes", "mixed_types", "not_a_number", "logical", "lists"):
+    await check_targets(parts, size)
+    for method in ("all_types", "sizes", "shapes", "mixed_types", "not_a_number", "logical", "lists"):
         await getattr(parts, method).call(size)
 
 
@@ -101,9 +125,11 @@ async def main():
     size = 2 * num_pes + 1
     parts = weft.Array(Part, size)
     await parts.shapes.call(size)
+    await check_targets(parts, size)
     for index in range(size):
         parts[index].move(index % max(1, num_pes - 1))
     await weft.quiescence()
+    await check_targets(parts, size)
     await parts.shapes.call(size)
     await parts.mixed_types.call(size)
     for index in range(size):
