@@ -288,14 +288,14 @@ TEST(MergedValues, AContributionMayComeLate) {
           job.target_pe = target_pe;
           for (int pe = 0; pe < 3; ++pe) {
             job.job.runtime(pe).reductions().open(kScope, 4, 1, false, route);
-            job.contribute(pe, 0, value_of(pe, 0, 200'000));
+            job.contribute(pe, 0, value_of(pe, 0, 40'000));
           }
           int turns = 0;
           EXPECT_EQ(job.job.run_until([&] { return ++turns > turns_before; }), "");
-          job.contribute(late_pe, 0, value_of(late_pe, 0, 200'000));
+          job.contribute(late_pe, 0, value_of(late_pe, 0, 40'000));
           const std::vector<Doubles> results = results_of(job, 1);
           ASSERT_EQ(results.size(), 1U);
-          EXPECT_TRUE(results[0] == sum_of({0, 1, 2, late_pe}, 0, 200'000))
+          EXPECT_TRUE(results[0] == sum_of({0, 1, 2, late_pe}, 0, 40'000))
               << "route " << static_cast<int>(route) << ", target " << target_pe << ", late " << late_pe
               << ", turns " << turns_before;
         }
@@ -347,7 +347,7 @@ TEST(MergedValues, AScopeMayCloseMeanwhile) {
           target.handler = kResultHandler;
           target.flags = kBroadcastFlag;
         }
-        const auto value = base::pack(Doubles(400'000, 1.0));
+        const auto value = base::pack(Doubles(270'000, 1.0));
         for (int pe = 0; pe < 4; ++pe)
           job.job.runtime(pe).reductions().contribute(kScope, 0, 0, Reducer::kSum,
                                                       value_combiner<Doubles>(Reducer::kSum), value, target);
