@@ -71,11 +71,12 @@ std::optional<CpuLimit> find_cpu_limit(std::string_view groups, const std::strin
     if (!is_unified && !names_cpu(controllers)) continue;
     const std::string mount = is_unified ? root : root + "/cpu";
     // Inside a container the path may be that outside, where only the root of it can be seen.
+    // Of equal limits the outer one counts, which more processes may share.
     for (std::string path(line);;) {
       const std::string folder = mount + path;
       const int limit = limit_of(folder, is_unified);
       struct stat status = {};
-      if (limit > 0 && (!tightest || limit < tightest->num_processors) && stat(folder.c_str(), &status) == 0)
+      if (limit > 0 && (!tightest || limit <= tightest->num_processors) && stat(folder.c_str(), &status) == 0)
         tightest = {limit, status.st_ino};
       if (path.empty()) break;
       const std::size_t end = path.rfind('/');

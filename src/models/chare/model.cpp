@@ -5,10 +5,10 @@
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
-#include "models/chare/reductions/engine_merges.h"
 #include "models/chare/checkpoint/checkpoints.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/periodic/periodic_balancing.h"
+#include "models/chare/reductions/engine_merges.h"
 #include "models/chare/sparse/sparse_arrays.h"
 #include "models/chare/sync/sync_points.h"
 

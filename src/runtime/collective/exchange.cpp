@@ -158,7 +158,7 @@ bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) 
     }
     progress.step = 0;
     if (progress.merged.value.size() >= least_deferred_bytes_) [[unlikely]]
-      defer_in_exchange(id, progress);
+      defer_in_exchange(id, scope, progress);
   }
   if (run_steps<kReductionExchangeHandler>(id, scope, progress)) finish_exchange(id, scope, progress);
   return next_may_advance;

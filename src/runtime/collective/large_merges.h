@@ -37,9 +37,9 @@ class LargeMerges {
   // This PE takes part. Later, in a turn of its own, Reductions::end_merge() is called once: the elements are the result on PEs that get
   // it, and of no use on the others. All PEs get the same bits. REQUIRES: takes(); all PEs take part, or close the scope.
   virtual void start(const LargeMerge& merge) = 0;
-  // Merges of the scope that are under way end without a call, and this PE takes part in no more of them. Other PEs wait for it until they
-  // close the scope, too.
-  virtual void close(ScopeId scope) = 0;
+  // The scope is closed. Merges that are under way end without a call, and this PE takes part in no more of them. Other PEs wait for it
+  // until they close the scope, too. `others_may_send`: this PE has a value that may be merged, so others may have begun.
+  virtual void close(ScopeId scope, bool others_may_send) = 0;
 };
 
 }  // namespace weft::runtime

@@ -88,12 +88,8 @@ DeferredValue& Reductions::deferred_value_at(ScopeId id, std::uint64_t sequence)
 }
 
 void Reductions::forget_deferred_values(ScopeId id) {
-  const auto first = deferred_values_.lower_bound(key_of(id, 0));
-  const auto last = deferred_values_.upper_bound(key_of(id, ~std::uint64_t{0}));
-  const bool may_merge =
-      std::any_of(first, last, [](const auto& one) { return one.second->memory != nullptr; });
-  deferred_values_.erase(first, last);
-  if (may_merge && large_merges_ != nullptr) large_merges_->close(id);
+  deferred_values_.erase(deferred_values_.lower_bound(key_of(id, 0)),
+                         deferred_values_.upper_bound(key_of(id, ~std::uint64_t{0})));
 }
 
 DeferredValue& Reductions::defer_value(ScopeId id, std::uint64_t sequence, Partial& mine,
@@ -113,7 +109,8 @@ DeferredValue& Reductions::defer_value(ScopeId id, std::uint64_t sequence, Parti
   return deferred;
 }
 
-void Reductions::defer_in_exchange(ScopeId id, Progress& progress) {
+void Reductions::defer_in_exchange(ScopeId id, const Scope& scope, Progress& progress) {
+  if (progress.sequence < scope.first_deferring) return;
   Partial& mine = progress.merged;
   const ElementLayout layout = layout_of(mine);
   if (layout.merge == nullptr ||
@@ -162,6 +159,7 @@ Progress* Reductions::find_exchange(ScopeId id, std::uint64_t sequence, const Me
 
 void Reductions::begin_repeat(ScopeId id, Scope& scope, Progress& progress, DeferredValue& deferred) {
   deferred.way = DeferredValue::Way::kRepeat;
+  scope.pause_deferring(progress.sequence);
   Progress& again = deferred.again;
   again.sequence = progress.sequence;
   again.exchanges = true;

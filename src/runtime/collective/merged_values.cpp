@@ -17,9 +17,6 @@ namespace weft::runtime {
 
 namespace {
 
-// After a reduction up the tree whose values could not be merged, so many are not deferred: a PE may have no contributor any more.
-constexpr std::uint64_t kPauseAfterFailure = 64;
-
 // From the root of the tree to all PEs: what becomes of the values that were deferred.
 struct Decision {
   ScopeId scope;
@@ -138,6 +135,7 @@ void Reductions::on_decision(const MessagePtr& message) {
   const ScopeId id = decision.scope;
   check_scope(id, messenger_);
   const int pe = messenger_.pe();
+  if (message->envelope().root_pe != id.root_pe) refuse_decision(*message, pe, "that it is not the root of");
   Partial named;  // whose target hears of it if the scope is closed
   named.has_target = decision.merges;
   named.target = decision.target;
@@ -147,7 +145,7 @@ void Reductions::on_decision(const MessagePtr& message) {
   const bool awaits = found != deferred_values_.end() && found->second->is_in_tree &&
                       found->second->way == DeferredValue::Way::kUnknown;
   if (!decision.merges) {
-    scope->first_deferring = std::max(scope->first_deferring, decision.sequence + kPauseAfterFailure);
+    scope->pause_deferring(decision.sequence);
     if (!awaits) return;
     const std::unique_ptr<DeferredValue> deferred = std::move(found->second);
     deferred_values_.erase(found);

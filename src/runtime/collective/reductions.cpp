@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/refuse_claim.h"
 #include "runtime/collective/deferred_value.h"
+#include "runtime/collective/large_merges.h"
 #include "runtime/message/handlers.h"
 #include "runtime/tree/spanning_tree.h"
 
@@ -136,11 +137,14 @@ void Reductions::close(ScopeId id, const std::string& why) {
     const Progress& progress = *scope->progress.find(sequence);
     if (progress.merged.has_target) give_up(progress.merged.target, why);
   }
+  bool may_merge = false;
   for (auto one = deferred_values_.lower_bound(key_of(id, 0));
        one != deferred_values_.upper_bound(key_of(id, ~std::uint64_t{0})); ++one) {
     if (one->second->merged_target) give_up(*one->second->merged_target, why);
+    may_merge |= one->second->memory != nullptr;
   }
   forget_scope(id);
+  if (large_merges_ != nullptr) large_merges_->close(id, may_merge);
 }
 
 Reductions::Scope* Reductions::open_scope(ScopeId id, const Partial* partial) {

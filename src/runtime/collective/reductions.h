@@ -22,6 +22,7 @@
 // Nothing is allocated for a contribution, nor for a reduction whose value is as large as an earlier one's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -136,7 +137,7 @@ class Reductions {
     std::uint64_t local_contributors = 0;
     int empty_children = 0;
     std::uint64_t first_unflushed = 0;
-    std::uint64_t first_deferring = 0;  // values of earlier reductions are not deferred in the tree
+    std::uint64_t first_deferring = 0;  // values of earlier reductions are not deferred
     ProgressTable progress;
     // How many contributors have moved here, by their first reduction here, as long as earlier ones are not over. There
     // are few such numbers, and may be many contributors.
@@ -153,6 +154,12 @@ class Reductions {
     // Before open(), as for contributions of constructors, it may turn out otherwise.
     bool exchanges(const Target& target) const {
       return (!has_tree_only() || !is_open) && (target.flags & kBroadcastFlag) != 0;
+    }
+    // The deferred values of that reduction could not be merged in parts. So it may be with the next ones: a PE may have no contributor
+    // any more.
+    void pause_deferring(std::uint64_t sequence) {
+      constexpr std::uint64_t kPause = 64;
+      first_deferring = std::max(first_deferring, sequence + kPause);
     }
     bool has_tree_only() const { return route == Route::kTree || route == Route::kFullTree; }
     // All reductions below that number are over on this PE.
@@ -214,7 +221,7 @@ class Reductions {
   DeferredValue& defer_value(ScopeId id, std::uint64_t sequence, Partial& mine, const ElementLayout& layout,
                              std::uint64_t contributions);
   // Leaves the value out of the exchange that begins, if it can be cut.
-  [[gnu::cold, gnu::noinline]] void defer_in_exchange(ScopeId id, Progress& progress);
+  [[gnu::cold, gnu::noinline]] void defer_in_exchange(ScopeId id, const Scope& scope, Progress& progress);
   // The exchange is over, and values have been deferred.
   [[gnu::cold, gnu::noinline]] void use_deferred_values(ScopeId id, Scope& scope, Progress& progress);
   DeferredValue& deferred_value_at(ScopeId id, std::uint64_t sequence);

@@ -104,6 +104,33 @@ TEST(Group, AMemberDropsAllOnceItMakesNoMoreCalls) {
   }
 }
 
+// A small block lies in its message, and a member that has failed sends none.
+TEST(Group, AMemberDropsMessagesThatNameNoBoard) {
+  for (const bool has_failed : {true, false}) {
+    testing::CollectiveJob job(2, {0, 1});
+    const auto one = job.group(0);
+    const auto other = job.group(1);
+    double value = 1;
+    const auto send = [&](std::uint64_t number) {
+      collective::Run run(*one, {.kind = Kind::kBroadcast,
+                                 .number = number,
+                                 .data = reinterpret_cast<std::byte*>(&value),
+                                 .block_bytes = sizeof value});
+      if (has_failed) run.fail();
+      run.start();
+      EXPECT_TRUE(run.is_over());
+    };
+    send(1);
+    ASSERT_EQ(job.run_until([&] { return other->inbox().num_kept() == 1; }), "");
+    other->drop_all();
+    EXPECT_EQ(other->inbox().num_kept(), 0U);
+    send(2);
+    int turns = 0;
+    ASSERT_EQ(job.run_until([&] { return ++turns > 20; }), "");
+    EXPECT_EQ(other->inbox().num_kept(), 0U);
+  }
+}
+
 // A plan that is in use stays, however many others are made.
 TEST(Group, PlansInUseStay) {
   testing::CollectiveJob job(1, std::vector<int>(40, 0));

@@ -55,6 +55,9 @@ TEST_F(CpuLimitTest, TakesTheTightestOfTheGroupsAround) {
   EXPECT_EQ(found("0::/outer/inner\n"), 4);
   EXPECT_EQ(found("0::/outer/other\n"), 4);
   EXPECT_EQ(find("0::/outer/inner\n")->group, find("0::/outer/other\n")->group);
+  write("outer/equal/cpu.max", "400000 100000\n");
+  EXPECT_EQ(find("0::/outer/equal\n")->group, find("0::/outer/other\n")->group)
+      << "which more processes share";
   EXPECT_EQ(found("0::/\n"), 16);
   EXPECT_EQ(found("0::/outside/the/container\n"), 16) << "only the root can be seen";
 }

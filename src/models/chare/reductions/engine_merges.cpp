@@ -26,11 +26,11 @@ constexpr std::size_t kMostPiecesAtOnce = 2;
 // Of the values of a collection, half of a board.
 constexpr std::size_t kMostBytesAtOnce = std::size_t{2} << 20;
 
-// Of the number of a group: the root PE of the scope, and its id. Of that of a call: the reduction, and the piece.
+// Of the number of a group: the root PE of the scope, and its id. Of that of a call: the piece, and the reduction.
 constexpr int kScopeIdBits = 48;
-constexpr int kPieceBits = 24;
-constexpr std::uint64_t kMostSequences = std::uint64_t{1} << (64 - kPieceBits);
-constexpr std::size_t kMostPieces = std::size_t{1} << kPieceBits;
+constexpr int kSequenceBits = 40;
+constexpr std::uint64_t kMostSequences = std::uint64_t{1} << kSequenceBits;
+constexpr std::size_t kMostPieces = std::size_t{1} << (64 - kSequenceBits);
 
 std::uint64_t number_of_group(runtime::ScopeId scope) {
   return collective::group_number(collective::Owner::kChares,
@@ -97,7 +97,7 @@ class EngineMerges::MergeInPieces : private runtime::Work {
     const std::size_t element_bytes = what_.layout.element_bytes;
     return {.kind = what_.target_pe < 0 ? Kind::kAllreduce : Kind::kReduce,
             .root = std::max(what_.target_pe, 0),
-            .number = what_.sequence << kPieceBits | piece,
+            .number = piece << kSequenceBits | what_.sequence,
             .form = collective::Form::kDirect,
             .data = what_.elements.data() + first_of(piece) * element_bytes,
             .block_bytes = (first_of(piece + 1) - first_of(piece)) * element_bytes,
@@ -192,14 +192,16 @@ void EngineMerges::begin_ready(runtime::ScopeId scope) {
     if (is_ready(one)) one->begin();
 }
 
-void EngineMerges::close(runtime::ScopeId scope) {
+void EngineMerges::close(runtime::ScopeId scope, bool others_may_send) {
+  if (groups_.empty() && !others_may_send) return;
   std::erase_if(under_way_, [scope](const std::unique_ptr<MergeInPieces>& one) {
     if (!one->is_of(scope)) return false;
     one->forget_reduction();
     return !one->is_posted();
   });
-  // Others may have begun calls that this PE has not, and will end them when they close the scope.
-  group_of(scope).drop_all();
+  // Calls that others have begun and this PE has not end there when they close the scope. Without such calls nothing more comes: a member
+  // of kDirect awaits all that is sent to it.
+  if (others_may_send && takes(scope, 0, least_bytes())) group_of(scope).drop_all();
   groups_.erase(scope);
 }
 

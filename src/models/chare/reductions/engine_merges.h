@@ -31,7 +31,7 @@ class EngineMerges final : public runtime::LargeMerges {
   std::size_t least_bytes() const override;
   bool takes(runtime::ScopeId scope, std::uint64_t sequence, std::size_t size_bytes) const override;
   void start(const runtime::LargeMerge& merge) override;
-  void close(runtime::ScopeId scope) override;
+  void close(runtime::ScopeId scope, bool others_may_send) override;
 
   std::size_t num_under_way() const { return under_way_.size(); }
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "weft/weft.h"
+
 #include "collective/engine.h"
 #include "runtime/collective/large_merges.h"
 #include "runtime/collective/reductions.h"
@@ -61,12 +63,33 @@ TEST(EngineMerges, EndWithTheirScope) {
       EXPECT_EQ(merges.num_under_way(), 1U);
       EXPECT_GT(memory.use_count(), 1);
       if (closes) {
-        merges.close(scope);
+        merges.close(scope, true);
         EXPECT_EQ(merges.num_under_way(), 0U);
       }
     }
     EXPECT_EQ(memory.use_count(), 1);
   }
+}
+
+struct Adder : Chare<Adder> {
+  Task<double> sum() {
+    const std::vector<double> values(kMiB / sizeof(double), 1.0);
+    co_return (co_await allreduce(values, Reducer::kSum)).back();
+  }
+};
+
+TEST(EngineMerges, CollectionsThatEndLeaveNothing) {
+  testing::InProcessJob job(2);
+  EXPECT_EQ(job.run([&](runtime::Runtime& runtime) -> Task<> {
+    for (int i = 0; i < 5; ++i) {
+      const auto adders = Group<Adder>::create(runtime);
+      EXPECT_EQ(co_await adders.call<&Adder::sum>(), std::vector<double>(2, 2.0));
+      EXPECT_EQ(runtime.model<collective::Engine>().num_inboxes(), 1U);
+      co_await adders.destroy();
+      EXPECT_EQ(runtime.model<collective::Engine>().num_inboxes(), 0U);
+    }
+  }),
+            "");
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct CountedMerges final : LargeMerges {
     ++started;
     inner.start(merge);
   }
-  void close(ScopeId scope) override { inner.close(scope); }
+  void close(ScopeId scope, bool others_may_send) override { inner.close(scope, others_may_send); }
 
   LargeMerges& inner;
   int started = 0;

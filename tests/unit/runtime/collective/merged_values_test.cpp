@@ -163,20 +163,20 @@ TEST(MergedValues, RandomReductionsInARowDoNotMix) {
 // Values are decided about in another order than that of their numbers, and each PE has its own turn.
 TEST(MergedValues, ManyMayBeUnderWay) {
   for (const Route route : {Route::kFullTree, Route::kExchange}) {
-    LargeJob job({1, 1, 2}, route);
+    LargeJob job({2, 1, 1}, route);
     job.target_pe = route == Route::kFullTree ? 1 : -1;
     constexpr std::uint64_t kReductions = 12;
     for (std::uint64_t i = 0; i < kReductions; ++i)
       for (const int pe : {0, 1, 2}) job.contribute(pe, i, value_of(pe, i, 200'000 + i));
     for (std::uint64_t i = kReductions; i-- > 0;) {
-      job.contribute(2, i, value_of(2, i, 200'000 + i));
+      job.contribute(0, i, value_of(0, i, 200'000 + i));
       int turns = 0;
       EXPECT_EQ(job.job.run_until([&] { return ++turns > 3; }), "");
     }
     const std::vector<Doubles> results = results_of(job, kReductions);
     ASSERT_EQ(results.size(), kReductions);
     for (std::uint64_t i = 0; i < kReductions; ++i)
-      EXPECT_TRUE(results[i] == sum_of({0, 1, 2, 2}, i, 200'000 + i)) << i;
+      EXPECT_TRUE(results[i] == sum_of({0, 0, 1, 2}, i, 200'000 + i)) << i;
   }
 }
 
