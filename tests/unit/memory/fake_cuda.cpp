@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -16,6 +17,7 @@ constexpr int kOutOfMemory = 2;
 constexpr int kInvalidContext = 201;
 constexpr int kInvalidHandle = 400;
 constexpr int kNotReady = 600;
+constexpr int kIllegalAddress = 700;
 
 std::unique_ptr<FakeCuda> g_fake;
 thread_local CudaContextTag* t_current = nullptr;
@@ -84,6 +86,16 @@ int queue_copy(std::uintptr_t destination, std::uintptr_t source, std::size_t si
     return true;
   });
   return 0;
+}
+
+// An aligned word of device memory; null if there is none.
+std::uint32_t* word_at(std::uintptr_t address) {
+  bool is_known = false;
+  if (address % sizeof(std::uint32_t) != 0 || check_range(address, sizeof(std::uint32_t), &is_known) != 0 ||
+      !is_known) {
+    return nullptr;
+  }
+  return reinterpret_cast<std::uint32_t*>(address);
 }
 
 // Moves a block to a file that other processes may open; its address stays.
@@ -440,6 +452,35 @@ int cuStreamWaitEvent(CudaStreamTag* stream, CudaEventTag* event, unsigned) {
   if (result != 0) return result;
   // What was recorded at the time of this call counts, whatever the event is used for later.
   stream->queue.emplace_back([recorded = event->recorded] { return recorded->done; });
+  return 0;
+}
+
+int cuStreamWaitValue32_v2(CudaStreamTag* stream, unsigned long long address, std::uint32_t value,
+                           unsigned flags) {
+  stream = resolve(stream);
+  const int result = enter_context("cuStreamWaitValue32", stream->device);
+  if (result != 0) return result;
+  if (flags != 0 || word_at(address) == nullptr) return kInvalidValue;
+  stream->queue.emplace_back([=] {
+    std::uint32_t* const word = word_at(address);
+    if (word == nullptr) return fake_cuda()->broken = kIllegalAddress, true;
+    return static_cast<std::int32_t>(std::atomic_ref(*word).load() - value) >= 0;
+  });
+  return 0;
+}
+
+int cuStreamWriteValue32_v2(CudaStreamTag* stream, unsigned long long address, std::uint32_t value,
+                            unsigned flags) {
+  stream = resolve(stream);
+  const int result = enter_context("cuStreamWriteValue32", stream->device);
+  if (result != 0) return result;
+  if (flags != 0 || word_at(address) == nullptr) return kInvalidValue;
+  stream->queue.emplace_back([=] {
+    std::uint32_t* const word = word_at(address);
+    if (word == nullptr) return fake_cuda()->broken = kIllegalAddress, true;
+    std::atomic_ref(*word).store(value);
+    return true;
+  });
   return 0;
 }
 
