@@ -212,6 +212,9 @@ class GlobalMemory {
   // another PE that this PE's own device has mapped. The segment stays until the Done is over. Throws Error as copy_on_stream()
   // does, also for a word in host memory or one that is not aligned, and kUnsupported if the driver has no such call.
   //
+  // If a graph is being captured from the stream, the graph does the work at each launch, the Done is over at once, and the program
+  // keeps the segments as long as the graph.
+  //
   // Writes the value to the word behind the work that is queued on the stream. What the stream has written before, copies to
   // other PEs' devices included, is visible to a stream that has seen the value. The Done is over when the stream has written it.
   Done signal_on_stream(GlobalPtr<std::uint32_t> to, std::uint32_t value, memory::Place device,

@@ -165,6 +165,9 @@ class KindBackend {
   // Work that is queued on `stream` later waits until has_reached(the word, value).
   virtual base::Status queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
                                   StreamHandle stream);
+  // Whether a graph is being captured from the stream. What is queued there is then done by each launch of the graph, and neither
+  // the stream nor an event of it may be asked.
+  virtual bool is_capturing(StreamHandle /*stream*/, int /*device*/) { return false; }
   // The comparison of queue_wait(). It is cyclic, so a counter may pass 2^32: a word has reached `value` if it is
   // fewer than 2^31 steps past it.
   static constexpr bool has_reached(std::uint32_t word, std::uint32_t value) {

@@ -153,8 +153,14 @@ class Copies {
   runtime::Task<> run(Copy copy, runtime::OperationState* state);
   runtime::Task<> run_learn(GlobalAddress address, runtime::OperationState* state);
   runtime::Task<> carry_out(Copy& copy);
-  runtime::Task<> run_stream(SegmentUse first, SegmentUse second, memory::Place device,
-                             memory::StreamHandle stream, runtime::OperationState* state);
+  struct PlacedStream {
+    memory::Place device;
+    memory::StreamHandle stream;
+  };
+  // Completes `state` when the stream has done what is queued, and keeps the segments until then.
+  void follow_stream(SegmentUse first, SegmentUse second, PlacedStream on, runtime::OperationState* state);
+  runtime::Task<> run_stream(SegmentUse first, SegmentUse second, PlacedStream on,
+                             runtime::OperationState* state);
   // A copy between that segment, if there is one and it is in host memory, and a device begins.
   void lock_pages(KnownSegment* segment, memory::Place device, std::uint64_t size_bytes);
   runtime::Task<> copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to);

@@ -63,7 +63,7 @@ void Copies::enqueue(const Copy& copy, memory::Place device, memory::StreamHandl
   lock_pages(from, device, size_bytes);
   lock_pages(to, device, size_bytes);
   base::check(kind->copy_async(target.data, target.place, source.data, source.place, size_bytes, stream));
-  spawn(run_stream(segments_.use(*from), segments_.use(*to), device, stream, state));
+  follow_stream(segments_.use(*from), segments_.use(*to), {device, stream}, state);
 }
 
 void Copies::enqueue(const StreamWord& word, memory::Place device, memory::StreamHandle stream,
@@ -81,18 +81,26 @@ void Copies::enqueue(const StreamWord& word, memory::Place device, memory::Strea
   auto* const data = static_cast<std::uint32_t*>(memory.data);
   base::check(word.is_wait ? kind->queue_wait(data, memory.place, word.value, stream)
                            : kind->queue_write(data, memory.place, word.value, stream));
-  spawn(run_stream(segments_.use(*segment), SegmentUse(), device, stream, state));
+  follow_stream(segments_.use(*segment), SegmentUse(), {device, stream}, state);
 }
 
-runtime::Task<> Copies::run_stream(SegmentUse first, SegmentUse second, memory::Place device,
-                                   memory::StreamHandle stream, runtime::OperationState* state) {
+// A graph that is captured has no end to wait for, so the program keeps the segments.
+void Copies::follow_stream(SegmentUse first, SegmentUse second, PlacedStream on,
+                           runtime::OperationState* state) {
+  memory::KindBackend* const kind = runtime_.memory().backend(on.device.kind);
+  if (kind->is_capturing(on.stream, on.device.device)) return state->complete({}, 0);
+  spawn(run_stream(std::move(first), std::move(second), on, state));
+}
+
+runtime::Task<> Copies::run_stream(SegmentUse first, SegmentUse second, PlacedStream on,
+                                   runtime::OperationState* state) {
   Ticket ticket(*this, state);
   const SegmentUse keep_first =
       std::move(first);  // until the stream is done, also if the parameters are moved
   const SegmentUse keep_second = std::move(second);
   Batch batch(runtime_);
   batch.start([&](base::Completion* completion) {
-    return runtime_.memory().when_queued_done(device, stream, completion);
+    return runtime_.memory().when_queued_done(on.device, on.stream, completion);
   });
   co_await batch;
   ticket.end(batch.status(), 0);

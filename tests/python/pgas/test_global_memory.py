@@ -122,6 +122,12 @@ def test_signals_on_streams_of_a_stand_in_for_gpus(
     expect_checked(2, "stream_signals.py", "cuda", gpus=gpus, environment=stand_in_cuda)
 
 
+def test_signals_while_a_graph_is_captured(
+    expect_checked: Callable[..., None], stand_in_cuda: dict[str, str]
+) -> None:
+    expect_checked(1, "captured_signals.py", "cuda", gpus="0", environment=stand_in_cuda)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_arrays_of_gpu_libraries(expect_checked: Callable[..., None], library: str) -> None:

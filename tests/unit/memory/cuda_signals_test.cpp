@@ -54,16 +54,22 @@ TEST_F(CudaSignalsTest, AStreamOfAPeersDeviceSignalsAnother) {
   EXPECT_TRUE(memory->deallocate(own).ok());
 }
 
-// A capture of the stream may contain the two calls, and no query or allocation.
+// A capture of the stream may contain the two calls, and no query, event or allocation.
 TEST_F(CudaSignalsTest, OneCallOfTheDriverEach) {
   const Buffer own = memory->allocate(4, kGpu0).value();
   const StreamHandle stream = cuda().create_stream(0).value();
+  EXPECT_FALSE(cuda().is_capturing(stream, 0));
+  static_cast<::CudaStreamTag*>(stream)->is_captured = true;
   fake_cuda()->calls.clear();
+  EXPECT_TRUE(cuda().is_capturing(stream, 0));
+  EXPECT_FALSE(cuda().is_capturing(nullptr, 0));
+  EXPECT_FALSE(cuda().is_capturing(stream, 9));
   ASSERT_TRUE(cuda().queue_write(word(own), kGpu0, 1, stream).ok());
   ASSERT_TRUE(cuda().queue_wait(word(own), kGpu0, 1, stream).ok());
   for (const auto& [call, count] : fake_cuda()->calls) {
     const bool is_allowed = call == "cuStreamWriteValue32" || call == "cuStreamWaitValue32" ||
-                            call == "cuCtxGetCurrent" || call == "cuCtxSetCurrent";
+                            call == "cuStreamIsCapturing" || call == "cuCtxGetCurrent" ||
+                            call == "cuCtxSetCurrent";
     EXPECT_TRUE(is_allowed) << call << " " << count;
   }
   EXPECT_TRUE(cuda().destroy_stream(stream).ok());

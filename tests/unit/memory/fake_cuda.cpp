@@ -18,6 +18,7 @@ constexpr int kInvalidContext = 201;
 constexpr int kInvalidHandle = 400;
 constexpr int kNotReady = 600;
 constexpr int kIllegalAddress = 700;
+constexpr int kCaptureUnsupported = 900;
 
 std::unique_ptr<FakeCuda> g_fake;
 thread_local CudaContextTag* t_current = nullptr;
@@ -439,11 +440,19 @@ int cuStreamQuery(CudaStreamTag* stream) {
   stream = resolve(stream);
   const int result = enter_context("cuStreamQuery", stream->device);
   if (result != 0) return result;
+  if (stream->is_captured) return kCaptureUnsupported;
   if (fake_cuda()->broken != 0) return fake_cuda()->broken;
   const auto found = fake_cuda()->default_streams.find(stream->device);
   const bool is_default = found != fake_cuda()->default_streams.end() && &found->second == stream;
   if (is_default && fake_cuda()->busy_queries > 0) return --fake_cuda()->busy_queries, kNotReady;
   return stream->queue.empty() ? 0 : kNotReady;
+}
+
+int cuStreamIsCapturing(CudaStreamTag* stream, int* status) {
+  stream = resolve(stream);
+  const int result = enter_context("cuStreamIsCapturing", stream->device);
+  *status = stream->is_captured ? 1 : 0;
+  return result;
 }
 
 int cuStreamWaitEvent(CudaStreamTag* stream, CudaEventTag* event, unsigned) {
@@ -486,6 +495,7 @@ int cuStreamWriteValue32_v2(CudaStreamTag* stream, unsigned long long address, s
 
 // For programs in other languages.
 int fake_cuda_calls(const char* name) { return fake_cuda()->calls[name]; }
+void fake_cuda_capture(CudaStreamTag* stream, int is_captured) { stream->is_captured = is_captured != 0; }
 
 int cuEventCreate(CudaEventTag** event, unsigned flags) {
   const int result = enter_context("cuEventCreate");
@@ -511,6 +521,7 @@ int cuEventRecord(CudaEventTag* event, CudaStreamTag* stream) {
   const int result = enter_context("cuEventRecord", event->device);
   if (result != 0) return result;
   if (stream->device != event->device) return kInvalidHandle;
+  if (stream->is_captured) return kCaptureUnsupported;
   event->recorded = std::make_shared<FakeEventState>();
   event->recorded->done = false;
   stream->queue.emplace_back([recorded = event->recorded] {

@@ -79,6 +79,7 @@ class CudaBackend final : public KindBackend {
                            StreamHandle stream) override;
   base::Status queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
                           StreamHandle stream) override;
+  bool is_capturing(StreamHandle stream, int device) override;
   StreamHandle default_stream() const override { return cuda::kLegacyStream; }
   base::Result<EventHandle> record_timed(StreamHandle stream, int device) override {
     return record(stream, device, true);

@@ -89,6 +89,7 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuStreamDestroy_v2", StreamDestroy);
   need("cuStreamGetCtx", StreamGetCtx);
   need("cuStreamQuery", StreamQuery);
+  need("cuStreamIsCapturing", StreamIsCapturing);
   need("cuStreamWaitEvent", StreamWaitEvent);
   need("cuEventCreate", EventCreate);
   need("cuEventDestroy_v2", EventDestroy);

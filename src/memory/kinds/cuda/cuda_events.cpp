@@ -137,6 +137,18 @@ Status CudaBackend::queue_wait(const std::uint32_t* word, Place place, std::uint
   return queue_word_call(call, word, place.device, value, stream);
 }
 
+// The backend's own stream is never captured.
+bool CudaBackend::is_capturing(StreamHandle stream, int ordinal) {
+  if (stream == nullptr) return false;
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return false;
+  CudaContextScope scope(*driver_, (*device)->context);
+  int capture = cuda::kCaptureNone;
+  return scope.result() == cuda::kSuccess &&
+         driver_->StreamIsCapturing(static_cast<CudaStream>(stream), &capture) == cuda::kSuccess &&
+         capture != cuda::kCaptureNone;
+}
+
 void CudaBackend::release_event(EventHandle event) {
   Event* const recorded = static_cast<Event*>(event);
   devices_[static_cast<std::size_t>(recorded->device)].free_list(recorded->is_timed).push_back(recorded);
