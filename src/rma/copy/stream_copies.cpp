@@ -1,4 +1,6 @@
 // What a program's stream does with segments: copies, signals and waits for them. The CPU queues it and waits for nothing.
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "weft/base/error.h"

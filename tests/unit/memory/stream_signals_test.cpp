@@ -1,7 +1,11 @@
 // Streams that tell one another by words, on emulated devices of two memories, as two processes have them.
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "gtest/gtest.h"
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -71,8 +72,8 @@ PyMethodDef functions[] = {
 Queues the writing of a word on a stream of a device, behind the work that is queued there. The CPU takes no part.
 
 What the stream has written before, copies to other PEs included, is visible to a stream that has seen the value by
-wait_on_stream(). It is MPI's and NVSHMEM's put with signal for streams; on GPUs it is cuStreamWriteValue32 of the CUDA driver API.
-The call does not block.
+wait_on_stream(). With copy_on_stream() it is for streams what NVSHMEM's put with signal is. On GPUs it is cuStreamWriteValue32 of the
+CUDA driver API. The call does not block.
 
 Args:
     to: a GlobalPointer of type uint32 into a device segment of any PE, which has been learned, see GlobalPointer.learn(). The

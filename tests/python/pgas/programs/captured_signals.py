@@ -1,4 +1,4 @@
-"""What streams do with segments while a graph is captured. The stand-in driver refuses what is then forbidden."""
+"""What streams do with segments while a graph is captured. The stand-in driver refuses what that forbids."""
 
 import ctypes
 import sys
