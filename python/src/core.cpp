@@ -39,6 +39,7 @@
 #include "pgas/memory/global_pointer.h"
 #include "pgas/memory/put_get.h"
 #include "pgas/memory/segment_object.h"
+#include "pgas/memory/stream_signals.h"
 #include "pgas/teams/dist_object.h"
 #include "pgas/teams/lone_main.h"
 #include "pgas/teams/team.h"
@@ -87,6 +88,7 @@ void init_topics(PyObject* module) {
   init_segment(module);
   init_put_get(module);
   init_copies(module);
+  init_stream_signals(module);
   init_atomics(module);
   init_own_device(module);
   init_run(module);

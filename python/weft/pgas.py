@@ -56,6 +56,8 @@ from weft._core import (
     make_segment,
     make_segment_at,
     put,
+    signal_on_stream,
+    wait_on_stream,
 )
 from weft._job.run import run_with
 from weft._pgas.global_array import GlobalArray, GlobalSlice
@@ -91,6 +93,8 @@ __all__ = [
     "make_segment_at",
     "put",
     "run",
+    "signal_on_stream",
+    "wait_on_stream",
     "world",
 ]
 

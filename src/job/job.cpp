@@ -383,6 +383,9 @@ int Job::run() {
   if (parts_->host_watch != nullptr) parts_->host_watch->finish();
   parts_->host_watch.reset();
   parts_->runtime->close();
+  if (const base::Status hang = parts_->memory->hang(); hang.failed()) {
+    std::fputs(base::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), hang.message()).c_str(), stderr);
+  }
   parts_->bootstrap->finished(code);
   return code;
 }

@@ -242,6 +242,12 @@ Status Memory::when_stream_done(Place place, StreamHandle stream, Completion* co
   return state_->copies.when_stream_done(place, stream, completion);
 }
 
+Status Memory::when_queued_done(Place place, StreamHandle stream, Completion* completion) {
+  Status status = state_->check_place(place);
+  if (status.failed()) return status;
+  return state_->copies.when_queued_done(place, stream, completion);
+}
+
 Status Memory::when_event_done(Place place, EventHandle event, Completion* completion) {
   Status status = state_->check_place(place);
   if (status.failed()) return status;
@@ -261,5 +267,13 @@ bool Memory::wait_for_devices(const std::function<bool()>& is_over) {
 }
 
 void Memory::close() { state_->copies.close(); }
+
+Status Memory::hang() const {
+  if (!state_->copies.has_hung()) return {};
+  return Status(
+      StatusCode::kClosed,
+      "a device was still at work when the end of the job stopped waiting for it, so the system frees "
+      "its memory: a kernel or a copy hangs, or a stream waits for a signal that no PE sends");
+}
 
 }  // namespace weft::memory

@@ -85,6 +85,9 @@ class Memory {
 
   // Completes when the work that is queued on `stream` of `place` now is done.
   base::Status when_stream_done(Place place, StreamHandle stream, base::Completion* completion);
+  // As when_stream_done(), for work on memory of Weft's that the caller has queued there itself, also if `stream` is null. close()
+  // waits for it as for a copy, because the memory is freed afterwards.
+  base::Status when_queued_done(Place place, StreamHandle stream, base::Completion* completion);
   // Completes when that event of the kind's is done. REQUIRES: the caller releases it afterwards.
   base::Status when_event_done(Place place, EventHandle event, base::Completion* completion);
   // Whether that work is done already. False also if the stream cannot be asked or has failed: what waits for it then
@@ -103,6 +106,8 @@ class Memory {
   // operations in flight with kClosed. If the timeout ends, no device memory is freed any more, because a
   // device that hangs may still use it. Allocations stay valid until the destructor.
   void close();
+  // After close(): fails with a sentence if a device had not ended its work by then.
+  base::Status hang() const;
 
  private:
   struct MemoryState;

@@ -206,16 +206,31 @@ Done GlobalMemory::start_plain_copy(const GlobalAddress& from, const GlobalAddre
   return start_copy({Run{0, 0, size_bytes}}, from, to, {});
 }
 
-Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
-                                memory::Place device, memory::StreamHandle stream) {
+template <class StreamWork>
+Done GlobalMemory::enqueue(const StreamWork& work, memory::Place device, memory::StreamHandle stream) {
   auto* const state = runtime::OperationState::create(runtime_);
   try {
-    copies_->enqueue(Copy{{Run{0, 0, size_bytes}}, from, to, {}}, device, stream, state);
+    copies_->enqueue(work, device, stream, state);
   } catch (...) {
     abandon_state(state);
     throw;
   }
   return Done(runtime_, state);
+}
+
+Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                                memory::Place device, memory::StreamHandle stream) {
+  return enqueue(Copy{{Run{0, 0, size_bytes}}, from, to, {}}, device, stream);
+}
+
+Done GlobalMemory::signal_on_stream(GlobalPtr<std::uint32_t> to, std::uint32_t value, memory::Place device,
+                                    memory::StreamHandle stream) {
+  return enqueue(StreamWord{to.address(), value, false}, device, stream);
+}
+
+Done GlobalMemory::wait_on_stream(GlobalPtr<std::uint32_t> at, std::uint32_t value, memory::Place device,
+                                  memory::StreamHandle stream) {
+  return enqueue(StreamWord{at.address(), value, true}, device, stream);
 }
 
 std::byte* GlobalMemory::mapped_to_copy(const void* local, const GlobalAddress& address,

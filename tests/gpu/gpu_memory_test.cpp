@@ -206,6 +206,46 @@ TEST_F(GpuMemoryTest, NothingBlocksOnABusyStream) {
   EXPECT_TRUE(cuda().destroy_stream(stream).ok());
 }
 
+// Streams of one GPU that order copies by words alone. Each wait is queued ahead of its signal.
+TEST_F(GpuMemoryTest, StreamsSignalOneAnother) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  constexpr std::uint32_t kLast = 20;
+  constexpr std::uint32_t kFirst = std::uint32_t{0} - kLast / 2;  // the counters pass 2^32
+  const Buffer words = make(8, kGpu0);
+  const Buffer source = make(kBytes, kGpu0);
+  const Buffer target = make(kBytes, kGpu0);
+  const Buffer seen = make(kBytes, kGpu0);
+  const StreamHandle sender = cuda().create_stream(0).value();
+  const StreamHandle receiver = cuda().create_stream(0).value();
+  auto* const ready = static_cast<std::uint32_t*>(words.data);
+  std::uint32_t* const credit = ready + 1;
+  std::vector<std::uint32_t> start(2, kFirst - 1);
+  move(words, host_buffer(start));
+  for (std::uint32_t round = kFirst; round != kFirst + kLast; ++round) {
+    const auto bytes = pattern(kBytes, round);
+    std::vector<unsigned char> result(kBytes);
+    move(source, ConstBuffer(bytes.data(), kBytes));
+    Outcome received;
+    Outcome sent;
+    ASSERT_TRUE(cuda().queue_wait(ready, kGpu0, round, receiver).ok());
+    ASSERT_TRUE(cuda().copy_async(seen.data, kGpu0, target.data, kGpu0, kBytes, receiver).ok());
+    ASSERT_TRUE(cuda().queue_write(credit, kGpu0, round, receiver).ok());
+    ASSERT_TRUE(memory.when_queued_done(kGpu0, receiver, &received).is_pending());
+    for (int i = 0; i < 100; ++i) memory.progress();
+    EXPECT_EQ(received.calls, 0) << "the wait did not hold the stream";
+    ASSERT_TRUE(cuda().copy_async(target.data, kGpu0, source.data, kGpu0, kBytes, sender).ok());
+    ASSERT_TRUE(cuda().queue_write(ready, kGpu0, round, sender).ok());
+    ASSERT_TRUE(cuda().queue_wait(credit, kGpu0, round, sender).ok());
+    ASSERT_TRUE(memory.when_queued_done(kGpu0, sender, &sent).is_pending());
+    finish(received);
+    finish(sent);
+    move(host_buffer(result), seen);
+    EXPECT_EQ(result == bytes, true) << "round " << round;
+  }
+  EXPECT_TRUE(cuda().destroy_stream(sender).ok());
+  EXPECT_TRUE(cuda().destroy_stream(receiver).ok());
+}
+
 TEST_F(GpuMemoryTest, DefaultStreamHandles) {
   const Buffer device = make(64, kGpu0);
   std::vector<unsigned char> from(64, 4);

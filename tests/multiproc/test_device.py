@@ -209,7 +209,7 @@ def test_a_device_that_is_full_ends_the_job(run, device_probe: Path) -> None:
 def test_a_buffer_freed_under_its_send_ends_the_job(run, device_probe: Path) -> None:
     outcome = run("-n", NUM_PES, device_probe, "freed", "emulated")
     expect_end(
-        outcome, r"emulated device memory at 0x\w+, was freed while the copy was pending: keep it until"
+        outcome, r"emulated device memory at 0x\w+, was freed while a stream had to use it: keep it until"
     )
 
 

@@ -17,6 +17,7 @@
 #include "machine/factory/factory.h"
 #include "machine/machine.h"
 #include "memory/kinds/emulated/emulated_options.h"
+#include "memory/kinds/memory_options.h"
 #include "memory/memory.h"
 #include "models/channel/channels.h"
 
@@ -27,11 +28,13 @@ class InProcessJob {
   explicit InProcessJob(int num_pes, std::string_view machine = "loopback",
                         const runtime::RuntimeOptions& options = {},
                         machine::StagingMode staging = machine::StagingMode::kDevice,
-                        int pe_without_devices = -1)
+                        int pe_without_devices = -1,
+                        std::chrono::nanoseconds device_timeout = memory::kDeviceTimeout)
       : is_loopback_(machine == "loopback") {
     std::vector<memory::Memory*> memories;
     for (int pe = 0; pe < num_pes; ++pe) {
       memory::MemoryOptions memory_options;
+      memory_options.device_timeout = device_timeout;
       if (pe == pe_without_devices) memory_options.of<memory::EmulatedOptions>().num_devices = 0;
       memories_.push_back(std::make_unique<memory::Memory>(memory_options));
       memories.push_back(memories_.back().get());

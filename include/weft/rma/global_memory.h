@@ -203,6 +203,29 @@ class GlobalMemory {
     return enqueue_copy(from.address(), to.address(), bytes_of(count, sizeof(T)), device, stream);
   }
 
+  // Streams of different PEs tell one another, without the CPU:
+  //
+  //   PE 0   copy_on_stream(data, data_on_1, ...); signal_on_stream(flag_on_1, round, ...);
+  //   PE 1   wait_on_stream(own_flag, round, ...);   and kernels behind it, which see the data
+  //
+  // `device` is the device of the stream, and the word lies there as this PE reaches it: on the device itself, or in a segment of
+  // another PE that this PE's own device has mapped. The segment stays until the Done is over. Throws Error as copy_on_stream()
+  // does, also for a word in host memory or one that is not aligned, and kUnsupported if the driver has no such call.
+  //
+  // If a graph is being captured from the stream, the graph does the work at each launch, the Done is over at once, and the program
+  // keeps the segments as long as the graph.
+  //
+  // Writes the value to the word behind the work that is queued on the stream. What the stream has written before, copies to
+  // other PEs' devices included, is visible to a stream that has seen the value. The Done is over when the stream has written it.
+  Done signal_on_stream(GlobalPtr<std::uint32_t> to, std::uint32_t value, memory::Place device,
+                        memory::StreamHandle stream);
+  // Work that is queued on the stream later waits until the word, which lies on this PE, is at least `value`. The comparison is
+  // cyclic, int32(word - value) >= 0, so counters may pass 2^32. The Done is over when the stream has gone on. If no PE sends the
+  // signal, it fails with kClosed at the end of the job, which waits for devices for up to 10 s. Meanwhile calls that wait for
+  // the device do not return: those of its library that allocate or free memory may.
+  Done wait_on_stream(GlobalPtr<std::uint32_t> at, std::uint32_t value, memory::Place device,
+                      memory::StreamHandle stream);
+
   // Without types, for other languages. Bytes of one segment to another, or to the same without overlap.
   Done copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                   Completions completions = {});
@@ -317,6 +340,9 @@ class GlobalMemory {
   [[gnu::noinline]] Done start_plain_copy(const GlobalAddress& from, const GlobalAddress& to,
                                           std::size_t size_bytes);
 
+  // Starts what a stream does.
+  template <class StreamWork>
+  Done enqueue(const StreamWork& work, memory::Place device, memory::StreamHandle stream);
   // Takes the way of a segment that is not in the cache.
   Done put_bytes(const void* value, std::size_t size_bytes, const GlobalAddress& to);
   runtime::OperationState* get_bytes(std::size_t size_bytes, const GlobalAddress& from);

@@ -250,10 +250,25 @@ Status CopyEngine::when_stream_done(Place place, StreamHandle stream, Completion
     done_.push_back({completion, Status(), 0});
     return Status::pending();
   }
-  KindBackend* const kind = kind_of(place);
-  Result<EventHandle> event = kind->record(stream, place.device);
+  Watch watch;
+  watch.completion = completion;
+  return watch_stream(place, stream, watch);
+}
+
+Status CopyEngine::when_queued_done(Place place, StreamHandle stream, Completion* completion) {
+  if (closed_) return closed_status("a stream's work");
+  Watch watch;
+  watch.completion = completion;
+  watch.holds_memory = true;
+  return watch_stream(place, stream, watch);
+}
+
+Status CopyEngine::watch_stream(Place place, StreamHandle stream, Watch watch) {
+  watch.kind = kind_of(place);
+  Result<EventHandle> event = watch.kind->record(stream, place.device);
   if (!event.ok()) return event.status();
-  watches_.push_back({kind, *event, completion});
+  watch.event = *event;
+  watches_.push_back(watch);
   return Status::pending();
 }
 
@@ -343,7 +358,14 @@ void CopyEngine::close() {
                [](const Piece& piece) {
                  if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
                });
-  if (timeout_left_ <= std::chrono::nanoseconds::zero()) {
+  const auto holds_none = [this] { return std::ranges::none_of(watches_, &Watch::holds_memory); };
+  wait_for_devices([&] {
+    if (holds_none()) return true;
+    poll_watches();
+    return holds_none();
+  });
+  has_hung_ = timeout_left_ <= std::chrono::nanoseconds::zero();
+  if (has_hung_) {
     for (KindBackend* kind : kinds_) {
       if (kind != nullptr) kind->abandon();
     }

@@ -64,6 +64,7 @@ class CopyEngine {
   base::Status copy(const Buffer& destination, const ConstBuffer& source, base::Completion* completion);
   base::Status when_stream_done(Place place, StreamHandle stream, base::Completion* completion);
   base::Status when_event_done(Place place, EventHandle event, base::Completion* completion);
+  base::Status when_queued_done(Place place, StreamHandle stream, base::Completion* completion);
 
   bool progress();
   bool has_pending() const;
@@ -73,6 +74,8 @@ class CopyEngine {
   // Afterwards nothing can be started. Waits for the devices until the timeout ends; then a device hangs,
   // and the kinds are abandoned.
   void close();
+  // Whether close() found that a device hangs.
+  bool has_hung() const { return has_hung_; }
 
  private:
   using Piece = CopyLanes::Piece;
@@ -82,6 +85,7 @@ class CopyEngine {
     EventHandle event = nullptr;
     base::Completion* completion = nullptr;
     bool owns_event = true;
+    bool holds_memory = false;  // of when_queued_done()
 
     void release() const {
       if (owns_event) kind->release_event(event);
@@ -101,6 +105,7 @@ class CopyEngine {
   void find_staging(Transfer& transfer);
 
   bool begin_deferred();
+  base::Status watch_stream(Place place, StreamHandle stream, Watch watch);
 
   base::Status queue_piece(const Piece& piece, bool on_source_side);
   void piece_done(const Piece& piece, base::Status status);
@@ -129,6 +134,7 @@ class CopyEngine {
   std::vector<Done> delivering_;
   std::chrono::nanoseconds timeout_left_;
   bool closed_ = false;
+  bool has_hung_ = false;
 };
 
 }  // namespace weft::memory

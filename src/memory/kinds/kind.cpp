@@ -16,6 +16,13 @@ Status not_shareable(Kind kind) {
                 base::format("{} memory cannot be mapped by other processes", kind_name(kind)));
 }
 
+Status no_signals(Kind kind) {
+  return Status(StatusCode::kUnsupported,
+                base::format("streams of {} devices cannot signal one another: wait for the stream, and tell "
+                             "the other PE by a message",
+                             kind_name(kind)));
+}
+
 }  // namespace
 
 int KindBackend::device_of(int local_rank) const { return local_rank % std::max(1, num_devices()); }
@@ -44,6 +51,14 @@ Status KindBackend::copy_rows_async(StridedRows destination, StridedRows source,
     if (status.failed()) return status;
   }
   return {};
+}
+
+Status KindBackend::queue_write(std::uint32_t*, Place, std::uint32_t, StreamHandle) {
+  return no_signals(kind());
+}
+
+Status KindBackend::queue_wait(const std::uint32_t*, Place, std::uint32_t, StreamHandle) {
+  return no_signals(kind());
 }
 
 base::Result<EventHandle> KindBackend::record_timed(StreamHandle, int) {

@@ -154,6 +154,26 @@ class KindBackend {
   virtual base::Status stream_wait(StreamHandle stream, int device, EventHandle event) = 0;
   virtual void release_event(EventHandle event) = 0;
 
+  // Streams that tell one another, without the CPU. `word` is aligned to 4 bytes, in memory of `place`; an import counts as
+  // memory of the place that import_allocation() gave. The stream is one of that device (null: the kind's own). REQUIRES: the
+  // word stays valid until the stream has done it. kUnsupported: the kind, or its driver, has no such call.
+  //
+  // Writes the value behind the work on `stream`. What that work has written, to other devices too, is visible to a stream that
+  // has seen the value by queue_wait().
+  virtual base::Status queue_write(std::uint32_t* word, Place place, std::uint32_t value,
+                                   StreamHandle stream);
+  // Work that is queued on `stream` later waits until has_reached(the word, value).
+  virtual base::Status queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
+                                  StreamHandle stream);
+  // Whether a graph is being captured from the stream. What is queued there is then done by each launch of the graph, and neither
+  // the stream nor an event of it may be asked.
+  virtual bool is_capturing(StreamHandle /*stream*/, int /*device*/) { return false; }
+  // The comparison of queue_wait(). It is cyclic, so a counter may pass 2^32: a word has reached `value` if it is
+  // fewer than 2^31 steps past it.
+  static constexpr bool has_reached(std::uint32_t word, std::uint32_t value) {
+    return static_cast<std::int32_t>(word - value) >= 0;
+  }
+
   // --- How long a device works. These make no progress on devices that advance only when polled.
 
   // The stream of programs that name none; null: the kind's own stream of the device.

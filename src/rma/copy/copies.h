@@ -62,6 +62,13 @@ struct Copy {
   std::string text() const;
 };
 
+// A word of 32 bits by which streams tell one another, see GlobalMemory::signal_on_stream() and wait_on_stream().
+struct StreamWord {
+  GlobalAddress address;
+  std::uint32_t value = 0;
+  bool is_wait = false;
+};
+
 // One of several copies that start together.
 struct CopyPart {
   std::span<const Run> runs;
@@ -108,6 +115,9 @@ class Copies {
   // ends or the device does not reach them; then `state` is not used.
   void enqueue(const Copy& copy, memory::Place device, memory::StreamHandle stream,
                runtime::OperationState* state);
+  // Queues the writing of the value, or the wait for it, in the same way.
+  void enqueue(const StreamWord& word, memory::Place device, memory::StreamHandle stream,
+               runtime::OperationState* state);
   // Learns how to reach a segment, as an operation.
   void learn(const GlobalAddress& address, runtime::OperationState* state);
   // Ends what is not over. The machine has ended its operations.
@@ -143,8 +153,14 @@ class Copies {
   runtime::Task<> run(Copy copy, runtime::OperationState* state);
   runtime::Task<> run_learn(GlobalAddress address, runtime::OperationState* state);
   runtime::Task<> carry_out(Copy& copy);
-  runtime::Task<> run_stream(SegmentUse from, SegmentUse to, memory::Place device,
-                             memory::StreamHandle stream, runtime::OperationState* state);
+  struct PlacedStream {
+    memory::Place device;
+    memory::StreamHandle stream;
+  };
+  // Completes `state` when the stream has done what is queued, and keeps the segments until then.
+  void follow_stream(SegmentUse first, SegmentUse second, PlacedStream on, runtime::OperationState* state);
+  runtime::Task<> run_stream(SegmentUse first, SegmentUse second, PlacedStream on,
+                             runtime::OperationState* state);
   // A copy between that segment, if there is one and it is in host memory, and a device begins.
   void lock_pages(KnownSegment* segment, memory::Place device, std::uint64_t size_bytes);
   runtime::Task<> copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to);

@@ -63,6 +63,19 @@ def test_completions_and_streams(expect_checked: Callable[..., None], num_pes: i
     expect_checked(num_pes, "completions.py")
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "host"])
+def test_signals_on_streams(expect_checked: Callable[..., None], kind: str) -> None:
+    expect_checked(2, "stream_signals.py", kind)
+
+
+@pytest.mark.long  # the end of the job waits 10 s
+def test_a_wait_that_gets_no_signal(run_program: RunProgram) -> None:
+    ended = run_program(2, "no_signal.py")
+    assert (ended.returncode, ended.stdout) == (0, "all checked\n"), ended.stdout + ended.stderr
+    assert "weft: PE 1: a device was still at work" in ended.stderr
+    assert "waits for a signal that no PE sends" in ended.stderr
+
+
 def test_a_failure_that_nothing_awaits_ends_the_job(run_program: RunProgram) -> None:
     ended = run_program(2, "unawaited.py", mapping="off")
     assert ended.returncode == 1
@@ -100,6 +113,19 @@ def test_a_stand_in_for_gpus(
     expect_checked: Callable[..., None], stand_in_cuda: dict[str, str], program: str, mapping: str
 ) -> None:
     expect_checked(2, program, "cuda", mapping=mapping, gpus="0,1", environment=stand_in_cuda)
+
+
+@pytest.mark.parametrize("gpus", ["0,1", "0"])
+def test_signals_on_streams_of_a_stand_in_for_gpus(
+    expect_checked: Callable[..., None], stand_in_cuda: dict[str, str], gpus: str
+) -> None:
+    expect_checked(2, "stream_signals.py", "cuda", gpus=gpus, environment=stand_in_cuda)
+
+
+def test_signals_while_a_graph_is_captured(
+    expect_checked: Callable[..., None], stand_in_cuda: dict[str, str]
+) -> None:
+    expect_checked(1, "captured_signals.py", "cuda", gpus="0", environment=stand_in_cuda)
 
 
 @pytest.mark.gpu

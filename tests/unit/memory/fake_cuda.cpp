@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -16,6 +17,8 @@ constexpr int kOutOfMemory = 2;
 constexpr int kInvalidContext = 201;
 constexpr int kInvalidHandle = 400;
 constexpr int kNotReady = 600;
+constexpr int kIllegalAddress = 700;
+constexpr int kCaptureUnsupported = 900;
 
 std::unique_ptr<FakeCuda> g_fake;
 thread_local CudaContextTag* t_current = nullptr;
@@ -84,6 +87,16 @@ int queue_copy(std::uintptr_t destination, std::uintptr_t source, std::size_t si
     return true;
   });
   return 0;
+}
+
+// An aligned word of device memory; null if there is none.
+std::uint32_t* word_at(std::uintptr_t address) {
+  bool is_known = false;
+  if (address % sizeof(std::uint32_t) != 0 || check_range(address, sizeof(std::uint32_t), &is_known) != 0 ||
+      !is_known) {
+    return nullptr;
+  }
+  return reinterpret_cast<std::uint32_t*>(address);
 }
 
 // Moves a block to a file that other processes may open; its address stays.
@@ -427,11 +440,19 @@ int cuStreamQuery(CudaStreamTag* stream) {
   stream = resolve(stream);
   const int result = enter_context("cuStreamQuery", stream->device);
   if (result != 0) return result;
+  if (stream->is_captured) return kCaptureUnsupported;
   if (fake_cuda()->broken != 0) return fake_cuda()->broken;
   const auto found = fake_cuda()->default_streams.find(stream->device);
   const bool is_default = found != fake_cuda()->default_streams.end() && &found->second == stream;
   if (is_default && fake_cuda()->busy_queries > 0) return --fake_cuda()->busy_queries, kNotReady;
   return stream->queue.empty() ? 0 : kNotReady;
+}
+
+int cuStreamIsCapturing(CudaStreamTag* stream, int* status) {
+  stream = resolve(stream);
+  const int result = enter_context("cuStreamIsCapturing", stream->device);
+  *status = stream->is_captured ? 1 : 0;
+  return result;
 }
 
 int cuStreamWaitEvent(CudaStreamTag* stream, CudaEventTag* event, unsigned) {
@@ -443,8 +464,38 @@ int cuStreamWaitEvent(CudaStreamTag* stream, CudaEventTag* event, unsigned) {
   return 0;
 }
 
+int cuStreamWaitValue32_v2(CudaStreamTag* stream, unsigned long long address, std::uint32_t value,
+                           unsigned flags) {
+  stream = resolve(stream);
+  const int result = enter_context("cuStreamWaitValue32", stream->device);
+  if (result != 0) return result;
+  if (flags != 0 || word_at(address) == nullptr) return kInvalidValue;
+  stream->queue.emplace_back([=] {
+    std::uint32_t* const word = word_at(address);
+    if (word == nullptr) return fake_cuda()->broken = kIllegalAddress, true;
+    return static_cast<std::int32_t>(std::atomic_ref(*word).load() - value) >= 0;
+  });
+  return 0;
+}
+
+int cuStreamWriteValue32_v2(CudaStreamTag* stream, unsigned long long address, std::uint32_t value,
+                            unsigned flags) {
+  stream = resolve(stream);
+  const int result = enter_context("cuStreamWriteValue32", stream->device);
+  if (result != 0) return result;
+  if (flags != 0 || word_at(address) == nullptr) return kInvalidValue;
+  stream->queue.emplace_back([=] {
+    std::uint32_t* const word = word_at(address);
+    if (word == nullptr) return fake_cuda()->broken = kIllegalAddress, true;
+    std::atomic_ref(*word).store(value);
+    return true;
+  });
+  return 0;
+}
+
 // For programs in other languages.
 int fake_cuda_calls(const char* name) { return fake_cuda()->calls[name]; }
+void fake_cuda_capture(CudaStreamTag* stream, int is_captured) { stream->is_captured = is_captured != 0; }
 
 int cuEventCreate(CudaEventTag** event, unsigned flags) {
   const int result = enter_context("cuEventCreate");
@@ -470,6 +521,7 @@ int cuEventRecord(CudaEventTag* event, CudaStreamTag* stream) {
   const int result = enter_context("cuEventRecord", event->device);
   if (result != 0) return result;
   if (stream->device != event->device) return kInvalidHandle;
+  if (stream->is_captured) return kCaptureUnsupported;
   event->recorded = std::make_shared<FakeEventState>();
   event->recorded->done = false;
   stream->queue.emplace_back([recorded = event->recorded] {

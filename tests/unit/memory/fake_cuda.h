@@ -35,6 +35,8 @@ struct CudaEventTag {
 
 struct CudaStreamTag {
   int device = 0;
+  // A program captures a graph from it. An event there, which could only be queried, is refused.
+  bool is_captured = false;
   // Each returns whether it is done.
   std::deque<std::function<bool()>> queue;
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -30,8 +31,10 @@ struct PgasWay {
 
 class PgasJob : public InProcessJob {
  public:
-  explicit PgasJob(int num_pes, const PgasWay& way = {}, int pe_without_devices = -1)
-      : InProcessJob(num_pes, way.machine, {}, machine::StagingMode::kDevice, pe_without_devices) {
+  explicit PgasJob(int num_pes, const PgasWay& way = {}, int pe_without_devices = -1,
+                   std::chrono::nanoseconds device_timeout = memory::kDeviceTimeout)
+      : InProcessJob(num_pes, way.machine, {}, machine::StagingMode::kDevice, pe_without_devices,
+                     device_timeout) {
     for (int pe = 0; pe < num_pes; ++pe) {
       runtime(pe).install<pgas::Pgas>();
       this->pgas(pe).set_mapping(way.maps);

@@ -89,12 +89,15 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuStreamDestroy_v2", StreamDestroy);
   need("cuStreamGetCtx", StreamGetCtx);
   need("cuStreamQuery", StreamQuery);
+  need("cuStreamIsCapturing", StreamIsCapturing);
   need("cuStreamWaitEvent", StreamWaitEvent);
   need("cuEventCreate", EventCreate);
   need("cuEventDestroy_v2", EventDestroy);
   need("cuEventRecord", EventRecord);
   need("cuEventQuery", EventQuery);
   need("cuEventElapsedTime", EventElapsedTime);
+  find(library, "cuStreamWaitValue32_v2", StreamWaitValue32);
+  find(library, "cuStreamWriteValue32_v2", StreamWriteValue32);
   if (missing == nullptr) return {};
   return Status(
       StatusCode::kUnsupported,

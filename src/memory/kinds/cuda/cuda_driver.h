@@ -59,6 +59,11 @@ inline const CudaStream kLegacyStream = reinterpret_cast<CudaStream>(std::uintpt
 inline constexpr unsigned kEventDefault = 0;  // with a time
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr int kCaptureNone = 0;
+// The word has reached the value, compared cyclically.
+inline constexpr unsigned kStreamWaitGreaterOrEqual = 0;
+// Behind a fence of the whole system: the writes of earlier work on the stream are visible before the value.
+inline constexpr unsigned kStreamWriteDefault = 0;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kHostRegisterPortable = 1;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
@@ -129,6 +134,12 @@ class CudaDriver {
   CudaResult (*StreamGetCtx)(CudaStream stream, CudaContext* context) = nullptr;
   CudaResult (*StreamQuery)(CudaStream stream) = nullptr;
   CudaResult (*StreamWaitEvent)(CudaStream stream, CudaEvent event, unsigned flags) = nullptr;
+  CudaResult (*StreamIsCapturing)(CudaStream stream, int* status) = nullptr;
+  // Null in drivers before CUDA 11.7.
+  CudaResult (*StreamWaitValue32)(CudaStream stream, CudaAddress address, std::uint32_t value,
+                                  unsigned flags) = nullptr;
+  CudaResult (*StreamWriteValue32)(CudaStream stream, CudaAddress address, std::uint32_t value,
+                                   unsigned flags) = nullptr;
   CudaResult (*EventCreate)(CudaEvent* event, unsigned flags) = nullptr;
   CudaResult (*EventDestroy)(CudaEvent event) = nullptr;
   CudaResult (*EventRecord)(CudaEvent event, CudaStream stream) = nullptr;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -27,6 +28,11 @@ std::size_t round_up_to_page(std::size_t size_bytes) {
   static const std::size_t page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return (size_bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
+
+// What the memory is that an error is about.
+constexpr const char* kDestination = "destination of a copy";
+constexpr const char* kSource = "source of a copy";
+constexpr const char* kWord = "word of a signal";
 
 Status mapping_failed(const char* call, std::size_t size_bytes) {
   return Status(
@@ -260,14 +266,15 @@ Result<EmulatedBackend::Side> EmulatedBackend::check_side(const char* role, cons
   if (block == nullptr || block->allocation.place != place) {
     return Status(
         StatusCode::kInvalidArgument,
-        base::format("a copy's {} at {} is said to be on {}, but is {}", role, address, place_name(place),
+        base::format("the {} at {} is said to be on {}, but is {}", role, address, place_name(place),
                      block == nullptr ? "no emulated memory" : "on " + place_name(block->allocation.place)));
   }
   if (size_bytes > block->allocation.base + block->allocation.size_bytes - start) {
     return Status(
         StatusCode::kOutOfRange,
-        base::format("a copy of {} bytes leaves its {}: {} is {} bytes into an allocation of {} bytes on {}",
-                     size_bytes, role, address, start - block->allocation.base, block->allocation.size_bytes,
+        base::format("the {} has {} bytes and leaves its memory: {} is {} bytes into an allocation of {} "
+                     "bytes on {}",
+                     role, size_bytes, address, start - block->allocation.base, block->allocation.size_bytes,
                      place_name(place)));
   }
   return Side{start, block->allocation.generation};
@@ -277,9 +284,9 @@ Status EmulatedBackend::copy_async(void* destination, Place destination_place, c
                                    Place source_place, std::size_t size_bytes, StreamHandle stream) {
   if (size_bytes == 0) return {};
   const Place device_place = source_place.is_host() ? destination_place : source_place;
-  Result<Side> to = check_side("destination", destination, destination_place, size_bytes);
+  Result<Side> to = check_side(kDestination, destination, destination_place, size_bytes);
   if (!to.ok()) return to.status();
-  Result<Side> from = check_side("source", source, source_place, size_bytes);
+  Result<Side> from = check_side(kSource, source, source_place, size_bytes);
   if (!from.ok()) return from.status();
   const bool fails = copies_ + 1 == faults_.fail_copy;
   const auto work = [this, to = *to, from = *from, size_bytes, fails, polls = 0]() mutable {
@@ -298,15 +305,15 @@ Result<void*> EmulatedBackend::reach(const char* role, const Side& side, std::si
     return Status(
         StatusCode::kInvalidArgument,
         base::format(
-            "the {} of a copy of {} bytes, emulated device memory at {:#x}, was freed while the copy "
-            "was pending: keep it until the copy has completed",
+            "the {}, {} bytes of emulated device memory at {:#x}, was freed while a stream had to use it: "
+            "keep it until the stream has done that",
             role, size_bytes, side.address));
   }
   if (block->was_freed_by_owner()) {
     return Status(
         StatusCode::kInvalidArgument,
-        base::format("the {} of a copy of {} bytes, emulated device memory at {:#x}, belongs to another "
-                     "process, which has freed it",
+        base::format("the {}, {} bytes of emulated device memory at {:#x}, belongs to another process, which "
+                     "has freed it",
                      role, size_bytes, side.address));
   }
   return static_cast<void*>(block->view + (side.address - block->allocation.base));
@@ -320,12 +327,37 @@ Status EmulatedBackend::injected_failure(const Side& destination, std::size_t si
 }
 
 Status EmulatedBackend::copy_now(const Side& destination, const Side& source, std::size_t size_bytes) {
-  Result<void*> to = reach("destination", destination, size_bytes);
+  Result<void*> to = reach(kDestination, destination, size_bytes);
   if (!to.ok()) return to.status();
-  Result<void*> from = reach("source", source, size_bytes);
+  Result<void*> from = reach(kSource, source, size_bytes);
   if (!from.ok()) return from.status();
   std::memmove(*to, *from, size_bytes);
   return {};
+}
+
+Status EmulatedBackend::queue_write(std::uint32_t* word, Place place, std::uint32_t value,
+                                    StreamHandle stream) {
+  Result<Side> side = check_side(kWord, word, place, sizeof *word);
+  if (!side.ok()) return side.status();
+  return streams_.enqueue(stream, place.device, [this, side = *side, value] {
+    Result<void*> found = reach(kWord, side, sizeof value);
+    if (!found.ok()) return found.status();
+    std::atomic_ref(*static_cast<std::uint32_t*>(*found)).store(value, std::memory_order_release);
+    return Status();
+  });
+}
+
+Status EmulatedBackend::queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
+                                   StreamHandle stream) {
+  Result<Side> side = check_side(kWord, word, place, sizeof *word);
+  if (!side.ok()) return side.status();
+  return streams_.enqueue(stream, place.device, [this, side = *side, value] {
+    Result<void*> found = reach(kWord, side, sizeof value);
+    if (!found.ok()) return found.status();
+    const std::uint32_t now =
+        std::atomic_ref(*static_cast<std::uint32_t*>(*found)).load(std::memory_order_acquire);
+    return has_reached(now, value) ? Status() : Status::pending();
+  });
 }
 
 Status EmulatedBackend::inject_faults(std::string_view text) {

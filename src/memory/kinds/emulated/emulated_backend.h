@@ -7,7 +7,7 @@
 // same in the same order.
 //
 // A copy fails with a Status if its allocation is freed before its turn, also if new memory is at the same
-// address.
+// address. So does a signal, or a wait for one.
 #pragma once
 
 #include <cstddef>
@@ -57,6 +57,10 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
 
   base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
                           std::size_t size_bytes, StreamHandle stream) override;
+  base::Status queue_write(std::uint32_t* word, Place place, std::uint32_t value,
+                           StreamHandle stream) override;
+  base::Status queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
+                          StreamHandle stream) override;
   base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
   void deallocate_host(void* data) override;
 
@@ -71,7 +75,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
 
     bool was_freed_by_owner() const { return is_import && file.was_freed(); }
   };
-  // One side of a queued copy. The generation shows whether the memory is still the same allocation.
+  // One side of a queued copy, or a word of streams. The generation shows whether the memory is still the same allocation.
   struct Side {
     std::uintptr_t address = 0;
     std::uint64_t generation = 0;  // 0: host memory

@@ -1,0 +1,12 @@
+// weft.pgas.signal_on_stream() and wait_on_stream().
+//
+// Threads: the PE's thread.
+#pragma once
+
+#include "support/support.h"
+
+namespace weft::python {
+
+void init_stream_signals(PyObject* module);
+
+}  // namespace weft::python
