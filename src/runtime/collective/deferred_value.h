@@ -35,7 +35,7 @@ namespace weft::runtime {
 inline constexpr std::size_t kLeastCutBytes = std::size_t{256} << 10;
 
 // Up the tree, where descriptions and the decision of the root take longer than an exchange. 2 PEs on 2 cores: 8 KiB took as long
-// either way, 16 KiB 0.7 times as long.
+// either way, 16 KiB 0.8 times as long.
 inline constexpr std::size_t kLeastTreeBytes = std::size_t{16} << 10;
 
 // The wire format.
