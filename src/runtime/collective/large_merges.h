@@ -10,7 +10,7 @@
 
 #include "weft/runtime/reduction.h"
 
-#include "runtime/collective/reductions.h"
+#include "runtime/collective/scope_id.h"
 
 namespace weft::runtime {
 

@@ -38,6 +38,7 @@
 #include "weft/runtime/reduction.h"
 
 #include "runtime/collective/progress.h"
+#include "runtime/collective/scope_id.h"
 #include "runtime/message/handlers.h"
 
 namespace weft::runtime {
@@ -46,19 +47,6 @@ struct CutStep;
 class LargeMemory;
 class LargeMerges;
 struct DeferredValue;
-
-struct ScopeId {
-  std::uint32_t root_pe = 0;
-  std::uint64_t id = 0;
-
-  friend bool operator==(const ScopeId&, const ScopeId&) = default;
-};
-
-struct ScopeIdHash {
-  std::size_t operator()(const ScopeId& scope) const {
-    return std::hash<std::uint64_t>()(scope.id * 0x9e3779b97f4a7c15 + scope.root_pe);
-  }
-};
 
 // Scope ids below this belong to the runtime itself; its messages are not counted by quiescence detection.
 inline constexpr std::uint64_t kFirstModelScope = 16;
