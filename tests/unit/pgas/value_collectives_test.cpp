@@ -227,7 +227,8 @@ TEST(Collective, RanksThatCallDifferentOnesEndTheJob) {
     const std::string operators = failure_of_different(late, [](World& world) {
       return world.allreduce(1, world.rank() == 0 ? Reducer::kSum : Reducer::kMax);
     });
-    EXPECT_NE(operators.find("allreduce with another type, operator or root"), std::string::npos) << operators;
+    EXPECT_NE(operators.find("allreduce with another type, operator or root"), std::string::npos)
+        << operators;
     const std::string roots =
         failure_of_different(late, [](World& world) { return world.broadcast(1, world.rank()); });
     EXPECT_NE(roots.find("calls broadcast with root"), std::string::npos) << roots;
