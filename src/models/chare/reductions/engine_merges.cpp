@@ -18,8 +18,6 @@ namespace weft::chare {
 
 namespace {
 
-using collective::Kind;
-
 // A board of 4 MiB holds what a PE sends of four pieces. Two keep a PE busy while it waits for others.
 constexpr std::size_t kMostPieceBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostPiecesAtOnce = 2;
@@ -95,7 +93,7 @@ class EngineMerges::MergeInPieces : private runtime::Work {
   }
   collective::Call call_of(std::size_t piece) {
     const std::size_t element_bytes = what_.layout.element_bytes;
-    return {.kind = what_.target_pe < 0 ? Kind::kAllreduce : Kind::kReduce,
+    return {.kind = what_.target_pe < 0 ? collective::Kind::kAllreduce : collective::Kind::kReduce,
             .root = std::max(what_.target_pe, 0),
             .number = piece << kSequenceBits | what_.sequence,
             .form = collective::Form::kDirect,
@@ -161,7 +159,7 @@ class EngineMerges::MergeInPieces : private runtime::Work {
 EngineMerges::EngineMerges(runtime::Runtime& runtime)
     : runtime_(runtime),
       sizes_(collective::direct_sizes(
-          Kind::kAllreduce, runtime.num_pes(),
+          collective::Kind::kAllreduce, runtime.num_pes(),
           runtime.is_on_one_host() ? collective::Spread::kOneHost : collective::Spread::kSharedHosts)) {}
 
 EngineMerges::~EngineMerges() = default;
