@@ -23,10 +23,13 @@ memory::Buffer part_for_device(const KnownSegment* segment, const GlobalAddress&
   const bool is_reached = segment != nullptr && segment->is_reached() &&
                           (segment->memory.place.is_host() || segment->memory.place.kind == device.kind);
   if (is_reached) return segment->part(address, size_bytes);
-  throw Error(StatusCode::kInvalidArgument,
-              base::format("a stream of {} cannot use {}: {}", memory::place_name(device), describe(address),
-                           segment == nullptr ? "this PE has not learned its segment: await learn() before"
-                                              : "the device does not reach the segment; use copy()"));
+  throw Error(
+      StatusCode::kInvalidArgument,
+      base::format(
+          "a stream of {} cannot use {}: {}", memory::place_name(device), describe(address),
+          segment == nullptr
+              ? "this PE has not learned its segment: await learn() before"
+              : "the device does not reach the segment; use copy(), and messages in place of signals"));
 }
 
 [[noreturn]] void refuse_word(const StreamWord& word, memory::Place device, const std::string& why) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -335,28 +334,29 @@ Status EmulatedBackend::copy_now(const Side& destination, const Side& source, st
   return {};
 }
 
-Status EmulatedBackend::queue_write(std::uint32_t* word, Place place, std::uint32_t value,
-                                    StreamHandle stream) {
+Status EmulatedBackend::queue_on_word(const std::uint32_t* word, Place place, StreamHandle stream,
+                                      std::function<Status(std::atomic_ref<std::uint32_t>)> use) {
   Result<Side> side = check_side(kWord, word, place, sizeof *word);
   if (!side.ok()) return side.status();
-  return streams_.enqueue(stream, place.device, [this, side = *side, value] {
-    Result<void*> found = reach(kWord, side, sizeof value);
+  return streams_.enqueue(stream, place.device, [this, side = *side, use = std::move(use)] {
+    Result<void*> found = reach(kWord, side, sizeof(std::uint32_t));
     if (!found.ok()) return found.status();
-    std::atomic_ref(*static_cast<std::uint32_t*>(*found)).store(value, std::memory_order_release);
+    return use(std::atomic_ref(*static_cast<std::uint32_t*>(*found)));
+  });
+}
+
+Status EmulatedBackend::queue_write(std::uint32_t* word, Place place, std::uint32_t value,
+                                    StreamHandle stream) {
+  return queue_on_word(word, place, stream, [value](std::atomic_ref<std::uint32_t> found) {
+    found.store(value, std::memory_order_release);
     return Status();
   });
 }
 
 Status EmulatedBackend::queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
                                    StreamHandle stream) {
-  Result<Side> side = check_side(kWord, word, place, sizeof *word);
-  if (!side.ok()) return side.status();
-  return streams_.enqueue(stream, place.device, [this, side = *side, value] {
-    Result<void*> found = reach(kWord, side, sizeof value);
-    if (!found.ok()) return found.status();
-    const std::uint32_t now =
-        std::atomic_ref(*static_cast<std::uint32_t*>(*found)).load(std::memory_order_acquire);
-    return has_reached(now, value) ? Status() : Status::pending();
+  return queue_on_word(word, place, stream, [value](std::atomic_ref<std::uint32_t> found) {
+    return has_reached(found.load(std::memory_order_acquire), value) ? Status() : Status::pending();
   });
 }
 

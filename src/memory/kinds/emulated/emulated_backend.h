@@ -10,6 +10,7 @@
 // address. So does a signal, or a wait for one.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -85,6 +86,9 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   base::Result<Side> check_side(const char* role, const void* address, Place place, std::size_t size_bytes);
   base::Result<void*> reach(const char* role, const Side& side, std::size_t size_bytes);
   base::Status copy_now(const Side& destination, const Side& source, std::size_t size_bytes);
+  // `use` gets the word at each poll until it does not return pending.
+  base::Status queue_on_word(const std::uint32_t* word, Place place, StreamHandle stream,
+                             std::function<base::Status(std::atomic_ref<std::uint32_t>)> use);
   static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
   bool was_freed_by_owner(const void* address);
   base::Result<void*> make_block(std::size_t size_bytes, int device);
