@@ -53,12 +53,22 @@ Status KindBackend::copy_rows_async(StridedRows destination, StridedRows source,
   return {};
 }
 
-Status KindBackend::queue_write(std::uint32_t*, Place, std::uint32_t, StreamHandle) {
+Status KindBackend::queue_step(const DeviceStep&, Place, StreamHandle) { return no_signals(kind()); }
+
+Status KindBackend::queue_reduction(const DeviceReduction&, Place, StreamHandle) {
   return no_signals(kind());
 }
 
-Status KindBackend::queue_wait(const std::uint32_t*, Place, std::uint32_t, StreamHandle) {
-  return no_signals(kind());
+Status KindBackend::queue_write(std::uint32_t* word, Place place, std::uint32_t value, StreamHandle stream) {
+  DeviceStep step;
+  step.signals.add({word, value});
+  return queue_step(step, place, stream);
+}
+
+Status KindBackend::queue_wait(std::uint32_t* word, Place place, std::uint32_t value, StreamHandle stream) {
+  DeviceStep step;
+  step.before.add({word, value});
+  return queue_step(step, place, stream);
 }
 
 base::Result<EventHandle> KindBackend::record_timed(StreamHandle, int) {

@@ -19,6 +19,7 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
+#include "memory/kinds/device_step.h"
 #include "memory/kinds/software_device.h"
 
 namespace weft::memory {
@@ -154,25 +155,22 @@ class KindBackend {
   virtual base::Status stream_wait(StreamHandle stream, int device, EventHandle event) = 0;
   virtual void release_event(EventHandle event) = 0;
 
-  // Streams that tell one another, without the CPU. `word` is aligned to 4 bytes, in memory of `place`; an import counts as
-  // memory of the place that import_allocation() gave. The stream is one of that device (null: the kind's own). REQUIRES: the
-  // word stays valid until the stream has done it. kUnsupported: the kind, or its driver, has no such call.
-  //
-  // Writes the value behind the work on `stream`. What that work has written, to other devices too, is visible to a stream that
-  // has seen the value by queue_wait().
-  virtual base::Status queue_write(std::uint32_t* word, Place place, std::uint32_t value,
-                                   StreamHandle stream);
-  // Work that is queued on `stream` later waits until has_reached(the word, value).
-  virtual base::Status queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
-                                  StreamHandle stream);
+  // Streams that order their work among themselves, without the CPU: see device_step.h. All memory is of this kind, memory of
+  // import_allocation() too; `place` is the stream's device (null: the kind's own stream of it), which has the count and the words
+  // that the step waits for. REQUIRES: the memory stays valid until the stream has done the step. kUnsupported: the kind, or its
+  // driver, cannot do it.
+  virtual base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream);
+  // A reduction of many elements, by the whole device.
+  virtual base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream);
+  // Ends the waits of all steps, queued now or later. A step that waits does nothing else then, so its data and its signals are
+  // not what the program expects. For the end of a job that has failed.
+  virtual void abort_steps() {}
+  // A step that writes `value` to the word, and one that waits until has_reached(the word, value).
+  base::Status queue_write(std::uint32_t* word, Place place, std::uint32_t value, StreamHandle stream);
+  base::Status queue_wait(std::uint32_t* word, Place place, std::uint32_t value, StreamHandle stream);
   // Whether a graph is being captured from the stream. What is queued there is then done by each launch of the graph, and neither
   // the stream nor an event of it may be asked.
   virtual bool is_capturing(StreamHandle /*stream*/, int /*device*/) { return false; }
-  // The comparison of queue_wait(). It is cyclic, so a counter may pass 2^32: a word has reached `value` if it is
-  // fewer than 2^31 steps past it.
-  static constexpr bool has_reached(std::uint32_t word, std::uint32_t value) {
-    return static_cast<std::int32_t>(word - value) >= 0;
-  }
 
   // --- How long a device works. These make no progress on devices that advance only when polled.
 

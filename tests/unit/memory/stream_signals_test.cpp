@@ -85,14 +85,14 @@ TEST_F(StreamSignalsTest, AWaitSeesWhatWasWrittenBeforeTheSignal) {
 }
 
 TEST_F(StreamSignalsTest, TheComparisonIsCyclic) {
-  for (const auto& [now, value, has_reached] : {std::tuple{0U, 0U, true},
+  for (const auto& [now, value, is_reached] : {std::tuple{0U, 0U, true},
                                                 {5U, 4U, true},
                                                 {4U, 5U, false},
                                                 {2U, 0xfffffffeU, true},
                                                 {0xfffffffeU, 2U, false},
                                                 {0x7fffffffU, 0U, true},
                                                 {0x80000000U, 0U, false}}) {
-    EXPECT_EQ(KindBackend::has_reached(now, value), has_reached) << now << " " << value;
+    EXPECT_EQ(has_reached(now, value), is_reached) << now << " " << value;
   }
   const StreamHandle stream = make_stream(owner);
   ASSERT_TRUE(emulated(owner).queue_write(word(own), kDevice0, 0xffffffffU, stream).ok());

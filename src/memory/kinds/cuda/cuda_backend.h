@@ -75,10 +75,6 @@ class CudaBackend final : public KindBackend {
   bool is_idle(StreamHandle stream, int device) override;
   base::Status stream_wait(StreamHandle stream, int device, EventHandle event) override;
   void release_event(EventHandle event) override;
-  base::Status queue_write(std::uint32_t* word, Place place, std::uint32_t value,
-                           StreamHandle stream) override;
-  base::Status queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
-                          StreamHandle stream) override;
   bool is_capturing(StreamHandle stream, int device) override;
   StreamHandle default_stream() const override { return cuda::kLegacyStream; }
   base::Result<EventHandle> record_timed(StreamHandle stream, int device) override {
@@ -113,16 +109,6 @@ class CudaBackend final : public KindBackend {
   base::Result<CudaStream> stream_of(StreamHandle stream, Device& device);
   base::Result<Event*> take_event(Device& device, int ordinal, bool is_timed);
   base::Result<EventHandle> record(StreamHandle stream, int device, bool is_timed);
-  // One call of the driver about a word, which a capture of the stream may contain.
-  using WordCall = CudaResult (*)(CudaStream stream, CudaAddress address, std::uint32_t value,
-                                  unsigned flags);
-  struct NamedWordCall {
-    const char* name;
-    WordCall call;  // null: the driver has none
-    unsigned flags;
-  };
-  base::Status queue_word_call(const NamedWordCall& call, const std::uint32_t* word, int device,
-                               std::uint32_t value, StreamHandle stream);
   // The context of any device that is in use; null if none is.
   CudaContext any_context() const;
   base::Status call_failed(CudaResult result, const char* call, int device) const;

@@ -103,40 +103,6 @@ Status CudaBackend::stream_wait(StreamHandle stream, int ordinal, EventHandle ev
   return result == cuda::kSuccess ? Status() : call_failed(result, "cuStreamWaitEvent", ordinal);
 }
 
-Status CudaBackend::queue_word_call(const NamedWordCall& call, const std::uint32_t* word, int ordinal,
-                                    std::uint32_t value, StreamHandle stream) {
-  if (call.call == nullptr) {
-    return Status(
-        base::StatusCode::kUnsupported,
-        base::format("the CUDA driver has no {}_v2: streams signal one another with a driver of CUDA "
-                     "11.7 or later",
-                     call.name));
-  }
-  Result<Device*> device = use(ordinal);
-  if (!device.ok()) return device.status();
-  CudaContextScope scope(*driver_, (*device)->context);
-  if (scope.result() != cuda::kSuccess) return call_failed(scope.result(), "cuCtxSetCurrent", ordinal);
-  Result<CudaStream> queue = stream_of(stream, **device);
-  if (!queue.ok()) return queue.status();
-  const CudaResult result = call.call(*queue, reinterpret_cast<std::uintptr_t>(word), value, call.flags);
-  if (result == cuda::kSuccess) return {};
-  return driver_->status(result, call.name,
-                         base::format("value {} and the word at {} on cuda:{}, stream {}", value,
-                                      static_cast<const void*>(word), ordinal, stream));
-}
-
-Status CudaBackend::queue_write(std::uint32_t* word, Place place, std::uint32_t value, StreamHandle stream) {
-  const NamedWordCall call{"cuStreamWriteValue32", driver_->StreamWriteValue32, cuda::kStreamWriteDefault};
-  return queue_word_call(call, word, place.device, value, stream);
-}
-
-Status CudaBackend::queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
-                               StreamHandle stream) {
-  const NamedWordCall call{"cuStreamWaitValue32", driver_->StreamWaitValue32,
-                           cuda::kStreamWaitGreaterOrEqual};
-  return queue_word_call(call, word, place.device, value, stream);
-}
-
 // The backend's own stream is never captured.
 bool CudaBackend::is_capturing(StreamHandle stream, int ordinal) {
   if (stream == nullptr) return false;

@@ -31,7 +31,6 @@ std::size_t round_up_to_page(std::size_t size_bytes) {
 // What the memory is that an error is about.
 constexpr const char* kDestination = "destination of a copy";
 constexpr const char* kSource = "source of a copy";
-constexpr const char* kWord = "word of a signal";
 
 Status mapping_failed(const char* call, std::size_t size_bytes) {
   return Status(
@@ -332,32 +331,6 @@ Status EmulatedBackend::copy_now(const Side& destination, const Side& source, st
   if (!from.ok()) return from.status();
   std::memmove(*to, *from, size_bytes);
   return {};
-}
-
-Status EmulatedBackend::queue_on_word(const std::uint32_t* word, Place place, StreamHandle stream,
-                                      std::function<Status(std::atomic_ref<std::uint32_t>)> use) {
-  Result<Side> side = check_side(kWord, word, place, sizeof *word);
-  if (!side.ok()) return side.status();
-  return streams_.enqueue(stream, place.device, [this, side = *side, use = std::move(use)] {
-    Result<void*> found = reach(kWord, side, sizeof(std::uint32_t));
-    if (!found.ok()) return found.status();
-    return use(std::atomic_ref(*static_cast<std::uint32_t*>(*found)));
-  });
-}
-
-Status EmulatedBackend::queue_write(std::uint32_t* word, Place place, std::uint32_t value,
-                                    StreamHandle stream) {
-  return queue_on_word(word, place, stream, [value](std::atomic_ref<std::uint32_t> found) {
-    found.store(value, std::memory_order_release);
-    return Status();
-  });
-}
-
-Status EmulatedBackend::queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
-                                   StreamHandle stream) {
-  return queue_on_word(word, place, stream, [value](std::atomic_ref<std::uint32_t> found) {
-    return has_reached(found.load(std::memory_order_acquire), value) ? Status() : Status::pending();
-  });
 }
 
 Status EmulatedBackend::inject_faults(std::string_view text) {

@@ -10,10 +10,8 @@
 // address. So does a signal, or a wait for one.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -58,10 +56,9 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
 
   base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
                           std::size_t size_bytes, StreamHandle stream) override;
-  base::Status queue_write(std::uint32_t* word, Place place, std::uint32_t value,
-                           StreamHandle stream) override;
-  base::Status queue_wait(const std::uint32_t* word, Place place, std::uint32_t value,
-                          StreamHandle stream) override;
+  base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream) override;
+  base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) override;
+  void abort_steps() override { steps_are_aborted_ = true; }
   base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
   void deallocate_host(void* data) override;
 
@@ -86,9 +83,18 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   base::Result<Side> check_side(const char* role, const void* address, Place place, std::size_t size_bytes);
   base::Result<void*> reach(const char* role, const Side& side, std::size_t size_bytes);
   base::Status copy_now(const Side& destination, const Side& source, std::size_t size_bytes);
-  // `use` gets the word at each poll until it does not return pending.
-  base::Status queue_on_word(const std::uint32_t* word, Place place, StreamHandle stream,
-                             std::function<base::Status(std::atomic_ref<std::uint32_t>)> use);
+  // --- Steps, in emulated_steps.cpp
+  struct Word;
+  struct Reduction;
+  struct Step;
+  base::Result<Side> check_device_side(const char* role, const void* address, std::size_t size_bytes);
+  base::Result<Word> check_word(const StepWord& word);
+  base::Result<Reduction> check_reduction(const DeviceReduction& reduction);
+  base::Status run_step(Step& step);
+  // Whether all words have been reached, or the first failure.
+  base::Status await_words(const std::vector<Word>& words, std::uint32_t number);
+  base::Status write_words(const std::vector<Word>& words, std::uint32_t number);
+  base::Status reduce_now(const Reduction& reduction);
   static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
   bool was_freed_by_owner(const void* address);
   base::Result<void*> make_block(std::size_t size_bytes, int device);
@@ -103,6 +109,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   std::uint64_t allocations_ = 0;
   std::uint64_t next_generation_ = 1;
   int num_imports_ = 0;
+  bool steps_are_aborted_ = false;
   void* next_address_ = nullptr;
   std::vector<std::size_t> used_bytes_;  // by device
   std::map<std::uintptr_t, Block> blocks_;

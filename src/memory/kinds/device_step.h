@@ -1,0 +1,93 @@
+// Transfers that devices order among themselves: what one step of them does on a stream, and what a reduction does. KindBackend
+// queues them; no CPU takes part when they run.
+//
+// Words are 32 bits of device memory. A word only ever grows, cyclically, and has one writer at a time.
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::memory {
+
+// The devices that one step may signal, wait for, or combine.
+inline constexpr std::size_t kMaxStepPeers = 16;
+
+// A short list inside a step, which the device gets as it is.
+template <class T>
+struct StepList {
+  std::array<T, kMaxStepPeers> items{};
+  std::uint32_t size = 0;
+
+  // REQUIRES: fewer than kMaxStepPeers items.
+  void add(const T& item) {
+    assert(size < kMaxStepPeers);
+    items[size++] = item;
+  }
+  const T* begin() const { return items.data(); }
+  const T* end() const { return items.data() + size; }
+};
+
+// A word and its value in step number n: n + offset, modulo 2^32.
+struct StepWord {
+  std::uint32_t* word = nullptr;
+  std::uint32_t offset = 0;
+};
+
+enum class ElementType : std::uint32_t { kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64 };
+enum class Combination : std::uint32_t { kSum, kMin, kMax, kProduct };
+
+constexpr std::size_t size_of(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat16:
+    case ElementType::kBfloat16:
+      return 2;
+    case ElementType::kInt32:
+    case ElementType::kFloat32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+// out[i] = sources[0][i] op sources[1][i] op ..., from left to right, so that the bits are the same wherever it runs. Float16 and
+// bfloat16 are combined as float32 and rounded once, to nearest even. Integers wrap. A NaN in a minimum or maximum is the result,
+// whatever its bits. `out` may be one of the sources; else it overlaps none.
+struct DeviceReduction {
+  StepList<const std::byte*> sources;  // each aligned to its elements
+  std::byte* out = nullptr;
+  std::size_t num_elements = 0;
+  ElementType type = ElementType::kFloat64;
+  Combination combination = Combination::kSum;
+};
+
+// What one step does, in this order:
+//   1. waits until each word of `before` has been reached,
+//   2. copies size_bytes from `from` to `to`,
+//   3. writes the words of `signals`: a device that has seen one sees all that the stream has written before,
+//   4. waits until each word of `after` has been reached,
+//   5. does `reduction`, if that has elements,
+//   6. raises *count by 1.
+// n, the step's number, is *count at its begin; without a count it is 0. The count is in memory of the stream's device, and steps
+// with one count are on one stream, or ordered by events. A step that a graph has captured thus has the next number at each launch.
+struct DeviceStep {
+  std::uint32_t* count = nullptr;
+  StepList<StepWord> before;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::size_t size_bytes = 0;
+  StepList<StepWord> signals;
+  StepList<StepWord> after;
+  DeviceReduction reduction;
+};
+
+// Whether a word has been reached: it is fewer than 2^31 steps past the value, so a word may pass 2^32.
+constexpr bool has_reached(std::uint32_t word, std::uint32_t value) {
+  return static_cast<std::int32_t>(word - value) >= 0;
+}
+
+// Sizes up to which one kernel is faster than a step, a copy by the device's copy engine, and another step.
+inline constexpr std::size_t kStepCopyLimitBytes = 256 << 10;
+
+}  // namespace weft::memory
