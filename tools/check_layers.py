@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
-    base <- memory <- machine <- runtime <- rma, collective <- models (chare <- channel, mpi, pgas) <- job
+    base <- memory <- machine <- runtime <- rma, collective <- queued <- models (chare <- channel, mpi, pgas) <- job
     job <- python, mpi_abi <- mpi_host
     base <- balance, checkpoint <- models
 
@@ -35,15 +35,16 @@ RANKS = {
     "runtime": 3,
     "rma": 4,  # one-sided memory, on which models stand
     "collective": 4,  # collectives, on which models stand
-    "chare": 5,
-    "channel": 5,
-    "mpi": 5,
-    "pgas": 5,
-    "job": 6,
-    "umbrella": 7,  # include/weft/weft.h
-    "python": 8,
-    "mpi_abi": 8,  # the entry points of libmpi_abi, mpi/src
-    "mpi_host": 9,  # the program weft-mpi-host, mpi/host
+    "queued": 5,  # transfers that streams order, on which models stand
+    "chare": 6,
+    "channel": 6,
+    "mpi": 6,
+    "pgas": 6,
+    "job": 7,
+    "umbrella": 8,  # include/weft/weft.h
+    "python": 9,
+    "mpi_abi": 9,  # the entry points of libmpi_abi, mpi/src
+    "mpi_host": 10,  # the program weft-mpi-host, mpi/host
 }
 # A layer that uses these alone.
 ONLY = {"mpi_host": ("base", "mpi_abi")}  # a program beside the library, which calls host_interface.h

@@ -57,7 +57,9 @@ GlobalMemory::GlobalMemory(runtime::Runtime& runtime, runtime::HandlerId first_h
           cache_)),
       hooks_(std::make_unique<RemoteHooks>(runtime, first_handler + kRemoteHookHandler)),
       copies_(std::make_unique<Copies>(runtime, first_handler + kCopyHandler, *segments_, *hooks_)),
-      atomics_(std::make_unique<RemoteAtomics>(runtime, first_handler + kAtomicHandler, *segments_)) {}
+      atomics_(std::make_unique<RemoteAtomics>(runtime, first_handler + kAtomicHandler, *segments_)) {
+  runtime.offer(*this);
+}
 
 GlobalMemory::~GlobalMemory() = default;
 

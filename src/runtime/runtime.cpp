@@ -166,4 +166,12 @@ Model& Runtime::find_model(std::type_index type) {
                     base::format("the model {} is not installed in this runtime", type.name()));
 }
 
+void* Runtime::find_offered(std::type_index type) {
+  for (const auto& [offered, shared] : offered_) {
+    if (offered == type) return shared;
+  }
+  throw base::Error(base::StatusCode::kInternal,
+                    base::format("no model of this runtime offers {}", type.name()));
+}
+
 }  // namespace weft::runtime

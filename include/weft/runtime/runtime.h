@@ -95,6 +95,17 @@ class Runtime final : public Messenger {
   M& model() {
     return static_cast<M&>(find_model(typeid(M)));
   }
+  // An object of a layer below the models that one of them owns and others use: the owner offers it in its constructor, and it lives
+  // until the models are destroyed.
+  template <class T>
+  void offer(T& shared) {
+    offered_.emplace_back(typeid(T), &shared);
+  }
+  // REQUIRES: an installed model has offered one.
+  template <class T>
+  T& offered() {
+    return *static_cast<T*>(find_offered(typeid(T)));
+  }
   struct InstalledModel {
     std::type_index type;
     ModelNeeds needs;
@@ -119,8 +130,10 @@ class Runtime final : public Messenger {
   ModelRange allot(const ModelNeeds& needs) const;
   void add_model(std::type_index type, const ModelNeeds& needs, std::unique_ptr<Model> model);
   Model& find_model(std::type_index type);
+  void* find_offered(std::type_index type);
 
   std::vector<InstalledModel> models_;
+  std::vector<std::pair<std::type_index, void*>> offered_;
   std::unique_ptr<FutureTable> futures_;
   std::unique_ptr<Termination> termination_;
   std::unique_ptr<Reductions> reductions_;

@@ -29,10 +29,12 @@ struct StepList {
   const T* end() const { return items.data() + size; }
 };
 
-// A word and its value in step number n: n + offset, modulo 2^32.
+// A word and its value in step number n: n + offset, modulo 2^32. If `number` is not null, the value at `number` takes the place of
+// n: another count in memory of the stream's device, read at the step's begin.
 struct StepWord {
   std::uint32_t* word = nullptr;
   std::uint32_t offset = 0;
+  const std::uint32_t* number = nullptr;
 };
 
 enum class ElementType : std::uint32_t { kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64 };
@@ -62,6 +64,9 @@ struct DeviceReduction {
   Combination combination = Combination::kSum;
 };
 
+// Which addresses of a step are those of the first of several places, one behind the other. Step n uses place n % num_places.
+enum StepRing : std::uint32_t { kRingOfTargets = 1, kRingOfSources = 2, kRingOfContributions = 4 };
+
 // What one step does, in this order:
 //   1. waits until each word of `before` has been reached,
 //   2. copies size_bytes from `from` to `to`,
@@ -80,6 +85,19 @@ struct DeviceStep {
   StepList<StepWord> signals;
   StepList<StepWord> after;
   DeviceReduction reduction;
+  // With kRingOfTargets `to`, with kRingOfSources `from`, with kRingOfContributions each source of the reduction: the
+  // address of place 0. num_places is a power of 2, so the places follow one another when counts wrap.
+  std::uint32_t rings = 0;
+  std::uint32_t num_places = 1;
+  std::size_t place_bytes = 0;
+
+  std::size_t place_of(std::uint32_t number, StepRing ring) const {
+    return (rings & ring) != 0 ? (number & (num_places - 1)) * place_bytes : 0;
+  }
+  // How much memory begins at an address of which each place has `used_bytes` used.
+  std::size_t extent_of(std::size_t used_bytes, StepRing ring) const {
+    return (rings & ring) != 0 ? (num_places - 1) * place_bytes + used_bytes : used_bytes;
+  }
 };
 
 // Whether a word has been reached: it is fewer than 2^31 steps past the value, so a word may pass 2^32.

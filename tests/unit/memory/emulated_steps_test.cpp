@@ -128,8 +128,7 @@ TEST_F(EmulatedStepsTest, ASendWaitsForTheReceiver) {
   poll();
   EXPECT_EQ(first.calls, 1) << "the landing is free at the begin";
   EXPECT_EQ(second.calls, 0);
-  for (int i = 0; i < 2; ++i)
-    ASSERT_TRUE(emulated(owner).queue_step(receive(), kDevice0, receives).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(emulated(owner).queue_step(receive(), kDevice0, receives).ok());
   Outcome received;
   watch(owner, receives, received);
   poll();
@@ -153,6 +152,8 @@ TEST_F(EmulatedStepsTest, AStepThatIsAbortedTouchesNothing) {
   poll();
   EXPECT_EQ(sent.calls, 1);
   EXPECT_EQ(received.calls, 1);
+  EXPECT_EQ(sent.status.code(), StatusCode::kClosed);
+  EXPECT_EQ(received.status.code(), StatusCode::kClosed);
   EXPECT_EQ(*(view(owner, own) + kLanding), 0U);
   EXPECT_EQ(*(view(owner, own) + kArrived), 0U);
   EXPECT_EQ(*(view(peer, far) + kSent), 1U);
@@ -173,6 +174,39 @@ TEST_F(EmulatedStepsTest, WhatAStepUsesIsCheckedWhenItIsQueuedAndWhenItRuns) {
   watch(peer, sends, sent);
   poll();
   EXPECT_NE(sent.status.message().find("which has freed it"), std::string::npos) << sent.status.to_string();
+}
+
+TEST_F(EmulatedStepsTest, AWordMayHaveTheNumberOfAnotherCount) {
+  *(view(owner, own) + 5) = 40;
+  DeviceStep step;
+  step.count = word(own, kReceived);
+  step.signals.add({word(far_at_owner, kCredit), 2, word(own, 5)});
+  ASSERT_TRUE(emulated(owner).queue_step(step, kDevice0, receives).ok());
+  Outcome done;
+  watch(owner, receives, done);
+  poll();
+  EXPECT_EQ(*(view(peer, far) + kCredit), 42U);
+  EXPECT_EQ(*(view(owner, own) + kReceived), 1U);
+}
+
+TEST_F(EmulatedStepsTest, StepsUsePlacesInTurn) {
+  for (std::uint32_t i = 0; i < 4; ++i) *(view(peer, far) + kData + i) = 100 + i;
+  DeviceStep step = send();
+  step.before = {};
+  step.rings = kRingOfTargets | kRingOfSources;
+  step.num_places = 4;
+  step.place_bytes = 4;
+  *(view(peer, far) + kSent) = 0xfffffffe;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(emulated(peer).queue_step(step, kDevice0, sends).ok());
+  Outcome sent;
+  watch(peer, sends, sent);
+  poll();
+  EXPECT_EQ(sent.calls, 1);
+  const std::uint32_t* const landing = view(owner, own) + kLanding;
+  EXPECT_EQ((std::vector<std::uint32_t>{landing[0], landing[1], landing[2], landing[3]}),
+            (std::vector<std::uint32_t>{100, 0, 102, 103}));
+  step.num_places = 16;
+  EXPECT_EQ(emulated(peer).queue_step(step, kDevice0, sends).code(), StatusCode::kOutOfRange);
 }
 
 TEST_F(EmulatedStepsTest, AllSignalThenAllCombine) {

@@ -88,12 +88,15 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   struct Reduction;
   struct Step;
   base::Result<Side> check_device_side(const char* role, const void* address, std::size_t size_bytes);
-  base::Result<Word> check_word(const StepWord& word);
-  base::Result<Reduction> check_reduction(const DeviceReduction& reduction);
+  base::Result<Word> check_word(const StepWord& word, Place place);
+  // Each source has other places behind it.
+  base::Result<Reduction> check_reduction(const DeviceReduction& reduction, std::size_t other_places_bytes);
   base::Status run_step(Step& step);
-  // Whether all words have been reached, or the first failure.
-  base::Status await_words(const std::vector<Word>& words, std::uint32_t number);
-  base::Status write_words(const std::vector<Word>& words, std::uint32_t number);
+  // Finds out the words' values for this run.
+  base::Status begin_words(std::vector<Word>& words, std::uint32_t number);
+  // ok: all words have been reached.
+  base::Status await_words(const std::vector<Word>& words);
+  base::Status write_words(const std::vector<Word>& words);
   base::Status reduce_now(const Reduction& reduction);
   static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
   bool was_freed_by_owner(const void* address);

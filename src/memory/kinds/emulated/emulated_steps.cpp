@@ -1,6 +1,7 @@
 // Steps and reductions of emulated devices, see device_step.h. A step that waits stays the stream's work until its words have been
 // reached; other streams go on meanwhile, as on a device.
 #include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,14 +18,19 @@ using base::StatusCode;
 namespace {
 
 constexpr const char* kWord = "word of a signal";
+constexpr const char* kCount = "count of steps";
 constexpr const char* kStepTarget = "destination of a step";
 constexpr const char* kStepSource = "source of a step";
+
+Status aborted() { return Status(StatusCode::kClosed, "the job ended while a stream waited for a signal"); }
 
 }  // namespace
 
 struct EmulatedBackend::Word {
   Side side;
   std::uint32_t offset = 0;
+  std::optional<Side> number;
+  std::uint32_t value = 0;  // of the step that runs
 };
 
 struct EmulatedBackend::Reduction {
@@ -34,16 +40,17 @@ struct EmulatedBackend::Reduction {
 };
 
 struct EmulatedBackend::Step {
-  bool has_count = false;
+  DeviceStep wanted;
   Side count;
   std::vector<Word> before;
   Side to;
   Side from;
-  std::size_t size_bytes = 0;
   std::vector<Word> signals;
   std::vector<Word> after;
   Reduction reduction;
-  bool has_signalled = false;  // in this run
+  bool has_begun = false;
+  std::uint32_t number = 0;  // of the step that runs
+  bool has_signalled = false;
 };
 
 Result<EmulatedBackend::Side> EmulatedBackend::check_device_side(const char* role, const void* address,
@@ -56,18 +63,25 @@ Result<EmulatedBackend::Side> EmulatedBackend::check_device_side(const char* rol
   return check_side(role, address, block->allocation.place, size_bytes);
 }
 
-Result<EmulatedBackend::Word> EmulatedBackend::check_word(const StepWord& word) {
+Result<EmulatedBackend::Word> EmulatedBackend::check_word(const StepWord& word, Place place) {
   Result<Side> side = check_device_side(kWord, word.word, sizeof *word.word);
   if (!side.ok()) return side.status();
-  return Word{*side, word.offset};
+  Word checked{*side, word.offset, {}, 0};
+  if (word.number != nullptr) {
+    Result<Side> number = check_side(kCount, word.number, place, sizeof *word.number);
+    if (!number.ok()) return number.status();
+    checked.number = *number;
+  }
+  return checked;
 }
 
-Result<EmulatedBackend::Reduction> EmulatedBackend::check_reduction(const DeviceReduction& reduction) {
+Result<EmulatedBackend::Reduction> EmulatedBackend::check_reduction(const DeviceReduction& reduction,
+                                                                    std::size_t other_places_bytes) {
   Reduction checked{reduction, {}, {}};
   if (reduction.num_elements == 0) return checked;
   const std::size_t size_bytes = reduction.num_elements * size_of(reduction.type);
   for (const std::byte* const source : reduction.sources) {
-    Result<Side> side = check_device_side(kStepSource, source, size_bytes);
+    Result<Side> side = check_device_side(kStepSource, source, other_places_bytes + size_bytes);
     if (!side.ok()) return side.status();
     checked.sources.push_back(*side);
   }
@@ -79,9 +93,10 @@ Result<EmulatedBackend::Reduction> EmulatedBackend::check_reduction(const Device
 
 Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHandle stream) {
   Step checked;
-  const auto add_words = [this](const StepList<StepWord>& words, std::vector<Word>& to) {
+  checked.wanted = step;
+  const auto add_words = [&](const StepList<StepWord>& words, std::vector<Word>& to) {
     for (const StepWord& word : words) {
-      Result<Word> found = check_word(word);
+      Result<Word> found = check_word(word, place);
       if (!found.ok()) return found.status();
       to.push_back(*found);
     }
@@ -95,24 +110,24 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
     return add_words(words, to);
   };
   if (step.count != nullptr) {
-    Result<Side> count = check_side("count of steps", step.count, place, sizeof *step.count);
+    Result<Side> count = check_side(kCount, step.count, place, sizeof *step.count);
     if (!count.ok()) return count.status();
     checked.count = *count;
-    checked.has_count = true;
   }
   if (step.size_bytes > 0) {
-    Result<Side> to = check_device_side(kStepTarget, step.to, step.size_bytes);
+    Result<Side> to =
+        check_device_side(kStepTarget, step.to, step.extent_of(step.size_bytes, kRingOfTargets));
     if (!to.ok()) return to.status();
-    Result<Side> from = check_device_side(kStepSource, step.from, step.size_bytes);
+    Result<Side> from =
+        check_device_side(kStepSource, step.from, step.extent_of(step.size_bytes, kRingOfSources));
     if (!from.ok()) return from.status();
     checked.to = *to;
     checked.from = *from;
-    checked.size_bytes = step.size_bytes;
   }
   if (Status status = add_waits(step.before, checked.before); status.failed()) return status;
   if (Status status = add_words(step.signals, checked.signals); status.failed()) return status;
   if (Status status = add_waits(step.after, checked.after); status.failed()) return status;
-  Result<Reduction> reduction = check_reduction(step.reduction);
+  Result<Reduction> reduction = check_reduction(step.reduction, step.extent_of(0, kRingOfContributions));
   if (!reduction.ok()) return reduction.status();
   checked.reduction = std::move(*reduction);
   return streams_.enqueue(stream, place.device,
@@ -120,59 +135,77 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
 }
 
 Status EmulatedBackend::queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) {
-  Result<Reduction> checked = check_reduction(reduction);
+  Result<Reduction> checked = check_reduction(reduction, 0);
   if (!checked.ok()) return checked.status();
-  return streams_.enqueue(
-      stream, place.device,
-      [this, polls = 0, checked = std::move(*checked)]() mutable {
-        return ++polls < faults_.polls_per_copy ? Status::pending() : reduce_now(checked);
-      });
+  return streams_.enqueue(stream, place.device, [this, polls = 0, checked = std::move(*checked)]() mutable {
+    return ++polls < faults_.polls_per_copy ? Status::pending() : reduce_now(checked);
+  });
 }
 
-Status EmulatedBackend::await_words(const std::vector<Word>& words, std::uint32_t number) {
+Status EmulatedBackend::begin_words(std::vector<Word>& words, std::uint32_t number) {
+  for (Word& word : words) {
+    word.value = number + word.offset;
+    if (!word.number.has_value()) continue;
+    Result<void*> found = reach(kCount, *word.number, sizeof number);
+    if (!found.ok()) return found.status();
+    word.value = *static_cast<std::uint32_t*>(*found) + word.offset;
+  }
+  return {};
+}
+
+Status EmulatedBackend::await_words(const std::vector<Word>& words) {
   for (const Word& word : words) {
     Result<void*> found = reach(kWord, word.side, sizeof(std::uint32_t));
     if (!found.ok()) return found.status();
     const std::uint32_t value =
         std::atomic_ref(*static_cast<std::uint32_t*>(*found)).load(std::memory_order_acquire);
-    if (!has_reached(value, number + word.offset)) return Status::pending();
+    if (!has_reached(value, word.value)) return steps_are_aborted_ ? aborted() : Status::pending();
   }
   return {};
 }
 
-Status EmulatedBackend::write_words(const std::vector<Word>& words, std::uint32_t number) {
+Status EmulatedBackend::write_words(const std::vector<Word>& words) {
   for (const Word& word : words) {
     Result<void*> found = reach(kWord, word.side, sizeof(std::uint32_t));
     if (!found.ok()) return found.status();
-    std::atomic_ref(*static_cast<std::uint32_t*>(*found))
-        .store(number + word.offset, std::memory_order_release);
+    std::atomic_ref(*static_cast<std::uint32_t*>(*found)).store(word.value, std::memory_order_release);
   }
   return {};
 }
 
 Status EmulatedBackend::run_step(Step& step) {
   std::uint32_t* count = nullptr;
-  if (step.has_count) {
-    Result<void*> found = reach("count of steps", step.count, sizeof *count);
+  if (step.wanted.count != nullptr) {
+    Result<void*> found = reach(kCount, step.count, sizeof *count);
     if (!found.ok()) return found.status();
     count = static_cast<std::uint32_t*>(*found);
   }
-  const std::uint32_t number = count == nullptr ? 0 : *count;
-  if (!step.has_signalled) {
-    Status reached = await_words(step.before, number);
-    if (reached.is_pending() && steps_are_aborted_) return {};
-    if (!reached.ok()) return reached;
-    if (step.size_bytes > 0) {
-      if (Status status = copy_now(step.to, step.from, step.size_bytes); status.failed()) return status;
+  if (!step.has_begun) {
+    step.number = count == nullptr ? 0 : *count;
+    for (std::vector<Word>* const words : {&step.before, &step.signals, &step.after}) {
+      if (Status status = begin_words(*words, step.number); status.failed()) return status;
     }
-    if (Status status = write_words(step.signals, number); status.failed()) return status;
+    step.has_begun = true;
+  }
+  const auto place = [&step](Side side, StepRing ring) {
+    side.address += step.wanted.place_of(step.number, ring);
+    return side;
+  };
+  if (!step.has_signalled) {
+    if (Status status = await_words(step.before); !status.ok()) return status;
+    if (step.wanted.size_bytes > 0) {
+      Status status =
+          copy_now(place(step.to, kRingOfTargets), place(step.from, kRingOfSources), step.wanted.size_bytes);
+      if (status.failed()) return status;
+    }
+    if (Status status = write_words(step.signals); status.failed()) return status;
     step.has_signalled = true;
   }
-  Status reached = await_words(step.after, number);
-  if (reached.is_pending() && steps_are_aborted_) return {};
-  if (!reached.ok()) return reached;
-  if (Status status = reduce_now(step.reduction); status.failed()) return status;
-  if (count != nullptr) *count = number + 1;
+  if (Status status = await_words(step.after); !status.ok()) return status;
+  Reduction reduction = step.reduction;
+  for (Side& source : reduction.sources) source = place(source, kRingOfContributions);
+  if (Status status = reduce_now(reduction); status.failed()) return status;
+  if (count != nullptr) ++*count;
   return {};
 }
 
