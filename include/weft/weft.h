@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/base/pup.h"
 #include "weft/channel/channel.h"
+#include "weft/channel/queued_channel.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/checkpoint.h"
 #include "weft/chare/combined_section.h"
@@ -37,6 +38,7 @@ using base::Status;
 using base::StatusCode;
 using base::unpack;
 using channel::Channel;
+using channel::QueuedChannel;
 using chare::Array;
 using chare::Chare;
 using chare::checkpoint;

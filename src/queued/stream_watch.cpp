@@ -54,6 +54,7 @@ void StreamWatch::note(memory::Place device, memory::StreamHandle stream, std::s
   if (watched.is_watched) return;
   watched.is_watched = true;
   ++state_->num_watched;
+  state_->runtime.count_sent();  // quiescence waits for it
   state_->runtime.spawn(watch(state_, number), state_->what);
 }
 
@@ -70,6 +71,7 @@ runtime::Task<> StreamWatch::watch(std::shared_ptr<State> state, std::size_t num
     status = batch.status();
   }
   state->streams[number].is_watched = false;
+  state->runtime.count_processed();
   if (state->failure.ok()) state->failure = status;
   if (--state->num_watched > 0) co_return;
   state->keepers.clear();

@@ -27,10 +27,17 @@ enum MemoryHandler : runtime::HandlerId {
 };
 static_assert(kAtomicHandler + 1 == GlobalMemory::kNumHandlers);
 
-// Declared in this order, so that the use ends while the file is mapped.
+// Declared in this order, so that the use ends while the file is mapped. It may outlive the job, and then the segment is gone.
 struct Hold {
-  Hold(SharedPart part_in, SegmentUse use_in) : part(std::move(part_in)), use(std::move(use_in)) {}
+  Hold(SharedPart part_in, std::shared_ptr<SegmentOwner*> owner_in, SegmentUse use_in)
+      : part(std::move(part_in)), owner(std::move(owner_in)), use(std::move(use_in)) {}
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  ~Hold() {
+    if (*owner == nullptr) use.forget();
+  }
   SharedPart part;
+  std::shared_ptr<SegmentOwner*> owner;
   SegmentUse use;
 };
 
@@ -105,7 +112,7 @@ GlobalMemory::HeldMemory GlobalMemory::hold(const GlobalAddress& address, std::s
   if (segment == nullptr || !segment->is_reached()) return {};
   segments_->expect_inside(*segment, address, size_bytes);
   return {segment->part(address, size_bytes),
-          std::make_shared<Hold>(segment->shared, segments_->use(*segment))};
+          std::make_shared<Hold>(segment->shared, segments_->owner(), segments_->use(*segment))};
 }
 
 Done GlobalMemory::learn(const GlobalAddress& address) {

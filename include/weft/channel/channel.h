@@ -53,6 +53,7 @@ namespace weft::channel {
 inline constexpr std::size_t kCopyLimitBytes = 4096;
 
 struct ChannelEnd;
+class QueuedChannel;
 
 // The part of the state that a language attaches to an end, see Channel::attached(), that travels with the end.
 struct AttachedState {
@@ -128,6 +129,7 @@ class Channel {
   std::string description() const;
 
  private:
+  friend class QueuedChannel;
   explicit Channel(ChannelEnd& end) : end_(&end) {}
   memory::Buffer locate(const void* data, std::size_t size_bytes) const;
 

@@ -104,8 +104,8 @@ class GlobalMemory {
   }
   // Memory of a segment where this PE or its device reaches it. While the keeper exists, the memory stays, also if the segment is
   // freed, and host memory that Weft has allocated also if the job ends. No keeper: this PE does not reach the memory, or has
-  // not learned it yet. Throws Error for memory outside of the segment. The keeper is destroyed before this object, by the PE's
-  // thread.
+  // not learned it yet. Throws Error for memory outside of the segment. The keeper may outlive the job, and then does nothing. It is
+  // destroyed by the PE's thread.
   struct HeldMemory {
     memory::Buffer memory;
     std::shared_ptr<void> keeper;

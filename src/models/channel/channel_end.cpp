@@ -11,7 +11,7 @@ std::string describe(const ChannelEnd& end) {
   return base::format("the channel {} - {}, id {}, on PE {}",
                       chares.collection(end.key.self_collection).element_name(end.key.self_index),
                       chares.collection(end.key.peer_collection).element_name(end.key.peer_index),
-                      end.key.id & ~kOutOfBand, end.runtime->pe());
+                      end.key.id & ~(kOutOfBand | kQueuedChannel), end.runtime->pe());
 }
 
 }  // namespace weft::channel

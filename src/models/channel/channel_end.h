@@ -40,6 +40,8 @@ struct ChannelKey {
 
 // A flag in ChannelKey::id: the channel that Channel::out_of_band() makes for the one with the same id without it.
 inline constexpr std::uint64_t kOutOfBand = std::uint64_t{1} << 32;
+// And the one by which the ends of a QueuedChannel agree.
+inline constexpr std::uint64_t kQueuedChannel = std::uint64_t{1} << 33;
 
 // Where an end receives.
 struct EndAddress {
@@ -102,6 +104,7 @@ struct ChannelEnd {
   std::shared_ptr<void> chare;      // of a closed end, while operations may use its memory
   std::weak_ptr<void> chare_alive;  // of a closed end; expired in the chare's destructor too
   std::uint32_t holders = 0;        // Python objects
+  bool is_queued = false;           // a QueuedChannel is connected: the peer's device has this PE's memory
 
   EndMoves moves;
   std::shared_ptr<TravellingMessages> kept;  // null as a rule

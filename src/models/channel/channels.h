@@ -51,6 +51,8 @@ class Channels final : public runtime::Model {
   // WEFT_CHECK, the same on all PEs: check mode, see CheckedMessages. WEFT_CALL_LIMIT: see await_room().
   std::vector<runtime::ModelOption> options() override;
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
+  // An element with a QueuedChannel that is connected stays: its peer's device has addresses of this PE.
+  base::Status obstacle_to_moving(runtime::ElementId element) const override;
   // An element that has ends is not saved.
   base::Status obstacle_to_saving(runtime::ElementId element) const override;
   base::Status obstacle_to_removing(runtime::ElementId element) const override;

@@ -78,7 +78,18 @@ std::vector<std::pair<std::string, std::string>> Channels::fingerprint() const {
   return {{"check mode of channels (WEFT_CHECK)", is_checked_ ? "on" : "off"}};
 }
 
-// --- Elements that are saved or removed
+// --- Elements that are moved, saved or removed
+
+base::Status Channels::obstacle_to_moving(runtime::ElementId element) const {
+  base::Status obstacle;
+  ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
+    if (!end.is_queued) return;
+    obstacle = {base::StatusCode::kInvalidArgument,
+                base::format("{} is a queued channel that is connected; close it before, at both ends",
+                             describe(end))};
+  });
+  return obstacle;
+}
 
 // It is asked after quiescence, which waits until each message has been received: new ends of both sides then go on where these are.
 base::Status Channels::obstacle_to_saving(runtime::ElementId element) const {

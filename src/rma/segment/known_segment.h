@@ -93,6 +93,8 @@ class SegmentUse {
       ended_(segments_, *segment_);
   }
 
+  // The segment is gone.
+  void forget() { segment_ = nullptr; }
   explicit operator bool() const { return segment_ != nullptr; }
   KnownSegment& operator*() const { return *segment_; }
   KnownSegment* operator->() const { return segment_; }

@@ -65,6 +65,8 @@ class Segments final : private SegmentOwner {
   // Throws Error unless the segment contains these bytes and is live.
   void expect_inside(const KnownSegment& segment, const GlobalAddress& address, std::size_t size_bytes) const;
   SegmentUse use(KnownSegment& segment) { return {segment, &Segments::use_ended, this}; }
+  // What handles that may outlive the job share: null when it has ended.
+  const std::shared_ptr<SegmentOwner*>& owner() const { return self_; }
   // After the end of a use without an object, see KnownSegment::end_use(). May destroy the segment.
   void reclaim_if_unused(KnownSegment& segment);
 

@@ -34,6 +34,15 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   void place_next_at(void* address) { next_address_ = address; }
 
   base::Status launch(StreamHandle stream, int device, Kernel kernel) override;
+  base::Status begin_capture(StreamHandle stream, int device) override {
+    return streams_.begin_capture(stream, device);
+  }
+  base::Result<Graph> end_capture(StreamHandle stream, int device) override {
+    return streams_.end_capture(stream, device);
+  }
+  base::Status launch_graph(const Graph& graph, StreamHandle stream, int device) override {
+    return streams_.launch(graph, stream, device);
+  }
   base::Result<void*> device_view(const void* address, std::size_t size_bytes) override;
   // The text that parse_emulated_faults() takes.
   base::Status inject_faults(std::string_view text) override;

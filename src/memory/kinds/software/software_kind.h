@@ -25,6 +25,7 @@ class SoftwareKind : public KindBackend {
   base::Status stream_wait(StreamHandle stream, int device, EventHandle event) final {
     return streams_.wait(stream, device, event);
   }
+  bool is_capturing(StreamHandle stream, int device) final { return streams_.is_capturing(stream, device); }
   void release_event(EventHandle event) final { streams_.release(event); }
   base::Result<EventHandle> record_timed(StreamHandle stream, int device) final {
     return streams_.record_timed(stream, device);

@@ -1,7 +1,7 @@
 #include "memory/kinds/software/software_reduction.h"
 
-#include <bit>
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <type_traits>

@@ -82,12 +82,55 @@ Result<SoftwareStreams::Stream*> SoftwareStreams::find(StreamHandle stream, int 
 Status SoftwareStreams::enqueue(StreamHandle stream, int device, Work work) {
   Result<Stream*> target = find(stream, device);
   if (!target.ok()) return target.status();
-  target.value()->queue.push_back({std::move(work), nullptr, nullptr});
+  if (target.value()->capture.has_value()) {
+    target.value()->capture->push_back(std::move(work));
+  } else {
+    target.value()->queue.push_back({std::move(work), nullptr, nullptr});
+  }
   return {};
 }
 
-Result<EventHandle> SoftwareStreams::record(StreamHandle stream, int device, bool is_timed) {
+Result<SoftwareStreams::Stream*> SoftwareStreams::find_uncaptured(StreamHandle stream, int device) {
+  Result<Stream*> found = find(stream, device);
+  if (found.ok() && (*found)->capture.has_value()) {
+    return Status(StatusCode::kInvalidArgument,
+                  base::format("stream {} of {}:{} is being captured: it can be asked, and wait, afterwards",
+                               stream, kind_name(kind_), device));
+  }
+  return found;
+}
+
+Status SoftwareStreams::begin_capture(StreamHandle stream, int device) {
+  Result<Stream*> target = find_uncaptured(stream, device);
+  if (!target.ok()) return target.status();
+  target.value()->capture.emplace();
+  return {};
+}
+
+Result<SoftwareStreams::Graph> SoftwareStreams::end_capture(StreamHandle stream, int device) {
   Result<Stream*> target = find(stream, device);
+  if (!target.ok()) return target.status();
+  if (!target.value()->capture.has_value()) {
+    return Status(StatusCode::kInvalidArgument,
+                  base::format("stream {} of {}:{} is not being captured", stream, kind_name(kind_), device));
+  }
+  return *std::exchange(target.value()->capture, std::nullopt);
+}
+
+Status SoftwareStreams::launch(const Graph& graph, StreamHandle stream, int device) {
+  Result<Stream*> target = find_uncaptured(stream, device);
+  if (!target.ok()) return target.status();
+  for (const Work& work : graph) target.value()->queue.push_back({work, nullptr, nullptr});
+  return {};
+}
+
+bool SoftwareStreams::is_capturing(StreamHandle stream, int device) {
+  const Result<Stream*> found = find(stream, device);
+  return found.ok() && found.value()->capture.has_value();
+}
+
+Result<EventHandle> SoftwareStreams::record(StreamHandle stream, int device, bool is_timed) {
+  Result<Stream*> target = find_uncaptured(stream, device);
   if (!target.ok()) return target.status();
   auto event = std::make_shared<Event>();
   event->is_timed = is_timed;
@@ -97,7 +140,7 @@ Result<EventHandle> SoftwareStreams::record(StreamHandle stream, int device, boo
 }
 
 Status SoftwareStreams::wait(StreamHandle stream, int device, EventHandle event) {
-  Result<Stream*> target = find(stream, device);
+  Result<Stream*> target = find_uncaptured(stream, device);
   if (!target.ok()) return target.status();
   target.value()->queue.push_back({nullptr, nullptr, *static_cast<std::shared_ptr<Event>*>(event)});
   return {};

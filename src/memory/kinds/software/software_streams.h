@@ -7,6 +7,9 @@
 // failure. A timed event reports the failure too, and leaves it to the next event that is not timed: programs do not see timed
 // events.
 //
+// A capture takes up what is queued on a stream instead of doing it, as a capture of a CUDA graph does. launch() queues all of
+// it, as often as wanted. Events are not captured.
+//
 // A stream's clock is the processor time that its work has taken since the first timed event on it.
 //
 // Threads: one. Invariants: work never runs inside enqueue(); a stream's operations are done in order.
@@ -18,6 +21,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "memory/kinds/kind.h"
 
@@ -28,6 +33,8 @@ class SoftwareStreams {
   // Called at a poll. ok: done; pending: call again at the next poll; else its failure.
   using Work = std::function<base::Status()>;
 
+  using Graph = std::vector<Work>;
+
   explicit SoftwareStreams(Kind kind, int num_devices);
 
   base::Result<StreamHandle> create(int device);
@@ -35,6 +42,10 @@ class SoftwareStreams {
 
   // A null stream is the device's own.
   base::Status enqueue(StreamHandle stream, int device, Work work);
+  base::Status begin_capture(StreamHandle stream, int device);
+  base::Result<Graph> end_capture(StreamHandle stream, int device);
+  base::Status launch(const Graph& graph, StreamHandle stream, int device);
+  bool is_capturing(StreamHandle stream, int device);
   base::Result<EventHandle> record(StreamHandle stream, int device) { return record(stream, device, false); }
   base::Result<EventHandle> record_timed(StreamHandle stream, int device) {
     return record(stream, device, true);
@@ -63,6 +74,7 @@ class SoftwareStreams {
   struct Stream {
     int device = 0;
     bool destroyed = false;
+    std::optional<Graph> capture;
     std::deque<StreamOperation> queue;
     base::Status failure;
     bool is_timed = false;
@@ -70,6 +82,8 @@ class SoftwareStreams {
   };
 
   base::Result<Stream*> find(StreamHandle stream, int device);
+  // As find(), for what a capture cannot contain.
+  base::Result<Stream*> find_uncaptured(StreamHandle stream, int device);
   base::Result<EventHandle> record(StreamHandle stream, int device, bool is_timed);
   void poll();
   static void advance(Stream& stream);

@@ -1,0 +1,97 @@
+#include "weft/channel/queued_channel.h"
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+#include "models/channel/channels.h"
+#include "queued/link.h"
+
+namespace weft::channel {
+
+// The ends agree by messages of a channel of their own.
+struct QueuedChannel::State {
+  ChannelEnd& end;
+  std::shared_ptr<void> held;  // keeps the end
+  std::vector<memory::Buffer> landings;
+  queued::Link link;
+};
+
+namespace {
+
+runtime::Task<base::Status> accepted(queued::Link& link, int pe, const queued::Grant& grant) {
+  try {
+    co_await link.accept(pe, grant);
+  } catch (const base::Error& error) {
+    co_return base::Status(error.code(), error.what());
+  }
+  co_return base::Status();
+}
+
+}  // namespace
+
+QueuedChannel::QueuedChannel(chare::ChareBase& self, const Peer& peer, memory::Place device,
+                             std::vector<memory::Buffer> landings, std::uint32_t id) {
+  auto& runtime = self.runtime();
+  auto& channels = runtime.model<Channels>();
+  ChannelEnd& end = channels.end(self, peer, kQueuedChannel | id);
+  state_ =
+      std::shared_ptr<State>(new State{end, channels.hold(end), landings,
+                                       queued::Link(runtime.offered<rma::GlobalMemory>(), device, landings,
+                                                    [&end] { return "queued: " + describe(end); })});
+}
+
+runtime::Task<> QueuedChannel::connect() {
+  const std::shared_ptr<State> state = state_;
+  if (state->end.is_queued) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("queued: {} is connected already", describe(state->end)));
+  }
+  state->end.is_queued = true;
+  try {
+    Channel channel(state->end);
+    const queued::Grant own = co_await state->link.grant();
+    queued::Grant peers;
+    runtime::Operation sent = channel.send(std::span(&own, 1));
+    co_await channel.recv(std::span(&peers, 1));
+    co_await std::move(sent);
+    const base::Status own_status =
+        co_await accepted(state->link, static_cast<int>(state->end.peer.pe), peers);
+    // One end that cannot is an error of both.
+    const std::uint8_t is_able = own_status.ok() ? 1 : 0;
+    std::uint8_t peer_is_able = 0;
+    sent = channel.send(std::span(&is_able, 1));
+    co_await channel.recv(std::span(&peer_is_able, 1));
+    co_await std::move(sent);
+    if (own_status.failed()) base::throw_status(own_status);
+    if (peer_is_able == 0) {
+      throw base::Error(base::StatusCode::kUnsupported,
+                        base::format("queued: {}: the peer's device does not reach this PE's memory",
+                                     describe(state->end)));
+    }
+  } catch (...) {
+    state->end.is_queued = false;
+    throw;
+  }
+}
+
+void QueuedChannel::send(const memory::ConstBuffer& message, memory::StreamHandle stream) {
+  state_->link.send(message, stream);
+}
+
+memory::Buffer QueuedChannel::recv(memory::StreamHandle stream) {
+  return state_->landings[state_->link.receive(stream)];
+}
+
+runtime::Future<> QueuedChannel::over() { return state_->link.over(); }
+
+runtime::Task<> QueuedChannel::close() {
+  const std::shared_ptr<State> state = state_;
+  co_await state->link.close();
+  state->end.is_queued = false;
+}
+
+}  // namespace weft::channel

@@ -1,0 +1,91 @@
+// Two PEs whose streams exchange messages: each end grants the other places where messages land, once. After that, a message is one
+// step on the sender's stream and one on the receiver's, and no CPU takes part.
+//
+//   sender's step     waits until the place is free, copies into it over the peers' mapping, and signals the arrival
+//   receiver's step   frees the place of the message before, and waits for the arrival
+//
+// The n-th message of a direction lands in place n % num_landings. Each place has counts and words of its own. So steps that a graph
+// has captured go on where the launch before has stopped, and if the two ends use the places in different orders, streams wait for
+// ever, but no message is overwritten.
+//
+// Memory: the words are a segment of this PE's device. Landings are the program's, kept until close() is over.
+// Threads: the PE's. Claims: what the peer grants is checked by accept().
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/memory/buffer.h"
+#include "weft/rma/global_memory.h"
+#include "weft/runtime/task.h"
+
+#include "memory/kinds/kind.h"
+#include "queued/stream_watch.h"
+
+namespace weft::queued {
+
+inline constexpr std::size_t kMaxLandings = 8;
+
+// What an end grants the other, as it travels.
+struct Grant {
+  std::uint64_t size_bytes = 0;  // of each landing
+  std::uint64_t num_landings = 0;
+  rma::GlobalAddress words;
+  std::array<rma::GlobalAddress, kMaxLandings> landings;
+};
+static_assert(std::is_trivially_copyable_v<Grant>);
+
+class Link {
+ public:
+  // `landings`: device memory of one size, on `device`, for messages of the peer: 2 to kMaxLandings, or none if this end only sends. `name` is for
+  // errors: "the queued channel ...". Throws Error for other memory.
+  Link(rma::GlobalMemory& memory, memory::Place device, std::vector<memory::Buffer> landings,
+       std::function<std::string()> name);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // Makes what the grant names.
+  runtime::Task<Grant> grant();
+  // The grant of the peer, which is PE `pe`. Throws kUnsupported if this PE's device does not reach the peer's memory, and kCorrupt
+  // for a grant that no end makes. The ends may be of one PE.
+  runtime::Task<> accept(int pe, const Grant& grant);
+
+  // Queues. REQUIRES: accept() is over. Throws Error for misuse; nothing is queued then.
+  void send(const memory::ConstBuffer& message, memory::StreamHandle stream);
+  // The landing: it has the message for work that is queued on `stream` after this call and before the next one.
+  std::size_t receive(memory::StreamHandle stream);
+
+  // Ready when what was queued is over.
+  runtime::Future<> over() { return watch_.over(); }
+  // Waits for that, and until the peer has closed its end too: then the landings are the program's again.
+  runtime::Task<> close();
+
+ private:
+  struct Words;
+  struct Held;
+
+  memory::KindBackend& kind() const;
+  void expect_open() const;
+  memory::Buffer reach(const rma::GlobalAddress& address, std::size_t size_bytes) const;
+  [[noreturn]] void refuse(base::StatusCode code, const std::string& why) const;
+
+  rma::GlobalMemory& memory_;
+  memory::Place device_;
+  std::vector<memory::Buffer> landings_;
+  std::function<std::string()> name_;
+  std::size_t message_bytes_ = 0;  // that the peer receives
+  std::size_t num_peer_landings_ = 0;
+  std::size_t next_out_ = 0;
+  std::size_t next_in_ = 0;
+  bool is_open_ = false;
+  std::shared_ptr<Held> held_;  // what queued steps use
+  StreamWatch watch_;
+};
+
+}  // namespace weft::queued

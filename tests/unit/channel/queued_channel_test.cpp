@@ -1,0 +1,359 @@
+// Messages that streams order, between two chares of one PE or of two, on emulated devices.
+#include "weft/channel/queued_channel.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "queued/link.h"
+#include "tests/unit/rma/pgas_job.h"
+
+namespace weft::channel {
+namespace {
+
+using base::Status;
+using base::StatusCode;
+using testing::PgasJob;
+
+constexpr memory::Place kEmulated0{memory::Kind::kEmulated, 0};
+constexpr std::size_t kSmall = 16;
+constexpr std::size_t kLarge = memory::kStepCopyLimitBytes + 24;
+
+// One of two chares with an outgoing buffer, landings, and a stream.
+struct Partner : Chare<Partner> {
+  Partner() { all.at(static_cast<std::size_t>(index())) = this; }
+  ~Partner() override {
+    if (all.at(static_cast<std::size_t>(index())) == this)
+      all.at(static_cast<std::size_t>(index())) = nullptr;
+  }
+  explicit Partner(Pup& p) : Partner() { pup(p); }
+  void pup(Pup&) {}
+
+  void prepare(std::size_t size_bytes, std::size_t num_landings) {
+    memory::Memory& memory = runtime().memory();
+    out = memory.allocate(size_bytes, kEmulated0).value();
+    for (std::size_t i = 0; i < num_landings; ++i)
+      landings.push_back(memory.allocate(size_bytes, kEmulated0).value());
+    stream = kind().create_stream(0).value();
+    channel = QueuedChannel(*this, proxy()[1 - index()], kEmulated0, landings);
+  }
+  memory::EmulatedBackend& kind() { return testing::emulated(runtime().memory()); }
+  std::uint64_t& first_word(const memory::Buffer& buffer) {
+    return *static_cast<std::uint64_t*>(kind().device_view(buffer.data, 8).value());
+  }
+  std::uint64_t& last_word(const memory::Buffer& buffer) {
+    return *(&first_word(buffer) + buffer.size_bytes / 8 - 1);
+  }
+  // One step of a program: a kernel makes the message, and another one adds up what arrives.
+  void queue_step() {
+    launch([this] {
+      first_word(out) = 100 * (static_cast<std::uint64_t>(index()) + 1) + num_made;
+      last_word(out) = first_word(out) + 7;
+      ++num_made;
+    });
+    channel.send(out, stream);
+    const memory::Buffer landing = channel.recv(stream);
+    launch([this, landing] { got.emplace_back(first_word(landing), last_word(landing)); });
+  }
+  void launch(std::function<void()> kernel) {
+    ASSERT_TRUE(kind()
+                    .launch(stream, 0,
+                            [kernel = std::move(kernel)] {
+                              kernel();
+                              return Status();
+                            })
+                    .ok());
+  }
+  Task<int> connect() {
+    co_await channel.connect();
+    co_return 0;
+  }
+  Task<int> close() {
+    co_await channel.close();
+    co_return 0;
+  }
+  int go(int pe) {
+    migrate(pe);
+    return 0;
+  }
+
+  static inline std::array<Partner*, 2> all{};
+  memory::Buffer out;
+  std::vector<memory::Buffer> landings;
+  memory::StreamHandle stream = nullptr;
+  QueuedChannel channel;
+  std::uint64_t num_made = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> got;
+};
+
+struct QueuedChannelTest : ::testing::Test {
+  explicit QueuedChannelTest(int num_pes = 2) : job(num_pes) {
+    partners = Array<Partner>::create(job.runtime(0), Shape(2).with_map(Map::kRoundRobin));
+    EXPECT_EQ(job.run_until([] { return Partner::all[0] != nullptr && Partner::all[1] != nullptr; }), "");
+  }
+  ~QueuedChannelTest() override { Partner::all = {}; }
+
+  Partner& partner(std::size_t index) { return *Partner::all.at(index); }
+  // Runs on PE 0 while all take turns; returns the error, if there is one.
+  std::string run(std::function<Task<>(Array<Partner>)> body) {
+    std::string error;
+    job.run_on(0, [&](rma::Pgas&) -> Task<> {
+      try {
+        co_await body(partners);
+      } catch (const std::exception& thrown) {
+        error = thrown.what();
+      }
+    });
+    return error;
+  }
+  void prepare(std::size_t size_bytes, std::size_t num_landings) {
+    for (std::size_t i = 0; i < 2; ++i) partner(i).prepare(size_bytes, num_landings);
+  }
+  std::string connect() {
+    return run([](Array<Partner> all) -> Task<> { co_await all.call<&Partner::connect>(); });
+  }
+  std::string close() {
+    return run([](Array<Partner> all) -> Task<> { co_await all.call<&Partner::close>(); });
+  }
+  std::string over() {
+    return run([this](Array<Partner>) -> Task<> { co_await partner(0).channel.over(); });
+  }
+  void settle() {
+    bool is_over[2] = {false, false};
+    for (int pe = 0; pe < job.num_pes(); ++pe) {
+      auto wait = [](Partner& one, bool& done) -> Task<> {
+        co_await one.channel.over();
+        done = true;
+      };
+      for (std::size_t i = 0; i < 2; ++i) {
+        if (partner(i).runtime().pe() == pe) job.runtime(pe).spawn(wait(partner(i), is_over[i]), "the test");
+      }
+    }
+    ASSERT_EQ(job.run_until([&] { return is_over[0] && is_over[1]; }), "");
+  }
+  void expect_messages(std::size_t count) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(partner(i).got.size(), count);
+      for (std::size_t n = 0; n < count; ++n) {
+        const std::uint64_t expected = 100 * (2 - i) + n;
+        EXPECT_EQ(partner(i).got[n], std::pair(expected, expected + 7))
+            << "partner " << i << ", message " << n;
+      }
+    }
+  }
+
+  PgasJob job;
+  Array<Partner> partners;
+};
+
+struct QueuedLoop : QueuedChannelTest,
+                    ::testing::WithParamInterface<std::tuple<int, std::size_t, std::size_t>> {
+  QueuedLoop() : QueuedChannelTest(std::get<0>(GetParam())) {
+    prepare(std::get<1>(GetParam()), std::get<2>(GetParam()));
+  }
+};
+
+TEST_P(QueuedLoop, NeedsNoCpuBetweenItsSteps) {
+  constexpr std::size_t kSteps = 9;
+  ASSERT_EQ(connect(), "");
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    for (std::size_t i = 0; i < 2; ++i) partner(i).queue_step();
+  }
+  EXPECT_TRUE(partner(0).got.empty());
+  settle();
+  expect_messages(kSteps);
+  EXPECT_EQ(close(), "");
+  EXPECT_EQ(connect(), "") << "it may be connected again";
+  for (std::size_t i = 0; i < 2; ++i) partner(i).queue_step();
+  settle();
+  expect_messages(kSteps + 1);
+}
+
+TEST_P(QueuedLoop, IsCapturedOnceAndLaunchedOften) {
+  ASSERT_EQ(connect(), "");
+  for (std::size_t n = 0; n < partner(0).landings.size(); ++n) {  // as programs do to warm up
+    for (std::size_t i = 0; i < 2; ++i) partner(i).queue_step();
+  }
+  settle();
+  const std::size_t before = partner(0).got.size();
+  std::array<memory::SoftwareDevice::Graph, 2> graphs;
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(partner(i).kind().begin_capture(partner(i).stream, 0).ok());
+    for (std::size_t n = 0; n < partner(i).landings.size(); ++n) partner(i).queue_step();
+    graphs[i] = partner(i).kind().end_capture(partner(i).stream, 0).value();
+  }
+  constexpr std::size_t kLaunches = 5;
+  for (std::size_t launch = 0; launch < kLaunches; ++launch) {
+    for (std::size_t i = 0; i < 2; ++i)
+      ASSERT_TRUE(partner(i).kind().launch_graph(graphs[i], partner(i).stream, 0).ok());
+  }
+  // What is not in a graph follows it.
+  for (std::size_t n = 0; n < partner(0).landings.size(); ++n) {
+    for (std::size_t i = 0; i < 2; ++i) partner(i).queue_step();
+  }
+  settle();
+  expect_messages(before + (kLaunches + 1) * partner(0).landings.size());
+}
+
+TEST_P(QueuedLoop, QuiescenceWaitsForIt) {
+  ASSERT_EQ(connect(), "");
+  std::size_t got = 0;
+  for (std::size_t i = 0; i < 2; ++i) partner(i).queue_step();
+  EXPECT_EQ(run([&](Array<Partner>) -> Task<> {
+              co_await job.runtime(0).quiescence();
+              got = partner(0).got.size() + partner(1).got.size();
+            }),
+            "");
+  EXPECT_EQ(got, 2U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, QueuedLoop,
+                         ::testing::Combine(::testing::Values(1, 2), ::testing::Values(kSmall, kLarge),
+                                            ::testing::Values(std::size_t{2}, std::size_t{3})));
+
+TEST_F(QueuedChannelTest, AReceiverThatIsLateKeepsTheSenderBack) {
+  prepare(kSmall, 2);
+  ASSERT_EQ(connect(), "");
+  Partner& sender = partner(0);
+  for (int n = 0; n < 5; ++n) {
+    sender.launch([&sender] { sender.first_word(sender.out) = ++sender.num_made; });
+    sender.channel.send(sender.out, sender.stream);
+  }
+  job.settle();
+  Partner& receiver = partner(1);
+  EXPECT_EQ(sender.num_made, 3U);
+  EXPECT_EQ(receiver.first_word(receiver.landings[0]), 1U) << "the landing is not overwritten";
+  for (std::uint64_t n = 1; n <= 5; ++n) {
+    const memory::Buffer landing = receiver.channel.recv(receiver.stream);
+    job.settle();
+    EXPECT_EQ(receiver.first_word(landing), n);
+  }
+  settle();
+}
+
+TEST_F(QueuedChannelTest, WhatDoesNotFitIsRefusedInWords) {
+  prepare(kSmall, 2);
+  Partner& one = partner(0);
+  const auto error_of = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(error_of([&] { one.channel.send(one.out, one.stream); }).find("await connect() before"),
+            std::string::npos);
+  ASSERT_EQ(connect(), "");
+  memory::Buffer half = one.out;
+  half.size_bytes = kSmall / 2;
+  const std::string wrong_size = error_of([&] { one.channel.send(half, one.stream); });
+  EXPECT_NE(wrong_size.find("a message of 8 bytes does not fit: landings have 16"), std::string::npos)
+      << wrong_size;
+  EXPECT_NE(wrong_size.find("Partner[0] - "), std::string::npos) << wrong_size;
+  std::array<std::byte, kSmall> host{};
+  EXPECT_NE(
+      error_of([&] { one.channel.send({host.data(), kSmall}, one.stream); }).find("a message is on host"),
+      std::string::npos);
+  EXPECT_NE(connect().find("is connected already"), std::string::npos);
+  const auto make = [&](std::vector<memory::Buffer> landings, memory::Place device = kEmulated0) {
+    return error_of([&] { QueuedChannel(one, one.proxy()[1], device, std::move(landings), 5); });
+  };
+  EXPECT_NE(make({one.out, half}).find("have 16 and 8 bytes"), std::string::npos);
+  EXPECT_NE(make({one.out, {host.data(), kSmall, {}, nullptr}}).find("a landing is on host"), std::string::npos);
+  EXPECT_NE(make(std::vector<memory::Buffer>(9, one.out)).find("9 landings: give it 2 to 8"),
+            std::string::npos);
+  EXPECT_NE(make({one.out}).find("1 landing: give it 2 to 8"), std::string::npos);
+  EXPECT_NE(make({}, memory::Place()).find("host is no device"), std::string::npos);
+}
+
+TEST_F(QueuedChannelTest, AnEndWithoutLandingsOnlySends) {
+  partner(0).prepare(kSmall, 0);
+  partner(1).prepare(kSmall, 2);
+  ASSERT_EQ(connect(), "");
+  partner(0).channel.send(partner(0).out, partner(0).stream);
+  partner(1).channel.recv(partner(1).stream);
+  settle();
+  EXPECT_THROW(partner(0).channel.recv(partner(0).stream), base::Error);
+  EXPECT_THROW(partner(1).channel.send(partner(1).out, partner(1).stream), base::Error);
+}
+
+TEST_F(QueuedChannelTest, AConnectedChareStaysAndGoesAfterClose) {
+  prepare(kSmall, 2);
+  ASSERT_EQ(connect(), "");
+  const auto go = [this] {
+    return run([](Array<Partner> all) -> Task<> { co_await all[0].call<&Partner::go>(1); });
+  };
+  const std::string refused = go();
+  EXPECT_NE(refused.find("is a queued channel that is connected; close it before"), std::string::npos)
+      << refused;
+  ASSERT_EQ(close(), "");
+  EXPECT_EQ(go(), "");
+  ASSERT_EQ(job.run_until([this] { return Partner::all[0] != nullptr && partner(0).runtime().pe() == 1; }),
+            "");
+}
+
+TEST_F(QueuedChannelTest, BothEndsSayThatADeviceDoesNotReachAPeer) {
+  job.pgas(0).set_mapping(false);
+  prepare(kSmall, 2);
+  bool has_other_failed = false;
+  auto connect_other = [](Partner& one, bool& failed) -> Task<> {
+    try {
+      co_await one.channel.connect();
+    } catch (const base::Error& error) {
+      failed = error.code() == StatusCode::kUnsupported;
+    }
+  };
+  job.runtime(1).spawn(connect_other(partner(1), has_other_failed), "the test");
+  const std::string error = run([this](Array<Partner>) -> Task<> { co_await partner(0).channel.connect(); });
+  EXPECT_NE(error.find("use a weft::Channel"), std::string::npos) << error;
+  EXPECT_EQ(job.run_until([&] { return has_other_failed; }), "");
+}
+
+TEST_F(QueuedChannelTest, AFailureOfTheDeviceReachesTheProgram) {
+  prepare(kLarge, 2);
+  ASSERT_EQ(connect(), "");
+  memory::EmulatedFaults faults;
+  faults.fail_copy = 1;
+  partner(0).kind().set_faults(faults);
+  partner(0).channel.send(partner(0).out, partner(0).stream);
+  const std::string error = over();
+  EXPECT_NE(error.find("as the fault injection says"), std::string::npos) << error;
+}
+
+// What a peer grants is a claim.
+TEST_F(QueuedChannelTest, AGrantThatNoEndMakesIsRefused) {
+  prepare(kSmall, 2);
+  const rma::Segment other = job.pgas(1).make_segment(4, kEmulated0);
+  const auto accept = [&](const std::function<void(queued::Grant&)>& change) {
+    return run([&](Array<Partner>) -> Task<> {
+      queued::Link here(job.pgas(0), kEmulated0, {}, [] { return std::string("the link"); });
+      queued::Grant grant = co_await here.grant();
+      grant = {};
+      grant.words = other.address();
+      change(grant);
+      co_await here.accept(1, grant);
+    });
+  };
+  const std::string too_small = accept([](queued::Grant&) {});
+  EXPECT_NE(too_small.find("does not have 160 bytes behind it"), std::string::npos) << too_small;
+  EXPECT_NE(accept([](queued::Grant& grant) { grant.num_landings = 9; }).find("places that are none"),
+            std::string::npos);
+  EXPECT_NE(accept([](queued::Grant& grant) { grant.words = {}; }).find("places that are none"),
+            std::string::npos);
+  EXPECT_NE(accept([](queued::Grant& grant) { grant.num_landings = 1; }).find("places that are none"),
+            std::string::npos);
+  EXPECT_NE(accept([](queued::Grant& grant) { grant.num_landings = 2; }).find("places that are none"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft::channel
