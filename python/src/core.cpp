@@ -15,6 +15,7 @@
 #include "buffers/registration.h"
 #include "buffers/streams/stream.h"
 #include "channel/channel.h"
+#include "channel/queued_channel.h"
 #include "chare/calls/entry_method.h"
 #include "chare/calls/sent.h"
 #include "chare/chare_type.h"
@@ -81,6 +82,7 @@ void init_topics(PyObject* module) {
   init_sent(module);
   init_checkpoint(module);
   init_channel(module);
+  init_queued_channel(module);
   init_team(module);
   init_lone_main(module);
   init_dist_object(module);

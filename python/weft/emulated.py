@@ -6,12 +6,13 @@ real one does. Kernels are Python functions here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from weft import _core
 
-__all__ = ["launch", "set_faults"]
+__all__ = ["Graph", "capture", "launch", "set_faults"]
 
 
 def launch(
@@ -36,6 +37,53 @@ def launch(
             exception. If the operation is dropped, that exception ends the job.
     """
     return _core._emulated_launch(function, arguments, stream)
+
+
+class Graph:
+    """What capture() has taken up from a stream, to be launched as often as wanted."""
+
+    def __init__(self) -> None:
+        self._taken: object = None
+
+    def launch(self, stream: _core.Stream) -> _core.Operation[None]:
+        """Queues all of it on a stream of the same device and returns at once.
+
+        Args:
+            stream: a weft.Stream of the device.
+
+        Returns:
+            an operation that is over when the stream has done it.
+
+        Raises:
+            weft.Error: another device, or the stream is being captured.
+        """
+        if self._taken is None:
+            raise _core.Error("a graph can be launched when its capture() has ended", "invalid_argument")
+        return _core._emulated_launch_graph(self._taken, stream)
+
+
+@contextmanager
+def capture(stream: _core.Stream) -> Iterator[Graph]:
+    """Takes up what is queued on a stream instead of doing it, as a capture of a CUDA graph does.
+
+    Kernels, copies on the stream, signals and messages of a weft.QueuedChannel can be captured. Nothing can
+    wait for the stream meanwhile. The program keeps the arrays of captured copies and messages.
+
+    Args:
+        stream: a weft.Stream of an emulated device.
+
+    Yields:
+        the weft.emulated.Graph, which can be launched after the with statement.
+
+    Raises:
+        weft.Error: another stream, or one that is being captured.
+    """
+    graph = Graph()
+    _core._emulated_begin_capture(stream)
+    try:
+        yield graph
+    finally:
+        graph._taken = _core._emulated_end_capture(stream)
 
 
 def set_faults(

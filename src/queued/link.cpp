@@ -101,6 +101,8 @@ runtime::Task<Grant> Link::grant() {
     grant.landings[i] = held->landings.back().address();
   }
   held_ = std::move(held);
+  next_in_ = 0;
+  next_out_ = 0;
   co_return grant;
 }
 

@@ -31,18 +31,6 @@ struct ChannelObject {
 
 ChannelObject* as_channel(PyObject* object) { return reinterpret_cast<ChannelObject*>(object); }
 
-std::uint32_t id_of(PyObject* number) {
-  int overflow = 0;
-  const Ref index = checked(PyNumber_Index(number));
-  const long long id = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-  if (overflow == 0 && id >= 0 && id <= std::numeric_limits<std::uint32_t>::max()) {
-    return static_cast<std::uint32_t>(id);
-  }
-  throw base::Error(base::StatusCode::kOutOfRange,
-                    base::format("weft.Channel(self, peer, id): an id is from 0 to 2**32 - 1, and {} is not",
-                                 readable(number)));
-}
-
 PyTypeObject* channel_type = nullptr;
 
 Ref make_object(PyTypeObject* type, Engine& engine, const channel::Channel& channel) {
@@ -65,18 +53,8 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
                                     &peer, &number) == 0) {
       throw PythonError();
     }
-    const std::uint32_t id = number == nullptr ? 0 : id_of(number);
-    if (PyObject_TypeCheck(self, chare_type()) == 0) {
-      throw base::Error(
-          base::StatusCode::kInvalidArgument,
-          base::format("weft.Channel(self, peer) takes the chare that this end belongs to, not a {}",
-                       type_name_of(self)));
-    }
-    PyChare& chare = chare_of(self);
-    ElementName name = element_of(peer, "weft.Channel(self, peer)");
-    return make_object(type, Engine::current(),
-                       channel::Channel(chare, channel::Peer(*name.collection, name.index), id))
-        .release();
+    const ChannelName name = channel_name_of(self, peer, number, "weft.Channel(self, peer)");
+    return make_object(type, Engine::current(), channel::Channel(name.self, name.peer, name.id)).release();
   });
 }
 
@@ -294,6 +272,28 @@ Raises:
 PyType_Spec spec = {"weft.Channel", sizeof(ChannelObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
 }  // namespace
+
+ChannelName channel_name_of(PyObject* self, PyObject* peer, PyObject* id, const char* use) {
+  std::uint32_t number = 0;
+  if (id != nullptr) {
+    int overflow = 0;
+    const Ref index = checked(PyNumber_Index(id));
+    const long long value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+    if (overflow != 0 || value < 0 || value > std::numeric_limits<std::uint32_t>::max()) {
+      throw base::Error(base::StatusCode::kOutOfRange,
+                        base::format("{}: an id is from 0 to 2**32 - 1, and {} is not", use, readable(id)));
+    }
+    number = static_cast<std::uint32_t>(value);
+  }
+  if (PyObject_TypeCheck(self, chare_type()) == 0) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("{} takes the chare that this end belongs to, not a {}", use, type_name_of(self)));
+  }
+  PyChare& chare = chare_of(self);
+  const ElementName name = element_of(peer, use);
+  return {chare, channel::Peer(*name.collection, name.index), number};
+}
 
 void init_channel(PyObject* module) {
   channel_type = add_type(module, spec);

@@ -6,7 +6,9 @@
 #include "weft/base/error.h"
 
 #include "await/memory_operation.h"
+#include "await/operation.h"
 #include "base/format.h"
+#include "base/value_or_throw.h"
 #include "buffers/arrays/array_form.h"
 #include "buffers/arrays/arrays.h"
 #include "buffers/device/device_array.h"
@@ -132,8 +134,59 @@ PyObject* launch(PyObject*, PyObject* const* values, Py_ssize_t count) {
     auto kernel = std::make_shared<Kernel>(engine, device, arguments[0], arguments[1]);
     base::Status status = device.launch(stream.handle, place.device, [kernel] { return kernel->run(); });
     if (status.failed()) base::throw_status(status);
+    if (engine.runtime().memory().backend(place.kind)->is_capturing(stream.handle, place.device))
+      return finished_operation().release();
     // An emulated stream makes progress only while an operation waits for it.
     return start_stream_wait(engine, place, stream.handle, std::move(stream.keeper)).release();
+  });
+}
+
+// --- Graphs
+
+constexpr const char* kGraphName = "weft._core.EmulatedGraph";
+
+// The emulated device of a stream.
+PlacedStream emulated_stream_from(Engine& engine, PyObject* stream, const char* use) {
+  PlacedStream named = placed_stream_from(stream, nullptr, use);
+  if (software_device(engine, named.place) != nullptr) return named;
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    base::format("{} takes a weft.Stream of an emulated device", use));
+}
+
+PyObject* begin_capture(PyObject*, PyObject* stream) {
+  return guarded([&]() -> PyObject* {
+    Engine& engine = Engine::current();
+    const PlacedStream on = emulated_stream_from(engine, stream, "weft.emulated.capture");
+    base::check(software_device(engine, on.place)->begin_capture(on.stream.handle, on.place.device));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* end_capture(PyObject*, PyObject* stream) {
+  return guarded([&]() -> PyObject* {
+    Engine& engine = Engine::current();
+    const PlacedStream on = emulated_stream_from(engine, stream, "weft.emulated.capture");
+    using Graph = memory::SoftwareDevice::Graph;
+    auto graph = std::make_unique<Graph>(base::value_or_throw(
+        software_device(engine, on.place)->end_capture(on.stream.handle, on.place.device)));
+    Ref capsule = checked(PyCapsule_New(graph.get(), kGraphName, [](PyObject* self) {
+      delete static_cast<Graph*>(PyCapsule_GetPointer(self, kGraphName));
+    }));
+    static_cast<void>(graph.release());
+    return capsule.release();
+  });
+}
+
+PyObject* launch_graph(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    const Arguments arguments("weft.emulated.Graph.launch", {"graph", "stream"}, 2, values, count, nullptr);
+    Engine& engine = Engine::current();
+    PlacedStream on = emulated_stream_from(engine, arguments[1], "weft.emulated.Graph.launch");
+    auto* const graph =
+        static_cast<memory::SoftwareDevice::Graph*>(PyCapsule_GetPointer(arguments[0], kGraphName));
+    if (graph == nullptr) throw PythonError();
+    base::check(software_device(engine, on.place)->launch_graph(*graph, on.stream.handle, on.place.device));
+    return start_stream_wait(engine, on.place, on.stream.handle, std::move(on.stream.keeper)).release();
   });
 }
 
@@ -151,6 +204,9 @@ PyObject* set_faults(PyObject*, PyObject* text) {
 
 PyMethodDef functions[] = {
     {"_emulated_launch", as_method(&launch), METH_FASTCALL, nullptr},
+    {"_emulated_begin_capture", &begin_capture, METH_O, nullptr},
+    {"_emulated_end_capture", &end_capture, METH_O, nullptr},
+    {"_emulated_launch_graph", as_method(&launch_graph), METH_FASTCALL, nullptr},
     {"_emulated_set_faults", &set_faults, METH_O, nullptr},
     {},
 };
