@@ -94,8 +94,8 @@ async def random_traffic() -> None:
     owed: list[tuple[int, int, int]] = []
     receiving = []
     for step in range(200):
-        # Whether a walker waits, and then stays, is a matter of time, except here: messages that have been sent
-        # are all that these receive calls need. So this walker moves, with messages that were not asked for.
+        # Whether a walker waits, and then stays, is a matter of time. Here no receive waits for what is not
+        # sent yet, so this walker moves, with the messages that were not asked for.
         if step % 20 == 19:
             while receiving:
                 await receiving.pop()
