@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 #include "memory/memory.h"
-#include "rma/copy/batch.h"
+#include "queued/peer_memory.h"
 
 namespace weft::queued {
 
@@ -82,16 +82,8 @@ memory::KindBackend& Link::kind() const { return *memory_.runtime().memory().bac
 
 runtime::Task<Grant> Link::grant() {
   auto held = std::make_shared<Held>();
-  held->words = memory_.make_segment(sizeof(Words), device_);
+  held->words = co_await make_words(memory_, sizeof(Words), device_);
   held->own = static_cast<Words*>(held->words.buffer().data);
-  const Words zeros{};
-  rma::Batch batch(memory_.runtime());
-  batch.start([&](base::Completion* completion) {
-    return memory_.runtime().memory().copy(held->words.buffer(), memory::ConstBuffer(&zeros, sizeof zeros),
-                                           completion);
-  });
-  co_await batch;
-  base::check(batch.status());
   Grant grant;
   grant.words = held->words.address();
   grant.num_landings = landings_.size();
@@ -106,28 +98,18 @@ runtime::Task<Grant> Link::grant() {
   co_return grant;
 }
 
-memory::Buffer Link::reach(const rma::GlobalAddress& address, std::size_t size_bytes) const {
-  rma::GlobalMemory::HeldMemory found = memory_.hold(address, size_bytes);
-  if (found.keeper == nullptr || found.memory.place.kind != device_.kind) {
-    refuse(StatusCode::kUnsupported,
-           base::format("{} of PE {} does not reach {}; use a weft::Channel, whose transfers the CPU orders",
-                        memory::place_name(device_), memory_.runtime().pe(), rma::describe(address)));
-  }
-  held_->peer_keepers.push_back(std::move(found.keeper));
-  return found.memory;
-}
-
 runtime::Task<> Link::accept(int pe, const Grant& grant) {
   bool is_sound = grant.num_landings != 1 && grant.num_landings <= kMaxLandings &&
                   (grant.num_landings == 0 || grant.size_bytes > 0) && grant.words.pe() == pe;
   for (std::size_t i = 0; is_sound && i < grant.num_landings; ++i) is_sound = grant.landings[i].pe() == pe;
   if (!is_sound) refuse(StatusCode::kCorrupt, base::format("PE {} grants places that are none", pe));
-  co_await memory_.learn(grant.words);
-  held_->peers = static_cast<Words*>(reach(grant.words, sizeof(Words)).data);
+  PeerMemory peer(memory_, device_, name_);
+  held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words)));
   for (std::size_t i = 0; i < grant.num_landings; ++i) {
-    co_await memory_.learn(grant.landings[i]);
-    held_->peer_landings.push_back(static_cast<std::byte*>(reach(grant.landings[i], grant.size_bytes).data));
+    void* const landing = co_await peer.reach(grant.landings[i], grant.size_bytes);
+    held_->peer_landings.push_back(static_cast<std::byte*>(landing));
   }
+  held_->peer_keepers = peer.take_keepers();
   num_peer_landings_ = grant.num_landings;
   message_bytes_ = grant.size_bytes;
   is_open_ = true;

@@ -72,7 +72,6 @@ class Link {
 
   memory::KindBackend& kind() const;
   void expect_open() const;
-  memory::Buffer reach(const rma::GlobalAddress& address, std::size_t size_bytes) const;
   [[noreturn]] void refuse(base::StatusCode code, const std::string& why) const;
 
   rma::GlobalMemory& memory_;

@@ -209,40 +209,70 @@ TEST_F(EmulatedStepsTest, StepsUsePlacesInTurn) {
   EXPECT_EQ(emulated(peer).queue_step(step, kDevice0, sends).code(), StatusCode::kOutOfRange);
 }
 
-TEST_F(EmulatedStepsTest, AllSignalThenAllCombine) {
-  *(view(owner, own) + kLanding) = 3;
-  *(view(peer, far) + kData) = 4;
-  const auto all_reduce = [](const Buffer& here, std::uint32_t* signal, std::uint32_t* wait,
-                             std::uint32_t* count, const Buffer& first, const Buffer& second) {
-    DeviceStep step;
-    step.count = count;
-    step.signals.add({signal, 1});
-    step.after.add({wait, 1});
-    step.reduction.type = ElementType::kInt32;
-    for (const Buffer& buffer : {first, second})
-      step.reduction.sources.add(reinterpret_cast<const std::byte*>(word(buffer, kLanding)));
-    step.reduction.out = reinterpret_cast<std::byte*>(word(here, 12));
-    step.reduction.num_elements = 1;
-    return step;
-  };
-  ASSERT_TRUE(emulated(owner)
-                  .queue_step(all_reduce(own, word(far_at_owner, kCredit), word(own, kArrived),
-                                         word(own, kReceived), own, far_at_owner),
-                              kDevice0, receives)
-                  .ok());
-  ASSERT_TRUE(emulated(peer)
-                  .queue_step(all_reduce(far, word(own_at_peer, kArrived), word(far, kCredit),
-                                         word(far, kSent), own_at_peer, far),
-                              kDevice0, sends)
-                  .ok());
-  Outcome left;
-  Outcome right;
-  watch(owner, receives, left);
-  watch(peer, sends, right);
-  poll();
-  EXPECT_EQ(*(view(owner, own) + 12), 7U);
-  EXPECT_EQ(*(view(peer, far) + 12), 7U);
-}
+TEST_F(EmulatedStepsTest, ALabelSaysWhatIsInAPlace) {
+  DeviceStep sent = send();
+  sent.rings = kRingOfTargets;
+  sent.label = 0x500000004;
+  *(view(peer, far) + kData) = 9;
+  DeviceStep received;
+  received.before.add({word(own, kArrived), 1});
+  received.rings = kRingOfSources;
+  received.from = reinterpret_cast<const std::byte*>(word(own, kLanding));
+  received.to = reinterpret_cast<std::byte*>(word(own, 12));
+  received.size_bytes = 4;
+  for (const std::uint64_t expected : {std::uint64_t{0x500000004}, std::uint64_t{0x600000004}}) {
+    *(view(owner, own) + 12) = 0;
+    *(view(peer, far) + kSent) = 0;
+    received.label = expected;
+    ASSERT_TRUE(emulated(peer).queue_step(sent, kDevice0, sends).ok());
+    ASSERT_TRUE(emulated(owner).queue_step(received, kDevice0, receives).ok());
+    Outcome over;
+    Outcome left;
+    watch(peer, sends, left);
+    watch(owner, receives, over);
+    poll();
+    EXPECT_EQ(over.status.ok(), expected == sent.label);
+    EXPECT_EQ(*(view(owner, own) + 12), expected == sent.label ? 9U : 0U);
+    if (over.status.failed()) {
+      EXPECT_NE(over.status.message().find("the label 0x600000004, and finds 0x500000004"),
+                std::string::npos);
+    }
+  }
+
+  TEST_F(EmulatedStepsTest, AllSignalThenAllCombine) {
+    *(view(owner, own) + kLanding) = 3;
+    *(view(peer, far) + kData) = 4;
+    const auto all_reduce = [](const Buffer& here, std::uint32_t* signal, std::uint32_t* wait,
+                               std::uint32_t* count, const Buffer& first, const Buffer& second) {
+      DeviceStep step;
+      step.count = count;
+      step.signals.add({signal, 1});
+      step.after.add({wait, 1});
+      step.reduction.type = ElementType::kInt32;
+      for (const Buffer& buffer : {first, second})
+        step.reduction.sources.add(reinterpret_cast<const std::byte*>(word(buffer, kLanding)));
+      step.reduction.out = reinterpret_cast<std::byte*>(word(here, 12));
+      step.reduction.num_elements = 1;
+      return step;
+    };
+    ASSERT_TRUE(emulated(owner)
+                    .queue_step(all_reduce(own, word(far_at_owner, kCredit), word(own, kArrived),
+                                           word(own, kReceived), own, far_at_owner),
+                                kDevice0, receives)
+                    .ok());
+    ASSERT_TRUE(emulated(peer)
+                    .queue_step(all_reduce(far, word(own_at_peer, kArrived), word(far, kCredit),
+                                           word(far, kSent), own_at_peer, far),
+                                kDevice0, sends)
+                    .ok());
+    Outcome left;
+    Outcome right;
+    watch(owner, receives, left);
+    watch(peer, sends, right);
+    poll();
+    EXPECT_EQ(*(view(owner, own) + 12), 7U);
+    EXPECT_EQ(*(view(peer, far) + 12), 7U);
+  }
 
 }  // namespace
 }  // namespace weft::memory

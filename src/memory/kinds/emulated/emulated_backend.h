@@ -106,6 +106,9 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   // ok: all words have been reached.
   base::Status await_words(const std::vector<Word>& words);
   base::Status write_words(const std::vector<Word>& words);
+  base::Result<std::uint64_t*> label_of(Side place);
+  base::Status write_label(const Side& place, std::uint64_t label);
+  base::Status check_label(const Side& place, std::uint64_t label);
   base::Status reduce_now(const Reduction& reduction);
   static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
   bool was_freed_by_owner(const void* address);

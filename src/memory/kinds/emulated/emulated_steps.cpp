@@ -114,14 +114,19 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
     if (!count.ok()) return count.status();
     checked.count = *count;
   }
-  if (step.size_bytes > 0) {
+  const auto is_used = [&step](StepRing ring) {
+    return step.size_bytes > 0 || (step.label != 0 && (step.rings & ring) != 0);
+  };
+  if (is_used(kRingOfTargets)) {
     Result<Side> to =
         check_device_side(kStepTarget, step.to, step.extent_of(step.size_bytes, kRingOfTargets));
     if (!to.ok()) return to.status();
+    checked.to = *to;
+  }
+  if (is_used(kRingOfSources)) {
     Result<Side> from =
         check_device_side(kStepSource, step.from, step.extent_of(step.size_bytes, kRingOfSources));
     if (!from.ok()) return from.status();
-    checked.to = *to;
     checked.from = *from;
   }
   if (Status status = add_waits(step.before, checked.before); status.failed()) return status;
@@ -171,6 +176,28 @@ Status EmulatedBackend::write_words(const std::vector<Word>& words) {
     std::atomic_ref(*static_cast<std::uint32_t*>(*found)).store(word.value, std::memory_order_release);
   }
   return {};
+}
+
+Result<std::uint64_t*> EmulatedBackend::label_of(Side place) {
+  place.address -= sizeof(std::uint64_t);
+  Result<void*> found = reach("label of a place", place, sizeof(std::uint64_t));
+  if (!found.ok()) return found.status();
+  return static_cast<std::uint64_t*>(*found);
+}
+
+Status EmulatedBackend::write_label(const Side& place, std::uint64_t label) {
+  Result<std::uint64_t*> found = label_of(place);
+  if (!found.ok()) return found.status();
+  **found = label;
+  return {};
+}
+
+Status EmulatedBackend::check_label(const Side& place, std::uint64_t label) {
+  Result<std::uint64_t*> found = label_of(place);
+  if (!found.ok()) return found.status();
+  if (**found == label) return {};
+  return Status(StatusCode::kInvalidArgument,
+                base::format("a step expects data with the label {:#x}, and finds {:#x}", label, **found));
 }
 
 Status EmulatedBackend::run_step(Step& step) {
