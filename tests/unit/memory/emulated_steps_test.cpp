@@ -238,41 +238,42 @@ TEST_F(EmulatedStepsTest, ALabelSaysWhatIsInAPlace) {
                 std::string::npos);
     }
   }
+}
 
-  TEST_F(EmulatedStepsTest, AllSignalThenAllCombine) {
-    *(view(owner, own) + kLanding) = 3;
-    *(view(peer, far) + kData) = 4;
-    const auto all_reduce = [](const Buffer& here, std::uint32_t* signal, std::uint32_t* wait,
-                               std::uint32_t* count, const Buffer& first, const Buffer& second) {
-      DeviceStep step;
-      step.count = count;
-      step.signals.add({signal, 1});
-      step.after.add({wait, 1});
-      step.reduction.type = ElementType::kInt32;
-      for (const Buffer& buffer : {first, second})
-        step.reduction.sources.add(reinterpret_cast<const std::byte*>(word(buffer, kLanding)));
-      step.reduction.out = reinterpret_cast<std::byte*>(word(here, 12));
-      step.reduction.num_elements = 1;
-      return step;
-    };
-    ASSERT_TRUE(emulated(owner)
-                    .queue_step(all_reduce(own, word(far_at_owner, kCredit), word(own, kArrived),
-                                           word(own, kReceived), own, far_at_owner),
-                                kDevice0, receives)
-                    .ok());
-    ASSERT_TRUE(emulated(peer)
-                    .queue_step(all_reduce(far, word(own_at_peer, kArrived), word(far, kCredit),
-                                           word(far, kSent), own_at_peer, far),
-                                kDevice0, sends)
-                    .ok());
-    Outcome left;
-    Outcome right;
-    watch(owner, receives, left);
-    watch(peer, sends, right);
-    poll();
-    EXPECT_EQ(*(view(owner, own) + 12), 7U);
-    EXPECT_EQ(*(view(peer, far) + 12), 7U);
-  }
+TEST_F(EmulatedStepsTest, AllSignalThenAllCombine) {
+  *(view(owner, own) + kLanding) = 3;
+  *(view(peer, far) + kData) = 4;
+  const auto all_reduce = [](const Buffer& here, std::uint32_t* signal, std::uint32_t* wait,
+                             std::uint32_t* count, const Buffer& first, const Buffer& second) {
+    DeviceStep step;
+    step.count = count;
+    step.signals.add({signal, 1});
+    step.after.add({wait, 1});
+    step.reduction.type = ElementType::kInt32;
+    for (const Buffer& buffer : {first, second})
+      step.reduction.sources.add(reinterpret_cast<const std::byte*>(word(buffer, kLanding)));
+    step.reduction.out = reinterpret_cast<std::byte*>(word(here, 12));
+    step.reduction.num_elements = 1;
+    return step;
+  };
+  ASSERT_TRUE(emulated(owner)
+                  .queue_step(all_reduce(own, word(far_at_owner, kCredit), word(own, kArrived),
+                                         word(own, kReceived), own, far_at_owner),
+                              kDevice0, receives)
+                  .ok());
+  ASSERT_TRUE(emulated(peer)
+                  .queue_step(all_reduce(far, word(own_at_peer, kArrived), word(far, kCredit),
+                                         word(far, kSent), own_at_peer, far),
+                              kDevice0, sends)
+                  .ok());
+  Outcome left;
+  Outcome right;
+  watch(owner, receives, left);
+  watch(peer, sends, right);
+  poll();
+  EXPECT_EQ(*(view(owner, own) + 12), 7U);
+  EXPECT_EQ(*(view(peer, far) + 12), 7U);
+}
 
 }  // namespace
 }  // namespace weft::memory
