@@ -220,6 +220,12 @@ Status EmulatedBackend::run_step(Step& step) {
   };
   if (!step.has_signalled) {
     if (Status status = await_words(step.before); !status.ok()) return status;
+    if (step.wanted.label != 0) {
+      Status status = (step.wanted.rings & kRingOfTargets) != 0
+                          ? write_label(place(step.to, kRingOfTargets), step.wanted.label)
+                          : check_label(place(step.from, kRingOfSources), step.wanted.label);
+      if (status.failed()) return status;
+    }
     if (step.wanted.size_bytes > 0) {
       Status status =
           copy_now(place(step.to, kRingOfTargets), place(step.from, kRingOfSources), step.wanted.size_bytes);
