@@ -38,6 +38,7 @@ class Weft:
     programs: Programs
     path: str = ""
     environment: tuple[tuple[str, str], ...] = ()
+    options: tuple[str, ...] = ()  # of the program
 
     @property
     def series(self) -> Series:
@@ -54,6 +55,7 @@ class Weft:
         steps = self._steps(question)
         command = run_command(question.pes, self.programs.need(self.program))
         command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]
+        command += self.options
         environment = {**dict(self.environment), **device_environment(question.devices)}
         output = capture(command, self.series.label, environment, question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)
@@ -127,8 +129,8 @@ def _message_systems(programs: Programs, memory: str) -> list[Weft]:
     With "nocopy" its buffer is sent in place and lands in one of the receiver's.
 
     Device memory goes "through UCX", and "staged" through the host, in every model. Over channels it also
-    goes "peer-mapped", copied into the receiver's memory; as a payload of an entry method as a "tagged"
-    message beside the metadata or in one "active" message.
+    goes "peer-mapped", copied into the receiver's memory, or is "queued" on streams, also in a "graph". As a
+    payload of an entry method it goes as a "tagged" message beside the metadata or in one "active" message.
     """
     if memory == "host":
         return [
@@ -151,6 +153,8 @@ def _message_systems(programs: Programs, memory: str) -> list[Weft]:
         Weft("channel", "python", "channel_pingpong.py", programs, "peer-mapped", _UNSTAGED),
         Weft("channel", "python", "channel_pingpong.py", programs, "through UCX", _UNMAPPED),
         Weft("channel", "python", "channel_pingpong.py", programs, "staged", _STAGED),
+        Weft("channel", "python", "queued_pingpong.py", programs, "queued", _UNSTAGED),
+        Weft("channel", "python", "queued_pingpong.py", programs, "graph", _UNSTAGED, ("--graph",)),
         Weft("messaging", "python", "payload_pingpong.py", programs, "tagged", _TAGGED),
         Weft("messaging", "python", "payload_pingpong.py", programs, "active", _ACTIVE),
         Weft("messaging", "python", "payload_pingpong.py", programs, "staged", _STAGED),

@@ -1,0 +1,106 @@
+"""A queued channel between two Python chares, a PE each: a stream of each sends and receives.
+
+The clock includes the queueing. With --graph some rounds are captured in a graph once, untimed, and the timed
+part launches it again and again.
+"""
+
+import time
+
+import numpy as np
+from measuring import WINDOW, argument_parser, pin, report
+
+import weft
+
+#: A stream holds about a thousand launches before a further one waits: rounds are waited for in groups.
+ROUNDS_AT_ONCE = 200
+ROUNDS_OF_GRAPH = 20
+
+parser = argument_parser(__doc__, memories=("emulated", "cuda"))
+parser.add_argument("--graph", action="store_true", help="launch what was captured")
+arguments = parser.parse_args()
+
+
+class Stream:
+    """A stream and what is captured from it."""
+
+    def __init__(self):
+        if arguments.memory == "cuda":
+            import cupy
+
+            self.own = cupy.cuda.Stream(non_blocking=True)
+        else:
+            self.own = weft.Stream(arguments.memory)
+
+    def capture(self, queue):
+        if arguments.memory == "cuda":
+            self.own.begin_capture()
+            queue()
+            graph = self.own.end_capture()
+        else:
+            with weft.emulated.capture(self.own) as graph:
+                queue()
+        return lambda: graph.launch(self.own)
+
+
+class Peer(weft.Chare):
+    async def play(self):
+        pin(weft.my_pe())
+        self.stream = Stream()
+        for step in arguments.steps:
+            await self.measure(step)
+
+    async def measure(self, step):
+        first = self.index == 0
+        # The second chare's messages are answers: in windows they have a byte.
+        sent_bytes = step.size_bytes if first or arguments.bench == "latency" else 1
+        received_bytes = step.size_bytes if not first or arguments.bench == "latency" else 1
+        landings = [weft.DeviceArray(received_bytes, np.uint8, arguments.memory) for _ in range(2)]
+        message = weft.DeviceArray(sent_bytes, np.uint8, arguments.memory)
+        await message.copy_from(np.ones(sent_bytes, np.uint8))
+        channel = weft.QueuedChannel(self, self.proxy[1 - self.index], landings)
+        await channel.connect()
+        stream = self.stream.own
+
+        def queue(count):
+            sends = 1 if arguments.bench == "latency" or not first else WINDOW
+            receives = 1 if arguments.bench == "latency" or first else WINDOW
+            for _ in range(count):
+                if first:
+                    for _ in range(sends):
+                        channel.send(message, stream)
+                for _ in range(receives):
+                    channel.recv(stream)
+                if not first:
+                    channel.send(message, stream)
+
+        launch, rounds_of_launch = (lambda: queue(1)), 1
+        if arguments.graph:
+            rounds_of_launch = ROUNDS_OF_GRAPH if arguments.bench == "latency" else 2
+            queue(2)  # once without a capture
+            await channel.over()
+            launch = self.stream.capture(lambda: queue(rounds_of_launch))
+        at_once = max(1, ROUNDS_AT_ONCE // rounds_of_launch // (1 if arguments.bench == "latency" else 16))
+
+        async def run(rounds):
+            launches = -(-rounds // rounds_of_launch)
+            while launches > 0:
+                for _ in range(min(launches, at_once)):
+                    launch()
+                launches -= at_once
+                await (weft.stream_done(stream) if arguments.graph else channel.over())
+            return -(-rounds // rounds_of_launch) * rounds_of_launch
+
+        await run(step.warmup)
+        start = time.perf_counter()
+        step.iterations = await run(step.iterations)
+        if first:
+            report(arguments.bench, step, time.perf_counter() - start)
+        await channel.close()
+
+
+async def main():
+    peers = weft.Array(Peer, 2)
+    await peers.play.call()
+
+
+weft.run(main)
