@@ -25,7 +25,7 @@
 //
 // Devices: both PEs are on one host, and their devices reach each other's memory; else connect() throws kUnsupported.
 //
-// Threads: the PE's. No call but those that return a Task or Future waits, and send() and recv() allocate no memory.
+// Threads: the PE's. No call waits, and send() and recv() allocate no memory.
 #pragma once
 
 #include <cstddef>
@@ -49,8 +49,8 @@ class QueuedChannel {
   QueuedChannel(chare::ChareBase& self, const Peer& peer, memory::Place device,
                 std::vector<memory::Buffer> landings, std::uint32_t id = 0);
 
-  // Agrees with the peer, which calls it too.
-  runtime::Task<> connect();
+  // Agrees with the peer, which calls it too, from now on. Ready when both have.
+  runtime::Future<> connect();
 
   // Queues the message behind the work on `stream`, which is one of the device (null: the kind's own). The message stays
   // unchanged until the stream has done it. Throws Error: not connected, another size than the peer's landings, another place.
@@ -60,11 +60,13 @@ class QueuedChannel {
 
   // Ready when all that was queued is over. Throws Error if a device has failed.
   runtime::Future<> over();
-  // Waits for that, and for the peer's close(). Then the landings are the program's, and connect() may follow.
-  runtime::Task<> close();
+  // Waits for that, and for the peer's close(). When it is ready, the landings are the program's, and connect() may follow.
+  runtime::Future<> close();
 
  private:
   struct State;
+  static runtime::Task<> run_connect(std::shared_ptr<State> state);
+  static runtime::Task<> run_close(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };
 

@@ -9,7 +9,7 @@
 
 #include "weft/channel/queued_channel.h"
 
-#include "await/task_operation.h"
+#include "await/future_operation.h"
 #include "base/format.h"
 #include "buffers/object_buffer.h"
 #include "buffers/streams/stream.h"
@@ -119,21 +119,19 @@ PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObje
   });
 }
 
-runtime::Task<> connect(channel::QueuedChannel& channel) { return channel.connect(); }
-runtime::Task<> close(channel::QueuedChannel& channel) { return channel.close(); }
-runtime::Task<> over(channel::QueuedChannel& channel) { co_await channel.over(); }
+using Start = runtime::Future<> (channel::QueuedChannel::*)();
 
-template <runtime::Task<> (*start)(channel::QueuedChannel&)>
+template <Start start>
 PyObject* start_operation(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     QueuedChannelObject& object = *as_queued(self);
     object.engine->expect_open();
-    return start_task(*object.engine, start(object.channel), Ref::borrow(self)).release();
+    return operation_of(*object.engine, (object.channel.*start)(), Ref::borrow(self)).release();
   });
 }
 
 PyMethodDef methods[] = {
-    {"connect", &start_operation<&connect>, METH_NOARGS, R"(connect($self, /)
+    {"connect", &start_operation<&channel::QueuedChannel::connect>, METH_NOARGS, R"(connect($self, /)
 --
 
 Agrees with the peer on the places of messages, once. The peer calls it too. Await it before anything is queued.
@@ -169,7 +167,7 @@ Returns:
 
 Raises:
     weft.Error: not connected, or this end has no landings.)"},
-    {"over", &start_operation<&over>, METH_NOARGS, R"(over($self, /)
+    {"over", &start_operation<&channel::QueuedChannel::over>, METH_NOARGS, R"(over($self, /)
 --
 
 When all that was queued is over. Launches of graphs are not counted: use weft.stream_done() for them.
@@ -179,7 +177,7 @@ Returns:
 
 Raises:
     weft.Error: when awaited: a device has failed, or the job ended.)"},
-    {"close", &start_operation<&close>, METH_NOARGS, R"(close($self, /)
+    {"close", &start_operation<&channel::QueuedChannel::close>, METH_NOARGS, R"(close($self, /)
 --
 
 Waits for all that was queued, and for the close() of the peer. Then the landings are the program's again, the chare can move, and

@@ -1,6 +1,7 @@
 #include "weft/channel/queued_channel.h"
 
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -31,6 +32,23 @@ runtime::Task<base::Status> accepted(queued::Link& link, int pe, const queued::G
   co_return base::Status();
 }
 
+runtime::Task<> follow(runtime::Task<> task, runtime::Future<> over) {
+  try {
+    co_await std::move(task);
+  } catch (...) {
+    over.set_error(std::current_exception());
+    co_return;
+  }
+  over.set();
+}
+
+// Starts it at once: two channels of a chare connect beside one another, whatever their order.
+runtime::Future<> started(runtime::Runtime& runtime, runtime::Task<> task) {
+  runtime::Future<> over = runtime.make_future();
+  runtime.spawn(follow(std::move(task), over), "an operation of a queued channel");
+  return over;
+}
+
 }  // namespace
 
 QueuedChannel::QueuedChannel(chare::ChareBase& self, const Peer& peer, memory::Place device,
@@ -44,8 +62,9 @@ QueuedChannel::QueuedChannel(chare::ChareBase& self, const Peer& peer, memory::P
                                                     [&end] { return "queued: " + describe(end); })});
 }
 
-runtime::Task<> QueuedChannel::connect() {
-  const std::shared_ptr<State> state = state_;
+runtime::Future<> QueuedChannel::connect() { return started(*state_->end.runtime, run_connect(state_)); }
+
+runtime::Task<> QueuedChannel::run_connect(std::shared_ptr<State> state) {
   if (state->end.is_queued) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("queued: {} is connected already", describe(state->end)));
@@ -88,8 +107,9 @@ memory::Buffer QueuedChannel::recv(memory::StreamHandle stream) {
 
 runtime::Future<> QueuedChannel::over() { return state_->link.over(); }
 
-runtime::Task<> QueuedChannel::close() {
-  const std::shared_ptr<State> state = state_;
+runtime::Future<> QueuedChannel::close() { return started(*state_->end.runtime, run_close(state_)); }
+
+runtime::Task<> QueuedChannel::run_close(std::shared_ptr<State> state) {
   co_await state->link.close();
   state->end.is_queued = false;
 }
