@@ -115,18 +115,22 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
   Result<Reduction> reduction = check_reduction(step.reduction);
   if (!reduction.ok()) return reduction.status();
   checked.reduction = std::move(*reduction);
+  has_steps_ = true;
   return streams_.enqueue(stream, place.device,
                           [this, checked = std::move(checked)]() mutable { return run_step(checked); });
+}
+
+bool EmulatedBackend::abort_steps() {
+  steps_are_aborted_ = true;
+  return has_steps_;
 }
 
 Status EmulatedBackend::queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) {
   Result<Reduction> checked = check_reduction(reduction);
   if (!checked.ok()) return checked.status();
-  return streams_.enqueue(
-      stream, place.device,
-      [this, polls = 0, checked = std::move(*checked)]() mutable {
-        return ++polls < faults_.polls_per_copy ? Status::pending() : reduce_now(checked);
-      });
+  return streams_.enqueue(stream, place.device, [this, polls = 0, checked = std::move(*checked)]() mutable {
+    return ++polls < faults_.polls_per_copy ? Status::pending() : reduce_now(checked);
+  });
 }
 
 Status EmulatedBackend::await_words(const std::vector<Word>& words, std::uint32_t number) {
