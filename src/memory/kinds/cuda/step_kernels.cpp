@@ -451,7 +451,8 @@ class ReductionText {
 };
 
 std::uint64_t units_of(const DeviceReduction& reduction) {
-  return std::max(num_vectors(reduction), num_vectors(reduction) == 0 ? reduction.num_elements : 0);
+  const std::uint64_t vectors = num_vectors(reduction);
+  return vectors == 0 ? reduction.num_elements : vectors;
 }
 
 }  // namespace
