@@ -240,7 +240,7 @@ std::string copy_text() {
   for (const Width& width :
        {Width{"16", ".v4", "u32"}, {"8", "", "u64"}, {"4", "", "u32"}, {"2", "", "u16"}, {"1", "", "u8"}}) {
     const auto registers = [&](const std::string& name) {
-      return *width.vector == 0 ? name + "0" : "{" + name + "0, " + name + "1, " + name + "2, " + name + "3}";
+      return filled(*width.vector == 0 ? "$name0" : "{$name0, $name1, $name2, $name3}", {{"name", name}});
     };
     text += filled(kCopyLoopText, {{"width", width.bytes},
                                    {"vector", width.vector},
