@@ -369,6 +369,7 @@ int Job::run() {
   const std::string& failure = parts_->runtime->failure();
   if (!failure.empty()) {
     std::fflush(stdout);  // abort may not return
+    parts_->memory->abort_steps();
     parts_->abort(code, base::format("weft: {}", failure));
     return code;
   }
@@ -376,6 +377,7 @@ int Job::run() {
   const base::Status together =
       parts_->bootstrap->num_pes() == 1 ? base::Status() : parts_->wait_for_all_pes();
   if (together.failed()) {
+    parts_->memory->abort_steps();
     print_unless_launcher_did(together.code(),
                               base::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()));
     return code == 0 ? 1 : code;

@@ -266,9 +266,17 @@ bool Memory::wait_for_devices(const std::function<bool()>& is_over) {
   return state_->copies.wait_for_devices(is_over);
 }
 
+void Memory::abort_steps() { state_->copies.abort_steps(); }
+
 void Memory::close() { state_->copies.close(); }
 
 Status Memory::hang() const {
+  if (state_->copies.has_ended_steps()) {
+    return Status(
+        StatusCode::kClosed,
+        "a stream waits for a signal that no PE sends, so the end of the job has ended its steps: what they "
+        "copy, signal or combine is missing");
+  }
   if (!state_->copies.has_hung()) return {};
   return Status(
       StatusCode::kClosed,

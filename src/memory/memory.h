@@ -99,14 +99,18 @@ class Memory {
   // Whether progress() must be polled: device work does not wake a sleeping PE.
   bool has_pending() const;
 
-  // For the end of a job: calls `is_over`, which makes progress, until it returns true. Returns false if all
-  // such calls together have waited longer than MemoryOptions::device_timeout; then a device hangs.
+  // For the end of a job: calls `is_over`, which makes progress, until it returns true. When all such calls together have waited
+  // longer than MemoryOptions::device_timeout, steps that wait for signals are ended, as by abort_steps(). Returns false if that
+  // does not help; then a device hangs.
   bool wait_for_devices(const std::function<bool()>& is_over);
-  // Waits for the devices to be done with their buffers, until the timeout ends, and then fails the
-  // operations in flight with kClosed. If the timeout ends, no device memory is freed any more, because a
-  // device that hangs may still use it. Allocations stay valid until the destructor.
+  // For the end of a job that has failed, where streams may wait for signals that no PE sends any more: ends these waits. What their
+  // steps would have done is not done, and a stream's work that is not done yet completes with kClosed.
+  void abort_steps();
+  // Waits for the devices to be done with their buffers, as wait_for_devices(), and then fails the operations in flight with kClosed.
+  // If a device hangs, no device memory is freed any more, because the device may still use it. Allocations stay valid until the
+  // destructor.
   void close();
-  // After close(): fails with a sentence if a device had not ended its work by then.
+  // After close(): fails with a sentence if a device had not ended its work by then, or only because steps were ended.
   base::Status hang() const;
 
  private:

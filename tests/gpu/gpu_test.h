@@ -1,5 +1,4 @@
-// What tests on real GPUs share: skipping loudly where there is none, and a stream that stays busy until
-// told.
+// What tests on real GPUs share: skipping loudly where there is none, memory and copies, and a stream that stays busy until told.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,10 +9,12 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
 #include "memory/memory.h"
+#include "tests/unit/memory/outcome.h"
 
 namespace weft::memory {
 
@@ -26,6 +27,31 @@ class GpuTest : public ::testing::Test {
     if (std::getenv("WEFT_REQUIRE_GPU") != nullptr) FAIL() << "WEFT_REQUIRE_GPU is set, but: " << why;
     std::printf("SKIPPED: no GPU (%s)\n", why.c_str());
     GTEST_SKIP() << why;
+  }
+
+  void TearDown() override {
+    memory.close();
+    for (const Buffer& buffer : owned) EXPECT_TRUE(memory.deallocate(buffer).ok());
+  }
+
+  Buffer make(std::size_t size_bytes, Place place) {
+    auto buffer = memory.allocate(size_bytes, place);
+    EXPECT_TRUE(buffer.ok()) << buffer.status().to_string();
+    owned.push_back(*buffer);
+    return *buffer;
+  }
+
+  void finish(Outcome& outcome) {
+    poll_until_idle();
+    EXPECT_EQ(outcome.calls, 1);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status.to_string();
+  }
+
+  void move(const Buffer& destination, const ConstBuffer& source) {
+    Outcome outcome;
+    const base::Status started = memory.copy(destination, source, &outcome);
+    ASSERT_TRUE(started.is_pending()) << started.to_string();
+    finish(outcome);
   }
 
   KindBackend& cuda() { return *memory.backend(Kind::kCuda); }
@@ -42,6 +68,7 @@ class GpuTest : public ::testing::Test {
   }
 
   Memory memory;
+  std::vector<Buffer> owned;
 };
 
 // Keeps a CUDA stream busy from block() until open(). A call that waits for the stream in between never

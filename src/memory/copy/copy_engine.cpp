@@ -37,6 +37,19 @@ Status closed_status(const char* operation) {
                 base::format("the memory layer was closed before {} was done", operation));
 }
 
+bool wait(const std::function<bool()>& is_over, std::chrono::nanoseconds& time_left) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const bool over = is_over();
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (over || waited >= time_left) {
+      time_left -= std::min<std::chrono::nanoseconds>(waited, time_left);
+      return over;
+    }
+    std::this_thread::yield();
+  }
+}
+
 }  // namespace
 
 CopyEngine::~CopyEngine() { close(); }
@@ -289,6 +302,7 @@ bool CopyEngine::poll_watches() {
       continue;
     }
     watch.release();
+    if (steps_are_aborted_ && status.ok()) status = closed_status("a stream's work");
     done_.push_back({watch.completion, std::move(status), 0});
     watches_[i] = watches_.back();
     watches_.pop_back();
@@ -339,15 +353,15 @@ bool CopyEngine::progress() {
 bool CopyEngine::has_pending() const { return !transfers_.empty() || !watches_.empty() || !done_.empty(); }
 
 bool CopyEngine::wait_for_devices(const std::function<bool()>& is_over) {
-  const auto start = std::chrono::steady_clock::now();
-  for (;;) {
-    const bool over = is_over();
-    const auto waited = std::chrono::steady_clock::now() - start;
-    if (over || waited >= timeout_left_) {
-      timeout_left_ -= std::min<std::chrono::nanoseconds>(waited, timeout_left_);
-      return over;
-    }
-    std::this_thread::yield();
+  if (wait(is_over, timeout_left_)) return true;
+  abort_steps();
+  return abort_timeout_left_ > std::chrono::nanoseconds::zero() && wait(is_over, abort_timeout_left_);
+}
+
+void CopyEngine::abort_steps() {
+  if (std::exchange(steps_are_aborted_, true)) return;
+  for (KindBackend* const kind : kinds_) {
+    if (kind != nullptr && kind->abort_steps()) abort_timeout_left_ = kAbortTimeout;
   }
 }
 
@@ -364,7 +378,7 @@ void CopyEngine::close() {
     poll_watches();
     return holds_none();
   });
-  has_hung_ = timeout_left_ <= std::chrono::nanoseconds::zero();
+  has_hung_ = is_out_of_time() && abort_timeout_left_ <= std::chrono::nanoseconds::zero();
   if (has_hung_) {
     for (KindBackend* kind : kinds_) {
       if (kind != nullptr) kind->abandon();

@@ -68,14 +68,18 @@ class CopyEngine {
 
   bool progress();
   bool has_pending() const;
-  // Calls `is_over` until it returns true. Returns false if the timeout, which all waits share, ends before
-  // that.
+  // Calls `is_over` until it returns true. When the timeout, which all waits share, ends before that, steps that wait for signals
+  // are ended, see abort_steps(), and the devices get kAbortTimeout more for that. Returns false if it ends, too.
   bool wait_for_devices(const std::function<bool()>& is_over);
+  // Ends the waits of steps on all kinds. A stream's work that is not done then completes with kClosed.
+  void abort_steps();
   // Afterwards nothing can be started. Waits for the devices until the timeout ends; then a device hangs,
   // and the kinds are abandoned.
   void close();
   // Whether close() found that a device hangs.
   bool has_hung() const { return has_hung_; }
+  // Whether the timeout has ended, and no device hangs since the steps that waited were ended.
+  bool has_ended_steps() const { return is_out_of_time() && !has_hung_; }
 
  private:
   using Piece = CopyLanes::Piece;
@@ -114,6 +118,7 @@ class CopyEngine {
   base::Status issue_chunk(Transfer& transfer, std::byte* chunk);
   base::Status copy_from_chunk(Piece piece);
 
+  bool is_out_of_time() const { return timeout_left_ <= std::chrono::nanoseconds::zero(); }
   bool poll_watches();
   bool copy_host_slices();
   bool deliver();
@@ -133,6 +138,8 @@ class CopyEngine {
   std::vector<Done> done_;
   std::vector<Done> delivering_;
   std::chrono::nanoseconds timeout_left_;
+  std::chrono::nanoseconds abort_timeout_left_{0};  // 0 if no kind has steps, or none was aborted
+  bool steps_are_aborted_ = false;
   bool closed_ = false;
   bool has_hung_ = false;
 };

@@ -162,9 +162,15 @@ class KindBackend {
   virtual base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream);
   // A reduction of many elements, by the whole device.
   virtual base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream);
+  // Does now what the first step, or the first reduction of a type and combination, on a device does else: it may take 0.1 s, may
+  // wait for the device, and is refused while a graph is being captured.
+  virtual base::Status prepare_steps(int /*device*/) { return {}; }
+  virtual base::Status prepare_reductions(int /*device*/, ElementType /*type*/, Combination /*combination*/) {
+    return {};
+  }
   // Ends the waits of all steps, queued now or later. A step that waits does nothing else then, so its data and its signals are
-  // not what the program expects. For the end of a job that has failed.
-  virtual void abort_steps() {}
+  // not what the program expects. For the end of a job that has failed. Returns false if there has been no step.
+  virtual bool abort_steps() { return false; }
   // A step that writes `value` to the word, and one that waits until has_reached(the word, value).
   base::Status queue_write(std::uint32_t* word, Place place, std::uint32_t value, StreamHandle stream);
   base::Status queue_wait(std::uint32_t* word, Place place, std::uint32_t value, StreamHandle stream);

@@ -12,6 +12,8 @@ namespace weft::memory {
 
 // How long the end of a job waits for devices that are still at work, in all.
 inline constexpr auto kDeviceTimeout = std::chrono::seconds(10);
+// And then for steps whose waits it has ended. They take milliseconds.
+inline constexpr auto kAbortTimeout = std::chrono::seconds(1);
 
 class MemoryOptions {
  public:

@@ -92,6 +92,8 @@ Segment Segments::make(std::size_t size_bytes, memory::Place place) {
   auto allocated = runtime_.memory().allocate(size_bytes, place);
   if (!allocated.ok()) base::throw_status(allocated.status());
   segment.memory = *allocated;
+  // The first signal may be queued while a graph is being captured. A kind that cannot do it says so then.
+  static_cast<void>(runtime_.memory().backend(place.kind)->prepare_steps(place.device));
   return add(number, std::move(segment), SegmentMemory::kAllocated);
 }
 

@@ -1,102 +1,26 @@
-#include "tests/unit/memory/fake_cuda.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
-namespace {
+#include "tests/unit/memory/fake_cuda_shared.h"
 
-constexpr int kInvalidValue = 1;
-constexpr int kOutOfMemory = 2;
-constexpr int kInvalidContext = 201;
-constexpr int kInvalidHandle = 400;
-constexpr int kNotReady = 600;
-constexpr int kIllegalAddress = 700;
-constexpr int kCaptureUnsupported = 900;
+namespace {
 
 std::unique_ptr<FakeCuda> g_fake;
 thread_local CudaContextTag* t_current = nullptr;
 
 std::size_t mapped_size(std::size_t size_bytes) { return (size_bytes + 4095) / 4096 * 4096; }
 
-// The device's legacy and per-thread default streams, as one.
-CudaStreamTag* resolve(CudaStreamTag* stream) {
-  if (reinterpret_cast<std::uintptr_t>(stream) > 2) return stream;
-  const int device = t_current == nullptr ? 0 : t_current->device;
-  const auto [own, is_new] = fake_cuda()->default_streams.try_emplace(device);
-  own->second.device = device;
-  if (is_new) fake_cuda()->streams.push_back(&own->second);
-  return &own->second;
-}
-
 // FAKE_CUDA_FAIL, for whole jobs: the function of this name always fails, as if out of memory.
 bool always_fails(const char* name) {
   const char* const failing = std::getenv("FAKE_CUDA_FAIL");
   return failing != nullptr && std::strcmp(failing, name) == 0;
-}
-
-int enter(const char* name) {
-  FakeCuda& fake = *fake_cuda();
-  ++fake.calls[name];
-  if (always_fails(name)) return kOutOfMemory;
-  const auto found = fake.fail_next.find(name);
-  if (found == fake.fail_next.end()) return 0;
-  const int result = found->second;
-  fake.fail_next.erase(found);
-  return result;
-}
-
-int enter_context(const char* name, int device = -1) {
-  const int result = enter(name);
-  if (result != 0) return result;
-  if (t_current != nullptr && t_current->retained > 0 && (device < 0 || t_current->device == device))
-    return 0;
-  ++fake_cuda()->wrong_context_calls;
-  return kInvalidContext;
-}
-
-void step_streams() {
-  for (CudaStreamTag* stream : fake_cuda()->streams) {
-    if (!stream->queue.empty() && stream->queue.front()()) stream->queue.pop_front();
-  }
-}
-
-int check_range(std::uintptr_t address, std::size_t size_bytes, bool* page_locked_or_device) {
-  std::uintptr_t base = 0;
-  const FakeCuda::Block* block = fake_cuda()->find(address, &base);
-  *page_locked_or_device = block != nullptr;
-  return block != nullptr && address + size_bytes > base + block->size_bytes ? kInvalidValue : 0;
-}
-
-int queue_copy(std::uintptr_t destination, std::uintptr_t source, std::size_t size_bytes,
-               CudaStreamTag* stream) {
-  bool known_destination = false;
-  bool known_source = false;
-  if (check_range(destination, size_bytes, &known_destination) != 0) return kInvalidValue;
-  if (check_range(source, size_bytes, &known_source) != 0) return kInvalidValue;
-  if (!known_destination || !known_source) ++fake_cuda()->blocking_copies;
-  stream->queue.emplace_back([=] {
-    std::memcpy(reinterpret_cast<void*>(destination), reinterpret_cast<void*>(source), size_bytes);
-    ++fake_cuda()->now_ms;
-    return true;
-  });
-  return 0;
-}
-
-// An aligned word of device memory; null if there is none.
-std::uint32_t* word_at(std::uintptr_t address) {
-  bool is_known = false;
-  if (address % sizeof(std::uint32_t) != 0 || check_range(address, sizeof(std::uint32_t), &is_known) != 0 ||
-      !is_known) {
-    return nullptr;
-  }
-  return reinterpret_cast<std::uint32_t*>(address);
 }
 
 // Moves a block to a file that other processes may open; its address stays.
@@ -131,6 +55,51 @@ bool is_shareable(const FakeCuda::Block& block) {
 
 }  // namespace
 
+namespace fake_driver {
+
+int enter(const char* name) {
+  FakeCuda& fake = *fake_cuda();
+  ++fake.calls[name];
+  if (always_fails(name)) return kOutOfMemory;
+  const auto found = fake.fail_next.find(name);
+  if (found == fake.fail_next.end()) return 0;
+  const int result = found->second;
+  fake.fail_next.erase(found);
+  return result;
+}
+
+int enter_context(const char* name, int device) {
+  const int result = enter(name);
+  if (result != 0) return result;
+  if (t_current != nullptr && t_current->retained > 0 && (device < 0 || t_current->device == device))
+    return 0;
+  ++fake_cuda()->wrong_context_calls;
+  return kInvalidContext;
+}
+
+int enter_uncaptured(const char* name) {
+  const int result = enter_context(name);
+  if (result != 0) return result;
+  const auto& streams = fake_cuda()->streams;
+  return std::ranges::any_of(streams, &CudaStreamTag::is_captured) ? kCaptureUnsupported : 0;
+}
+
+CudaContextTag* current() { return t_current; }
+
+int check_range(std::uintptr_t address, std::size_t size_bytes, bool* is_known) {
+  std::uintptr_t base = 0;
+  const FakeCuda::Block* block = fake_cuda()->find(address, &base);
+  *is_known = block != nullptr;
+  return block != nullptr && address + size_bytes > base + block->size_bytes ? kInvalidValue : 0;
+}
+
+bool is_known(std::uintptr_t address, std::size_t size_bytes) {
+  bool is_in_a_block = false;
+  return check_range(address, size_bytes, &is_in_a_block) == 0 && is_in_a_block;
+}
+
+}  // namespace fake_driver
+
 std::uintptr_t FakeCuda::add_block(std::size_t size_bytes, int device, unsigned memory_type, bool managed) {
   const int fixed = next_address == nullptr ? 0 : MAP_FIXED_NOREPLACE;
   void* const address = ::mmap(next_address, mapped_size(size_bytes), PROT_READ | PROT_WRITE,
@@ -158,6 +127,8 @@ FakeCuda::Block* FakeCuda::find(std::uintptr_t address, std::uintptr_t* base) {
   if (base != nullptr) *base = next->first;
   return &next->second;
 }
+
+using namespace fake_driver;
 
 extern "C" {
 
@@ -267,7 +238,7 @@ int cuMemGetAddressRange_v2(unsigned long long* base, std::size_t* size_bytes, u
 }
 
 int cuMemHostAlloc(void** address, std::size_t size_bytes, unsigned) {
-  const int result = enter_context("cuMemHostAlloc");
+  const int result = enter_uncaptured("cuMemHostAlloc");
   if (result != 0) return result;
   *address = reinterpret_cast<void*>(fake_cuda()->add_block(size_bytes, t_current->device, 1));
   return *address == nullptr ? kOutOfMemory : 0;
@@ -298,41 +269,6 @@ int cuMemHostUnregister(void* address) {
   const int result = enter_context("cuMemHostUnregister");
   if (result != 0) return result;
   return fake_cuda()->blocks.erase(reinterpret_cast<std::uintptr_t>(address)) == 1 ? 0 : kInvalidValue;
-}
-
-int cuMemcpyAsync(unsigned long long destination, unsigned long long source, std::size_t size_bytes,
-                  CudaStreamTag* stream) {
-  stream = resolve(stream);
-  const int result = enter_context("cuMemcpyAsync", stream->device);
-  return result != 0 ? result : queue_copy(destination, source, size_bytes, stream);
-}
-
-int cuMemcpy2DAsync_v2(const FakeCopy2D* copy, CudaStreamTag* stream) {
-  stream = resolve(stream);
-  const int result = enter_context("cuMemcpy2DAsync", stream->device);
-  if (result != 0) return result;
-  for (const FakeCopySide& side : {copy->from, copy->to})
-    if (side.type != 2 || side.x != 0 || side.y != 0 || side.pitch < copy->row_bytes) return kInvalidValue;
-  for (std::size_t row = 0; row < copy->rows; ++row) {
-    const int queued = queue_copy(copy->to.address + row * copy->to.pitch,
-                                  copy->from.address + row * copy->from.pitch, copy->row_bytes, stream);
-    if (queued != 0) return queued;
-  }
-  return 0;
-}
-
-int cuMemcpyPeerAsync(unsigned long long destination, CudaContextTag* destination_context,
-                      unsigned long long source, CudaContextTag* source_context, std::size_t size_bytes,
-                      CudaStreamTag* stream) {
-  stream = resolve(stream);
-  const int result = enter_context("cuMemcpyPeerAsync", stream->device);
-  if (result != 0) return result;
-  const FakeCuda::Block* to = fake_cuda()->find(destination);
-  const FakeCuda::Block* from = fake_cuda()->find(source);
-  if (to == nullptr || to->device != destination_context->device) return kInvalidContext;
-  if (from == nullptr || from->device != source_context->device) return kInvalidContext;
-  ++fake_cuda()->peer_copies;
-  return queue_copy(destination, source, size_bytes, stream);
 }
 
 int cuPointerGetAttribute(void* data, int attribute, unsigned long long address) {
@@ -407,147 +343,6 @@ int cuIpcCloseMemHandle(unsigned long long address) {
   const auto found = fake_cuda()->blocks.find(address);
   if (found == fake_cuda()->blocks.end() || !found->second.imported) return kInvalidValue;
   fake_cuda()->remove_block(address);
-  return 0;
-}
-
-int cuStreamCreate(CudaStreamTag** stream, unsigned) {
-  const int result = enter_context("cuStreamCreate");
-  if (result != 0) return result;
-  *stream = new CudaStreamTag;
-  (*stream)->device = t_current->device;
-  fake_cuda()->streams.push_back(*stream);
-  return 0;
-}
-
-int cuStreamDestroy_v2(CudaStreamTag* stream) {
-  const int result = enter_context("cuStreamDestroy");
-  if (result != 0) return result;
-  if (std::erase(fake_cuda()->streams, stream) == 0) return kInvalidHandle;
-  while (!stream->queue.empty() && stream->queue.front()()) stream->queue.pop_front();
-  delete stream;
-  return 0;
-}
-
-int cuStreamGetCtx(CudaStreamTag* stream, CudaContextTag** context) {
-  stream = resolve(stream);
-  const int result = enter("cuStreamGetCtx");
-  if (result != 0) return result;
-  *context = fake_cuda()->contexts[static_cast<std::size_t>(stream->device)].get();
-  return 0;
-}
-
-int cuStreamQuery(CudaStreamTag* stream) {
-  stream = resolve(stream);
-  const int result = enter_context("cuStreamQuery", stream->device);
-  if (result != 0) return result;
-  if (stream->is_captured) return kCaptureUnsupported;
-  if (fake_cuda()->broken != 0) return fake_cuda()->broken;
-  const auto found = fake_cuda()->default_streams.find(stream->device);
-  const bool is_default = found != fake_cuda()->default_streams.end() && &found->second == stream;
-  if (is_default && fake_cuda()->busy_queries > 0) return --fake_cuda()->busy_queries, kNotReady;
-  return stream->queue.empty() ? 0 : kNotReady;
-}
-
-int cuStreamIsCapturing(CudaStreamTag* stream, int* status) {
-  stream = resolve(stream);
-  const int result = enter_context("cuStreamIsCapturing", stream->device);
-  *status = stream->is_captured ? 1 : 0;
-  return result;
-}
-
-int cuStreamWaitEvent(CudaStreamTag* stream, CudaEventTag* event, unsigned) {
-  stream = resolve(stream);
-  const int result = enter_context("cuStreamWaitEvent", stream->device);
-  if (result != 0) return result;
-  // What was recorded at the time of this call counts, whatever the event is used for later.
-  stream->queue.emplace_back([recorded = event->recorded] { return recorded->done; });
-  return 0;
-}
-
-int cuStreamWaitValue32_v2(CudaStreamTag* stream, unsigned long long address, std::uint32_t value,
-                           unsigned flags) {
-  stream = resolve(stream);
-  const int result = enter_context("cuStreamWaitValue32", stream->device);
-  if (result != 0) return result;
-  if (flags != 0 || word_at(address) == nullptr) return kInvalidValue;
-  stream->queue.emplace_back([=] {
-    std::uint32_t* const word = word_at(address);
-    if (word == nullptr) return fake_cuda()->broken = kIllegalAddress, true;
-    return static_cast<std::int32_t>(std::atomic_ref(*word).load() - value) >= 0;
-  });
-  return 0;
-}
-
-int cuStreamWriteValue32_v2(CudaStreamTag* stream, unsigned long long address, std::uint32_t value,
-                            unsigned flags) {
-  stream = resolve(stream);
-  const int result = enter_context("cuStreamWriteValue32", stream->device);
-  if (result != 0) return result;
-  if (flags != 0 || word_at(address) == nullptr) return kInvalidValue;
-  stream->queue.emplace_back([=] {
-    std::uint32_t* const word = word_at(address);
-    if (word == nullptr) return fake_cuda()->broken = kIllegalAddress, true;
-    std::atomic_ref(*word).store(value);
-    return true;
-  });
-  return 0;
-}
-
-// For programs in other languages.
-int fake_cuda_calls(const char* name) { return fake_cuda()->calls[name]; }
-void fake_cuda_capture(CudaStreamTag* stream, int is_captured) { stream->is_captured = is_captured != 0; }
-
-int cuEventCreate(CudaEventTag** event, unsigned flags) {
-  const int result = enter_context("cuEventCreate");
-  if (result != 0) return result;
-  if (flags != 2 && flags != 0) return kInvalidValue;
-  *event = new CudaEventTag;
-  (*event)->is_timed = flags == 0;
-  (*event)->device = t_current->device;
-  fake_cuda()->events.insert(*event);
-  return 0;
-}
-
-int cuEventDestroy_v2(CudaEventTag* event) {
-  const int result = enter_context("cuEventDestroy", event->device);
-  if (result != 0) return result;
-  fake_cuda()->events.erase(event);
-  delete event;
-  return 0;
-}
-
-int cuEventRecord(CudaEventTag* event, CudaStreamTag* stream) {
-  stream = resolve(stream);
-  const int result = enter_context("cuEventRecord", event->device);
-  if (result != 0) return result;
-  if (stream->device != event->device) return kInvalidHandle;
-  if (stream->is_captured) return kCaptureUnsupported;
-  event->recorded = std::make_shared<FakeEventState>();
-  event->recorded->done = false;
-  stream->queue.emplace_back([recorded = event->recorded] {
-    recorded->at_ms = fake_cuda()->now_ms;
-    return recorded->done = true;
-  });
-  return 0;
-}
-
-int cuEventQuery(CudaEventTag* event) {
-  const int result = enter_context("cuEventQuery", event->device);
-  if (result != 0) return result;
-  if (fake_cuda()->broken != 0) return fake_cuda()->broken;
-  if (event->recorded->done) return 0;
-  step_streams();
-  return event->recorded->done ? 0 : kNotReady;
-}
-
-int cuEventElapsedTime(float* milliseconds, CudaEventTag* begin, CudaEventTag* end) {
-  const int result = enter_context("cuEventElapsedTime", begin->device);
-  if (result != 0) return result;
-  if (fake_cuda()->broken != 0) return fake_cuda()->broken;
-  if (begin->device != end->device || !begin->is_timed || !end->is_timed) return kInvalidHandle;
-  if (!begin->recorded->done || !end->recorded->done) return kNotReady;
-  if (begin->recorded->at_ms < 0 || end->recorded->at_ms < 0) return kInvalidHandle;
-  *milliseconds = static_cast<float>(end->recorded->at_ms - begin->recorded->at_ms);
   return 0;
 }
 

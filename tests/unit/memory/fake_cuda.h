@@ -2,6 +2,8 @@
 // hardware runs on any machine. It is strict where the driver is lenient, since mistakes that a driver
 // tolerates today are what it is here to find: a call without the right context current fails and is counted.
 //
+// fake_cuda.cpp has devices and memory, fake_cuda_streams.cpp copies, streams and events, and fake_cuda_kernels.cpp kernels.
+//
 // Streams move when an event is queried, one operation of each per query. The devices' clock moves on by a millisecond with each
 // copy. The tests reach it through fake_cuda().
 #pragma once
@@ -100,6 +102,7 @@ struct FakeCuda {
   std::vector<CudaStreamTag*> streams;           // oldest first
   std::map<int, CudaStreamTag> default_streams;  // by device
   std::set<CudaEventTag*> events;
+  std::vector<std::shared_ptr<void>> modules;
   std::uint64_t next_buffer_id = 1;
 
   std::map<std::string, int> calls;

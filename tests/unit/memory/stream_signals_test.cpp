@@ -86,12 +86,12 @@ TEST_F(StreamSignalsTest, AWaitSeesWhatWasWrittenBeforeTheSignal) {
 
 TEST_F(StreamSignalsTest, TheComparisonIsCyclic) {
   for (const auto& [now, value, is_reached] : {std::tuple{0U, 0U, true},
-                                                {5U, 4U, true},
-                                                {4U, 5U, false},
-                                                {2U, 0xfffffffeU, true},
-                                                {0xfffffffeU, 2U, false},
-                                                {0x7fffffffU, 0U, true},
-                                                {0x80000000U, 0U, false}}) {
+                                               {5U, 4U, true},
+                                               {4U, 5U, false},
+                                               {2U, 0xfffffffeU, true},
+                                               {0xfffffffeU, 2U, false},
+                                               {0x7fffffffU, 0U, true},
+                                               {0x80000000U, 0U, false}}) {
     EXPECT_EQ(has_reached(now, value), is_reached) << now << " " << value;
   }
   const StreamHandle stream = make_stream(owner);
@@ -188,6 +188,21 @@ TEST_F(StreamSignalsTest, AWaitWithoutASignalEndsWithASentence) {
   EXPECT_EQ(over.calls, 1);
   EXPECT_EQ(over.status.code(), StatusCode::kClosed);
   EXPECT_NE(memory.hang().message().find("waits for a signal that no PE sends"), std::string::npos);
+  EXPECT_NE(memory.hang().message().find("has ended its steps"), std::string::npos);
+  EXPECT_TRUE(memory.deallocate(buffer).ok());
+}
+
+// Nothing is waited for, so the long timeout of the memory does not matter.
+TEST_F(StreamSignalsTest, AFailedJobEndsItsWaitsAtOnce) {
+  const StreamHandle stream = make_stream(owner);
+  ASSERT_TRUE(emulated(owner).queue_wait(word(own), kDevice0, 1, stream).ok());
+  Outcome over;
+  watch(owner, stream, over);
+  owner.abort_steps();
+  owner.close();
+  EXPECT_EQ(over.calls, 1);
+  EXPECT_EQ(over.status.code(), StatusCode::kClosed);
+  EXPECT_TRUE(owner.hang().ok());
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ PyMethodDef functions[] = {
 Queues the writing of a word on a stream of a device, behind the work that is queued there. The CPU takes no part.
 
 What the stream has written before, copies to other PEs included, is visible to a stream that has seen the value by
-wait_on_stream(). With copy_on_stream() it is for streams what NVSHMEM's put with signal is. On GPUs it is cuStreamWriteValue32 of the
-CUDA driver API. The call does not block.
+wait_on_stream(). With copy_on_stream() it is for streams what NVSHMEM's put with signal is. On GPUs it is a kernel of Weft's own. The
+call does not block.
 
 Args:
     to: a GlobalPointer of type uint32 into a device segment of any PE, which has been learned, see GlobalPointer.learn(). The
@@ -87,7 +87,7 @@ Returns:
 
 Raises:
     weft.Error: another type, a pointer that is not aligned, host memory, a segment that is freed, that this PE has not learned,
-        or that the device does not reach; a driver before CUDA 11.7.)"},
+        or that the device does not reach; a GPU before Volta.)"},
     {"wait_on_stream", as_method(&wait_on_stream), METH_FASTCALL | METH_KEYWORDS,
      R"(wait_on_stream(at, value, stream, kind=None)
 --
@@ -96,9 +96,9 @@ Queues a wait on a stream of a device: work that is queued there later waits unt
 part, and the call does not block.
 
 The comparison is cyclic: the word has reached the value if it is fewer than 2**31 steps past it. So a counter may pass 2**32:
-give it as ``count % 2**32``. On GPUs it is cuStreamWaitValue32 of the CUDA driver API. If no PE sends the signal, the job waits for
-the stream for up to 10 s at its end. Meanwhile calls of the GPU's libraries that wait for the device do not return; those that
-allocate or free memory may.
+give it as ``count % 2**32``. On GPUs it is a kernel of Weft's own, which occupies a part of one multiprocessor. If no PE sends the
+signal, the job waits for the stream for up to 10 s at its end and then ends the wait. Meanwhile calls of the GPU's libraries that wait
+for the device do not return; those that allocate or free memory may wait for it.
 
 Args:
     at: a GlobalPointer of type uint32 into a device segment of this PE. The operation keeps the segment.

@@ -38,6 +38,7 @@ CudaBackend::~CudaBackend() {
       current == made_current_) {
     driver_->CtxSetCurrent(nullptr);
   }
+  if (abort_steps()) deallocate_host(abort_word_);  // which waits for the steps
   for (Device& device : devices_) {
     if (device.context == nullptr) continue;
     {
@@ -289,6 +290,8 @@ Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, 
                      exported.size_bytes, mapped->size_bytes));
   }
   import_devices_.emplace(data, ordinal);
+  // Steps that use the import may be queued while a graph is being captured. What is missing then, queue_step() says.
+  static_cast<void>(prepare_steps(ordinal));
   return Buffer{data, exported.size_bytes, {Kind::kCuda, static_cast<std::int16_t>(ordinal)}, nullptr};
 }
 

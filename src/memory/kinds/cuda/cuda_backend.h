@@ -16,13 +16,19 @@
 // stream-ordered pool have one too. Managed memory counts as memory of its device.
 //
 // Memory is shared with other processes by CUDA IPC, which exports whole allocations of cuMemAlloc.
+//
+// A step or a reduction is one launch of a kernel of Weft's own (step_kernels.h). The driver compiles the kernels at their first use
+// on a device, or in prepare_steps() and prepare_reductions(). That is not allowed while a graph is being captured, and it may wait
+// for the device.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "memory/kinds/cuda/cuda_driver.h"
+#include "memory/kinds/cuda/step_kernels.h"
 #include "memory/kinds/kind.h"
 
 namespace weft::memory {
@@ -76,6 +82,11 @@ class CudaBackend final : public KindBackend {
   base::Status stream_wait(StreamHandle stream, int device, EventHandle event) override;
   void release_event(EventHandle event) override;
   bool is_capturing(StreamHandle stream, int device) override;
+  base::Status prepare_steps(int device) override;
+  base::Status prepare_reductions(int device, ElementType type, Combination combination) override;
+  base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream) override;
+  base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) override;
+  bool abort_steps() override;
   StreamHandle default_stream() const override { return cuda::kLegacyStream; }
   base::Result<EventHandle> record_timed(StreamHandle stream, int device) override {
     return record(stream, device, true);
@@ -89,6 +100,10 @@ class CudaBackend final : public KindBackend {
     int device = 0;
     bool is_timed = false;
   };
+  struct Kernels {
+    CudaFunction step = nullptr;
+    CudaFunction reduction = nullptr;
+  };
   struct Device {
     CudaDevice handle = 0;
     CudaContext context = nullptr;  // null until the device is first used
@@ -96,6 +111,7 @@ class CudaBackend final : public KindBackend {
     std::vector<Event*> free_events;
     std::vector<Event*> free_timed_events;
     std::vector<Event*>& free_list(bool is_timed) { return is_timed ? free_timed_events : free_events; }
+    std::array<Kernels, kNumStepModules> kernels;  // null until they are loaded
     std::vector<int> peers;  // devices for which enable_peer() was called, with or without success
   };
 
@@ -113,6 +129,20 @@ class CudaBackend final : public KindBackend {
   CudaContext any_context() const;
   base::Status call_failed(CudaResult result, const char* call, int device) const;
   bool is_page_locked(std::uintptr_t address) const;
+  // --- Steps, in cuda_steps.cpp
+  // The kernels of a module, which are loaded if they are not, except while a graph is being captured from `stream`. Peers' memory
+  // can then be used by kernels on the device. REQUIRES: the device's context is current.
+  base::Result<Kernels> kernels_of(std::size_t module, Device& device, int ordinal, StreamHandle stream);
+  base::Status load_kernels(std::size_t module, Device& device, int ordinal);
+  // use(), or kUnsupported if the driver has no calls for kernels.
+  base::Result<Device*> use_for_steps(int ordinal);
+  // Calls `launch` with the kernels and the driver's stream. A failure says that it was about `what`.
+  template <class Launch>
+  base::Status with_kernels(std::size_t module, int ordinal, StreamHandle stream, const char* what,
+                            Launch launch);
+  CudaResult launch_step(const Kernels& kernels, const DeviceStep& step, CudaStream stream);
+  CudaResult launch_reduction(const Kernels& kernels, const DeviceReduction& reduction, CudaStream stream);
+
   // Copies into it that the driver calls synchronous are over when their call returns. REQUIRES: its context is current.
   void make_copies_synchronous(CudaAddress address);
 
@@ -123,6 +153,8 @@ class CudaBackend final : public KindBackend {
   CudaContext made_current_ = nullptr;
   std::unordered_map<StreamHandle, int> stream_devices_;  // of the streams that create_stream() made
   std::unordered_map<void*, int> import_devices_;
+  std::uint32_t* abort_word_ = nullptr;  // of all devices; null until kernels are loaded
+  bool steps_are_aborted_ = false;
   bool is_abandoned_ = false;
 };
 

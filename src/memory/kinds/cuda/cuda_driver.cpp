@@ -96,8 +96,9 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuEventRecord", EventRecord);
   need("cuEventQuery", EventQuery);
   need("cuEventElapsedTime", EventElapsedTime);
-  find(library, "cuStreamWaitValue32_v2", StreamWaitValue32);
-  find(library, "cuStreamWriteValue32_v2", StreamWriteValue32);
+  find(library, "cuModuleLoadData", ModuleLoadData);
+  find(library, "cuModuleGetFunction", ModuleGetFunction);
+  find(library, "cuLaunchKernel", LaunchKernel);
   if (missing == nullptr) return {};
   return Status(
       StatusCode::kUnsupported,

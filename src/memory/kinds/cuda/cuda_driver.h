@@ -21,6 +21,8 @@ using CudaDevice = int;
 using CudaContext = struct CudaContextTag*;
 using CudaStream = struct CudaStreamTag*;
 using CudaEvent = struct CudaEventTag*;
+using CudaModule = struct CudaModuleTag*;
+using CudaFunction = struct CudaFunctionTag*;
 using CudaAddress = unsigned long long;
 
 // CUipcMemHandle: with it another process can map an allocation. The driver takes it by value.
@@ -53,6 +55,11 @@ inline constexpr CudaResult kSuccess = 0;
 inline constexpr CudaResult kInvalidValue = 1;
 inline constexpr CudaResult kOutOfMemory = 2;
 inline constexpr CudaResult kDeinitialized = 4;
+// Why a module cannot be loaded: the device, the driver or its compiler does not know what the text needs.
+inline constexpr CudaResult kNoBinaryForGpu = 209;
+inline constexpr CudaResult kInvalidPtx = 218;
+inline constexpr CudaResult kJitCompilerNotFound = 221;
+inline constexpr CudaResult kUnsupportedPtxVersion = 222;
 inline constexpr CudaResult kNotReady = 600;
 
 inline const CudaStream kLegacyStream = reinterpret_cast<CudaStream>(std::uintptr_t{1});
@@ -60,10 +67,6 @@ inline constexpr unsigned kEventDefault = 0;  // with a time
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kCaptureNone = 0;
-// The word has reached the value, compared cyclically.
-inline constexpr unsigned kStreamWaitGreaterOrEqual = 0;
-// Behind a fence of the whole system: the writes of earlier work on the stream are visible before the value.
-inline constexpr unsigned kStreamWriteDefault = 0;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kHostRegisterPortable = 1;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
@@ -135,11 +138,13 @@ class CudaDriver {
   CudaResult (*StreamQuery)(CudaStream stream) = nullptr;
   CudaResult (*StreamWaitEvent)(CudaStream stream, CudaEvent event, unsigned flags) = nullptr;
   CudaResult (*StreamIsCapturing)(CudaStream stream, int* status) = nullptr;
-  // Null in drivers before CUDA 11.7.
-  CudaResult (*StreamWaitValue32)(CudaStream stream, CudaAddress address, std::uint32_t value,
-                                  unsigned flags) = nullptr;
-  CudaResult (*StreamWriteValue32)(CudaStream stream, CudaAddress address, std::uint32_t value,
-                                   unsigned flags) = nullptr;
+  // Null if the driver has none.
+  CudaResult (*ModuleLoadData)(CudaModule* module, const void* image) = nullptr;
+  CudaResult (*ModuleGetFunction)(CudaFunction* function, CudaModule module, const char* name) = nullptr;
+  CudaResult (*LaunchKernel)(CudaFunction function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
+                             unsigned threads_x, unsigned threads_y, unsigned threads_z,
+                             unsigned shared_bytes, CudaStream stream, void** parameters,
+                             void** extra) = nullptr;
   CudaResult (*EventCreate)(CudaEvent* event, unsigned flags) = nullptr;
   CudaResult (*EventDestroy)(CudaEvent event) = nullptr;
   CudaResult (*EventRecord)(CudaEvent event, CudaStream stream) = nullptr;

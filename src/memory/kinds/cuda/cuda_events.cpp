@@ -1,5 +1,4 @@
-// Events of kind cuda, which are points in a stream's queue, some of them with a time; words by which streams tell one another;
-// and what a copy has left to do.
+// Events of kind cuda, which are points in a stream's queue, some of them with a time; and what a copy has left to do.
 #include <chrono>
 #include <utility>
 

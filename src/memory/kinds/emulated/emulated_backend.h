@@ -67,7 +67,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
                           std::size_t size_bytes, StreamHandle stream) override;
   base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream) override;
   base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) override;
-  void abort_steps() override { steps_are_aborted_ = true; }
+  bool abort_steps() override;
   base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
   void deallocate_host(void* data) override;
 
@@ -124,6 +124,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   std::uint64_t allocations_ = 0;
   std::uint64_t next_generation_ = 1;
   int num_imports_ = 0;
+  bool has_steps_ = false;
   bool steps_are_aborted_ = false;
   void* next_address_ = nullptr;
   std::vector<std::size_t> used_bytes_;  // by device

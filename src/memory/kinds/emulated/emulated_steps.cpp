@@ -135,8 +135,14 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
   Result<Reduction> reduction = check_reduction(step.reduction, step.extent_of(0, kRingOfContributions));
   if (!reduction.ok()) return reduction.status();
   checked.reduction = std::move(*reduction);
+  has_steps_ = true;
   return streams_.enqueue(stream, place.device,
                           [this, checked = std::move(checked)]() mutable { return run_step(checked); });
+}
+
+bool EmulatedBackend::abort_steps() {
+  steps_are_aborted_ = true;
+  return has_steps_;
 }
 
 Status EmulatedBackend::queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) {

@@ -35,6 +35,7 @@ std::uint16_t to_float16(float value) {
   const float size = std::fabs(value);
   if (std::isnan(value)) return 0x7fff;
   if (size >= 65520.0F) return sign | 0x7c00U;
+  if (size == 0.0F) return sign;
   // Numbers below 2^-14 have the steps of 2^-14. nearbyint() rounds to even.
   int exponent = 0;
   std::frexp(size, &exponent);

@@ -1,0 +1,157 @@
+// Steps and reductions of kind cuda, see device_step.h: each is one launch of a kernel of step_kernels.h.
+#include <atomic>
+#include <string>
+
+#include "base/format.h"
+#include "memory/kinds/cuda/cuda_backend.h"
+
+namespace weft::memory {
+
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+// Whether the device, the driver or its compiler is too old for the kernels.
+bool knows_no_kernels(CudaResult result) {
+  return result == cuda::kNoBinaryForGpu || result == cuda::kInvalidPtx ||
+         result == cuda::kJitCompilerNotFound || result == cuda::kUnsupportedPtxVersion;
+}
+
+CudaResult launch_kernel(const CudaDriver& driver, CudaFunction function, unsigned blocks, unsigned threads,
+                         CudaStream stream, void** parameters) {
+  return driver.LaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
+}
+
+// The kernels take parameters by value, from addresses that are not const.
+template <class T>
+void* parameter(T& value) {
+  return const_cast<void*>(static_cast<const void*>(&value));
+}
+
+}  // namespace
+
+CudaResult CudaBackend::launch_step(const Kernels& kernels, const DeviceStep& step, CudaStream stream) {
+  const std::uint64_t vectors = num_vectors(step.reduction);
+  std::array<void*, 3> parameters{parameter(step), parameter(abort_word_), parameter(vectors)};
+  return launch_kernel(*driver_, kernels.step, 1, step_threads(step), stream, parameters.data());
+}
+
+CudaResult CudaBackend::launch_reduction(const Kernels& kernels, const DeviceReduction& reduction,
+                                         CudaStream stream) {
+  const std::uint64_t vectors = num_vectors(reduction);
+  std::array<void*, 2> parameters{parameter(reduction), parameter(vectors)};
+  return launch_kernel(*driver_, kernels.reduction, reduction_blocks(reduction), kReductionThreads, stream,
+                       parameters.data());
+}
+
+// The driver may load a kernel only when it is first launched, and then wait for the device, where a step may already wait for this
+// PE. So each kernel is launched once with nothing to do.
+Status CudaBackend::load_kernels(std::size_t module, Device& device, int ordinal) {
+  if (abort_word_ == nullptr) {
+    Result<void*> word = allocate_host(sizeof *abort_word_, ordinal);
+    if (!word.ok()) return word.status();
+    abort_word_ = static_cast<std::uint32_t*>(*word);
+    *abort_word_ = steps_are_aborted_ ? 1 : 0;
+  }
+  CudaModule loaded = nullptr;
+  CudaResult result = driver_->ModuleLoadData(&loaded, step_module_text(module).c_str());
+  if (knows_no_kernels(result)) {
+    return Status(StatusCode::kUnsupported,
+                  base::format("{}: streams order their work by kernels, which need a GPU of compute "
+                               "capability 7.0 (Volta) or later, a driver of CUDA 11 or later and its "
+                               "library libnvidia-ptxjitcompiler",
+                               call_failed(result, "cuModuleLoadData", ordinal).message()));
+  }
+  if (result != cuda::kSuccess) return call_failed(result, "cuModuleLoadData", ordinal);
+  Kernels kernels;
+  result = driver_->ModuleGetFunction(&kernels.step, loaded, kStepKernel);
+  if (result == cuda::kSuccess && module > 0)
+    result = driver_->ModuleGetFunction(&kernels.reduction, loaded, kReductionKernel);
+  if (result != cuda::kSuccess) return call_failed(result, "cuModuleGetFunction", ordinal);
+  Result<CudaStream> own = stream_of(nullptr, device);
+  if (!own.ok()) return own.status();
+  result = launch_step(kernels, DeviceStep(), *own);
+  if (result == cuda::kSuccess && module > 0) result = launch_reduction(kernels, DeviceReduction(), *own);
+  if (result != cuda::kSuccess) return call_failed(result, "cuLaunchKernel", ordinal);
+  device.kernels[module] = kernels;
+  return {};
+}
+
+Result<CudaBackend::Kernels> CudaBackend::kernels_of(std::size_t module, Device& device, int ordinal,
+                                                     StreamHandle stream) {
+  if (device.kernels[module].step == nullptr) {
+    if (is_capturing(stream, ordinal)) {
+      return Status(StatusCode::kUnsupported,
+                    base::format("a graph is being captured, and the kernels that it needs are not loaded on "
+                                 "cuda:{}: queue the same once before the capture",
+                                 ordinal));
+    }
+    Status status = load_kernels(module, device, ordinal);
+    if (status.failed()) return status;
+  }
+  for (int peer = 0; peer < num_devices(); ++peer) {
+    if (peer != ordinal && devices_[static_cast<std::size_t>(peer)].context != nullptr)
+      enable_peer(ordinal, peer);
+  }
+  return device.kernels[module];
+}
+
+Result<CudaBackend::Device*> CudaBackend::use_for_steps(int ordinal) {
+  if (driver_->ModuleLoadData == nullptr || driver_->ModuleGetFunction == nullptr ||
+      driver_->LaunchKernel == nullptr) {
+    return Status(StatusCode::kUnsupported,
+                  "this CUDA driver cannot load kernels, so streams cannot signal one another: wait for the "
+                  "stream, and tell the other PE by a message");
+  }
+  return use(ordinal);
+}
+
+template <class Launch>
+Status CudaBackend::with_kernels(std::size_t module, int ordinal, StreamHandle stream, const char* what,
+                                 Launch launch) {
+  Result<Device*> device = use_for_steps(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  if (scope.result() != cuda::kSuccess) return call_failed(scope.result(), "cuCtxSetCurrent", ordinal);
+  Result<Kernels> kernels = kernels_of(module, **device, ordinal, stream);
+  if (!kernels.ok()) return kernels.status();
+  Result<CudaStream> queue = stream_of(stream, **device);
+  if (!queue.ok()) return queue.status();
+  const CudaResult result = launch(*kernels, *queue);
+  return result == cuda::kSuccess
+             ? Status()
+             : driver_->status(result, "cuLaunchKernel",
+                               base::format("{} on cuda:{}, stream {}", what, ordinal, stream));
+}
+
+Status CudaBackend::prepare_steps(int ordinal) {
+  return with_kernels(0, ordinal, nullptr, "", [](const Kernels&, CudaStream) { return cuda::kSuccess; });
+}
+
+Status CudaBackend::prepare_reductions(int ordinal, ElementType type, Combination combination) {
+  return with_kernels(module_of(type, combination), ordinal, nullptr, "",
+                      [](const Kernels&, CudaStream) { return cuda::kSuccess; });
+}
+
+Status CudaBackend::queue_step(const DeviceStep& step, Place place, StreamHandle stream) {
+  return with_kernels(
+      module_of(step.reduction), place.device, stream, "a step",
+      [&](const Kernels& kernels, CudaStream queue) { return launch_step(kernels, step, queue); });
+}
+
+Status CudaBackend::queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) {
+  if (is_empty(reduction)) return {};
+  return with_kernels(
+      module_of(reduction), place.device, stream, "a reduction",
+      [&](const Kernels& kernels, CudaStream queue) { return launch_reduction(kernels, reduction, queue); });
+}
+
+bool CudaBackend::abort_steps() {
+  steps_are_aborted_ = true;
+  if (abort_word_ != nullptr) std::atomic_ref(*abort_word_).store(1, std::memory_order_release);
+  return abort_word_ != nullptr;
+}
+
+}  // namespace weft::memory
