@@ -44,9 +44,13 @@ RANKS = {
     "python": 8,
     "mpi_abi": 8,  # the entry points of libmpi_abi, mpi/src
     "mpi_host": 9,  # the program weft-mpi-host, mpi/host
+    "device": 10,  # include/weft/device: for kernels of programs. It includes nothing, and nothing of Weft includes it
 }
 # A layer that uses these alone.
-ONLY = {"mpi_host": ("base", "mpi_abi")}  # a program beside the library, which calls host_interface.h
+ONLY: dict[str, tuple[str, ...]] = {
+    "mpi_host": ("base", "mpi_abi"),  # a program beside the library, which calls host_interface.h
+    "device": (),
+}
 SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 
 # Layers whose units or folders still have cycles. Take a layer out when its cycles are gone.

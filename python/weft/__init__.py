@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         yield_now,
     )
     from weft._job.devices import Device, device
+    from weft._job.headers import include_dir
     from weft._job.run import run
     from weft._job.transport import PeerTransports, TransportUse, peer_transports, transport_use
     from weft._pool.pool import Pool
@@ -108,6 +109,7 @@ __all__ = [
     "exit",
     "gather",
     "has_checkpoint",
+    "include_dir",
     "load_balancing",
     "my_pe",
     "nocopy",
@@ -139,6 +141,7 @@ _HOMES = {
     "restore": "weft._chare.checkpoint",
     "Device": "weft._job.devices",
     "device": "weft._job.devices",
+    "include_dir": "weft._job.headers",
     "pack": "weft._buffers.packing",
     "as_asyncio": "weft._await.asyncio_edge",
     "asyncio_future": "weft._await.asyncio_edge",

@@ -12,6 +12,7 @@
 #include "rma/atomic/remote_atomics.h"
 #include "rma/copy/copies.h"
 #include "rma/copy/remote_hooks.h"
+#include "rma/flag_wait.h"
 #include "rma/segment/segments.h"
 
 namespace weft::rma {
@@ -231,6 +232,10 @@ Done GlobalMemory::signal_on_stream(GlobalPtr<std::uint32_t> to, std::uint32_t v
 Done GlobalMemory::wait_on_stream(GlobalPtr<std::uint32_t> at, std::uint32_t value, memory::Place device,
                                   memory::StreamHandle stream) {
   return enqueue(StreamWord{at.address(), value, true}, device, stream);
+}
+
+Done GlobalMemory::wait_for(GlobalPtr<std::uint32_t> at, std::uint32_t value) {
+  return Done(runtime_, start_flag_wait(runtime_, *segments_, at.address(), value));
 }
 
 std::byte* GlobalMemory::mapped_to_copy(const void* local, const GlobalAddress& address,

@@ -226,6 +226,15 @@ class GlobalMemory {
   Done wait_on_stream(GlobalPtr<std::uint32_t> at, std::uint32_t value, memory::Place device,
                       memory::StreamHandle stream);
 
+  // Over when the word, which lies in a segment of this PE in host or device memory, is at least `value`, compared cyclically as
+  // wait_on_stream() does. For flags that others raise without a message: a kernel (weft/device/kernels.cuh), a stream
+  // (signal_on_stream()), or a put of another PE. What the writer has written before its signal is visible then. The segment stays
+  // until the Done is over. Throws Error for a word of another PE, and for one that is not aligned.
+  //
+  // The PE polls the word: it does not sleep meanwhile, and takes its turns. quiescence() does not count the wait. At the end of the
+  // job it fails with kClosed. The first wait for device memory allocates there, which may block while a kernel runs.
+  Done wait_for(GlobalPtr<std::uint32_t> at, std::uint32_t value);
+
   // Without types, for other languages. Bytes of one segment to another, or to the same without overlap.
   Done copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                   Completions completions = {});
