@@ -44,12 +44,12 @@ RANKS = {
     "python": 8,
     "mpi_abi": 8,  # the entry points of libmpi_abi, mpi/src
     "mpi_host": 9,  # the program weft-mpi-host, mpi/host
-    "device": 10,  # include/weft/device: for kernels of programs. It includes nothing, and nothing of Weft includes it
+    "device": 10,  # include/weft/device: for kernels of programs. Nothing of Weft includes it
 }
 # A layer that uses these alone.
 ONLY: dict[str, tuple[str, ...]] = {
     "mpi_host": ("base", "mpi_abi"),  # a program beside the library, which calls host_interface.h
-    "device": (),
+    "device": (),  # kernels are compiled by other compilers, with the folder alone
 }
 SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 

@@ -15,7 +15,8 @@ SOURCE = """
 #include "weft/device/kernels.cuh"
 #include "weft/device/kernels.cuh"
 using namespace weft::device;
-extern "C" __global__ void all_functions(const unsigned long long* addresses, char* from, size_t bytes, int pe) {
+extern "C" __global__ void all_functions(const unsigned long long* addresses, char* from, size_t bytes,
+                                         int pe) {
   char* const to = peer<char>(addresses, pe);
   Word* const flag = peer<Word>(addresses, pe + 1);
   put(to, from, bytes);
