@@ -53,6 +53,7 @@ namespace weft::rma {
 
 class Segments;
 class Copies;
+class LockedFiles;
 class RemoteAtomics;
 class RemoteHooks;
 struct CopyEnd;
@@ -111,6 +112,12 @@ class GlobalMemory {
     std::shared_ptr<void> keeper;
   };
   HeldMemory hold(const GlobalAddress& address, std::size_t size_bytes);
+  // As hold(), for kernels on that device of this PE: the address is one that they use, see weft/device/kernels.cuh. Always with a
+  // keeper. Throws Error if the device does not reach the memory, or this PE has not learned the segment.
+  //
+  // Kernels reach memory of the device, and segments of other PEs that it has mapped. On GPUs they reach host segments of the PEs of
+  // this host too: the pages of the segment, or of the 1 MiB that it shares with other small ones, are locked meanwhile.
+  HeldMemory hold_for_kernels(const GlobalAddress& address, std::size_t size_bytes, memory::Place device);
   // Learns how to reach the segment. Afterwards mapped() gives an address if there is one.
   Done learn(const GlobalAddress& address);
 
@@ -373,6 +380,7 @@ class GlobalMemory {
   runtime::Runtime& runtime_;
   SegmentCache cache_;
   std::unique_ptr<Segments> segments_;
+  std::unique_ptr<LockedFiles> locked_files_;
   std::unique_ptr<RemoteHooks> hooks_;
   std::unique_ptr<Copies> copies_;
   std::unique_ptr<RemoteAtomics> atomics_;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -51,46 +51,32 @@ async def peer_addresses(
         flags = await weft.pgas.peer_addresses(await world.allgather(flag.pointer()), "cuda")
 
     Args:
-        pointers: one for each place, for example one of each rank, into segments of device memory. None gives
-            the address 0, for a PE without a neighbour.
+        pointers: one for each place, for example one of each rank. None gives the address 0, for a PE without
+            a neighbour.
         kind: the device whose kernels use them, as make_segment() takes it; by default the kind of the first
-            pointer, and this PE's own device of it.
+            pointer into device memory, and this PE's own device of it.
 
     Returns:
         the addresses, in an array of int64 in memory of the device. They lead to the elements that the
         pointers name and to what is behind them in the segments. Weft does not check what kernels do there.
 
     Raises:
-        weft.Error: a segment that the device does not reach, for example one of another host or in host
-            memory; one that is freed.
+        weft.Error: a segment that the device does not reach, for example one of another host; one that is
+            freed. GPUs reach host memory that Weft has allocated, and emulated devices do not.
     """
     if kind is None:
-        kind = next((pointer.kind for pointer in pointers if pointer is not None), None)
-        if kind is None:
-            raise _core.Error("weft.pgas.peer_addresses got no pointer: give `kind`, the kernels' device")
+        kinds = [pointer.kind for pointer in pointers if pointer is not None and pointer.kind != "host"]
+        if not kinds:
+            raise _core.Error(
+                "weft.pgas.peer_addresses got no pointer into device memory: give `kind`, the kernels' device"
+            )
+        kind = kinds[0]
     array = _core.DeviceArray(len(pointers), "int64", kind)
-    if array.kind == "host":
-        raise _core.Error(
-            f"weft.pgas.peer_addresses is for kernels, which reach device memory alone, and not {kind} memory"
-        )
+    kept = []
     for pointer in pointers:
         if pointer is not None:
             await pointer.learn()
-    kept = [None if pointer is None else _reached(pointer, array) for pointer in pointers]
+        kept.append(None if pointer is None else pointer._for_kernels(array.kind))
     addresses = tuple(0 if memory is None else memory.ptr for memory in kept)
     await array.copy_from(np.array(addresses, "int64"))
     return PeerAddresses(addresses, array, kept)
-
-
-def _reached(pointer: _core.GlobalPointer, array: _core.DeviceArray) -> _core.DeviceArray:
-    def refuse(why: str) -> NoReturn:
-        raise _core.Error(f"kernels of {array.kind} cannot use {pointer!r}: {why}")
-
-    memory = pointer.mapped(())
-    if memory is None:
-        refuse("the device does not reach the segment; use weft.pgas.copy() and messages")
-    if not isinstance(memory, _core.DeviceArray):
-        refuse("it is host memory; put it into a segment of device memory")
-    if memory.kind != array.kind:
-        refuse(f"this PE reaches it on {memory.kind}; give kind={memory.kind!r}")
-    return memory

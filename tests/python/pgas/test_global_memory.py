@@ -86,6 +86,7 @@ def test_flags_of_a_stand_in_for_gpus(
     expect_checked: Callable[..., None], stand_in_cuda: dict[str, str]
 ) -> None:
     expect_checked(2, "no_flag.py", "cuda", gpus="0,1", environment=stand_in_cuda)
+    expect_checked(2, "host_flags.py", gpus="0,1", environment=stand_in_cuda)
 
 
 @pytest.mark.long  # the end of the job waits 10 s

@@ -59,8 +59,7 @@ class Kernel {
 
  private:
   struct RunningKernel {
-    explicit RunningKernel(memory::SoftwareDevice& device)
-        : before(std::exchange(running_device, &device)) {}
+    explicit RunningKernel(memory::SoftwareDevice& device) : before(std::exchange(running_device, &device)) {}
     ~RunningKernel() { running_device = before; }
     RunningKernel(const RunningKernel&) = delete;
     RunningKernel& operator=(const RunningKernel&) = delete;

@@ -116,10 +116,11 @@ async def misuse(world: pgas.Team) -> None:
     assert repr(addresses) == "<weft.pgas.PeerAddresses: 2 for kernels of emulated:0>" or world.rank
     await refused(("no pointer", "`kind`"), pgas.peer_addresses, [None])
     assert len(await pgas.peer_addresses([], KIND)) == 0
-    await refused(("host memory", "a segment of device memory"), pgas.peer_addresses, [host.pointer()], KIND)
-    await refused(("device memory alone",), pgas.peer_addresses, [host.pointer()])
+    await refused(("reach device memory alone",), pgas.peer_addresses, [host.pointer()], KIND)
+    await refused(("no pointer into device memory",), pgas.peer_addresses, [host.pointer()])
+    await refused(("no such device",), pgas.peer_addresses, [host.pointer()], "host")
     other = f"{KIND}:{1 - own.local.device}"
-    words = (f"give kind={own.kind!r}", repr(own.pointer()))
+    words = (f"kernels of {other}", f"this PE reaches it on {own.kind}", "byte 0 of segment")
     await refused(words, pgas.peer_addresses, [own.pointer()], other)
     await refused(("does not have 4 bytes",), pgas.peer_addresses, [own.pointer() + 2])
     await refused(("is for kernels",), weft.emulated.memory_at, own.local.ptr, 1, "uint32")
