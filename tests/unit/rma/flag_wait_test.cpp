@@ -47,8 +47,8 @@ struct Flags {
   }
   // A kernel on the device of PE 1, which stores by the address by which that device reaches the word.
   void raise_by_kernel(std::ptrdiff_t index, FlagWord value) {
-    const GlobalMemory::HeldMemory held = job.pgas(1).hold(pointer(index).address(), sizeof(FlagWord));
-    ASSERT_NE(held.keeper, nullptr);
+    const GlobalMemory::HeldMemory held =
+        job.pgas(1).hold_for_kernels(pointer(index).address(), sizeof(FlagWord), kFlagDevice);
     memory::EmulatedBackend& kind = testing::emulated(job.memory(1));
     ASSERT_TRUE(kind.launch(nullptr, 0,
                             [&kind, held, value] {
@@ -190,6 +190,31 @@ TEST(FlagWait, Misuse) {
   }
 }
 
+TEST(HoldForKernels, SaysWhyADeviceDoesNotReachMemory) {
+  PgasJob job(2);
+  Flags flags(job, kFlagDevice);
+  const Flags host(job, {});
+  const Segment unknown = job.pgas(0).make_segment<FlagWord>(1, kFlagDevice);
+  const auto refused = [&](const GlobalAddress& address, memory::Place device, const std::string& why) {
+    const std::string error = test_support::thrown_by(
+        [&] { static_cast<void>(job.pgas(1).hold_for_kernels(address, sizeof(FlagWord), device)); });
+    EXPECT_TRUE(test_support::says(error, why));
+  };
+  const memory::Place other{memory::Kind::kEmulated, 1};
+  refused(unknown.address(), kFlagDevice, "await learn() before");
+  refused(flags.segment.address(), other, "this PE reaches it on emulated:0");
+  refused(flags.segment.address(), {}, "there is no such device");
+  refused(flags.pointer(4).address(), kFlagDevice, "does not have 4 bytes behind it");
+  refused(host.segment.address(), kFlagDevice, "reach device memory alone");
+  PgasJob unmapped(2, PgasWay{"loopback", false});
+  Flags far(unmapped, kFlagDevice);
+  EXPECT_TRUE(test_support::says(test_support::thrown_by([&] {
+                                   static_cast<void>(unmapped.pgas(1).hold_for_kernels(far.segment.address(),
+                                                                                       4, kFlagDevice));
+                                 }),
+                                 "the device does not reach the segment"));
+}
+
 TEST(FlagWait, TheEndOfAJobEndsIt) {
   for (const memory::Place place : kFlagPlaces) {
     PgasJob job(2);
@@ -210,6 +235,23 @@ TEST(FlagWait, TheEndOfAJobEndsIt) {
     wait->observe();
     wait->drop_handle();
     EXPECT_TRUE(seen.empty());
+  }
+}
+
+TEST(FlagWait, TheEndOfAJobEndsThatOfAFreedSegment) {
+  for (const char* const machine : {"loopback", "ucx"}) {
+    for (const memory::Place place : kFlagPlaces) {
+      PgasJob job(2, PgasWay{machine, true});
+      Flags flags(job, place);
+      runtime::OperationState* const wait = flags.wait(0, 9).release();
+      flags.segment = {};
+      flags.take_turns();
+      ASSERT_EQ(job.run([](Runtime&) -> Task<> { co_return; }), "");
+      for (int pe = 0; pe < 2; ++pe) job.runtime(pe).close();
+      EXPECT_EQ(wait->status().code(), StatusCode::kClosed);
+      wait->observe();
+      wait->drop_handle();
+    }
   }
 }
 

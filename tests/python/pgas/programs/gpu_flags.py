@@ -3,7 +3,9 @@
 In the end kernels answer one another without a CPU.
 """
 
-import cupy
+import importlib
+from typing import Any
+
 import numpy as np
 
 import weft
@@ -46,7 +48,7 @@ extern "C" __global__ void ping_pong(const Address* inboxes, const Address* flag
 """
 
 
-async def by_scope(world: pgas.Team, kernel: cupy.RawKernel) -> None:
+async def by_scope(world: pgas.Team, cupy: Any, kernel: Any) -> None:
     inbox = pgas.make_segment(COUNT, "int32", "cuda")
     flag = pgas.make_segment(1, "uint32", "cuda")
     await pgas.put(0, flag.pointer())
@@ -82,7 +84,7 @@ async def by_scope(world: pgas.Team, kernel: cupy.RawKernel) -> None:
             await world.barrier()
 
 
-async def without_a_cpu(world: pgas.Team, kernel: cupy.RawKernel) -> None:
+async def without_a_cpu(world: pgas.Team, cupy: Any, kernel: Any) -> None:
     numbers = pgas.make_segment(2, "int32", "cuda")
     flag = pgas.make_segment(1, "uint32", "cuda")
     first = 2**32 - ROUNDS // 2  # the counters pass 2**32
@@ -115,10 +117,11 @@ async def without_a_cpu(world: pgas.Team, kernel: cupy.RawKernel) -> None:
 
 
 async def main(world: pgas.Team) -> None:
+    cupy = importlib.import_module("cupy")  # in the job, which makes the PE's own device current for it
     options = ("-std=c++17", "-I" + weft.include_dir())
     module = cupy.RawModule(code=SOURCE, options=options)
-    await by_scope(world, module.get_function("send"))
-    await without_a_cpu(world, module.get_function("ping_pong"))
+    await by_scope(world, cupy, module.get_function("send"))
+    await without_a_cpu(world, cupy, module.get_function("ping_pong"))
     if world.rank == 0:
         print("all checked")
 

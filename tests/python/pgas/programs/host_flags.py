@@ -1,9 +1,11 @@
-"""Kernels on GPUs reach words in host memory of all PEs of the host. The GPUs are a stand-in here: the CPU stores."""
+"""Kernels on GPUs reach words in host memory of all PEs of the host. The CPU stores here, in place of a GPU."""
 
 import ctypes
 
 import weft
 import weft.pgas as pgas
+
+until_the_end = []  # addresses that outlive the job
 
 
 async def main(world: pgas.Team) -> None:
@@ -28,13 +30,14 @@ async def main(world: pgas.Team) -> None:
     assert not released.done()
     del kept
     await released
-    own = bytearray(64)
+    own = pgas.make_segment_at(bytearray(64))
     try:
-        await pgas.peer_addresses([pgas.make_segment_at(own).pointer()], "cuda")
+        await pgas.peer_addresses([own.pointer()], "cuda")
     except weft.Error as error:
         assert "allocate it page-locked" in str(error), error
     else:
         raise AssertionError("kernels use memory that is not page-locked")
+    until_the_end.append(await pgas.peer_addresses([words[0].pointer()], "cuda"))
     await world.barrier()
     if world.rank == 0:
         print("all checked")
