@@ -1,4 +1,4 @@
-"""Kernels on GPUs reach words in host memory of all PEs of the host. The CPU stores here, in place of a GPU."""
+"""Kernels on GPUs reach words in host memory of all PEs of the host. Here the CPU stores, in their place."""
 
 import ctypes
 
