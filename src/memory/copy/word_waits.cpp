@@ -131,8 +131,8 @@ void WordWaits::end_on_device(const Wait& wait, Status status) {
 bool WordWaits::progress() {
   if (!on_host_.empty()) poll_host();
   if (num_on_devices_ > 0) {
-    // By number: a query may run a kernel of an emulated device, and the kernel may begin a wait.
-    for (std::size_t i = 0; i < devices_.size(); ++i) poll(devices_[i]);
+    // A query may run a kernel of an emulated device, and the kernel may begin a wait.
+    for (Device& device : devices_) poll(device);
   }
   return deliver();
 }

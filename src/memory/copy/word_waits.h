@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <vector>
 
 #include "weft/base/completion.h"
@@ -78,7 +79,7 @@ class WordWaits {
 
   const std::array<KindBackend*, kNumKinds> kinds_;
   std::vector<Wait> on_host_;
-  std::deque<Device> devices_;      // references to them stay valid
+  std::list<Device> devices_;       // one may be added while they are polled
   std::size_t num_on_devices_ = 0;  // waits
   std::vector<Done> done_;
   std::vector<Done> delivering_;
