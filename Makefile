@@ -120,7 +120,7 @@ lint: $(RELEASE)/build.ninja
 	ruff check
 	ruff format --check
 	mypy
-	git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' | xargs clang-format --dry-run -Werror
+	git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format --dry-run -Werror
 	cmake --build $(RELEASE) --target jacobi3d_version
 	tools/check_headers.py $(RELEASE) $(LINT_SCOPE)
 	tools/run_clang_tidy.py $(RELEASE) $(LINT_SCOPE)
@@ -135,7 +135,7 @@ lint-all:
 format: $(SETUP)
 	ruff format -q
 	ruff check -q --fix
-	git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' | xargs clang-format -i
+	git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 # The pages as a site, beginning at build/docs/index.html, and the Python reference below it. Works without a network.
 docs: build

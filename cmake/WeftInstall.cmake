@@ -8,7 +8,7 @@ set(weft_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/weft")
 get_property(weft_layers GLOBAL PROPERTY WEFT_LAYERS)
 
 install(DIRECTORY "${weft_SOURCE_DIR}/include/weft" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT devel
-        FILES_MATCHING PATTERN "*.h")
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh")
 install(TARGETS weft ${weft_layers} EXPORT weft-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT devel)
 if(WEFT_LINK_TIME_OPTIMIZATION)
   # A user's program links the machine code. The rest would make the libraries 60 MB and each link 12 s.

@@ -1,7 +1,7 @@
 # weft_add_python_module(NAME name SOURCES file... [LIBS target...])
 #
 # The extension module weft.<name>. In the build tree <build>/python is a usable package (PYTHONPATH=<build>/python):
-# the modules of python/weft linked in, beside the extension. Installed (component `python`), the extension finds
+# the modules of python/weft and the headers for kernels linked in, beside the extension. Installed (component `python`), the extension finds
 # UCX in the libucx package next to weft; LD_LIBRARY_PATH goes before that.
 include_guard(GLOBAL)
 
@@ -27,6 +27,9 @@ function(weft_link_python_package)
       file(CREATE_LINK "${entry}" "${weft_BINARY_DIR}/python/weft/${name}" SYMBOLIC)
     endif()
   endforeach()
+  # Headers for kernels that programs compile at run time, see weft.include_dir().
+  file(MAKE_DIRECTORY "${weft_BINARY_DIR}/python/weft/include/weft")
+  file(CREATE_LINK "${weft_SOURCE_DIR}/include/weft/device" "${weft_BINARY_DIR}/python/weft/include/weft/device" SYMBOLIC)
 endfunction()
 
 function(weft_add_python_module)
@@ -48,4 +51,6 @@ function(weft_add_python_module)
                                                   INSTALL_RPATH "$ORIGIN/../libucx/lib")
   weft_link_python_package()
   install(TARGETS ${module_NAME} LIBRARY DESTINATION weft COMPONENT python)
+  install(DIRECTORY "${weft_SOURCE_DIR}/include/weft/device" DESTINATION weft/include/weft COMPONENT python
+          FILES_MATCHING PATTERN "*.cuh")
 endfunction()

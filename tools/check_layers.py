@@ -45,9 +45,13 @@ RANKS = {
     "python": 9,
     "mpi_abi": 9,  # the entry points of libmpi_abi, mpi/src
     "mpi_host": 10,  # the program weft-mpi-host, mpi/host
+    "device": 11,  # include/weft/device: for kernels of programs. Nothing of Weft includes it
 }
 # A layer that uses these alone.
-ONLY = {"mpi_host": ("base", "mpi_abi")}  # a program beside the library, which calls host_interface.h
+ONLY: dict[str, tuple[str, ...]] = {
+    "mpi_host": ("base", "mpi_abi"),  # a program beside the library, which calls host_interface.h
+    "device": (),  # kernels are compiled by other compilers, with the folder alone
+}
 SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 
 # Layers whose units or folders still have cycles. Take a layer out when its cycles are gone.

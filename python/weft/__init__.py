@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         yield_now,
     )
     from weft._job.devices import Device, device
+    from weft._job.headers import include_dir
     from weft._job.run import run
     from weft._job.transport import PeerTransports, TransportUse, peer_transports, transport_use
     from weft._pool.pool import Pool
@@ -110,6 +111,7 @@ __all__ = [
     "exit",
     "gather",
     "has_checkpoint",
+    "include_dir",
     "load_balancing",
     "my_pe",
     "nocopy",
@@ -141,6 +143,7 @@ _HOMES = {
     "restore": "weft._chare.checkpoint",
     "Device": "weft._job.devices",
     "device": "weft._job.devices",
+    "include_dir": "weft._job.headers",
     "pack": "weft._buffers.packing",
     "as_asyncio": "weft._await.asyncio_edge",
     "asyncio_future": "weft._await.asyncio_edge",

@@ -6,13 +6,16 @@ real one does. Kernels are Python functions here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft import _core
 
-__all__ = ["Graph", "capture", "launch", "set_faults"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Graph", "capture", "launch", "memory_at", "set_faults"]
 
 
 def launch(
@@ -84,6 +87,25 @@ def capture(stream: _core.Stream) -> Iterator[Graph]:
         yield graph
     finally:
         graph._taken = _core._emulated_end_capture(stream)
+
+
+def memory_at(address: int, shape: int | Sequence[int], dtype: npt.DTypeLike) -> Any:
+    """The memory at an address of the device, for a kernel while it runs.
+
+    As a kernel on a GPU turns one of weft.pgas.peer_addresses() into a pointer.
+
+    Args:
+        address: in memory of the device, or in memory of another device that it has mapped.
+        shape: of the array, which lies inside of one allocation.
+        dtype: of its elements.
+
+    Returns:
+        a NumPy array, which the kernel must not keep.
+
+    Raises:
+        weft.Error: no kernel is running, or there is no such memory.
+    """
+    return _core._emulated_memory_at(address, shape, dtype)
 
 
 def set_faults(

@@ -57,12 +57,14 @@ from weft._core import (
     make_segment_at,
     put,
     signal_on_stream,
+    wait_for,
     wait_on_stream,
 )
 from weft._job.run import run_with
 from weft._pgas.global_array import GlobalArray, GlobalSlice
 from weft._pgas.global_array import copy as _copy_slices
 from weft._pgas.global_array import make_array as _make_array
+from weft._pgas.peer_addresses import PeerAddresses, peer_addresses
 from weft._public import name_public_module as _name_public_module
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ __all__ = [
     "GlobalArray",
     "GlobalPointer",
     "GlobalSlice",
+    "PeerAddresses",
     "Segment",
     "Team",
     "atomic_load",
@@ -91,9 +94,11 @@ __all__ = [
     "make_array",
     "make_segment",
     "make_segment_at",
+    "peer_addresses",
     "put",
     "run",
     "signal_on_stream",
+    "wait_for",
     "wait_on_stream",
     "world",
 ]

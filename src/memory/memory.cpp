@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "memory/copy/copy_engine.h"
+#include "memory/copy/word_waits.h"
 #include "memory/kinds/kind_cache.h"
 #include "memory/kinds/kind_factory.h"
 
@@ -32,7 +33,9 @@ std::array<KindBackend*, kNumKinds> pointers(const Backends& backends) {
 
 struct Memory::MemoryState {
   explicit MemoryState(const MemoryOptions& options)
-      : backends(make_backends(options)), copies(pointers(backends), options.device_timeout) {
+      : backends(make_backends(options)),
+        copies(pointers(backends), options.device_timeout),
+        words(pointers(backends)) {
     for (const auto& backend : backends) {
       if (backend == nullptr) continue;
       own_devices[static_cast<std::size_t>(backend->kind())] =
@@ -58,6 +61,7 @@ struct Memory::MemoryState {
   KindCache cache;                               // outlives the kinds, which report to it what they free
   Backends backends;
   CopyEngine copies;
+  WordWaits words;
   std::array<std::int16_t, kNumKinds> own_devices{};  // by kind
   std::vector<OtherDevice> other_devices;
 };
@@ -254,13 +258,24 @@ Status Memory::when_event_done(Place place, EventHandle event, Completion* compl
   return state_->copies.when_event_done(place, event, completion);
 }
 
+Status Memory::when_word_reached(const std::uint32_t* word, Place place, std::uint32_t value,
+                                 Completion* completion) {
+  Status status = state_->check_place(place);
+  if (status.failed()) return status;
+  return state_->words.wait(word, place, value, completion);
+}
+
 bool Memory::is_stream_idle(Place place, StreamHandle stream) {
   return state_->check_place(place).ok() && backend(place.kind)->is_idle(stream, place.device);
 }
 
-bool Memory::progress() { return state_->copies.progress(); }
+bool Memory::progress() {
+  bool any = state_->copies.progress();
+  if (state_->words.has_pending()) any |= state_->words.progress();
+  return any;
+}
 
-bool Memory::has_pending() const { return state_->copies.has_pending(); }
+bool Memory::has_pending() const { return state_->copies.has_pending() || state_->words.has_pending(); }
 
 bool Memory::wait_for_devices(const std::function<bool()>& is_over) {
   return state_->copies.wait_for_devices(is_over);
@@ -268,7 +283,11 @@ bool Memory::wait_for_devices(const std::function<bool()>& is_over) {
 
 void Memory::abort_steps() { state_->copies.abort_steps(); }
 
-void Memory::close() { state_->copies.close(); }
+void Memory::close() {
+  wait_for_devices([this] { return state_->words.is_drained(); });
+  state_->copies.close();
+  state_->words.close();
+}
 
 Status Memory::hang() const {
   if (state_->copies.has_ended_steps()) {

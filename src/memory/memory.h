@@ -90,6 +90,11 @@ class Memory {
   base::Status when_queued_done(Place place, StreamHandle stream, base::Completion* completion);
   // Completes when that event of the kind's is done. REQUIRES: the caller releases it afterwards.
   base::Status when_event_done(Place place, EventHandle event, base::Completion* completion);
+  // Completes when has_reached(the word, value), see kinds/device_step.h. Any other status than pending: it has been reached, or the wait
+  // cannot begin. The first wait for a word of a device may block on the device, because it allocates memory there. REQUIRES: the word
+  // is aligned and stays until then.
+  base::Status when_word_reached(const std::uint32_t* word, Place place, std::uint32_t value,
+                                 base::Completion* completion);
   // Whether that work is done already. False also if the stream cannot be asked or has failed: what waits for it then
   // says why.
   bool is_stream_idle(Place place, StreamHandle stream);

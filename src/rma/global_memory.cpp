@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -12,6 +13,8 @@
 #include "rma/atomic/remote_atomics.h"
 #include "rma/copy/copies.h"
 #include "rma/copy/remote_hooks.h"
+#include "rma/flag_wait.h"
+#include "rma/segment/locked_files.h"
 #include "rma/segment/segments.h"
 
 namespace weft::rma {
@@ -41,6 +44,20 @@ struct Hold {
   SegmentUse use;
 };
 
+// Destroyed in the other order: the pages are unlocked first.
+struct LockedHold {
+  LockedHold(std::shared_ptr<void> held_in, std::shared_ptr<void> lock_in)
+      : held(std::move(held_in)), lock(std::move(lock_in)) {}
+  std::shared_ptr<void> held;
+  std::shared_ptr<void> lock;
+};
+
+[[noreturn]] void refuse_kernels(const GlobalAddress& address, memory::Place device, std::string_view why) {
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("kernels of {} cannot use {}: {}", memory::place_name(device), describe(address), why));
+}
+
 // The address of a buffer without bytes need not be in memory, as place_of() requires.
 memory::Buffer located(memory::Memory& memory, void* data, std::size_t size_bytes) {
   const memory::Place place = size_bytes == 0 ? memory.allocation_of(data).place : memory.place_of(data);
@@ -62,6 +79,7 @@ GlobalMemory::GlobalMemory(runtime::Runtime& runtime, runtime::HandlerId first_h
           SegmentHandlers{.others = static_cast<runtime::HandlerId>(first_handler + kSegmentHandler),
                           .question = static_cast<runtime::HandlerId>(first_handler + kQuestionHandler)},
           cache_)),
+      locked_files_(std::make_unique<LockedFiles>()),
       hooks_(std::make_unique<RemoteHooks>(runtime, first_handler + kRemoteHookHandler)),
       copies_(std::make_unique<Copies>(runtime, first_handler + kCopyHandler, *segments_, *hooks_)),
       atomics_(std::make_unique<RemoteAtomics>(runtime, first_handler + kAtomicHandler, *segments_)) {
@@ -113,6 +131,28 @@ GlobalMemory::HeldMemory GlobalMemory::hold(const GlobalAddress& address, std::s
   segments_->expect_inside(*segment, address, size_bytes);
   return {segment->part(address, size_bytes),
           std::make_shared<Hold>(segment->shared, segments_->owner(), segments_->use(*segment))};
+}
+
+GlobalMemory::HeldMemory GlobalMemory::hold_for_kernels(const GlobalAddress& address, std::size_t size_bytes,
+                                                        memory::Place device) {
+  memory::KindBackend* const kind = runtime_.memory().backend(device.kind);
+  if (device.is_host() || kind == nullptr) refuse_kernels(address, device, "there is no such device");
+  HeldMemory held = hold(address, size_bytes);
+  if (held.keeper == nullptr) {
+    refuse_kernels(address, device,
+                   segments_->find(address) == nullptr
+                       ? "this PE has not learned its segment: await learn() before"
+                       : "the device does not reach the segment; use copy(), and messages in place of flags");
+  }
+  if (held.memory.place == device) return held;
+  if (!held.memory.place.is_host()) {
+    refuse_kernels(
+        address, device,
+        base::format("this PE reaches it on {}: name that device", memory::place_name(held.memory.place)));
+  }
+  base::Result<std::shared_ptr<void>> lock = locked_files_->lock(*segments_->find(address), *kind, device);
+  if (!lock.ok()) refuse_kernels(address, device, lock.status().message());
+  return {held.memory, std::make_shared<LockedHold>(std::move(held.keeper), std::move(*lock))};
 }
 
 Done GlobalMemory::learn(const GlobalAddress& address) {
@@ -240,6 +280,10 @@ Done GlobalMemory::signal_on_stream(GlobalPtr<std::uint32_t> to, std::uint32_t v
 Done GlobalMemory::wait_on_stream(GlobalPtr<std::uint32_t> at, std::uint32_t value, memory::Place device,
                                   memory::StreamHandle stream) {
   return enqueue(StreamWord{at.address(), value, true}, device, stream);
+}
+
+Done GlobalMemory::wait_for(GlobalPtr<std::uint32_t> at, std::uint32_t value) {
+  return Done(runtime_, start_flag_wait(runtime_, *segments_, at.address(), value));
 }
 
 std::byte* GlobalMemory::mapped_to_copy(const void* local, const GlobalAddress& address,

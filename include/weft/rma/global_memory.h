@@ -53,6 +53,7 @@ namespace weft::rma {
 
 class Segments;
 class Copies;
+class LockedFiles;
 class RemoteAtomics;
 class RemoteHooks;
 struct CopyEnd;
@@ -111,6 +112,12 @@ class GlobalMemory {
     std::shared_ptr<void> keeper;
   };
   HeldMemory hold(const GlobalAddress& address, std::size_t size_bytes);
+  // As hold(), for kernels on that device of this PE: the address is one that they use, see weft/device/kernels.cuh. Always with a
+  // keeper. Throws Error if the device does not reach the memory, or this PE has not learned the segment.
+  //
+  // Kernels reach memory of the device, and segments of other PEs that it has mapped. On GPUs they reach host segments of the PEs of
+  // this host too: the pages of the segment, or of the 1 MiB that it shares with other small ones, are locked meanwhile.
+  HeldMemory hold_for_kernels(const GlobalAddress& address, std::size_t size_bytes, memory::Place device);
   // Learns how to reach the segment. Afterwards mapped() gives an address if there is one.
   Done learn(const GlobalAddress& address);
 
@@ -225,6 +232,15 @@ class GlobalMemory {
   // the device do not return: those of its library that allocate or free memory may.
   Done wait_on_stream(GlobalPtr<std::uint32_t> at, std::uint32_t value, memory::Place device,
                       memory::StreamHandle stream);
+
+  // Over when the word, which lies in a segment of this PE in host or device memory, is at least `value`, compared cyclically as
+  // wait_on_stream() does. For flags that others raise without a message: a kernel (weft/device/kernels.cuh), a stream
+  // (signal_on_stream()), or a put of another PE. What the writer has written before its signal is visible then. The segment stays
+  // until the Done is over. Throws Error for a word of another PE, and for one that is not aligned.
+  //
+  // The PE polls the word: it does not sleep meanwhile, and takes its turns. quiescence() does not count the wait. At the end of the
+  // job it fails with kClosed. The first wait for device memory allocates there, which may block while a kernel runs.
+  Done wait_for(GlobalPtr<std::uint32_t> at, std::uint32_t value);
 
   // Without types, for other languages. Bytes of one segment to another, or to the same without overlap.
   Done copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
@@ -364,6 +380,7 @@ class GlobalMemory {
   runtime::Runtime& runtime_;
   SegmentCache cache_;
   std::unique_ptr<Segments> segments_;
+  std::unique_ptr<LockedFiles> locked_files_;
   std::unique_ptr<RemoteHooks> hooks_;
   std::unique_ptr<Copies> copies_;
   std::unique_ptr<RemoteAtomics> atomics_;

@@ -208,6 +208,14 @@ def test_stream_signals(run_example, language: str, num_pes: int | None) -> None
 
 
 @pytest.mark.parametrize("num_pes", PES)
+def test_kernel_flags(run_example, num_pes: int | None) -> None:
+    total = num_pes or 1
+    lines = lines_of(run_example("kernel_flags", "python", num_pes))
+    expected = [f"rank {rank} has the number of rank {(rank - 5) % total}" for rank in range(total)]
+    assert sorted(lines) == expected
+
+
+@pytest.mark.parametrize("num_pes", PES)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_teams(run_example, language: str, num_pes: int | None) -> None:
     total = num_pes or 1

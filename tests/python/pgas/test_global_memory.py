@@ -68,6 +68,27 @@ def test_signals_on_streams(expect_checked: Callable[..., None], kind: str) -> N
     expect_checked(2, "stream_signals.py", kind)
 
 
+@num_pes_1_to_3
+def test_flags_that_kernels_raise(expect_checked: Callable[..., None], num_pes: int) -> None:
+    expect_checked(num_pes, "kernel_flags.py")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "cuda"])
+def test_a_flag_that_nothing_raises(expect_checked: Callable[..., None], kind: str) -> None:
+    expect_checked(2, "no_flag.py", kind)
+
+
+def test_kernels_do_not_reach_what_is_not_mapped(expect_checked: Callable[..., None]) -> None:
+    expect_checked(2, "not_mapped.py", mapping="off")
+
+
+def test_flags_of_a_stand_in_for_gpus(
+    expect_checked: Callable[..., None], stand_in_cuda: dict[str, str]
+) -> None:
+    expect_checked(2, "no_flag.py", "cuda", gpus="0,1", environment=stand_in_cuda)
+    expect_checked(2, "host_flags.py", gpus="0,1", environment=stand_in_cuda)
+
+
 @pytest.mark.long  # the end of the job waits 10 s
 def test_a_wait_that_gets_no_signal(run_program: RunProgram) -> None:
     ended = run_program(2, "no_signal.py")
@@ -126,6 +147,16 @@ def test_signals_while_a_graph_is_captured(
     expect_checked: Callable[..., None], stand_in_cuda: dict[str, str]
 ) -> None:
     expect_checked(1, "captured_signals.py", "cuda", gpus="0", environment=stand_in_cuda)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("gpus", ["0", "0,1"])
+def test_flags_that_kernels_on_gpus_raise(
+    expect_checked: Callable[..., None], need_gpus: Callable[[int], None], gpus: str
+) -> None:
+    pytest.importorskip("cupy", reason="cupy is not installed")
+    need_gpus(len(gpus.split(",")))
+    expect_checked(2, "gpu_flags.py", gpus=gpus)
 
 
 @pytest.mark.gpu

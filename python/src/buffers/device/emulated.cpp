@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -11,6 +12,7 @@
 #include "base/value_or_throw.h"
 #include "buffers/arrays/array_form.h"
 #include "buffers/arrays/arrays.h"
+#include "buffers/arrays/dtype.h"
 #include "buffers/device/device_array.h"
 #include "buffers/streams/stream.h"
 #include "engine/ending.h"
@@ -30,6 +32,9 @@ memory::SoftwareDevice* software_device(Engine& engine, memory::Place place) {
   return backend == nullptr ? nullptr : backend->software_device();
 }
 
+// The device whose kernel is running; null for none.
+memory::SoftwareDevice* running_device = nullptr;
+
 // A Python function that runs as device code when the device is polled. Its arguments that are device arrays are
 // passed as arrays over the device's view of the memory.
 class Kernel {
@@ -44,6 +49,7 @@ class Kernel {
     if (engine_->is_closed()) return {base::StatusCode::kClosed, "the job ended before the kernel ran"};
     try {
       Ref views = device_views();
+      const RunningKernel running(device_);
       Ref result = Ref::steal(PyObject_CallObject(function_.get(), views.get()));
       end_if_forked();
       if (!result) throw PythonError();
@@ -54,6 +60,14 @@ class Kernel {
   }
 
  private:
+  struct RunningKernel {
+    explicit RunningKernel(memory::SoftwareDevice& device) : before(std::exchange(running_device, &device)) {}
+    ~RunningKernel() { running_device = before; }
+    RunningKernel(const RunningKernel&) = delete;
+    RunningKernel& operator=(const RunningKernel&) = delete;
+    memory::SoftwareDevice* const before;  // a kernel may make progress, which runs others
+  };
+
   Ref device_views() const {
     Py_ssize_t count = PyTuple_GET_SIZE(arguments_.get());
     Ref views = checked(PyTuple_New(count));
@@ -190,6 +204,23 @@ PyObject* launch_graph(PyObject*, PyObject* const* values, Py_ssize_t count) {
   });
 }
 
+PyObject* memory_at(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    constexpr const char* kUse = "weft.emulated.memory_at";
+    const Arguments arguments(kUse, {"address", "shape", "dtype"}, 3, values, count, nullptr);
+    if (running_device == nullptr) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        "weft.emulated.memory_at is for kernels of weft.emulated.launch, while they run");
+    }
+    void* const address = PyLong_AsVoidPtr(arguments[0]);
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+    ArrayForm form = make_form(make_dtype(arguments[2]), extents_from(arguments[1], kUse));
+    base::Result<void*> data = running_device->device_view(address, form.size_bytes);
+    if (!data.ok()) base::throw_status(data.status());
+    return make_array_over(form, *data, Ref::borrow(Py_None)).release();
+  });
+}
+
 PyObject* set_faults(PyObject*, PyObject* text) {
   return guarded([&]() -> PyObject* {
     const std::string faults(text_of(text));
@@ -207,6 +238,7 @@ PyMethodDef functions[] = {
     {"_emulated_begin_capture", &begin_capture, METH_O, nullptr},
     {"_emulated_end_capture", &end_capture, METH_O, nullptr},
     {"_emulated_launch_graph", as_method(&launch_graph), METH_FASTCALL, nullptr},
+    {"_emulated_memory_at", as_method(&memory_at), METH_FASTCALL, nullptr},
     {"_emulated_set_faults", &set_faults, METH_O, nullptr},
     {},
 };

@@ -14,6 +14,7 @@
 #include "buffers/arrays/arrays.h"
 #include "buffers/arrays/dtype.h"
 #include "buffers/device/device_array.h"
+#include "buffers/streams/stream.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/forms.h"
@@ -202,6 +203,19 @@ PyObject* mapped(PyObject* self, PyObject* const* values, Py_ssize_t count, PyOb
   });
 }
 
+// The element as kernels of a device reach it, for weft.pgas.peer_addresses().
+PyObject* for_kernels(PyObject* self, PyObject* kind) {
+  return guarded([&]() -> PyObject* {
+    Engine& engine = Engine::current();
+    const GlobalPointerObject* const pointer = as_global_pointer(self);
+    ArrayForm form = make_form(pointer->dtype, {});
+    rma::GlobalMemory::HeldMemory held = engine.pgas().hold_for_kernels(
+        pointer->address, form.size_bytes, place_from(kind, "weft.pgas.peer_addresses"));
+    auto keeper = std::make_shared<HeldSegment>(EngineRef(engine), std::move(held.keeper));
+    return make_device_array_over(std::move(form), held.memory, std::move(keeper)).release();
+  });
+}
+
 PyObject* learn(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     Engine& engine = Engine::current();
@@ -305,6 +319,7 @@ Returns:
 
 Raises:
     weft.Error: as local().)"},
+    {"_for_kernels", &for_kernels, METH_O, nullptr},
     {"learn", &learn, METH_NOARGS, R"(learn($self, /)
 --
 

@@ -28,8 +28,12 @@ using StartWord = rma::Done (rma::GlobalMemory::*)(rma::GlobalPtr<Word>, Word, m
   throw base::Error(base::StatusCode::kInvalidArgument, message);
 }
 
-PyObject* queue_word(const Arguments& arguments, const char* use, StartWord start) {
-  Engine& engine = Engine::current();
+struct WordArguments {
+  rma::GlobalPtr<Word> word;
+  Word value = 0;
+};
+
+WordArguments word_arguments(const Arguments& arguments, const char* use) {
   const GlobalPointerObject* const pointer = global_pointer_from(arguments[0], use);
   if (pointer->code != ElementCode::kUint32) {
     invalid_word(
@@ -39,11 +43,16 @@ PyObject* queue_word(const Arguments& arguments, const char* use, StartWord star
   store_for(pointer, arguments[1], bytes, use);
   Word value = 0;
   std::memcpy(&value, bytes, sizeof value);
+  return {rma::GlobalPtr<Word>(pointer->address), value};
+}
+
+PyObject* queue_word(const Arguments& arguments, const char* use, StartWord start) {
+  Engine& engine = Engine::current();
+  const WordArguments given = word_arguments(arguments, use);
   if (arguments[2] == nullptr || arguments[2] == Py_None)
     invalid_word(base::format("{} takes a stream", use));
   PlacedStream named = placed_stream_from(arguments[2], arguments[3], use);
-  rma::Done done =
-      (engine.pgas().*start)(rma::GlobalPtr<Word>(pointer->address), value, named.place, named.stream.handle);
+  rma::Done done = (engine.pgas().*start)(given.word, given.value, named.place, named.stream.handle);
   return operation_of(engine, std::move(done), std::move(named.stream.keeper), Ref::borrow(Py_None))
       .release();
 }
@@ -61,6 +70,17 @@ PyObject* wait_on_stream(PyObject*, PyObject* const* values, Py_ssize_t num_valu
     const Arguments arguments("wait_on_stream", {"at", "value", "stream", "kind"}, 3, values, num_values,
                               names);
     return queue_word(arguments, "weft.pgas.wait_on_stream", &rma::GlobalMemory::wait_on_stream);
+  });
+}
+
+PyObject* wait_for(PyObject*, PyObject* const* values, Py_ssize_t num_values, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    constexpr const char* kUse = "weft.pgas.wait_for";
+    const Arguments arguments("wait_for", {"at", "value"}, 2, values, num_values, names);
+    Engine& engine = Engine::current();
+    const WordArguments given = word_arguments(arguments, kUse);
+    return operation_of(engine, engine.pgas().wait_for(given.word, given.value), Ref(), Ref::borrow(Py_None))
+        .release();
   });
 }
 
@@ -111,6 +131,27 @@ Returns:
 
 Raises:
     weft.Error: as signal_on_stream(); also a word of another PE: keep the word on the PE that waits.)"},
+    {"wait_for", as_method(&wait_for), METH_FASTCALL | METH_KEYWORDS,
+     R"(wait_for(at, value)
+--
+
+Waits until a word is at least `value`, compared cyclically as wait_on_stream() does: a counter may pass 2**32.
+
+For flags that others raise without a message: a kernel on a GPU of another PE, a stream by signal_on_stream(), a put. What the
+writer has written before its signal is visible then. This PE polls the word, so it does not sleep meanwhile; it takes its turns.
+weft.quiescence() does not count the wait.
+
+Args:
+    at: a GlobalPointer of type uint32 into a segment of this PE, in memory of any kind. The operation keeps the segment.
+    value: the number that the word has to reach, from 0 to 2**32 - 1.
+
+Returns:
+    a weft.Operation of None. It fails with code "closed" if the job ends first. The first one for a word in GPU memory allocates
+    memory of the GPU's driver, which may block while a kernel runs: begin it before a kernel of this PE that waits.
+
+Raises:
+    weft.Error: another type; a word of another PE: keep the word on the PE that waits; a pointer that is not aligned or that leads to
+        no memory.)"},
     {},
 };
 

@@ -1,4 +1,4 @@
-// weft.pgas.signal_on_stream() and wait_on_stream().
+// weft.pgas.signal_on_stream(), wait_on_stream() and wait_for().
 //
 // Threads: the PE's thread.
 #pragma once
