@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
-    base <- memory <- machine <- runtime <- rma, collective <- queued <- models (chare <- channel, mpi, pgas) <- job
-    job <- python, mpi_abi <- mpi_host
+    base <- memory <- machine <- runtime <- rma, collective <- queued <- models (chare <- channel, mpi, pgas)
+    models <- job <- python, mpi_abi <- mpi_host
     base <- balance, checkpoint <- models
 
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits

@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "memory/memory.h"
 #include "queued/peer_memory.h"
 
@@ -102,7 +103,7 @@ runtime::Task<> Link::accept(int pe, const Grant& grant) {
   bool is_sound = grant.num_landings != 1 && grant.num_landings <= kMaxLandings &&
                   (grant.num_landings == 0 || grant.size_bytes > 0) && grant.words.pe() == pe;
   for (std::size_t i = 0; is_sound && i < grant.num_landings; ++i) is_sound = grant.landings[i].pe() == pe;
-  if (!is_sound) refuse(StatusCode::kCorrupt, base::format("PE {} grants places that are none", pe));
+  if (!is_sound) base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
   PeerMemory peer(memory_, device_, name_);
   held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words)));
   for (std::size_t i = 0; i < grant.num_landings; ++i) {

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "memory/memory.h"
 #include "queued/peer_memory.h"
 
@@ -58,8 +59,7 @@ runtime::Task<PipeGrant> Pipe::grant() {
 
 runtime::Task<> Pipe::accept(int pe, PipeGrant grant) {
   if (grant.words.pe() != pe || grant.places.pe() != pe) {
-    throw base::Error(base::StatusCode::kCorrupt,
-                      base::format("{}: PE {} grants places that are none", name_(), pe));
+    base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
   }
   PeerMemory peer(memory_, device_, name_);
   held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words)));

@@ -269,7 +269,8 @@ TEST_F(QueuedChannelTest, WhatDoesNotFitIsRefusedInWords) {
     return error_of([&] { QueuedChannel(one, one.proxy()[1], device, std::move(landings), 5); });
   };
   EXPECT_NE(make({one.out, half}).find("have 16 and 8 bytes"), std::string::npos);
-  EXPECT_NE(make({one.out, {host.data(), kSmall, {}, nullptr}}).find("a landing is on host"), std::string::npos);
+  EXPECT_NE(make({one.out, {host.data(), kSmall, {}, nullptr}}).find("a landing is on host"),
+            std::string::npos);
   EXPECT_NE(make(std::vector<memory::Buffer>(9, one.out)).find("9 landings: give it 2 to 8"),
             std::string::npos);
   EXPECT_NE(make({one.out}).find("1 landing: give it 2 to 8"), std::string::npos);
@@ -315,7 +316,7 @@ TEST_F(QueuedChannelTest, BothEndsSayThatADeviceDoesNotReachAPeer) {
   };
   job.runtime(1).spawn(connect_other(partner(1), has_other_failed), "the test");
   const std::string error = run([this](Array<Partner>) -> Task<> { co_await partner(0).channel.connect(); });
-  EXPECT_NE(error.find("use a weft::Channel"), std::string::npos) << error;
+  EXPECT_NE(error.find("such as those of a weft::Channel"), std::string::npos) << error;
   EXPECT_EQ(job.run_until([&] { return has_other_failed; }), "");
 }
 
