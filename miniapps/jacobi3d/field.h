@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,6 +32,9 @@ class Field {
   void update();
   void pack(const Halos& halos) { kernels_->pack(current_.data(), range_.size, halos); }
   void unpack(const Halos& halos) { kernels_->unpack(current_.data(), range_.size, halos); }
+
+  // A graph of what `queue` queues on the stream, as Kernels::capture().
+  std::unique_ptr<Graph> capture(const std::function<void()>& queue) { return kernels_->capture(queue); }
 
   weft::Task<> done();
   // When kernels ran, since the last call. REQUIRES: done().

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,15 @@ class Field:
     def unpack(self, halos: Mapping[int, Array]) -> None:
         """Sets the ghost points of each side."""
         self._kernels.unpack(self._current, halos)
+
+    @property
+    def stream(self) -> weft.Stream | None:
+        """Of all queued work; None for host memory."""
+        return self._kernels.stream
+
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        """What launches a graph of what `queue` queues on the stream; see Kernels.capture()."""
+        return self._kernels.capture(queue)
 
     async def done(self) -> None:
         """Waits for all queued work."""
