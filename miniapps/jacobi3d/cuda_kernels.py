@@ -146,6 +146,7 @@ class CudaKernels:
         finally:
             self._is_captured = False
             graph = self._queue.end_capture()
+        graph.upload(self._queue)
         return lambda: graph.launch(self._queue)
 
     def _faces(self, points: weft.DeviceArray, halos: Mapping[int, weft.DeviceArray], packing: bool) -> None:

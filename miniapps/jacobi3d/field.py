@@ -32,9 +32,13 @@ class Field:
         """Without ghost points."""
         return self._range.size
 
+    def rehearse_update(self) -> None:
+        """Computes the next points and does not take them, which compiles the kernel."""
+        self._kernels.update(self._current, self._next)
+
     def update(self) -> None:
         """One Jacobi iteration."""
-        self._kernels.update(self._current, self._next)
+        self.rehearse_update()
         self._current, self._next = self._next, self._current
 
     def pack(self, halos: Mapping[int, Array]) -> None:

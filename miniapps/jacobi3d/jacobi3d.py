@@ -193,6 +193,7 @@ async def solve(options: argparse.Namespace, problem: Problem, model: str, expec
     report_every = max(1, total // 100) if progress_is_visible() else 0
     setup = Setup(problem, options.memory, options.host_staging, options.kernel, progress, report_every)
     blocks = weft.Array((BLOCKS | QUEUED_BLOCKS)[model], problem.blocks, args=(setup,))
+    await blocks.run.call(0)  # what has to be done before any stream waits
     await blocks.run.call(options.warmup)
     start = time.perf_counter()
     timelines = await blocks.run.call(options.iterations)

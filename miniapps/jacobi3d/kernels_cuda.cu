@@ -122,6 +122,7 @@ class CudaGraph final : public Graph {
     const cudaError_t made = cudaGraphInstantiateWithFlags(&executable_, graph, 0);
     cudaGraphDestroy(graph);
     check(made, "cudaGraphInstantiate");
+    check(cudaGraphUpload(executable_, stream), "cudaGraphUpload");
   }
   ~CudaGraph() override { cudaGraphExecDestroy(executable_); }
   CudaGraph(const CudaGraph&) = delete;

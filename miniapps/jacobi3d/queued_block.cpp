@@ -23,7 +23,7 @@ QueuedBlock::QueuedBlock(Setup setup) : part_(runtime(), index(), std::move(setu
 }
 
 weft::Task<> QueuedBlock::run(int iterations) {
-  co_await connect();
+  co_await prepare();
   std::optional<weft::Operation> batch_before;
   for (int queued = 0; iterations > 0;) {
     const int count = queue_next(iterations);
@@ -39,20 +39,26 @@ weft::Task<> QueuedBlock::run(int iterations) {
   co_await part_.finish();
 }
 
-// All blocks take their faces in one order, the lower one of a dimension first: no circle of blocks waits.
-weft::Task<> QueuedBlock::connect() {
-  if (std::exchange(is_connected_, true)) co_return;
+weft::Task<> QueuedBlock::prepare() {
+  if (std::exchange(is_prepared_, true)) co_return;
+  // All blocks take their faces in one order, the lower one of a dimension first: no circle of blocks waits.
   for (Side& side : sides_) co_await side.channel.connect();
+  Field& field = part_.field();
+  for (int slot = 0; slot < kNumSlots; ++slot) {
+    part_.buffers().queue_pack(slot);
+    part_.buffers().unpack(slot);  // ghost points, which get their values before they are used
+  }
+  field.rehearse_update();
+  co_await field.done();
+  if (!part_.use_graphs()) co_return;
+  graph_ = field.capture([this] {
+    for (int slot = 0; slot < kNumSlots; ++slot) queue_iteration(slot);
+  });
 }
 
 int QueuedBlock::queue_next(int most) {
-  // The first iterations load the kernels. A graph begins with slot 0: its messages have the landings that it names.
-  if (part_.use_graphs() && part_.iteration() >= kNumSlots && part_.slot() == 0 && most >= kNumSlots) {
-    if (graph_ == nullptr) {
-      graph_ = part_.field().capture([this] {
-        for (int slot = 0; slot < kNumSlots; ++slot) queue_iteration(slot);
-      });
-    }
+  // A graph begins with slot 0: its messages have the landings that it names.
+  if (graph_ != nullptr && part_.slot() == 0 && most >= kNumSlots) {
     graph_->launch();
     part_.count_iterations(kNumSlots);
     return kNumSlots;

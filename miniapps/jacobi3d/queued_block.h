@@ -1,5 +1,5 @@
 // A block whose stream does everything: kernels, sends and receives of faces are queued. The CPU waits at the end of
-// run(), and when much is queued. With Setup::use_graphs, two iterations are captured once and launched again and again.
+// run(), and when much is queued. With Setup::use_graphs, two iterations are captured once and launched often.
 //
 // All sends of an iteration come before its receives. A send of iteration i waits for the neighbour's receive of
 // iteration i - 1, which frees the landing. A receive waits for the neighbour's send of the same iteration. So each
@@ -20,6 +20,7 @@ class QueuedBlock : public weft::Chare<QueuedBlock> {
  public:
   explicit QueuedBlock(Setup setup);
 
+  // REQUIRES: run(0) of all blocks is over before the first iteration, because what it does may wait for the device.
   weft::Task<> run(int iterations);
   weft::Task<std::vector<double>> values() { return part_.values(); }
   weft::Task<std::uint64_t> checksum() { return part_.checksum(); }
@@ -30,14 +31,16 @@ class QueuedBlock : public weft::Chare<QueuedBlock> {
     weft::QueuedChannel channel;
   };
 
-  weft::Task<> connect();
+  // Does what may wait for the device: connects, loads the kernels, and captures the graph. A stream that waits for
+  // another block of this PE would then wait for ever.
+  weft::Task<> prepare();
   // Queues the next iteration, or two of them if a graph can have them and `most` allows. Returns how many.
   int queue_next(int most);
   void queue_iteration(int slot);
 
   Part part_;
   std::vector<Side> sides_;
-  bool is_connected_ = false;
+  bool is_prepared_ = false;
   std::unique_ptr<Graph> graph_;
 };
 

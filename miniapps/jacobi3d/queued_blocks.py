@@ -35,11 +35,12 @@ class QueuedBlock(Block):
             face: weft.QueuedChannel(self, self.proxy[neighbour], [arrays[face] for arrays in incoming])
             for face, neighbour in self._part.neighbours.items()
         }
-        self._is_connected = False
+        self._is_prepared = False
         self._launch_graph: Callable[[], Any] | None = None
 
     async def run(self, iterations: int) -> Timeline:
-        await self._connect()
+        """run(0) of all blocks is over before the first iteration: what it does may wait for the device."""
+        await self._prepare()
         stream = self._part.field.stream
         queued, batch_before = 0, None
         while iterations > 0:
@@ -55,24 +56,33 @@ class QueuedBlock(Block):
             await batch_before
         return await self._part.finish()
 
-    async def _connect(self) -> None:
-        if self._is_connected:
+    async def _prepare(self) -> None:
+        """Does what may wait for the device: connects, compiles the kernels, and captures the graph.
+
+        A stream that waits for another block of this PE would then wait for ever.
+        """
+        if self._is_prepared:
             return
-        self._is_connected = True
+        self._is_prepared = True
         connecting = [channel.connect() for channel in self._channels.values()]
         for connected in connecting:
             await connected
+        part = self._part
+        for slot in range(NUM_SLOTS):
+            part.buffers.queue_pack(slot)
+            part.buffers.unpack(slot)  # ghost points, which get their values before they are used
+        part.field.rehearse_update()
+        await part.field.done()
+        if self.use_graphs:
+            self._launch_graph = part.field.capture(self._queue_slots)
 
     def _queue_next(self, most: int) -> int:
         """Queues the next iteration, or two of them if a graph can have them. Returns how many.
 
-        The first iterations compile the kernels. A graph begins with slot 0: its messages have the landings
-        that it names.
+        A graph begins with slot 0: its messages have the landings that it names.
         """
         part = self._part
-        if self.use_graphs and part.iteration >= NUM_SLOTS and part.slot == 0 and most >= NUM_SLOTS:
-            if self._launch_graph is None:
-                self._launch_graph = part.field.capture(self._queue_slots)
+        if self._launch_graph is not None and part.slot == 0 and most >= NUM_SLOTS:
             self._launch_graph()
             part.count_iterations(NUM_SLOTS)
             return NUM_SLOTS
