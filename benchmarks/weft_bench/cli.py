@@ -98,6 +98,10 @@ ran, on a GPU by its own clock; communication is the rest. With --staging device
 staged: they are peer-mapped or go through UCX (records and cases call this "direct"). With --staging host
 ("staged"), the program copies them to page-locked host memory on its stream, sends that, and copies what
 arrives back. "staged / not staged" is the ratio of the two communication times.
+
+Models queued and graph are for device memory that is not staged. The streams of the blocks send and receive
+the faces, and no CPU waits for one. Kernels of CUDA graphs are not timed: their time counts as communication.
+Beside the channels: --memory cuda --staging device --odf 1,2,4,8 --models channel,queued,graph
 """
 _SUMMARIES = {
     "latency": "one-way time of a message between two PEs",

@@ -78,6 +78,11 @@ def run_jacobi3d(arguments: argparse.Namespace) -> int:
                 warmup=arguments.warmup,
             )
         )
+        if not wanted:
+            raise BenchError(
+                "queued and graph are models of device memory that is not staged: give --memory emulated or "
+                "cuda, and --staging device"
+            )
         for case in wanted:
             jacobi3d.program(case, programs)  # what is missing is better told before an hour of runs
         with launches_of(arguments, console) as launches:

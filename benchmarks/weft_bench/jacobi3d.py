@@ -25,7 +25,9 @@ from weft_bench.turns import take_turns
 
 PARTS = ("overall", "compute", "pack", "communication")
 LANGUAGES = ("cpp", "python")
-MODELS = ("channel", "messaging")
+MODELS = ("channel", "messaging", "queued", "graph")
+#: Those whose faces the streams of devices exchange.
+QUEUED_MODELS = ("queued", "graph")
 SCALINGS = ("weak", "strong")
 #: The name of a way of the faces in records, by the value of the program's --staging. "direct": not staged.
 WAYS = {"device": "direct", "host": "staged"}
@@ -164,7 +166,10 @@ def cases(
     iterations: int,
     warmup: int,
 ) -> Iterator[Case]:
-    """Every combination; `size` as DEFAULT_POINTS where it is None. Host memory is staged nowhere."""
+    """Every combination; `size` as DEFAULT_POINTS where it is None.
+
+    Host memory is staged nowhere. QUEUED_MODELS are for faces that go from device memory to device memory.
+    """
     for scaling in scalings:
         edge = size or DEFAULT_POINTS[memory][scaling]
         for number in pes:
@@ -173,6 +178,8 @@ def cases(
                 for language in languages:
                     for model in models:
                         for staging in stagings if memory != "host" else ("",):
+                            if model in QUEUED_MODELS and staging != "device":
+                                continue
                             yield Case(
                                 language,
                                 model,

@@ -39,7 +39,7 @@ SYSTEMS = (
     "peer-copy",
     "cache-line",
 )
-MODELS = ("machine", "messaging", "channel", "mpi", "pgas")
+MODELS = ("machine", "messaging", "channel", "queued", "graph", "mpi", "pgas")
 LANGUAGES = ("cpp", "python")
 MEMORIES = ("host", "emulated", "cuda")
 

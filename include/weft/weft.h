@@ -85,6 +85,7 @@ using runtime::room;
 using runtime::Runtime;
 using runtime::Stream;
 using runtime::stream_done;
+using runtime::StreamGraph;
 using runtime::Target;
 using runtime::TargetOf;
 using runtime::Task;

@@ -1,4 +1,4 @@
-"""The chares: the part that both kinds of block share, and how each kind exchanges its halos."""
+"""The chares: the part that all kinds of block share, and how each kind exchanges its halos."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Timeline:
 
 
 class Part:
-    """The part of a block that both models share: its part of the grid, its neighbours, its buffers."""
+    """The part of a block that all models share: its part of the grid, its neighbours, its buffers."""
 
     def __init__(self, setup: Setup, index: Triple) -> None:
         self.setup = setup
@@ -56,8 +56,12 @@ class Part:
     def update(self) -> None:
         """Ends the iteration: queues its update."""
         self.field.update()
-        self.iteration += 1
-        if self._report_every and self.iteration % self._report_every == 0:
+        self.count_iterations(1)
+
+    def count_iterations(self, count: int) -> None:
+        """So many iterations have been queued."""
+        before, self.iteration = self.iteration, self.iteration + count
+        if self._report_every and self.iteration // self._report_every != before // self._report_every:
             self.setup.progress.advance(self.iteration)
 
     async def finish(self) -> Timeline:
@@ -67,7 +71,7 @@ class Part:
 
 
 class Block(weft.Chare):
-    """The part that both kinds of blocks share."""
+    """The part that messaging and channels share."""
 
     def __init__(self, setup: Setup) -> None:
         self._part = Part(setup, self.index)

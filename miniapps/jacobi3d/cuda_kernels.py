@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import cupy
 import cupyx
@@ -92,6 +93,7 @@ class CudaKernels:
         self._device.use()
         self._queue = cupy.cuda.ExternalStream(self.stream.handle, self._number)
         self._spans: list[tuple[str, cupy.cuda.Event, cupy.cuda.Event]] = []
+        self._is_captured = False
         self._mark, self._mark_s = _origin(self._number), 0.0
         self._tables: dict[tuple[tuple[int, int], ...], tuple[cupy.ndarray, cupy.ndarray]] = {}
 
@@ -135,6 +137,18 @@ class CudaKernels:
         self._spans.clear()
         return intervals
 
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        # Relaxed: calls of Weft's for other streams stay legal.
+        self._queue.begin_capture(cupy.cuda.runtime.streamCaptureModeRelaxed)
+        self._is_captured = True
+        try:
+            queue()
+        finally:
+            self._is_captured = False
+            graph = self._queue.end_capture()
+        graph.upload(self._queue)
+        return lambda: graph.launch(self._queue)
+
     def _faces(self, points: weft.DeviceArray, halos: Mapping[int, weft.DeviceArray], packing: bool) -> None:
         size = tuple(extent - 2 for extent in points.shape)
         faces, addresses = self._table(halos)
@@ -154,6 +168,9 @@ class CudaKernels:
         return self._tables[key]
 
     def _timed(self, phase: str, name: str, grid: tuple[int, int, int], arguments: tuple) -> None:
+        if self._is_captured:  # an event has the time of one launch only
+            self._launch(name, grid, arguments)
+            return
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         start.record(self._queue)
         self._launch(name, grid, arguments)

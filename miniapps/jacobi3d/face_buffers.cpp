@@ -74,9 +74,12 @@ void FaceBuffers::copy(Direction direction, int slot) {
   }
 }
 
+void FaceBuffers::queue_pack(int slot) {
+  if (!faces_.empty()) field_.pack(halos(kOut, slot));
+}
+
 weft::Task<> FaceBuffers::pack(int slot) {
-  if (faces_.empty()) co_return;
-  field_.pack(halos(kOut, slot));
+  queue_pack(slot);
   if (host_.size() == 0) co_return;
   copy(kOut, slot);
   // Host memory has no stream that a send could wait for.

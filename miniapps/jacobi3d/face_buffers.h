@@ -29,6 +29,8 @@ class FaceBuffers {
   // Packs all faces. When it is done, outgoing() may be sent. REQUIRES: the slot's last sends are
   // done.
   weft::Task<> pack(int slot);
+  // Queues the packing alone. REQUIRES: no host staging, and what sends the slot waits for the field's stream.
+  void queue_pack(int slot);
   weft::Buffer outgoing(int face, int slot) const;
   // Where a neighbour's face is received. It must have arrived before unpack().
   weft::Buffer incoming(int face, int slot) const;

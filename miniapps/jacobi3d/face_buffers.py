@@ -48,13 +48,16 @@ class FaceBuffers:
 
         The slot's last sends must be over.
         """
-        if not self._packed[slot]:
-            return
-        self._field.pack(self._packed[slot])
-        if self._host_packed is not None:
+        self.queue_pack(slot)
+        if self._packed[slot] and self._host_packed is not None:
             for face, host in self._host_packed[slot].items():
                 self._kernels.to_host(self._packed[slot][face], host)
             await self._field.done()  # host memory has no stream that a send could wait for
+
+    def queue_pack(self, slot: int) -> None:
+        """Queues the packing alone, for what waits for the field's stream."""
+        if self._packed[slot]:
+            self._field.pack(self._packed[slot])
 
     def outgoing(self, slot: int) -> Faces:
         """The buffer to send, by face."""

@@ -18,7 +18,7 @@ Field::Field(weft::Runtime& runtime, const Range& range, weft::Place place, Kern
 }
 
 void Field::update() {
-  kernels_->update(current_.data(), next_.data(), range_.size);
+  rehearse_update();
   std::swap(current_, next_);
 }
 

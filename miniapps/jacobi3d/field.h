@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -29,8 +30,13 @@ class Field {
 
   // One Jacobi iteration: every point becomes the mean of its six neighbours.
   void update();
+  // Computes the next points and does not take them, which loads the kernel.
+  void rehearse_update() { kernels_->update(current_.data(), next_.data(), range_.size); }
   void pack(const Halos& halos) { kernels_->pack(current_.data(), range_.size, halos); }
   void unpack(const Halos& halos) { kernels_->unpack(current_.data(), range_.size, halos); }
+
+  // A graph of what `queue` queues on the stream, as Kernels::capture().
+  std::unique_ptr<Graph> capture(const std::function<void()>& queue) { return kernels_->capture(queue); }
 
   weft::Task<> done();
   // When kernels ran, since the last call. REQUIRES: done().

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +32,13 @@ class Field:
         """Without ghost points."""
         return self._range.size
 
+    def rehearse_update(self) -> None:
+        """Computes the next points and does not take them, which compiles the kernel."""
+        self._kernels.update(self._current, self._next)
+
     def update(self) -> None:
         """One Jacobi iteration."""
-        self._kernels.update(self._current, self._next)
+        self.rehearse_update()
         self._current, self._next = self._next, self._current
 
     def pack(self, halos: Mapping[int, Array]) -> None:
@@ -43,6 +48,15 @@ class Field:
     def unpack(self, halos: Mapping[int, Array]) -> None:
         """Sets the ghost points of each side."""
         self._kernels.unpack(self._current, halos)
+
+    @property
+    def stream(self) -> weft.Stream | None:
+        """Of all queued work; None for host memory."""
+        return self._kernels.stream
+
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        """What launches a graph of what `queue` queues on the stream; see Kernels.capture()."""
+        return self._kernels.capture(queue)
 
     async def done(self) -> None:
         """Waits for all queued work."""

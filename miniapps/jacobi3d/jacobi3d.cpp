@@ -1,12 +1,13 @@
-// Jacobi3D: a 7-point stencil over a chare array, its faces exchanged by entry methods or over channels.
+// Jacobi3D: a 7-point stencil over a chare array, its faces exchanged by entry methods, over channels, or by streams.
 //
 //   weft run -n 2 build/release/miniapps/jacobi3d --odf 4 --verify
 //
 // decomposition.h cuts the grid, field.h has the points of a block and kernels.h the computations on them
-// in each kind of memory, messaging_block.h and channel_block.h are the chares.
+// in each kind of memory, messaging_block.h, channel_block.h and queued_block.h are the chares.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "gather.h"
 #include "messaging_block.h"
 #include "options.h"
+#include "queued_block.h"
 #include "report.h"
 #include "verification.h"
 
@@ -28,8 +30,8 @@ using miniapps::say;
 Setup make_setup(weft::Runtime& runtime, const Problem& problem, weft::Group<Device> devices,
                  const std::string& model, int num_iterations) {
   auto progress = weft::Singleton<ProgressBar>::create(runtime, 0, model, num_iterations);
-  return {problem, devices, progress.element(),
-          progress_is_visible() ? std::max(1, num_iterations / 100) : 0};
+  return {problem, devices, progress.element(), progress_is_visible() ? std::max(1, num_iterations / 100) : 0,
+          model == "graph"};
 }
 
 template <class Block>
@@ -39,6 +41,7 @@ weft::Task<Result> solve(weft::Runtime& runtime, const Options& options, const P
   Setup setup = make_setup(runtime, problem, devices, model, options.warmup + options.iterations);
   weft::Shape shape{problem.blocks[0], problem.blocks[1], problem.blocks[2]};
   auto blocks = weft::Array<Block>::create(runtime, shape.with_map<&home_pe>(), setup);
+  co_await blocks.template call<&Block::run>(0);  // what has to be done before any stream waits
   co_await blocks.template call<&Block::run>(options.warmup);
   co_await devices.call<&Device::take_times>();
   auto start = std::chrono::steady_clock::now();
@@ -76,6 +79,8 @@ weft::Task<bool> solve_all(weft::Runtime& runtime, const Options& options) {
   for (const std::string& model : options.models) {
     if (model == "messaging") {
       results.push_back(co_await solve<MessagingBlock>(runtime, options, problem, devices, model, expected));
+    } else if (is_queued_model(model)) {
+      results.push_back(co_await solve<QueuedBlock>(runtime, options, problem, devices, model, expected));
     } else {
       results.push_back(co_await solve<ChannelBlock>(runtime, options, problem, devices, model, expected));
     }
@@ -99,6 +104,9 @@ weft::Task<bool> run(weft::Runtime& runtime, int argc, char** argv) {
 }  // namespace jacobi3d
 
 int main(int argc, char** argv) {
+  // Before the driver starts, which reads it once. Other models keep the default.
+  if (std::any_of(argv, argv + argc, jacobi3d::is_queued_model))
+    setenv(jacobi3d::kDeviceQueuesSetting, jacobi3d::kMostDeviceQueues, 0);
   return weft::run(argc, argv, [=](weft::Runtime& runtime) {
     return miniapps::run(runtime, "jacobi3d", jacobi3d::run(runtime, argc, argv));
   });

@@ -1,15 +1,16 @@
-"""Jacobi3D: a 7-point stencil over a chare array, its faces exchanged by entry methods or over channels.
+"""Jacobi3D: a 7-point stencil over a chare array, its faces exchanged by messages, channels or streams.
 
     weft run -n 2 miniapps/jacobi3d/jacobi3d.py --odf 4 --verify
 
 decomposition.py cuts the grid, field.py has the points of a block and kernels.py the computations on them
-in each kind of memory, blocks.py has the chares. jacobi3d.cpp is the same in C++ and comes to the same
-values, to the last bit.
+in each kind of memory, blocks.py and queued_blocks.py have the chares. jacobi3d.cpp is the same in C++ and
+comes to the same values, to the last bit.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -21,9 +22,18 @@ import weft
 from blocks import BLOCKS, Setup
 from decomposition import Problem, UserError, divide, range_of
 from kernels import make_kernels
+from queued_blocks import QUEUED_BLOCKS
 from report import ProgressBar, Result, describe, progress_is_visible, table, write_json
 from stencil import Values, make_update
 from verification import compare, solve_serially
+
+#: CUDA's setting of how many hardware queues the streams of a process have, read when the driver starts: 8 by
+#: default, 32 at most. If two streams share a queue, one's wait for a face holds back the other's send, for
+#: which it may wait.
+DEVICE_QUEUES_SETTING = "CUDA_DEVICE_MAX_CONNECTIONS"
+MOST_DEVICE_QUEUES = "32"
+#: Streams of Weft's own, of CuPy's and of CUDA's are six today, and some room.
+OTHER_STREAMS = 8
 
 DESCRIPTION = """\
 Jacobi's iteration for Laplace's equation on a 3D grid of doubles with fixed boundary values. The grid is
@@ -36,7 +46,11 @@ block has answered, divided by the iterations; the blocks start and end together
 synchronises them. The time of a PE goes to: compute, when points of any of its blocks are being updated (on
 a device, by the device's clock); pack, when none are, but faces are being copied out of or into blocks;
 communication, all else: calls to send, scheduling, transport, copies between device and host memory, and
-waiting that no other block's work filled. The three are means over PEs and add up to overall."""
+waiting that no other block's work filled. The three are means over PEs and add up to overall. Kernels of
+CUDA graphs are not timed: with --model graph and --memory cuda, communication is nearly all of overall.
+
+--model queued and graph with --memory cuda: a PE has at most 24 blocks, because each has a stream that needs
+a hardware queue of its own. The program sets CUDA_DEVICE_MAX_CONNECTIONS to 32 for that, unless it is set."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -84,10 +98,12 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--warmup", type=count, default=10, metavar="N", help="iterations before them (10)")
     parser.add_argument(
         "--model",
-        choices=[*BLOCKS, "both"],
+        choices=[*BLOCKS, *QUEUED_BLOCKS, "both"],
         default="both",
         help="messaging: faces are arguments of an entry method; channel: each pair of neighbours has a "
-        "channel; both (both)",
+        "channel; both of these (both). For device memory: queued: kernels, sends and receives are queued "
+        "on the block's stream, and the CPU waits for no face; graph: two such iterations are captured "
+        "once, and launched again and again",
     )
     parser.add_argument(
         "--memory",
@@ -128,7 +144,27 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     if options.staging is not None and options.memory == "host":
         raise UserError("--staging is about device memory: give --memory emulated or cuda with it")
     options.host_staging = options.staging == "host"
+    if options.model in QUEUED_BLOCKS:
+        expect_queues(options)
     return options
+
+
+def expect_queues(options: argparse.Namespace) -> None:
+    """Raises UserError if streams cannot order the exchange of faces."""
+    model, odf = options.model, options.odf
+    if options.memory == "host" or options.host_staging:
+        raise UserError(
+            f"--model {model} needs streams of a device that reach the neighbours' memory: give --memory "
+            "emulated or cuda with it, without --staging host"
+        )
+    setting = os.environ.get(DEVICE_QUEUES_SETTING, "8")
+    most = max(0, (int(setting) if setting.isdecimal() else 0) - OTHER_STREAMS)
+    if options.memory == "cuda" and odf > most:
+        raise UserError(
+            f"--model {model} with --odf {odf}: with {DEVICE_QUEUES_SETTING}={setting} the streams of at "
+            f"most {most} blocks of a PE have hardware queues of their own; give a smaller --odf, "
+            f"{DEVICE_QUEUES_SETTING}={MOST_DEVICE_QUEUES}, or --model channel"
+        )
 
 
 def expect_usable(options: argparse.Namespace) -> None:
@@ -156,7 +192,8 @@ async def solve(options: argparse.Namespace, problem: Problem, model: str, expec
     progress = weft.Singleton(ProgressBar, 0, args=(model, total))
     report_every = max(1, total // 100) if progress_is_visible() else 0
     setup = Setup(problem, options.memory, options.host_staging, options.kernel, progress, report_every)
-    blocks = weft.Array(BLOCKS[model], problem.blocks, args=(setup,))
+    blocks = weft.Array((BLOCKS | QUEUED_BLOCKS)[model], problem.blocks, args=(setup,))
+    await blocks.run.call(0)  # what has to be done before any stream waits
     await blocks.run.call(options.warmup)
     start = time.perf_counter()
     timelines = await blocks.run.call(options.iterations)
@@ -203,4 +240,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    # Before the driver starts, which reads it once. Other models keep the default.
+    if any(word.endswith(tuple(QUEUED_BLOCKS)) for word in sys.argv[1:]):
+        os.environ.setdefault(DEVICE_QUEUES_SETTING, MOST_DEVICE_QUEUES)
     weft.run(main)

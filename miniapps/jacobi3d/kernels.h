@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,14 @@ struct Interval {
   double end_s = 0;
 };
 
+// Work of a block's stream that is captured once.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  // Queues all of it once more.
+  virtual void launch() = 0;
+};
+
 class Kernels {
  public:
   virtual ~Kernels() = default;
@@ -55,6 +64,10 @@ class Kernels {
 
   // When updating and packing ran, since the last call. REQUIRES: all queued work is done.
   virtual std::vector<Interval> take_intervals() = 0;
+
+  // A graph of what `queue` queues on the block's stream; that is not done then. Null for host memory. REQUIRES: the
+  // kernels have run before, because a capture cannot load them.
+  virtual std::unique_ptr<Graph> capture(const std::function<void()>& /*queue*/) { return nullptr; }
 };
 
 // A PE's device, with what the kernels need of it.

@@ -6,7 +6,7 @@ Everything is queued on the block's stream and done in order, later; on host mem
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -60,6 +60,12 @@ class Kernels(Protocol):
 
     def take_intervals(self) -> list[Interval]:
         """When updating and packing ran since the last call. All queued work must be done."""
+
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        """What launches a graph of what `queue` queues on the stream; that is not done then.
+
+        The kernels have run before, because a capture cannot compile them. Host memory has no graphs.
+        """
 
 
 def make_kernels(memory: str, update: str) -> Kernels:
@@ -121,6 +127,9 @@ class HostKernels:
         intervals, self._intervals = self._intervals, []
         return intervals
 
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        raise UserError("host memory has no streams whose work a graph could have")
+
 
 class EmulatedKernels:
     """On an emulated device: the host's kernels, run by the stream on the device's view of its memory."""
@@ -155,6 +164,11 @@ class EmulatedKernels:
 
     def take_intervals(self) -> list[Interval]:
         return self._host.take_intervals()
+
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        with weft.emulated.capture(self.stream) as graph:
+            queue()
+        return lambda: graph.launch(self.stream)
 
     def _launch(self, function: Any, *arguments: Any) -> None:
         weft.emulated.launch(function, *arguments, stream=self.stream)

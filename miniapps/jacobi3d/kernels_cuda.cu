@@ -106,6 +106,35 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+class CudaGraph final : public Graph {
+ public:
+  CudaGraph(cudaStream_t stream, const std::function<void()>& queue) : stream_(stream) {
+    // Relaxed: calls of Weft's for other streams stay legal.
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+    cudaGraph_t graph = nullptr;
+    try {
+      queue();
+    } catch (...) {
+      if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    const cudaError_t made = cudaGraphInstantiateWithFlags(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(made, "cudaGraphInstantiate");
+    check(cudaGraphUpload(executable_, stream), "cudaGraphUpload");
+  }
+  ~CudaGraph() override { cudaGraphExecDestroy(executable_); }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  void launch() override { check(cudaGraphLaunch(executable_, stream_), "cudaGraphLaunch"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
 class CudaKernels final : public Kernels {
  public:
   // Times count from `origin`, which must outlive this.
@@ -149,6 +178,13 @@ class CudaKernels final : public Kernels {
     return intervals;
   }
 
+  std::unique_ptr<Graph> capture(const std::function<void()>& queue) override {
+    is_captured_ = true;
+    auto graph = std::make_unique<CudaGraph>(stream_, queue);
+    is_captured_ = false;
+    return graph;
+  }
+
  private:
   struct Span {
     Phase phase;
@@ -158,6 +194,7 @@ class CudaKernels final : public Kernels {
 
   template <class Launch>
   void timed(Phase phase, Launch launch) {
+    if (is_captured_) return launch();  // an event has the time of one launch only
     Event start = take_event();
     Event end = take_event();
     start.record(stream_);
@@ -179,6 +216,7 @@ class CudaKernels final : public Kernels {
   double mark_s_ = 0;
   std::vector<Span> spans_;
   std::vector<Event> free_events_;
+  bool is_captured_ = false;
 };
 
 class CudaDevice final : public KernelDevice {

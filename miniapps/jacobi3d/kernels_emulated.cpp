@@ -23,6 +23,17 @@ Halos view_halos(const weft::DeviceView& view, const Triple& size, const Halos& 
   return found;
 }
 
+class EmulatedGraph final : public Graph {
+ public:
+  EmulatedGraph(weft::Stream& stream, const std::function<void()>& queue)
+      : stream_(stream), graph_(stream.capture(queue)) {}
+  void launch() override { stream_.launch(graph_); }
+
+ private:
+  weft::Stream& stream_;
+  weft::StreamGraph graph_;
+};
+
 class EmulatedKernels final : public Kernels {
  public:
   explicit EmulatedKernels(weft::Stream& stream) : stream_(stream) {}
@@ -53,6 +64,9 @@ class EmulatedKernels final : public Kernels {
     });
   }
   std::vector<Interval> take_intervals() override { return std::exchange(*intervals_, {}); }
+  std::unique_ptr<Graph> capture(const std::function<void()>& queue) override {
+    return std::make_unique<EmulatedGraph>(stream_, queue);
+  }
 
  private:
   weft::Stream& stream_;

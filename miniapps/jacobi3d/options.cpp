@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include "fmt/format.h"
@@ -10,15 +12,42 @@ namespace jacobi3d {
 namespace {
 
 std::vector<std::string> take_models(Arguments& arguments) {
-  const std::string model = arguments.take_one_of("--model", {"messaging", "channel", "both"});
+  const std::string model =
+      arguments.take_one_of("--model", {"messaging", "channel", "queued", "graph", "both"});
   if (model == "both") return {"messaging", "channel"};
   return {model};
+}
+
+// Streams of Weft's own and of CUDA's are six today, and some room.
+constexpr int kOtherStreams = 8;
+
+// Each block of a PE has a stream, which may wait for a stream of another block.
+void check_streams(int odf, const std::string& model) {
+  const char* const given = std::getenv(kDeviceQueuesSetting);
+  const char* const setting = given == nullptr ? "8" : given;
+  const int most = std::max(0, std::atoi(setting) - kOtherStreams);
+  if (odf <= most) return;
+  throw UserError(fmt::format(
+      "--model {} with --odf {}: with {}={} the streams of at most {} blocks of a PE have hardware queues of "
+      "their own; give a smaller --odf, {}={}, or --model channel",
+      model, odf, kDeviceQueuesSetting, setting, most, kDeviceQueuesSetting, kMostDeviceQueues));
 }
 
 // What the options say together.
 void check(const Options& options, bool staging_given) {
   if (staging_given && options.placement.memory == weft::Kind::kHost) {
     throw UserError("--staging is about device memory: give --memory emulated or cuda with it");
+  }
+  for (const std::string& model : options.models) {
+    if (!is_queued_model(model)) continue;
+    if (options.placement.memory == weft::Kind::kHost || options.placement.host_staging) {
+      throw UserError(
+          fmt::format("--model {} needs streams of a device that reach the neighbours' memory: give --memory "
+                      "emulated or cuda "
+                      "with it, without --staging host",
+                      model));
+    }
+    if (options.placement.memory == weft::Kind::kCuda) check_streams(options.odf, model);
   }
 }
 
@@ -72,7 +101,9 @@ up to six neighbours in every iteration.
   --iterations N       timed iterations (100)
   --warmup N           iterations before them (10)
   --model NAME         messaging: faces are arguments of an entry method; channel: each pair of neighbours
-                       has a channel; both (both)
+                       has a channel; both of these (both). For device memory: queued: kernels, sends and
+                       receives are queued on the block's stream, and the CPU waits for no face; graph: two
+                       such iterations are captured once, and launched again and again
   --memory KIND        where the points are: host, emulated, or cuda, a GPU for each PE (host)
   --staging WHERE      device: faces go from device memory to device memory, not staged; host: staged by the
                        program, which copies them to host memory, sends that, and copies what arrives back,
@@ -87,7 +118,11 @@ block has answered, divided by the iterations; the blocks start and end together
 synchronises them. The time of a PE goes to: compute, when points of any of its blocks are being updated (on
 a device, by the device's clock); pack, when none are, but faces are being copied out of or into blocks;
 communication, all else: calls to send, scheduling, transport, copies between device and host memory, and
-waiting that no other block's work filled. The three are means over PEs and add up to overall.
+waiting that no other block's work filled. The three are means over PEs and add up to overall. Kernels of
+CUDA graphs are not timed: with --model graph and --memory cuda, communication is nearly all of overall.
+
+--model queued and graph with --memory cuda: a PE has at most 24 blocks, because each has a stream that needs a
+hardware queue of its own. The program sets CUDA_DEVICE_MAX_CONNECTIONS to 32 for that, unless it is set.
 )";
 }
 

@@ -21,8 +21,13 @@ Part::Part(weft::Runtime& runtime, const weft::Index& index, Setup setup)
 
 void Part::update() {
   field_.update();
-  ++iteration_;
-  if (setup_.report_every != 0 && iteration_ % setup_.report_every == 0) {
+  count_iterations(1);
+}
+
+void Part::count_iterations(int count) {
+  const int before = iteration_;
+  iteration_ += count;
+  if (setup_.report_every != 0 && iteration_ / setup_.report_every != before / setup_.report_every) {
     setup_.progress.send<&ProgressBar::advance>(iteration_);
   }
 }

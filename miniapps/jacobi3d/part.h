@@ -1,4 +1,4 @@
-// The part of a block that both models share: its part of the grid, its neighbours, the buffers of its faces,
+// The part of a block that all models share: its part of the grid, its neighbours, the buffers of its faces,
 // and its results.
 #pragma once
 
@@ -20,15 +20,17 @@ struct Setup {
   Problem problem;
   weft::Group<Device> devices;
   ProgressProxy progress;
-  int report_every = 0;  // iterations; 0: never
+  int report_every = 0;     // iterations; 0: never
+  bool use_graphs = false;  // of a QueuedBlock
 
-  void pup(weft::Pup& p) { p | problem | devices | progress | report_every; }
+  void pup(weft::Pup& p) { p | problem | devices | progress | report_every | use_graphs; }
 };
 
 class Part {
  public:
   Part(weft::Runtime& runtime, const weft::Index& index, Setup setup);
 
+  bool use_graphs() const { return setup_.use_graphs; }
   // The faces that have a neighbour, and the neighbour's index.
   const std::vector<int>& faces() const { return faces_; }
   weft::Index neighbour(int face) const { return neighbour_of(index_, face); }
@@ -42,6 +44,8 @@ class Part {
 
   // Ends the iteration: queues its update.
   void update();
+  // So many iterations have been queued by other means.
+  void count_iterations(int count);
   // Waits for the device, and adds up where the time went.
   weft::Task<> finish();
 

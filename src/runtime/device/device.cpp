@@ -73,17 +73,20 @@ void Stream::copy(const memory::Buffer& destination, const memory::ConstBuffer& 
 
 Operation Stream::done() { return stream_done(runtime_, place_, handle_); }
 
-void Stream::launch(std::function<void(const DeviceView&)> kernel) {
+memory::SoftwareDevice& Stream::software_device(const char* use) const {
   memory::SoftwareDevice* const device = backend_of(runtime_, place_.kind).software_device();
-  if (device == nullptr) {
-    throw base::Error(base::StatusCode::kUnsupported,
-                      base::format("Stream::launch runs kernels on emulated devices; on {} launch them with "
-                                   "that device's own means, on stream.handle()",
-                                   place_name(place_)));
-  }
-  auto run = [device, kernel = std::move(kernel)]() -> base::Status {
+  if (device != nullptr) return *device;
+  throw base::Error(
+      base::StatusCode::kUnsupported,
+      base::format("{} on emulated devices; on {} use that device's own means, on stream.handle()", use,
+                   place_name(place_)));
+}
+
+void Stream::launch(std::function<void(const DeviceView&)> kernel) {
+  memory::SoftwareDevice& device = software_device("Stream::launch runs kernels");
+  auto run = [&device, kernel = std::move(kernel)]() -> base::Status {
     try {
-      kernel(DeviceView(*device));
+      kernel(DeviceView(device));
       return {};
     } catch (const base::Error& error) {
       return base::Status(error.code(), error.what());
@@ -91,7 +94,26 @@ void Stream::launch(std::function<void(const DeviceView&)> kernel) {
       return base::Status(base::StatusCode::kInternal, base::format("a kernel threw '{}'", error.what()));
     }
   };
-  base::check(device->launch(handle_, place_.device, std::move(run)));
+  base::check(device.launch(handle_, place_.device, std::move(run)));
+}
+
+StreamGraph Stream::capture(const std::function<void()>& queue) {
+  memory::SoftwareDevice& device = software_device("Stream::capture makes graphs");
+  base::check(device.begin_capture(handle_, place_.device));
+  try {
+    queue();
+  } catch (...) {
+    static_cast<void>(device.end_capture(handle_, place_.device));
+    throw;
+  }
+  StreamGraph graph;
+  graph.work_ = base::value_or_throw(device.end_capture(handle_, place_.device));
+  return graph;
+}
+
+void Stream::launch(const StreamGraph& graph) {
+  base::check(
+      software_device("Stream::launch queues graphs").launch_graph(graph.work_, handle_, place_.device));
 }
 
 void* DeviceView::find(const void* address, std::size_t size_bytes) const {

@@ -161,6 +161,13 @@ def test_without_a_gpu_cuda_is_refused_in_a_sentence(monkeypatch, capsys):
         assert error.count("\n") == 1
 
 
+def test_models_that_host_memory_does_not_have_are_refused_in_a_sentence(capsys):
+    assert run("jacobi3d", "--models", "queued,graph") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("weft bench: queued and graph are models of device memory")
+    assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("placement", "labels"),
     [

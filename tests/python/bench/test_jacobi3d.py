@@ -38,6 +38,22 @@ def test_device_memory_is_sent_both_ways_and_host_memory_one():
     assert [case.way for case in some_cases("host", pes=(1,), scalings=("weak",))] == [""]
 
 
+def test_streams_exchange_faces_of_device_memory_that_is_not_staged():
+    models = ("channel", "queued", "graph")
+    found = [
+        (case.model, case.odf, case.way)
+        for case in some_cases("cuda", pes=(2,), odf=(1, 8), scalings=("weak",), models=models)
+    ]
+    for odf in (1, 8):
+        assert [(model, way) for model, factor, way in found if factor == odf] == [
+            ("channel", "direct"),
+            ("channel", "staged"),
+            ("queued", "direct"),
+            ("graph", "direct"),
+        ]
+    assert {case.model for case in some_cases("host", models=models)} == {"channel"}
+
+
 def test_sizes_grow_with_the_pes_in_weak_scaling_alone():
     sizes = {(c.scaling, c.pes): c.points for c in some_cases("cuda", pes=(1, 2, 4, 8))}
     assert [sizes["weak", pes] for pes in (1, 2, 4, 8)] == [
@@ -139,9 +155,21 @@ def test_the_table_and_the_picture_have_every_case(fake_runs, tmp_path, capsys):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("memory", "stagings"), [("host", ("",)), ("emulated", ("device", "host"))])
 def test_real_runs(build_folder, tmp_path, language, memory, stagings):
-    wanted = [
-        Case(language, "channel", memory, staging, "strong", 2, 2, (8, 8, 8), 4, 1) for staging in stagings
-    ]
+    wanted = list(
+        cases(
+            memory=memory,
+            pes=(2,),
+            odf=(2,),
+            scalings=("strong",),
+            languages=(language,),
+            models=("channel", "queued", "graph"),
+            stagings=stagings,
+            size=8,
+            iterations=4,
+            warmup=1,
+        )
+    )
+    assert len(wanted) == (1 if memory == "host" else 4)
     outcome = measure(wanted, 1, Programs(build_folder / "benchmarks"), WHERE)
     assert outcome.failed == {}
     for case in wanted:

@@ -15,6 +15,8 @@ from weft_bench.gpus import gpu_names
 from weft_bench.record import read_records
 
 LANGUAGES = ("cpp", "python")
+# Those whose faces the streams of devices exchange.
+QUEUED_MODELS = ("queued", "graph")
 # A job that takes longer hangs.
 HANG_S = 60
 VERIFIED = "values equal those of the serial reference to the last bit"
@@ -59,7 +61,7 @@ DEVICE_WAYS = [
     for language in LANGUAGES
     for model in ("channel", "messaging")
     for staging in ("device", "host")
-]
+] + [(language, model, "device") for language in LANGUAGES for model in QUEUED_MODELS]
 
 
 @pytest.mark.parametrize(("num_pes", "odf", "size"), [CASES[0], CASES[3], CASES[6], CASES[8]])
@@ -77,6 +79,24 @@ def test_device_memory_gives_the_same_values(run_example, num_pes: int, odf: int
         assert done.stderr == ""
         assert done.stdout.count(VERIFIED) == 1
         found |= checksums(done.stdout)
+    assert len(found) == 1
+
+
+# More iterations than are queued at once, and an odd number before them.
+@pytest.mark.parametrize("odf", [1, 2, 4, 8])
+@pytest.mark.parametrize(("num_pes", "size"), [(1, "9 10 11"), (2, "8 3 24"), (3, "25 7 2")])
+def test_streams_exchange_faces(run_example, num_pes: int, odf: int, size: str) -> None:
+    arguments = ["--size", *size.split(), "--odf", odf, "--iterations", 34, "--warmup", 3, "--verify"]
+    found = set()
+    for language in LANGUAGES:
+        for model in QUEUED_MODELS:
+            done = run_example(
+                "jacobi3d", language, num_pes, *arguments, "--memory", "emulated", "--model", model
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert done.stderr == ""
+            assert done.stdout.count(VERIFIED) == 1
+            found |= checksums(done.stdout)
     assert len(found) == 1
 
 
@@ -200,6 +220,15 @@ def test_records(run_example, tmp_path: Path, language: str, model: str) -> None
         (["--memory", "core"], "--memory"),
         (["--memory", "emulated", "--staging", "none"], "--staging"),
         (["--staging", "host"], "--staging is about device memory"),
+        (["--model", "queued"], "--model queued needs streams of a device"),
+        (
+            ["--model", "graph", "--memory", "emulated", "--staging", "host"],
+            "--model graph needs streams of a device",
+        ),
+        (
+            ["--model", "queued", "--memory", "cuda", "--odf", 25],
+            "with CUDA_DEVICE_MAX_CONNECTIONS=32 the streams of at most 24 blocks of a PE",
+        ),
         (["--fast"], "--fast"),
         (["--size", 2, "--odf", 9], "a grid of 2 x 2 x 2 points cannot be cut into 18 blocks"),
         (

@@ -18,6 +18,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
@@ -63,6 +64,18 @@ class DeviceMemory {
 };
 
 class DeviceView;
+class Stream;
+
+// Work of an emulated device's stream that was captured once, to be launched as often as wanted, as a CUDA graph is.
+class StreamGraph {
+ public:
+  // Does nothing.
+  StreamGraph() = default;
+
+ private:
+  friend Stream;
+  std::vector<std::function<base::Status()>> work_;
+};
 
 // A queue of work on a device. Its work is done in order.
 class Stream {
@@ -88,7 +101,16 @@ class Stream {
   // is the failure of this stream's next done().
   void launch(std::function<void(const DeviceView&)> kernel);
 
+  // On an emulated device: calls `queue`, and takes up what that queues here instead of doing it: kernels, copies,
+  // messages of a QueuedChannel. The stream cannot be awaited meanwhile. Throws what `queue` throws; then nothing is
+  // queued.
+  StreamGraph capture(const std::function<void()>& queue);
+  // Queues the work of a graph that was captured on a stream of this device. What it uses stays valid until it is done.
+  void launch(const StreamGraph& graph);
+
  private:
+  memory::SoftwareDevice& software_device(const char* use) const;
+
   Runtime& runtime_;
   memory::Place place_;
   memory::StreamHandle handle_ = nullptr;

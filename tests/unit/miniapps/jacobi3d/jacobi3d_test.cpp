@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <string>
@@ -191,6 +192,29 @@ TEST(OptionsTest, AreTaken) {
   EXPECT_FALSE(parse({"--memory", "cuda"}).placement.host_staging);
   EXPECT_EQ(parse({"--size", "12", "--warmup", "0"}).points, (Triple{12, 12, 12}));
   EXPECT_EQ(parse({}).models.size(), 2U);
+  options = parse({"--model", "graph", "--memory", "emulated", "--odf", "99"});
+  EXPECT_EQ(options.models, std::vector<std::string>{"graph"});
+}
+
+// Each block's stream needs a hardware queue, of which CUDA has 8 unless it is told otherwise.
+TEST(OptionsTest, StreamsThatWaitHaveAQueueEach) {
+  const auto is_taken = [](const std::string& odf, const std::string& model) {
+    try {
+      parse({"--memory", "cuda", "--odf", odf, "--model", model});
+    } catch (const UserError&) {
+      return false;
+    }
+    return true;
+  };
+  unsetenv(kDeviceQueuesSetting);
+  EXPECT_FALSE(is_taken("1", "queued"));
+  EXPECT_TRUE(is_taken("99", "channel"));
+  setenv(kDeviceQueuesSetting, kMostDeviceQueues, 1);
+  EXPECT_TRUE(is_taken("24", "queued"));
+  EXPECT_FALSE(is_taken("25", "graph"));
+  setenv(kDeviceQueuesSetting, "many", 1);
+  EXPECT_FALSE(is_taken("1", "queued"));
+  unsetenv(kDeviceQueuesSetting);
 }
 
 TEST(OptionsTest, MistakesAreNamed) {
@@ -206,7 +230,14 @@ TEST(OptionsTest, MistakesAreNamed) {
   EXPECT_EQ(message({"--size", "8x8"}), "--size must be a whole number of at least 1, not '8x8'");
   EXPECT_EQ(message({"--size", "8", "8"}), "--size takes one number, or three: X Y Z");
   EXPECT_EQ(message({"--iterations"}), "--iterations needs a value");
-  EXPECT_EQ(message({"--model", "mpi"}), "--model must be one of messaging, channel, both, not 'mpi'");
+  EXPECT_EQ(message({"--model", "mpi"}),
+            "--model must be one of messaging, channel, queued, graph, both, not 'mpi'");
+  const std::string no_stream =
+      "--model queued needs streams of a device that reach the neighbours' memory: give --memory emulated or "
+      "cuda with "
+      "it, without --staging host";
+  EXPECT_EQ(message({"--model", "queued"}), no_stream);
+  EXPECT_EQ(message({"--model", "queued", "--memory", "cuda", "--staging", "host"}), no_stream);
   EXPECT_EQ(message({"--memory", "core"}), "--memory must be host, emulated or cuda, not 'core'");
   EXPECT_EQ(message({"--memory", "emulated", "--staging", "none"}),
             "--staging must be one of host, device, not 'none'");

@@ -100,6 +100,38 @@ TEST(Stream, DoesItsWorkInOrderAndLater) {
   });
 }
 
+TEST(Stream, AGraphIsCapturedOnceAndLaunchedOften) {
+  in_job([](Runtime& runtime) -> Task<> {
+    Stream stream(runtime, kEmulatedPlace);
+    DeviceArray<int> device(runtime, 1, kEmulatedPlace);
+    int value = 3;
+    int back = 0;
+    const memory::Buffer host{&back, sizeof back, {}, nullptr};
+    stream.copy(device.buffer(), memory::Buffer{&value, sizeof value, {}, nullptr});
+    const StreamGraph graph = stream.capture([&] {
+      stream.launch([span = device.span()](const DeviceView& view) { view(span)[0] *= 10; });
+      stream.copy(host, device.buffer());
+      EXPECT_NE(error_of([&] { static_cast<void>(stream.capture([] {})); }).find("is being captured"),
+                std::string::npos);
+    });
+    co_await stream.done();
+    EXPECT_EQ(back, 0) << "a capture does nothing";
+    for (int launch = 0; launch < 3; ++launch) stream.launch(graph);
+    co_await stream.done();
+    EXPECT_EQ(back, 3000);
+    stream.launch(StreamGraph());
+    co_await stream.done();
+    EXPECT_EQ(back, 3000);
+
+    const auto fail = [&] {
+      static_cast<void>(
+          stream.capture([] { throw base::Error(base::StatusCode::kInternal, "no such thing"); }));
+    };
+    EXPECT_EQ(error_of(fail), "no such thing");
+    co_await stream.done();  // the capture has ended
+  });
+}
+
 TEST(Stream, AFailedKernelIsTheFailureOfDone) {
   in_job([](Runtime& runtime) -> Task<> {
     Stream stream(runtime, kEmulatedPlace);
@@ -130,6 +162,8 @@ TEST(Stream, MistakesAreToldAtTheCall) {
   in_job([](Runtime& runtime) -> Task<> {
     Stream host(runtime, Place());
     EXPECT_NE(error_of([&] { host.launch([](const DeviceView&) {}); }).find("on emulated devices; on host"),
+              std::string::npos);
+    EXPECT_NE(error_of([&] { static_cast<void>(host.capture([] {})); }).find("on emulated devices; on host"),
               std::string::npos);
     Stream stream(runtime, kEmulatedPlace);
     DeviceArray<int> device(runtime, 4, kEmulatedPlace);

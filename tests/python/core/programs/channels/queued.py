@@ -50,6 +50,9 @@ class CudaQueue:
 
         self.cupy = cupy
         self.stream: Any = cupy.cuda.Stream(non_blocking=True)
+        # To load a kernel may wait for the device, and so for a stream that waits for a chare of this PE.
+        with self.stream:
+            add_from_both(*(cupy.zeros(1, np.int64) for _ in range(3)))
 
     def launch(self, *arrays: weft.DeviceArray) -> None:
         # An array that names no stream: CuPy waits for none.
