@@ -52,6 +52,7 @@ void StreamWatch::note(memory::Place device, memory::StreamHandle stream, std::s
   if (watched.is_watched) return;
   watched.is_watched = true;
   ++state_->num_watched;
+  state_->runtime.count_sent();  // for quiescence, as a message
   state_->runtime.spawn(watch(state_, number), state_->what);
 }
 
@@ -72,6 +73,7 @@ runtime::Task<> StreamWatch::watch(std::shared_ptr<State> state, std::size_t num
     }
   }
   state->streams[number].is_watched = false;
+  state->runtime.count_processed();
   if (--state->num_watched > 0) co_return;
   const std::vector<runtime::Future<>> waiting = std::exchange(state->waiting, {});
   const Status status = std::exchange(state->failure, Status());

@@ -124,10 +124,11 @@ class Use {
 // Queues, and then watches the stream, also if not all could be queued.
 template <class Queue>
 void queue_and_note(GroupState& group, StreamHandle stream, const Queue& queue) {
+  const std::uint64_t before = group.num_queued();
   try {
     queue();
   } catch (...) {
-    group.note(stream);
+    if (group.num_queued() != before) group.note(stream);
     throw;
   }
   group.note(stream);
@@ -149,7 +150,7 @@ memory::DeviceReduction reduction_of_rings(const GroupState& group, std::size_t 
   return reduction;
 }
 
-void queue_reduction(const GroupState& group, const std::byte* in, std::size_t size_bytes,
+void queue_reduction(GroupState& group, const std::byte* in, std::size_t size_bytes,
                      const memory::DeviceReduction& reduction, StreamHandle stream) {
   memory::DeviceStep step = group.publish(Lane::kCombining, in, size_bytes);
   step.rings |= memory::kRingOfContributions;
@@ -160,8 +161,8 @@ void queue_reduction(const GroupState& group, const std::byte* in, std::size_t s
 // A reduction of one contribution is a copy, for elements that devices do not convert: all members agree on that by the type.
 bool is_copied_by_reduction(ElementType type) { return size_of(type) >= sizeof(std::int32_t); }
 
-void small_broadcast(const GroupState& group, std::byte* data, std::size_t size_bytes, ElementType type,
-                     int root, StreamHandle stream) {
+void small_broadcast(GroupState& group, std::byte* data, std::size_t size_bytes, ElementType type, int root,
+                     StreamHandle stream) {
   const bool is_root = group.rank() == root;
   const std::size_t published = is_root ? size_bytes : 0;
   if (!is_copied_by_reduction(type)) {
@@ -182,7 +183,7 @@ void small_broadcast(const GroupState& group, std::byte* data, std::size_t size_
 }
 
 // Publishes `in`, and copies of each peer's what lies at `offset`.
-void small_gather(const GroupState& group, const std::byte* in, std::size_t size_bytes, std::size_t offset,
+void small_gather(GroupState& group, const std::byte* in, std::size_t size_bytes, std::size_t offset,
                   std::byte* out, std::size_t part_bytes, StreamHandle stream) {
   group.queue(group.publish(Lane::kGathering, in, size_bytes), stream);
   for (int rank = 0; rank < group.size(); ++rank) {

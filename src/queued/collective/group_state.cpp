@@ -9,6 +9,8 @@
 
 namespace weft::queued {
 
+using memory::StreamHandle;
+
 GroupState::GroupState(runtime::Runtime& runtime, GroupMember member, std::size_t place_bytes)
     : runtime_(runtime),
       member_(std::move(member)),
@@ -62,23 +64,36 @@ memory::DeviceStep GroupState::read(int from_rank, std::size_t offset, void* to,
   return step;
 }
 
-void GroupState::queue(const memory::DeviceStep& step, memory::StreamHandle stream) const {
+void GroupState::queue(const memory::DeviceStep& step, StreamHandle stream) {
   base::check(kind_.queue_step(step, member_.device, stream));
+  ++num_queued_;
 }
 
-void GroupState::reduce(const memory::DeviceReduction& reduction, memory::StreamHandle stream) const {
+void GroupState::reduce(const memory::DeviceReduction& reduction, StreamHandle stream) {
   base::check(kind_.queue_reduction(reduction, member_.device, stream));
+  ++num_queued_;
 }
 
-void GroupState::copy(void* to, const void* from, std::size_t size_bytes, memory::StreamHandle stream) const {
+void GroupState::copy(void* to, const void* from, std::size_t size_bytes, StreamHandle stream) {
   if (to == from || size_bytes == 0) return;
-  if (size_bytes > memory::kStepCopyLimitBytes)
-    return base::check(kind_.copy_async(to, member_.device, from, member_.device, size_bytes, stream));
+  if (size_bytes > memory::kStepCopyLimitBytes) {
+    base::check(kind_.copy_async(to, member_.device, from, member_.device, size_bytes, stream));
+    ++num_queued_;
+    return;
+  }
   memory::DeviceStep step;
   step.to = static_cast<std::byte*>(to);
   step.from = static_cast<const std::byte*>(from);
   step.size_bytes = size_bytes;
   queue(step, stream);
+}
+
+void GroupState::copy_parts(std::byte* to, const std::byte* from, std::size_t distance_bytes,
+                            std::size_t size_bytes, StreamHandle stream) {
+  const memory::StridedRows parts{const_cast<std::byte*>(from), static_cast<std::ptrdiff_t>(distance_bytes)};
+  base::check(kind_.copy_rows_async({to, static_cast<std::ptrdiff_t>(size_bytes)}, parts, member_.device,
+                                    size_bytes, member_.pes.size(), stream));
+  ++num_queued_;
 }
 
 // --- Life
@@ -89,7 +104,7 @@ void GroupState::expect_open() const {
                     "the group of device arrays has been closed, or its job has ended");
 }
 
-void GroupState::note(memory::StreamHandle stream, std::shared_ptr<void> keeper) {
+void GroupState::note(StreamHandle stream, std::shared_ptr<void> keeper) {
   watch_->note(member_.device, stream, shared_from_this());
   if (keeper != nullptr) watch_->note(member_.device, stream, std::move(keeper));
 }

@@ -120,11 +120,16 @@ class GroupState : public std::enable_shared_from_this<GroupState> {
   // A step behind a publish of kGathering that copies out of that member's ring, at this offset of the place. Each publish has one
   // for each peer; one without bytes copies nothing.
   memory::DeviceStep read(int from_rank, std::size_t offset, void* to, std::size_t size_bytes) const;
-  void queue(const memory::DeviceStep& step, memory::StreamHandle stream) const;
-  void reduce(const memory::DeviceReduction& reduction, memory::StreamHandle stream) const;
-  void barrier(memory::StreamHandle stream) const { queue(publish(Lane::kLarge, nullptr, 0), stream); }
+  void queue(const memory::DeviceStep& step, memory::StreamHandle stream);
+  void reduce(const memory::DeviceReduction& reduction, memory::StreamHandle stream);
+  void barrier(memory::StreamHandle stream) { queue(publish(Lane::kLarge, nullptr, 0), stream); }
   // By a step if it is small, else by the copy engine. Copies nothing if both are the same.
-  void copy(void* to, const void* from, std::size_t size_bytes, memory::StreamHandle stream) const;
+  void copy(void* to, const void* from, std::size_t size_bytes, memory::StreamHandle stream);
+  // Copies a piece of each member's part, one behind the other. Parts begin distance_bytes from one another.
+  void copy_parts(std::byte* to, const std::byte* from, std::size_t distance_bytes, std::size_t size_bytes,
+                  memory::StreamHandle stream);
+  // How much has been queued by these.
+  std::uint64_t num_queued() const { return num_queued_; }
 
   // --- Life
   // Throws Error(kClosed).
@@ -155,6 +160,7 @@ class GroupState : public std::enable_shared_from_this<GroupState> {
   const GroupLayout layout_;
   memory::KindBackend& kind_;
   bool is_open_ = true;
+  std::uint64_t num_queued_ = 0;
   rma::Segment rooms_;
   rma::Segment words_;
   std::vector<Reached> reached_;  // by rank, the own memory too

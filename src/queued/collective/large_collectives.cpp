@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "weft/base/error.h"
-
 namespace weft::queued {
 
 namespace {
@@ -15,7 +13,7 @@ constexpr std::size_t kPieceAlignment = 16;
 // have read a place before it is written again: the next piece has the other place, and its barrier comes between. Only behind an odd
 // number of pieces place 0 is still read, which the next operation writes without a barrier.
 template <class Body>
-void in_pieces(const GroupState& group, std::size_t size_bytes, std::size_t piece_bytes,
+void in_pieces(GroupState& group, std::size_t size_bytes, std::size_t piece_bytes,
                memory::StreamHandle stream, const Body& body) {
   std::size_t place = 0;
   for (std::size_t begin = 0; begin < size_bytes; begin += piece_bytes, place ^= 1)
@@ -40,19 +38,9 @@ std::size_t piece_of_parts(const GroupState& group) {
          kPieceAlignment;
 }
 
-// Copies the same piece of each part into the own place, one behind the other.
-void copy_parts(const GroupState& group, std::size_t place, const std::byte* first, std::size_t part_bytes,
-                std::size_t size_bytes, memory::StreamHandle stream) {
-  const auto distance = static_cast<std::ptrdiff_t>(part_bytes);
-  memory::StridedRows from{const_cast<std::byte*>(first), distance};
-  const memory::StridedRows to{group.large(group.rank(), place), static_cast<std::ptrdiff_t>(size_bytes)};
-  base::check(group.kind().copy_rows_async(to, from, group.device(), size_bytes,
-                                           static_cast<std::size_t>(group.size()), stream));
-}
-
 }  // namespace
 
-void large_broadcast(const GroupState& group, std::byte* data, std::size_t size_bytes, int root,
+void large_broadcast(GroupState& group, std::byte* data, std::size_t size_bytes, int root,
                      memory::StreamHandle stream) {
   in_pieces(group, size_bytes, group.layout().large_bytes(), stream,
             [&](std::size_t place, std::size_t begin, std::size_t size) {
@@ -65,7 +53,7 @@ void large_broadcast(const GroupState& group, std::byte* data, std::size_t size_
 
 // Each member combines a slice of the piece. Contributions are in place 0 and combined slices in place 1. The barrier before slices are
 // read lets the next piece, and the next operation, write place 0; that of the next piece lets it write place 1.
-void large_reduce(const GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
+void large_reduce(GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
                   ElementRule rule, int root, memory::StreamHandle stream) {
   const auto num_members = static_cast<std::size_t>(group.size());
   const std::size_t piece_bytes = group.layout().large_bytes();
@@ -93,7 +81,7 @@ void large_reduce(const GroupState& group, const std::byte* in, std::byte* out, 
   }
 }
 
-void large_all_gather(const GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
+void large_all_gather(GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
                       memory::StreamHandle stream) {
   const auto part = [&](int rank) { return out + static_cast<std::size_t>(rank) * size_bytes; };
   in_pieces(group, size_bytes, group.layout().large_bytes(), stream,
@@ -108,22 +96,22 @@ void large_all_gather(const GroupState& group, const std::byte* in, std::byte* o
   group.copy(part(group.rank()), in, size_bytes, stream);
 }
 
-void large_reduce_scatter(const GroupState& group, const std::byte* in, std::byte* out,
-                          std::size_t part_bytes, ElementRule rule, memory::StreamHandle stream) {
+void large_reduce_scatter(GroupState& group, const std::byte* in, std::byte* out, std::size_t part_bytes,
+                          ElementRule rule, memory::StreamHandle stream) {
   in_pieces(group, part_bytes, piece_of_parts(group), stream,
             [&](std::size_t place, std::size_t begin, std::size_t size) {
-              copy_parts(group, place, in + begin, part_bytes, size, stream);
+              group.copy_parts(group.large(group.rank(), place), in + begin, part_bytes, size, stream);
               group.barrier(stream);
               const std::size_t mine = static_cast<std::size_t>(group.rank()) * size;
               group.reduce(reduction_of_rooms(group, place, mine, size, out + begin, rule), stream);
             });
 }
 
-void large_all_to_all(const GroupState& group, const std::byte* in, std::byte* out, std::size_t part_bytes,
+void large_all_to_all(GroupState& group, const std::byte* in, std::byte* out, std::size_t part_bytes,
                       memory::StreamHandle stream) {
   in_pieces(group, part_bytes, piece_of_parts(group), stream,
             [&](std::size_t place, std::size_t begin, std::size_t size) {
-              copy_parts(group, place, in + begin, part_bytes, size, stream);
+              group.copy_parts(group.large(group.rank(), place), in + begin, part_bytes, size, stream);
               group.barrier(stream);
               const std::size_t mine = static_cast<std::size_t>(group.rank()) * size;
               for (int rank = 0; rank < group.size(); ++rank) {

@@ -16,18 +16,18 @@ struct ElementRule {
   memory::Combination combination;
 };
 
-void large_broadcast(const GroupState& group, std::byte* data, std::size_t size_bytes, int root,
+void large_broadcast(GroupState& group, std::byte* data, std::size_t size_bytes, int root,
                      memory::StreamHandle stream);
 // The members to which the result goes: all, or one.
 inline constexpr int kToAll = -1;
-void large_reduce(const GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
+void large_reduce(GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
                   ElementRule rule, int root, memory::StreamHandle stream);
-void large_all_gather(const GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
+void large_all_gather(GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
                       memory::StreamHandle stream);
 // part_bytes: of each member's part.
-void large_reduce_scatter(const GroupState& group, const std::byte* in, std::byte* out,
-                          std::size_t part_bytes, ElementRule rule, memory::StreamHandle stream);
-void large_all_to_all(const GroupState& group, const std::byte* in, std::byte* out, std::size_t part_bytes,
+void large_reduce_scatter(GroupState& group, const std::byte* in, std::byte* out, std::size_t part_bytes,
+                          ElementRule rule, memory::StreamHandle stream);
+void large_all_to_all(GroupState& group, const std::byte* in, std::byte* out, std::size_t part_bytes,
                       memory::StreamHandle stream);
 
 }  // namespace weft::queued

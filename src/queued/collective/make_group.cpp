@@ -80,7 +80,7 @@ void expect_sizes(const DeviceGroupOptions& options) {
 }
 
 // Steps of the kind are tried by one that does nothing.
-void expect_steps(const GroupState& group) { group.queue(memory::DeviceStep(), nullptr); }
+void expect_steps(GroupState& group) { group.queue(memory::DeviceStep(), nullptr); }
 
 std::shared_ptr<GroupState> open_group(runtime::Runtime& runtime, const GroupMember& member,
                                        const DeviceGroupOptions& options, MemberRecord& record) {
