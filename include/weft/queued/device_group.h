@@ -9,7 +9,7 @@
 //
 // All members queue the same operations, with the same sizes and types, in the same order, which graphs continue. The operations of
 // a group run one after another: they are on one stream of the member, or the program orders its streams by events. Sizes that
-// differ give undefined elements, and a member that leaves an operation out lets the streams of the others wait until the job ends.
+// differ give undefined elements. If a member leaves an operation out, the streams of the others wait, and so does quiescence.
 //
 // Buffers are memory of the group's device. They stay valid until the stream has done the operation. The elements of reductions
 // are combined by rank, from left to right, so all members and all runs get the same bits. `num_elements` counts those of the
