@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -108,6 +109,65 @@ TEST_P(DeviceGroups, AMemberThatIsAheadWaits) {
     for (const std::unique_ptr<QueuedCase>& one : queued) one->check();
   }),
             "");
+}
+
+// Work of other lengths lies between the operations of each member's stream, so that each is ahead now and then.
+TEST(DeviceGroupDelays, RandomOperationsBetweenRandomDelays) {
+  constexpr int kSize = 3;
+  constexpr unsigned kOperations = 300;
+  TeamJob job(kSize);
+  EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
+    const DeviceGroup group = co_await world.device_group(emulated_device(world.runtime()), {kPlaceBytes});
+    memory::EmulatedBackend& kind = emulated(world.runtime().memory());
+    const memory::StreamHandle stream = kind.create_stream(0).value();
+    std::mt19937 common(7);
+    std::mt19937 own(static_cast<unsigned>(world.rank()));
+    std::vector<std::unique_ptr<QueuedCase>> queued;
+    for (unsigned seed = 0; seed < kOperations; ++seed) {
+      const auto operation = static_cast<GroupOperation>(common() % kNumGroupOperations);
+      const std::size_t elements = 1 + common() % (common() % 2 == 0 ? 40 : 500);
+      const ElementType type = common() % 3 == 0 ? ElementType::kBfloat16 : ElementType::kFloat32;
+      const GroupCase one{operation, elements, type, Reducer::kSum, static_cast<int>(common() % kSize),
+                          false,     seed};
+      const unsigned delay = own() % 3 == 0 ? own() % 100 : 0;
+      const base::Status launched = kind.launch(stream, 0, [left = delay]() mutable {
+        return left-- > 0 ? base::Status::pending() : base::Status();
+      });
+      EXPECT_TRUE(launched.ok());
+      queued.push_back(std::make_unique<QueuedCase>(world, group, one, stream));
+    }
+    co_await group.over();
+    for (const std::unique_ptr<QueuedCase>& one : queued) one->check();
+  }),
+            "");
+}
+
+// Copy engines copy these sizes, and those of one member are faster than those of the others.
+TEST(DeviceGroupDelays, AFastMemberOverwritesNothingThatSlowOnesRead) {
+  constexpr int kSize = 3;
+  constexpr std::size_t kLargePlaceBytes = std::size_t{512} << 10;
+  for (const int fast : {0, 2}) {
+    TeamJob job(kSize);
+    EXPECT_EQ(job.run_on_all([&](World& world) -> Task<> {
+      const DeviceGroup group =
+          co_await world.device_group(emulated_device(world.runtime()), {kLargePlaceBytes});
+      memory::EmulatedFaults speed;
+      speed.polls_per_copy = world.rank() == fast ? 1 : 20;
+      emulated(world.runtime().memory()).set_faults(speed);
+      std::vector<std::unique_ptr<QueuedCase>> queued;
+      for (unsigned seed = 0; seed < 48; ++seed) {
+        // Each is followed by itself, and by the others, with one piece and with three.
+        const auto operation = static_cast<GroupOperation>((seed / 2 + seed / 12) % kNumGroupOperations);
+        const std::size_t bytes = seed % 5 == 0 ? 1'300'000 : 400'000;
+        const GroupCase one{
+            operation, bytes / sizeof(float), ElementType::kFloat32, Reducer::kSum, fast, false, seed};
+        queued.push_back(std::make_unique<QueuedCase>(world, group, one, nullptr));
+      }
+      co_await group.over();
+      for (const std::unique_ptr<QueuedCase>& one : queued) one->check();
+    }),
+              "");
+  }
 }
 
 // The words of all members are those of a group that has done 2^32 - 3 operations of each lane.
