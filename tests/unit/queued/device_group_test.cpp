@@ -155,7 +155,7 @@ TEST(DeviceGroupDelays, AFastMemberOverwritesNothingThatSlowOnesRead) {
       speed.polls_per_copy = world.rank() == fast ? 1 : 20;
       emulated(world.runtime().memory()).set_faults(speed);
       std::vector<std::unique_ptr<QueuedCase>> queued;
-      for (unsigned seed = 0; seed < 48; ++seed) {
+      for (unsigned seed = 0; seed < 30; ++seed) {
         // Each is followed by itself, and by the others, with one piece and with three.
         const auto operation = static_cast<GroupOperation>((seed / 2 + seed / 12) % kNumGroupOperations);
         const std::size_t bytes = seed % 5 == 0 ? 1'300'000 : 400'000;

@@ -77,9 +77,12 @@ struct GroupCase {
     return has_parts() ? part_elements * static_cast<std::size_t>(size) : part_elements;
   }
   Bits input(int rank, int size) const {
-    std::mt19937 random(seed * 100 + static_cast<unsigned>(rank));
+    std::mt19937_64 random(seed * 100 + static_cast<unsigned>(rank));
     Bits bits(in_elements(size) * size_of(type));
-    for (std::byte& byte : bits) byte = static_cast<std::byte>(random());
+    for (std::size_t begin = 0; begin < bits.size(); begin += sizeof(std::uint64_t)) {
+      const std::uint64_t number = random();
+      std::memcpy(bits.data() + begin, &number, std::min(sizeof number, bits.size() - begin));
+    }
     return bits;
   }
   std::string text(int rank) const {
