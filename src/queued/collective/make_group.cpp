@@ -111,11 +111,12 @@ void expect_record(const GroupMember& member, int rank, const MemberRecord& reco
   const bool is_same_kind =
       record.rooms.kind() == own.rooms.kind() && record.words.kind() == own.words.kind();
   if (is_same_kind && record.place_bytes == own.place_bytes) return;
-  throw Error(StatusCode::kInvalidArgument,
-              base::format("rank {} has places of {} bytes on {}, and this rank has {} on {}; give the same "
-                           "on all ranks",
-                           rank, record.place_bytes, memory::kind_name(record.rooms.kind()), own.place_bytes,
-                           memory::kind_name(own.rooms.kind())));
+  throw Error(
+      StatusCode::kInvalidArgument,
+      base::format("rank {} has places of {} bytes behind {}, and this rank has {} behind {}; give the "
+                   "same sizes and kind of device on all ranks",
+                   rank, record.place_bytes, rma::describe(record.rooms), own.place_bytes,
+                   rma::describe(own.rooms)));
 }
 
 [[noreturn]] void refuse_reach(const GroupState& group, int rank) {

@@ -86,7 +86,7 @@ TEST(DeviceGroupClaims, AddressesAreThoseOfTheMember) {
 
 TEST(DeviceGroupClaims, SizesAreChecked) {
   expect_all_say(errors_of_claim([](auto& records) { records[2].place_bytes = 1U << 30; }),
-                 {"rank 2 has places of 1073741824 bytes", "this rank has 512"});
+                 {"rank 2 has places of 1073741824 bytes", "this rank has 512 behind byte 0"});
   expect_all_say(errors_of_claim([](auto& records) { std::swap(records[2].rooms, records[2].words); }),
                  {"does not have", "bytes behind it"});
 }
@@ -99,7 +99,11 @@ TEST(DeviceGroupClaims, SegmentsThatAreNone) {
   expect_all_say(errors_of_claim([](auto& records) {
                    records[2].words = rma::GlobalAddress(2, 1, memory::Kind::kHost, 0);
                  }),
-                 {"rank 1 (PE 1)", "give the same on all ranks"});
+                 {"rank 1 (PE 1)", "on all ranks"});
+  expect_all_say(errors_of_claim([](auto& records) {
+                   records[2].rooms = rma::GlobalAddress(2, 1, static_cast<memory::Kind>(200), 0);
+                 }),
+                 {"rank 1 (PE 1)", "(no memory kind)"});
 }
 
 TEST(DeviceGroupClaims, ASentenceOfAPeerIsText) {
@@ -119,7 +123,7 @@ TEST(DeviceGroupClaims, OptionsAreTheSameOnAll) {
                            [](World& world, GroupMember&, DeviceGroupOptions& options) {
                              if (world.rank() == 1) options.place_bytes = 1024;
                            }),
-                 {"give the same on all ranks"});
+                 {"on all ranks"});
   for (const std::size_t place_bytes : {std::size_t{0}, std::size_t{1} << 31}) {
     expect_all_say(errors_of(2, kNoForgery, {},
                              [&](World& world, GroupMember&, DeviceGroupOptions& options) {

@@ -109,7 +109,7 @@ async def failures(world) -> None:
     host_at_1 = world.device_group("host" if world.rank == 1 else KIND)
     await fails(("rank 1 (PE 1)", "a device that this process can use"), host_at_1, "unsupported")
     sizes = world.device_group(KIND, place_bytes=1000 + 1000 * world.rank)
-    await fails(("give the same on all ranks",), sizes, "invalid argument")
+    await fails(("on all ranks",), sizes, "invalid argument")
     none = world.device_group(KIND, place_bytes=-1)
     await fails(("rank 0 (PE 0): a place of 0 bytes",), none, "invalid argument")
     refused(("there is no memory kind",), world.device_group, "gpu")
