@@ -199,8 +199,11 @@ TEST(DeviceGroupWords, MayPass2To32) {
 }
 
 // Groups of one team, and of teams that share members, are apart.
-TEST(DeviceGroupTeams, SeveralAtOnce) {
-  TeamJob job(4);
+class DeviceGroupTeams : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Machines, DeviceGroupTeams, ::testing::Values("loopback", "ucx"));
+
+TEST_P(DeviceGroupTeams, SeveralAtOnce) {
+  TeamJob job(4, GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const memory::Place device = emulated_device(world.runtime());
     const pgas::Team pair = co_await world.split(world.rank() / 2, -world.rank());

@@ -1,6 +1,7 @@
 // Groups of device arrays: misuse, their life, and the end of the job.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -181,6 +182,25 @@ TEST(DeviceGroupUse, AFailureOfAStream) {
     co_await group.close();
   }),
             "");
+}
+
+// One member leaves an operation out.
+TEST(DeviceGroupUse, AJobWhoseStreamsWaitEnds) {
+  InProcessJob job(2, "loopback", {}, machine::StagingMode::kDevice, -1, std::chrono::milliseconds(1));
+  for (int pe = 0; pe < 2; ++pe) job.runtime(pe).install<pgas::Pgas>();
+  const DeviceBits bits(job.runtime(0), Bits(64));
+  DeviceGroup groups[2];
+  Future<> over;
+  const auto make = [&](World& world) -> Task<> { groups[world.rank()] = co_await small_group(world); };
+  for (int pe = 0; pe < 2; ++pe) job.runtime(pe).spawn(make(pgas::world_of(job.runtime(pe))), "the test");
+  ASSERT_EQ(job.run_until([&] { return groups[0] && groups[1]; }), "");
+  groups[0].all_reduce(bits.data(), bits.data(), 16, kFloat, Reducer::kSum, nullptr);
+  over = groups[0].over();
+  ASSERT_EQ(job.run([](Runtime&) -> Task<> { co_return; }), "");
+  EXPECT_FALSE(over.is_ready());
+  for (int pe = 0; pe < 2; ++pe) job.runtime(pe).close();
+  EXPECT_FALSE(job.memory(0).hang().ok());
+  EXPECT_TRUE(job.memory(1).hang().ok());
 }
 
 TEST(DeviceGroupUse, AHandleMayOutliveTheJob) {
