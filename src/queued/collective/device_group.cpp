@@ -85,7 +85,7 @@ class Use {
     refuse(base::format("rank {} does not exist; the group has ranks 0 to {}", rank, group_.size() - 1),
            StatusCode::kOutOfRange);
   }
-  // Input and output are memory of the device, and apart unless the output begins where the input may be in place.
+  // Memory of the group's device, inside of its allocation and aligned.
   void expect_memory(const Bytes& bytes) const {
     if (bytes.size_bytes == 0) return;
     const memory::Allocation found = group_.runtime().memory().allocation_of(bytes.data);
