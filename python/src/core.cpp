@@ -41,6 +41,7 @@
 #include "pgas/memory/put_get.h"
 #include "pgas/memory/segment_object.h"
 #include "pgas/memory/stream_signals.h"
+#include "pgas/teams/device_group.h"
 #include "pgas/teams/dist_object.h"
 #include "pgas/teams/lone_main.h"
 #include "pgas/teams/team.h"
@@ -84,6 +85,7 @@ void init_topics(PyObject* module) {
   init_channel(module);
   init_queued_channel(module);
   init_team(module);
+  init_device_group(module);
   init_lone_main(module);
   init_dist_object(module);
   init_global_pointer(module);

@@ -221,6 +221,49 @@ class Team:
     def broadcast_in_place(self, array: _B, root: int = 0) -> Future[_B]: ...
     def reduce_in_place(self, array: _B, reducer: Reducer, root: int = 0) -> Future[_B]: ...
     def allreduce_in_place(self, array: _B, reducer: Reducer) -> Future[_B]: ...
+    def device_group(
+        self, device: str | None = None, place_bytes: int | None = None
+    ) -> Future[DeviceGroup]: ...
+
+@final
+class DeviceGroup:
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    def broadcast(self, array: _AnyBuffer, root: int = 0, stream: _AnyStream | None = None) -> None: ...
+    def reduce(
+        self,
+        array: _AnyBuffer,
+        out: _AnyBuffer | None = None,
+        op: Reducer | None = None,
+        root: int = 0,
+        stream: _AnyStream | None = None,
+    ) -> None: ...
+    def all_reduce(
+        self,
+        array: _AnyBuffer,
+        out: _AnyBuffer | None = None,
+        op: Reducer | None = None,
+        stream: _AnyStream | None = None,
+    ) -> None: ...
+    def all_gather(
+        self, array: _AnyBuffer, out: _AnyBuffer | None = None, stream: _AnyStream | None = None
+    ) -> None: ...
+    def reduce_scatter(
+        self,
+        array: _AnyBuffer,
+        out: _AnyBuffer | None = None,
+        op: Reducer | None = None,
+        stream: _AnyStream | None = None,
+    ) -> None: ...
+    def all_to_all(
+        self, array: _AnyBuffer, out: _AnyBuffer | None = None, stream: _AnyStream | None = None
+    ) -> None: ...
+    def over(self) -> Future[None]: ...
+    def close(self) -> Future[None]: ...
 
 @final
 class DistObject(Generic[_T]):

@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from weft import _core
 from weft._core import (
+    DeviceGroup,
     DistObject,
     GlobalPointer,
     Segment,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
+    "DeviceGroup",
     "DistObject",
     "GlobalArray",
     "GlobalPointer",

@@ -1,7 +1,7 @@
 #include "queued/stream_watch.h"
 
-#include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -19,6 +19,7 @@ struct StreamWatch::Watched {
   memory::StreamHandle stream = nullptr;
   std::uint64_t num_noted = 0;
   bool is_watched = false;
+  std::unordered_map<std::shared_ptr<void>, std::uint64_t> keepers;  // with the last note that named each
 };
 
 struct StreamWatch::State {
@@ -26,13 +27,12 @@ struct StreamWatch::State {
   const char* what;
   std::vector<Watched> streams;
   int num_watched = 0;
-  std::vector<std::shared_ptr<void>> keepers;  // each once
   std::vector<runtime::Future<>> waiting;
   Status failure;  // of work since the last over()
 };
 
 StreamWatch::StreamWatch(runtime::Runtime& runtime, const char* what)
-    : state_(std::make_shared<State>(State{runtime, what, {}, 0, {}, {}, {}})) {}
+    : state_(std::make_shared<State>(State{runtime, what, {}, 0, {}, {}})) {}
 
 StreamWatch::~StreamWatch() = default;
 
@@ -46,21 +46,18 @@ void StreamWatch::note(memory::Place device, memory::StreamHandle stream, std::s
     const Watched& known = state_->streams[number];
     if (known.stream == stream && known.device == device) break;
   }
-  if (number == state_->streams.size()) state_->streams.push_back({device, stream});
-  if (std::ranges::find(state_->keepers, keeper) == state_->keepers.end())
-    state_->keepers.push_back(std::move(keeper));
+  if (number == state_->streams.size()) state_->streams.push_back({device, stream, 0, false, {}});
   Watched& watched = state_->streams[number];
-  ++watched.num_noted;
+  watched.keepers[std::move(keeper)] = ++watched.num_noted;
   if (watched.is_watched) return;
   watched.is_watched = true;
   ++state_->num_watched;
-  state_->runtime.count_sent();  // quiescence waits for it
+  state_->runtime.count_sent();  // for quiescence, as a message
   state_->runtime.spawn(watch(state_, number), state_->what);
 }
 
 runtime::Task<> StreamWatch::watch(std::shared_ptr<State> state, std::size_t number) {
-  Status status;
-  for (std::uint64_t seen = 0; status.ok() && seen != state->streams[number].num_noted;) {
+  for (std::uint64_t seen = 0; seen != state->streams[number].num_noted;) {
     seen = state->streams[number].num_noted;
     rma::Batch batch(state->runtime);
     batch.start([&](base::Completion* completion) {
@@ -68,15 +65,18 @@ runtime::Task<> StreamWatch::watch(std::shared_ptr<State> state, std::size_t num
       return state->runtime.memory().when_queued_done(watched.device, watched.stream, completion);
     });
     co_await batch;
-    status = batch.status();
+    if (state->failure.ok()) state->failure = batch.status();
+    // Their destructors may queue work: no part of `state` is in use meanwhile.
+    const auto keepers = std::exchange(state->streams[number].keepers, {});
+    for (const auto& [keeper, last_note] : keepers) {
+      if (last_note > seen) state->streams[number].keepers.emplace(keeper, last_note);
+    }
   }
   state->streams[number].is_watched = false;
   state->runtime.count_processed();
-  if (state->failure.ok()) state->failure = status;
   if (--state->num_watched > 0) co_return;
-  state->keepers.clear();
   const std::vector<runtime::Future<>> waiting = std::exchange(state->waiting, {});
-  status = std::exchange(state->failure, Status());
+  const Status status = std::exchange(state->failure, Status());
   if (status.ok()) {
     for (const runtime::Future<>& one : waiting) one.set();
     co_return;

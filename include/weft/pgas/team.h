@@ -30,6 +30,7 @@
 #include "weft/pgas/element_combine.h"
 #include "weft/pgas/function_traits.h"
 #include "weft/pgas/team_id.h"
+#include "weft/queued/device_group.h"
 #include "weft/runtime/future.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/runtime.h"
@@ -37,6 +38,8 @@
 namespace weft::pgas {
 
 class TeamState;
+using queued::DeviceGroup;
+using queued::DeviceGroupOptions;
 
 // A rank's value in a collective, packed.
 struct PackedValue {
@@ -128,6 +131,12 @@ class Team {
                                        memory::StreamHandle stream = nullptr) const;
   template <auto Merge, class T>
   runtime::Future<> allreduce_in_place(std::span<T> values, memory::StreamHandle stream = nullptr) const;
+
+  // --- Collectives of device arrays, queued on streams
+  // Collective: a group for them, see weft/queued/device_group.h. Each member gives its PE's own device, and the same options. All
+  // members get the first failure: Error(kUnsupported) if a device does not reach that of a peer, also on another host.
+  runtime::Future<DeviceGroup> device_group(memory::Place device,
+                                            const DeviceGroupOptions& options = {}) const;
 
   // As an argument or a result it arrives as the same team. Throws Error(kNotFound) on a PE that is no member, or that has
   // not made the team yet.

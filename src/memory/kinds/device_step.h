@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "weft/memory/element_type.h"
+
 namespace weft::memory {
 
 // The devices that one step may signal, wait for, or combine.
@@ -37,21 +39,7 @@ struct StepWord {
   const std::uint32_t* number = nullptr;
 };
 
-enum class ElementType : std::uint32_t { kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64 };
 enum class Combination : std::uint32_t { kSum, kMin, kMax, kProduct };
-
-constexpr std::size_t size_of(ElementType type) {
-  switch (type) {
-    case ElementType::kFloat16:
-    case ElementType::kBfloat16:
-      return 2;
-    case ElementType::kInt32:
-    case ElementType::kFloat32:
-      return 4;
-    default:
-      return 8;
-  }
-}
 
 // out[i] = sources[0][i] op sources[1][i] op ..., from left to right, so that the bits are the same wherever it runs. Float16 and
 // bfloat16 are combined as float32 and rounded once, to nearest even. Integers wrap. A NaN in a minimum or maximum is the result,

@@ -16,6 +16,7 @@
 #include "codec/encoder.h"
 #include "codec/forms.h"
 #include "pgas/teams/array_combine.h"
+#include "pgas/teams/device_group.h"
 #include "pgas/teams/lone_main.h"
 #include "pgas/teams/packed_or_raised.h"
 #include "pgas/teams/remote_calls.h"
@@ -255,6 +256,19 @@ PyObject* allreduce_in_place(PyObject* self, PyObject* const* values, Py_ssize_t
   });
 }
 
+// --- Device arrays
+
+PyObject* device_group(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static constexpr const char* kUse = "Team.device_group";
+    const Arguments arguments(kUse, {"device", "place_bytes"}, 0, values, count, keywords);
+    TeamParts& parts = open_team_parts(self);
+    const Ref future = start_device_group(parts, arguments[0], arguments[1], kUse);
+    watch_lone_main(self, future, kUse);
+    return Py_NewRef(future.get());
+  });
+}
+
 // --- Values
 
 PyObject* represent(PyObject* self) {
@@ -443,6 +457,25 @@ Raises:
 --
 
 Collective: the merged elements replace those of all ranks. See reduce_in_place().)"},
+    {"device_group", as_method(&device_group), METH_FASTCALL | METH_KEYWORDS,
+     R"(device_group($self, device=None, place_bytes=None)
+--
+
+Collective: a weft.pgas.DeviceGroup of the members, for collectives of device arrays that are queued on streams.
+
+The members are PEs of one host whose devices reach one another; at most 16.
+
+Args:
+    device: this PE's own device, such as ``"cuda"``. None: its GPU, or an emulated device if the process can use no GPU.
+    place_bytes: data above 256 KiB moves in pieces of this size, the same on all members. A member allocates two such places in
+        device memory, and 1 MiB. None: 4 MiB.
+
+Returns:
+    a weft.Future of the group. If one member fails, the futures of all raise its weft.Error: with code "unsupported" if a device
+    does not reach that of a peer.
+
+Raises:
+    weft.Error: there is no such device, or the job has ended.)"},
     {},
 };
 

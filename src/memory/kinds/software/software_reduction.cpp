@@ -35,11 +35,10 @@ std::uint16_t to_float16(float value) {
   const float size = std::fabs(value);
   if (std::isnan(value)) return 0x7fff;
   if (size >= 65520.0F) return sign | 0x7c00U;
-  if (size == 0.0F) return sign;
-  // Numbers below 2^-14 have the steps of 2^-14. nearbyint() rounds to even.
+  // Numbers below 2^-14, with 0, have the steps of 2^-14. nearbyint() rounds to even.
   int exponent = 0;
   std::frexp(size, &exponent);
-  const int step = std::max(exponent - 11, -24);
+  const int step = size == 0 ? -24 : std::max(exponent - 11, -24);
   const auto steps = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(size, -step)));
   // A carry into the exponent is right: 2048 steps are the next exponent's first.
   if (step == -24) return sign | static_cast<std::uint16_t>(steps);
