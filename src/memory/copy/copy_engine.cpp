@@ -37,6 +37,12 @@ Status closed_status(const char* operation) {
                 base::format("the memory layer was closed before {} was done", operation));
 }
 
+// On some kinds a step that is ended does not fail.
+Status aborted_status() {
+  return Status(StatusCode::kClosed,
+                "the end of the job has ended steps that waited for signals, so a stream's work is not done");
+}
+
 bool wait(const std::function<bool()>& is_over, std::chrono::nanoseconds& time_left) {
   const auto start = std::chrono::steady_clock::now();
   for (;;) {
@@ -302,7 +308,7 @@ bool CopyEngine::poll_watches() {
       continue;
     }
     watch.release();
-    if (steps_are_aborted_ && status.ok()) status = closed_status("a stream's work");
+    if (steps_are_aborted_ && status.ok()) status = aborted_status();
     done_.push_back({watch.completion, std::move(status), 0});
     watches_[i] = watches_.back();
     watches_.pop_back();

@@ -55,6 +55,14 @@ Status KindBackend::copy_rows_async(StridedRows destination, StridedRows source,
 
 Status KindBackend::queue_step(const DeviceStep&, Place, StreamHandle) { return no_signals(kind()); }
 
+std::string KindBackend::wrong_label(std::uint64_t expected, std::uint64_t found) {
+  return base::format(
+      "a step expects data with the label {:#x} and finds {:#x}: a receive names another size or tag than "
+      "its "
+      "send",
+      expected, found);
+}
+
 Status KindBackend::queue_reduction(const DeviceReduction&, Place, StreamHandle) {
   return no_signals(kind());
 }

@@ -126,6 +126,96 @@ TEST_F(CudaStepsTest, ReductionsInAStepAndAlone) {
   EXPECT_EQ(fake_cuda()->calls["cuModuleLoadData"], 3) << "two devices, and one reduction";
 }
 
+TEST_F(CudaStepsTest, AWordMayHaveTheNumberOfAnotherCount) {
+  *word(own, 5) = 40;
+  DeviceStep step;
+  step.count = word(own, kReceived);
+  step.signals.add({word(far_at_owner, kCredit), 2, word(own, 5)});
+  step.signals.add({word(far_at_owner, kData), 0, word(own, kReceived)});
+  step.after.add({word(own, kArrived), 0, word(own, 6)});
+  ASSERT_TRUE(cuda().queue_step(step, kGpu0, receives).ok());
+  Outcome done;
+  ASSERT_TRUE(memory->when_queued_done(kGpu0, receives, &done).is_pending());
+  *word(own, 6) = 3;
+  poll();
+  *word(own, 6) = 0;  // too late: counts are read at the begin
+  poll();
+  EXPECT_EQ(done.calls, 0);
+  *word(own, kArrived) = 3;
+  poll();
+  EXPECT_EQ(done.calls, 1);
+  EXPECT_EQ(*word(far, kCredit), 42U);
+  EXPECT_EQ(*word(far, kData), 0U);
+  EXPECT_EQ(*word(own, kReceived), 1U);
+  step.signals.items[0].number = &step.signals.size;
+  EXPECT_EQ(cuda().queue_step(step, kGpu0, receives).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(CudaStepsTest, StepsUsePlacesInTurn) {
+  for (std::uint32_t i = 0; i < 4; ++i) *word(far, 8 + i) = 100 + i;
+  *word(far, kSent) = 0xfffffffe;
+  DeviceStep step = send();
+  step.before = {};
+  step.to = bytes(own_at_peer, 8);
+  step.from = bytes(far, 8);
+  step.rings = kRingOfTargets | kRingOfSources | kRingOfContributions;
+  step.num_places = 4;
+  step.place_bytes = 4;
+  step.reduction.type = ElementType::kInt32;
+  for (const std::size_t first : {4, 8}) step.reduction.sources.add(bytes(far, first));
+  step.reduction.out = bytes(far, 3);
+  step.reduction.num_elements = 1;
+  for (std::uint32_t i = 0; i < 4; ++i) *word(far, 4 + i) = 10 * i;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(cuda().queue_step(step, kGpu1, sends).ok());
+  Outcome sent;
+  ASSERT_TRUE(memory->when_queued_done(kGpu1, sends, &sent).is_pending());
+  poll();
+  EXPECT_EQ(sent.calls, 1);
+  EXPECT_EQ(std::vector<std::uint32_t>(word(own, 8), word(own, 12)),
+            (std::vector<std::uint32_t>{100, 0, 102, 103}));
+  EXPECT_EQ(*word(far, 3), 100U) << "of places 2, 3 and 0 in turn";
+  step.num_places = 16;
+  EXPECT_EQ(cuda().queue_step(step, kGpu1, sends).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(CudaStepsTest, AWrongLabelIsInTheErrorOfTheDevice) {
+  DeviceStep sent = send();
+  sent.rings = kRingOfTargets;
+  sent.to = bytes(own_at_peer, 8);
+  sent.label = 0x500000004;
+  *word(far, kData) = 9;
+  ASSERT_TRUE(cuda().queue_step(sent, kGpu1, sends).ok());
+  DeviceStep received;
+  received.before.add({word(own, kArrived), 1});
+  received.rings = kRingOfSources;
+  received.from = bytes(own, 8);
+  received.to = bytes(own, 12);
+  received.size_bytes = 4;
+  received.label = sent.label;
+  ASSERT_TRUE(cuda().queue_step(received, kGpu0, receives).ok());
+  Outcome left;
+  Outcome right;
+  ASSERT_TRUE(memory->when_queued_done(kGpu1, sends, &left).is_pending());
+  ASSERT_TRUE(memory->when_queued_done(kGpu0, receives, &right).is_pending());
+  poll();
+  EXPECT_TRUE(left.status.ok()) << left.status.to_string();
+  EXPECT_TRUE(right.status.ok()) << right.status.to_string();
+  EXPECT_EQ(*word(own, 12), 9U);
+  received.size_bytes = 0;
+  received.label = 0x600000004;
+  ASSERT_TRUE(cuda().queue_step(received, kGpu0, receives).ok());
+  Outcome wrong;
+  ASSERT_TRUE(memory->when_queued_done(kGpu0, receives, &wrong).is_pending());
+  poll();
+  fake_cuda()->broken = 0;
+  EXPECT_EQ(wrong.calls, 1);
+  EXPECT_EQ(wrong.status.code(), StatusCode::kInternal);
+  EXPECT_NE(wrong.status.message().find(
+                "device any more: a step expects data with the label 0x600000004 and finds 0x500000004"),
+            std::string::npos)
+      << wrong.status.to_string();
+}
+
 // The driver would end the capture.
 TEST_F(CudaStepsTest, WhatACaptureNeedsIsLoadedBefore) {
   static_cast<::CudaStreamTag*>(receives)->is_captured = true;
@@ -164,6 +254,8 @@ TEST_F(CudaStepsTest, AStepThatIsAbortedDoesNothingMore) {
   for (const Outcome& outcome : {sent, received}) {
     EXPECT_EQ(outcome.calls, 1);
     EXPECT_EQ(outcome.status.code(), StatusCode::kClosed);
+    EXPECT_NE(outcome.status.message().find("the end of the job has ended"), std::string::npos)
+        << outcome.status.to_string();
   }
   EXPECT_EQ(*word(own, kArrived), 0U);
   EXPECT_EQ(*word(own, kReceived), 0U);
@@ -230,6 +322,15 @@ TEST(StepKernelsTest, LaunchesFitTheWork) {
   reduction.out = memory + 4;
   EXPECT_EQ(num_vectors(reduction), 0U) << "not aligned";
   EXPECT_EQ(reduction_blocks(reduction), 10U);
+  reduction.out = memory + 16;
+  step.reduction = reduction;
+  for (const auto& [place_bytes, vectors] : {std::pair{32U, 1250U}, {8U, 0U}}) {
+    step.rings = kRingOfTargets;
+    step.place_bytes = place_bytes;
+    EXPECT_EQ(num_vectors(step), 1250U);
+    step.rings = kRingOfContributions;
+    EXPECT_EQ(num_vectors(step), vectors) << "places of " << place_bytes << " bytes";
+  }
 }
 
 }  // namespace

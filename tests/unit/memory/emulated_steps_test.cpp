@@ -234,8 +234,7 @@ TEST_F(EmulatedStepsTest, ALabelSaysWhatIsInAPlace) {
     EXPECT_EQ(over.status.ok(), expected == sent.label);
     EXPECT_EQ(*(view(owner, own) + 12), expected == sent.label ? 9U : 0U);
     if (over.status.failed()) {
-      EXPECT_NE(over.status.message().find("the label 0x600000004, and finds 0x500000004"),
-                std::string::npos);
+      EXPECT_NE(over.status.message().find("the label 0x600000004 and finds 0x500000004"), std::string::npos);
     }
   }
 }

@@ -29,58 +29,109 @@ bool is_word(const std::uint32_t* word) {
 }
 
 bool are_words(const StepList<StepWord>& words) {
-  return std::ranges::all_of(words, [](const StepWord& word) { return is_word(word.word); });
+  return std::ranges::all_of(words, [](const StepWord& word) {
+    return is_word(word.word) && (word.number == nullptr || is_word(word.number));
+  });
 }
 
 bool is_valid(const std::byte* data, std::size_t size_bytes) {
   return size_bytes == 0 || is_known(reinterpret_cast<std::uintptr_t>(data), size_bytes);
 }
 
-bool is_valid(const DeviceReduction& reduction) {
+bool is_valid(const DeviceReduction& reduction, std::size_t other_places_bytes = 0) {
   if (is_empty(reduction)) return true;
   const std::size_t size_bytes = reduction.num_elements * size_of(reduction.type);
   return is_valid(reduction.out, size_bytes) &&
-         std::ranges::all_of(reduction.sources,
-                             [&](const std::byte* source) { return is_valid(source, size_bytes); });
+         std::ranges::all_of(reduction.sources, [&](const std::byte* source) {
+           return is_valid(source, other_places_bytes + size_bytes);
+         });
+}
+
+// The data of one side, and its labels.
+bool is_valid(const DeviceStep& step, const std::byte* data, StepRing ring) {
+  const std::size_t label_bytes = step.label != 0 && (step.rings & ring) != 0 ? sizeof step.label : 0;
+  if (step.size_bytes == 0 && label_bytes == 0) return true;
+  return is_valid(data - label_bytes, label_bytes + step.extent_of(step.size_bytes, ring));
 }
 
 bool is_valid(const DeviceStep& step) {
   return (step.count == nullptr || is_word(step.count)) && are_words(step.before) &&
-         is_valid(step.to, step.size_bytes) && is_valid(step.from, step.size_bytes) &&
-         are_words(step.signals) && are_words(step.after) && is_valid(step.reduction);
+         is_valid(step, step.to, kRingOfTargets) && is_valid(step, step.from, kRingOfSources) &&
+         are_words(step.signals) && are_words(step.after) &&
+         is_valid(step.reduction, step.extent_of(0, kRingOfContributions));
 }
 
 // A step on a stream. Each call goes on as far as the words allow and returns whether the step is over.
 class RunningStep {
  public:
-  RunningStep(const DeviceStep& step, const std::uint32_t* abort_word)
-      : step_(step), abort_word_(abort_word) {}
+  RunningStep(const DeviceStep& step, StepReport* report) : step_(step), report_(report) {}
 
   bool operator()() {
     if (!is_valid(step_)) return fake_cuda()->broken = kIllegalAddress, true;
-    const std::uint32_t number = step_.count == nullptr ? 0 : *step_.count;
+    if (!has_begun_) begin();
     if (!has_signalled_) {
-      if (!have_reached(step_.before, number)) return *abort_word_ != 0;
-      if (step_.size_bytes > 0) std::memcpy(step_.to, step_.from, step_.size_bytes);
-      for (const StepWord& signal : step_.signals)
-        std::atomic_ref(*signal.word).store(number + signal.offset);
+      if (!have_reached(step_.before)) return report_->is_aborted != 0;
+      if (!move_label()) return fake_cuda()->broken = kLaunchFailed, true;
+      if (step_.size_bytes > 0)
+        std::memcpy(place(step_.to, kRingOfTargets), place(step_.from, kRingOfSources), step_.size_bytes);
+      for (const StepWord& signal : step_.signals) std::atomic_ref(*signal.word).store(signal.offset);
       has_signalled_ = true;
     }
-    if (!have_reached(step_.after, number)) return *abort_word_ != 0;
-    if (!is_empty(step_.reduction)) reduce_on_cpu(step_.reduction);
-    if (step_.count != nullptr) *step_.count = number + 1;
+    if (!have_reached(step_.after)) return report_->is_aborted != 0;
+    if (!is_empty(step_.reduction)) reduce_on_cpu(reduction_of_this_step());
+    if (step_.count != nullptr) *step_.count = number_ + 1;
     return true;
   }
 
  private:
-  static bool have_reached(const StepList<StepWord>& words, std::uint32_t number) {
-    return std::ranges::all_of(words, [&](const StepWord& word) {
-      return has_reached(std::atomic_ref(*word.word).load(), number + word.offset);
+  template <class Byte>
+  Byte* place(Byte* data, StepRing ring) const {
+    return data + step_.place_of(number_, ring);
+  }
+  DeviceReduction reduction_of_this_step() const {
+    DeviceReduction reduction = step_.reduction;
+    reduction.sources = {};
+    for (const std::byte* const source : step_.reduction.sources)
+      reduction.sources.add(place(source, kRingOfContributions));
+    return reduction;
+  }
+  // From then on the words have their values as offsets.
+  void begin() {
+    has_begun_ = true;
+    number_ = step_.count == nullptr ? 0 : *step_.count;
+    for (StepList<StepWord>* const words : {&step_.before, &step_.signals, &step_.after}) {
+      for (std::uint32_t i = 0; i < words->size; ++i) {
+        StepWord& word = words->items[i];
+        word.offset += word.number == nullptr ? number_ : *word.number;
+      }
+    }
+  }
+  // Returns false if the source has another label.
+  bool move_label() const {
+    if (step_.label == 0) return true;
+    if ((step_.rings & kRingOfSources) != 0) {
+      std::uint64_t found = 0;
+      std::memcpy(&found, place(step_.from, kRingOfSources) - sizeof found, sizeof found);
+      if (found != step_.label) {
+        report_->found_label = found;
+        report_->expected_label = step_.label;
+        return false;
+      }
+    }
+    if ((step_.rings & kRingOfTargets) != 0)
+      std::memcpy(place(step_.to, kRingOfTargets) - sizeof step_.label, &step_.label, sizeof step_.label);
+    return true;
+  }
+  static bool have_reached(const StepList<StepWord>& words) {
+    return std::ranges::all_of(words, [](const StepWord& word) {
+      return has_reached(std::atomic_ref(*word.word).load(), word.offset);
     });
   }
 
   DeviceStep step_;
-  const std::uint32_t* abort_word_;
+  StepReport* report_;
+  std::uint32_t number_ = 0;
+  bool has_begun_ = false;
   bool has_signalled_ = false;
 };
 
@@ -126,14 +177,14 @@ int cuLaunchKernel(CudaFunctionTag* function, unsigned blocks, unsigned blocks_y
   if (function->device != stream->device) return kInvalidHandle;
   if (blocks_y * blocks_z * threads_y * threads_z != 1 || shared_bytes != 0 || extra != nullptr)
     return kInvalidValue;
-  const auto does = [&](const DeviceReduction& reduction, std::uint64_t vectors) {
-    return is_valid(reduction) && vectors == num_vectors(reduction) &&
-           (is_empty(reduction) || module_of(reduction) == function->module);
+  const auto does = [&](const DeviceReduction& reduction) {
+    return is_empty(reduction) || module_of(reduction) == function->module;
   };
   if (function->is_reduction) {
     const auto& reduction = parameter<DeviceReduction>(parameters, 0);
     if (threads != kReductionThreads || blocks != reduction_blocks(reduction) ||
-        !does(reduction, parameter<std::uint64_t>(parameters, 1))) {
+        parameter<std::uint64_t>(parameters, 1) != num_vectors(reduction) || !is_valid(reduction) ||
+        !does(reduction)) {
       return kInvalidValue;
     }
     stream->queue.emplace_back([reduction] {
@@ -144,12 +195,13 @@ int cuLaunchKernel(CudaFunctionTag* function, unsigned blocks, unsigned blocks_y
     return 0;
   }
   const auto& step = parameter<DeviceStep>(parameters, 0);
-  const auto* const abort_word = parameter<const std::uint32_t*>(parameters, 1);
-  if (blocks != 1 || threads != step_threads(step) || !is_valid(step) || !is_word(abort_word) ||
-      !does(step.reduction, parameter<std::uint64_t>(parameters, 2))) {
+  auto* const report = parameter<StepReport*>(parameters, 1);
+  if (blocks != 1 || threads != step_threads(step) || !is_valid(step) ||
+      !is_known(reinterpret_cast<std::uintptr_t>(report), sizeof *report) ||
+      parameter<std::uint64_t>(parameters, 2) != num_vectors(step) || !does(step.reduction)) {
     return kInvalidValue;
   }
-  stream->queue.emplace_back(RunningStep(step, abort_word));
+  stream->queue.emplace_back(RunningStep(step, report));
   return 0;
 }
 

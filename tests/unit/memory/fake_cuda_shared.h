@@ -16,6 +16,7 @@ constexpr int kInvalidHandle = 400;
 constexpr int kNotFound = 500;
 constexpr int kNotReady = 600;
 constexpr int kIllegalAddress = 700;
+constexpr int kLaunchFailed = 719;
 constexpr int kCaptureUnsupported = 900;
 
 // Counts the call. Not 0: what it is to return.

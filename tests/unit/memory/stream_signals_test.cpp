@@ -187,6 +187,8 @@ TEST_F(StreamSignalsTest, AWaitWithoutASignalEndsWithASentence) {
   memory.close();
   EXPECT_EQ(over.calls, 1);
   EXPECT_EQ(over.status.code(), StatusCode::kClosed);
+  EXPECT_NE(over.status.message().find("the end of the job has ended a step"), std::string::npos)
+      << over.status.to_string();
   EXPECT_NE(memory.hang().message().find("waits for a signal that no PE sends"), std::string::npos);
   EXPECT_NE(memory.hang().message().find("has ended its steps"), std::string::npos);
   EXPECT_TRUE(memory.deallocate(buffer).ok());

@@ -22,6 +22,7 @@ CudaAddress to_cuda(const void* address) { return reinterpret_cast<std::uintptr_
 
 CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver, std::vector<int> devices)
     : driver_(std::move(driver)), devices_of_pes_(std::move(devices)) {
+  driver_->explain = [this] { return why_a_step_failed(); };
   devices_.resize(static_cast<std::size_t>(driver_->num_devices()));
   // Other libraries allocate device memory without telling Weft, and it may have any address.
   widen_address_range(0, std::numeric_limits<std::uintptr_t>::max());
@@ -38,7 +39,7 @@ CudaBackend::~CudaBackend() {
       current == made_current_) {
     driver_->CtxSetCurrent(nullptr);
   }
-  if (abort_steps()) deallocate_host(abort_word_);  // which waits for the steps
+  if (abort_steps()) deallocate_host(report_);  // which waits for the steps
   for (Device& device : devices_) {
     if (device.context == nullptr) continue;
     {

@@ -142,6 +142,8 @@ class CudaBackend final : public KindBackend {
                             Launch launch);
   CudaResult launch_step(const Kernels& kernels, const DeviceStep& step, CudaStream stream);
   CudaResult launch_reduction(const Kernels& kernels, const DeviceReduction& reduction, CudaStream stream);
+  // Empty unless a step has broken its device's context.
+  std::string why_a_step_failed() const;
 
   // Copies into it that the driver calls synchronous are over when their call returns. REQUIRES: its context is current.
   void make_copies_synchronous(CudaAddress address);
@@ -153,7 +155,7 @@ class CudaBackend final : public KindBackend {
   CudaContext made_current_ = nullptr;
   std::unordered_map<StreamHandle, int> stream_devices_;  // of the streams that create_stream() made
   std::unordered_map<void*, int> import_devices_;
-  std::uint32_t* abort_word_ = nullptr;  // of all devices; null until kernels are loaded
+  StepReport* report_ = nullptr;  // of the steps of all devices; null until kernels are loaded
   bool steps_are_aborted_ = false;
   bool is_abandoned_ = false;
 };

@@ -126,13 +126,14 @@ Status CudaDriver::status(CudaResult result, const char* call, std::string_view 
   const char* text = nullptr;
   if (GetErrorName(result, &name) != cuda::kSuccess || name == nullptr) name = "unknown error";
   if (GetErrorString(result, &text) != cuda::kSuccess || text == nullptr) text = "no description";
-  return Status(
-      code_of(result),
-      base::format("{}{}{}: {} ({}, {}){}", call, about.empty() ? "" : ": ", about, name, result, text,
-                   breaks_context(result)
-                       ? "; an earlier kernel or copy failed, and this process cannot use the "
-                         "device any more: find it with compute-sanitizer"
-                       : ""));
+  std::string consequence;
+  if (breaks_context(result)) {
+    const std::string why = explain ? explain() : std::string();
+    consequence = "; an earlier kernel or copy failed, and this process cannot use the device any more: " +
+                  (why.empty() ? "find it with compute-sanitizer" : why);
+  }
+  return Status(code_of(result), base::format("{}{}{}: {} ({}, {}){}", call, about.empty() ? "" : ": ", about,
+                                              name, result, text, consequence));
 }
 
 }  // namespace weft::memory

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -100,6 +101,8 @@ class CudaDriver {
   // Translates a result of the driver: ok, pending for "not ready", or a failure. The message of a failure
   // has the name of the call, `about`, and the driver's name and description of the error.
   base::Status status(CudaResult result, const char* call, std::string_view about = {}) const;
+  // What is known of an error after which every call fails, or nothing. Such a failure's message has it.
+  std::function<std::string()> explain;
 
   CudaResult (*Init)(unsigned flags) = nullptr;
   CudaResult (*DeviceGetCount)(int* count) = nullptr;

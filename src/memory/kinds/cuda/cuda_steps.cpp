@@ -1,5 +1,6 @@
 // Steps and reductions of kind cuda, see device_step.h: each is one launch of a kernel of step_kernels.h.
 #include <atomic>
+#include <new>
 #include <string>
 
 #include "base/format.h"
@@ -33,8 +34,8 @@ void* parameter(T& value) {
 }  // namespace
 
 CudaResult CudaBackend::launch_step(const Kernels& kernels, const DeviceStep& step, CudaStream stream) {
-  const std::uint64_t vectors = num_vectors(step.reduction);
-  std::array<void*, 3> parameters{parameter(step), parameter(abort_word_), parameter(vectors)};
+  const std::uint64_t vectors = num_vectors(step);
+  std::array<void*, 3> parameters{parameter(step), parameter(report_), parameter(vectors)};
   return launch_kernel(*driver_, kernels.step, 1, step_threads(step), stream, parameters.data());
 }
 
@@ -49,11 +50,11 @@ CudaResult CudaBackend::launch_reduction(const Kernels& kernels, const DeviceRed
 // The driver may load a kernel only when it is first launched, and then wait for the device, where a step may already wait for this
 // PE. So each kernel is launched once with nothing to do.
 Status CudaBackend::load_kernels(std::size_t module, Device& device, int ordinal) {
-  if (abort_word_ == nullptr) {
-    Result<void*> word = allocate_host(sizeof *abort_word_, ordinal);
-    if (!word.ok()) return word.status();
-    abort_word_ = static_cast<std::uint32_t*>(*word);
-    *abort_word_ = steps_are_aborted_ ? 1 : 0;
+  if (report_ == nullptr) {
+    Result<void*> report = allocate_host(sizeof *report_, ordinal);
+    if (!report.ok()) return report.status();
+    report_ = new (*report) StepReport;
+    report_->is_aborted = steps_are_aborted_ ? 1 : 0;
   }
   CudaModule loaded = nullptr;
   CudaResult result = driver_->ModuleLoadData(&loaded, step_module_text(module).c_str());
@@ -150,8 +151,14 @@ Status CudaBackend::queue_reduction(const DeviceReduction& reduction, Place plac
 
 bool CudaBackend::abort_steps() {
   steps_are_aborted_ = true;
-  if (abort_word_ != nullptr) std::atomic_ref(*abort_word_).store(1, std::memory_order_release);
-  return abort_word_ != nullptr;
+  if (report_ != nullptr) std::atomic_ref(report_->is_aborted).store(1, std::memory_order_release);
+  return report_ != nullptr;
+}
+
+std::string CudaBackend::why_a_step_failed() const {
+  if (report_ == nullptr) return {};
+  const std::uint64_t expected = std::atomic_ref(report_->expected_label).load(std::memory_order_acquire);
+  return expected == 0 ? std::string() : wrong_label(expected, report_->found_label);
 }
 
 }  // namespace weft::memory

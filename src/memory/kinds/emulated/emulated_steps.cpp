@@ -22,7 +22,9 @@ constexpr const char* kCount = "count of steps";
 constexpr const char* kStepTarget = "destination of a step";
 constexpr const char* kStepSource = "source of a step";
 
-Status aborted() { return Status(StatusCode::kClosed, "the job ended while a stream waited for a signal"); }
+Status aborted() {
+  return Status(StatusCode::kClosed, "the end of the job has ended a step that waited for a signal");
+}
 
 }  // namespace
 
@@ -202,8 +204,7 @@ Status EmulatedBackend::check_label(const Side& place, std::uint64_t label) {
   Result<std::uint64_t*> found = label_of(place);
   if (!found.ok()) return found.status();
   if (**found == label) return {};
-  return Status(StatusCode::kInvalidArgument,
-                base::format("a step expects data with the label {:#x}, and finds {:#x}", label, **found));
+  return Status(StatusCode::kInvalidArgument, wrong_label(label, **found));
 }
 
 Status EmulatedBackend::run_step(Step& step) {
@@ -227,9 +228,11 @@ Status EmulatedBackend::run_step(Step& step) {
   if (!step.has_signalled) {
     if (Status status = await_words(step.before); !status.ok()) return status;
     if (step.wanted.label != 0) {
-      Status status = (step.wanted.rings & kRingOfTargets) != 0
-                          ? write_label(place(step.to, kRingOfTargets), step.wanted.label)
-                          : check_label(place(step.from, kRingOfSources), step.wanted.label);
+      Status status;
+      if ((step.wanted.rings & kRingOfSources) != 0)
+        status = check_label(place(step.from, kRingOfSources), step.wanted.label);
+      if (status.ok() && (step.wanted.rings & kRingOfTargets) != 0)
+        status = write_label(place(step.to, kRingOfTargets), step.wanted.label);
       if (status.failed()) return status;
     }
     if (step.wanted.size_bytes > 0) {
