@@ -283,6 +283,8 @@ bool Memory::wait_for_devices(const std::function<bool()>& is_over) {
 
 void Memory::abort_steps() { state_->copies.abort_steps(); }
 
+void Memory::end_steps() { state_->copies.end_steps(); }
+
 void Memory::close() {
   wait_for_devices([this] { return state_->words.is_drained(); });
   state_->copies.close();

@@ -111,6 +111,10 @@ class Memory {
   // For the end of a job that has failed, where streams may wait for signals that no PE sends any more: ends these waits. What their
   // steps would have done is not done, and a stream's work that is not done yet completes with kClosed.
   void abort_steps();
+  // For the end of a job, before memory is given back: waits, as close() does, for the work that Weft has queued, and then ends the
+  // waits of all other steps. These are of graphs that the program has launched, and of which Weft does not know: a call that frees
+  // memory would wait for them.
+  void end_steps();
   // Waits for the devices to be done with their buffers, as wait_for_devices(), and then fails the operations in flight with kClosed.
   // If a device hangs, no device memory is freed any more, because the device may still use it. Allocations stay valid until the
   // destructor.

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
+#include "base/value_or_throw.h"
 #include "memory/memory.h"
 #include "queued/peer_memory.h"
 
@@ -94,8 +95,8 @@ runtime::Task<Grant> Link::grant() {
     grant.landings[i] = held->landings.back().address();
   }
   held_ = std::move(held);
-  next_in_ = 0;
-  next_out_ = 0;
+  in_ = {};
+  out_ = {};
   co_return grant;
 }
 
@@ -105,15 +106,32 @@ runtime::Task<> Link::accept(int pe, const Grant& grant) {
   for (std::size_t i = 0; is_sound && i < grant.num_landings; ++i) is_sound = grant.landings[i].pe() == pe;
   if (!is_sound) base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
   PeerMemory peer(memory_, device_, name_);
-  held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words)));
+  held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words), alignof(Words)));
   for (std::size_t i = 0; i < grant.num_landings; ++i) {
-    void* const landing = co_await peer.reach(grant.landings[i], grant.size_bytes);
+    void* const landing = co_await peer.reach(grant.landings[i], grant.size_bytes, 1);
     held_->peer_landings.push_back(static_cast<std::byte*>(landing));
   }
   held_->peer_keepers = peer.take_keepers();
   num_peer_landings_ = grant.num_landings;
   message_bytes_ = grant.size_bytes;
   is_open_ = true;
+}
+
+// Counts and landings belong to one stream at a time.
+void Link::order(Direction& direction, memory::StreamHandle stream) {
+  if (direction.is_used && direction.stream != stream && !watch_.is_idle()) {
+    if (kind().is_capturing(stream, device_.device) ||
+        kind().is_capturing(direction.stream, device_.device)) {
+      refuse(StatusCode::kInvalidArgument,
+             "it goes on on another stream, and one of the two is being captured: await over() before");
+    }
+    const memory::EventHandle event = base::value_or_throw(kind().record(direction.stream, device_.device));
+    const base::Status status = kind().stream_wait(stream, device_.device, event);
+    kind().release_event(event);
+    base::check(status);
+  }
+  direction.stream = stream;
+  direction.is_used = true;
 }
 
 void Link::send(const memory::ConstBuffer& message, memory::StreamHandle stream) {
@@ -129,7 +147,8 @@ void Link::send(const memory::ConstBuffer& message, memory::StreamHandle stream)
            base::format("a message is on {}, and the stream on {}", memory::place_name(message.place),
                         memory::place_name(device_)));
   }
-  const std::size_t at = next_out_ % num_peer_landings_;
+  order(out_, stream);
+  const std::size_t at = out_.next % num_peer_landings_;
   DeviceStep step;
   step.before.add({&held_->own->freed[at], 0});
   step.signals.add({&held_->peers->arrived[at], 1});
@@ -141,32 +160,39 @@ void Link::send(const memory::ConstBuffer& message, memory::StreamHandle stream)
     base::check(kind().queue_step(step, device_, stream));
   } else {
     DeviceStep wait;
-    wait.before = std::exchange(step.before, {});
+    wait.before = step.before;  // the last step has it too: if the wait is ended, there is no signal
     wait.count = &held_->own->begun[at];
     base::check(kind().queue_step(wait, device_, stream));
+    watch_.note(device_, stream, held_);
     is_open_ = false;  // unless all three are queued
     base::check(kind().copy_async(held_->peer_landings[at], device_, message.data, device_,
                                   message.size_bytes, stream));
     base::check(kind().queue_step(step, device_, stream));
     is_open_ = true;
   }
-  ++next_out_;
+  ++out_.next;
   watch_.note(device_, stream, held_);
 }
 
 std::size_t Link::receive(memory::StreamHandle stream) {
   expect_open();
   if (landings_.empty()) refuse(StatusCode::kInvalidArgument, "it has no landing, so it only sends");
-  const std::size_t at = next_in_ % landings_.size();
+  order(in_, stream);
+  const std::size_t at = in_.next % landings_.size();
   const std::size_t before = (at + landings_.size() - 1) % landings_.size();
   DeviceStep step;
   step.count = &held_->own->received[at];
   step.signals.add({&held_->peers->freed[before], 0, &held_->own->received[before]});
   step.after.add({&held_->own->arrived[at], 1});
   base::check(kind().queue_step(step, device_, stream));
-  ++next_in_;
+  ++in_.next;
   watch_.note(device_, stream, held_);
   return at;
+}
+
+void Link::reset() {
+  is_open_ = false;
+  held_ = nullptr;
 }
 
 runtime::Task<> Link::close() {

@@ -56,7 +56,8 @@ class Link {
   // for a grant that no end makes. The ends may be of one PE.
   runtime::Task<> accept(int pe, const Grant& grant);
 
-  // Queues. REQUIRES: accept() is over. Throws Error for misuse; nothing is queued then.
+  // Queues. Throws Error for misuse; nothing is queued then. If only a part could be queued, the link is closed. A direction may
+  // change its stream: the new one waits for the work on the old one. A capture takes up one stream of a direction.
   void send(const memory::ConstBuffer& message, memory::StreamHandle stream);
   // The landing: it has the message for work that is queued on `stream` after this call and before the next one.
   std::size_t receive(memory::StreamHandle stream);
@@ -65,12 +66,23 @@ class Link {
   runtime::Future<> over() { return watch_.over(); }
   // Waits for that, and until the peer has closed its end too: then the landings are the program's again.
   runtime::Task<> close();
+  // Gives up what grant() has made, when the ends do not agree.
+  void reset();
 
  private:
   struct Words;
   struct Held;
 
+  // The stream of a direction, and its order.
+  struct Direction {
+    std::size_t next = 0;  // message
+    memory::StreamHandle stream = nullptr;
+    bool is_used = false;
+  };
+
   memory::KindBackend& kind() const;
+  // Work that is queued on `stream` now comes behind the direction's.
+  void order(Direction& direction, memory::StreamHandle stream);
   void expect_open() const;
   [[noreturn]] void refuse(base::StatusCode code, const std::string& why) const;
 
@@ -80,8 +92,8 @@ class Link {
   std::function<std::string()> name_;
   std::size_t message_bytes_ = 0;  // that the peer receives
   std::size_t num_peer_landings_ = 0;
-  std::size_t next_out_ = 0;
-  std::size_t next_in_ = 0;
+  Direction out_;
+  Direction in_;
   bool is_open_ = false;
   std::shared_ptr<Held> held_;  // what queued steps use
   StreamWatch watch_;

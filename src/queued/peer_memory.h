@@ -28,8 +28,9 @@ class PeerMemory {
   PeerMemory(rma::GlobalMemory& memory, memory::Place device, std::function<std::string()> name)
       : memory_(memory), device_(device), name_(std::move(name)) {}
 
-  // Throws Error: kUnsupported if the device does not reach it, and if there is no such memory.
-  runtime::Task<void*> reach(const rma::GlobalAddress& address, std::size_t size_bytes);
+  // Throws Error: kUnsupported if the device does not reach it, kCorrupt if the claimed address is not aligned to `alignment`, and
+  // if there is no such memory.
+  runtime::Task<void*> reach(rma::GlobalAddress address, std::size_t size_bytes, std::size_t alignment);
   // What keeps the memory that was reached.
   std::vector<std::shared_ptr<void>> take_keepers() { return std::move(keepers_); }
 

@@ -62,8 +62,8 @@ runtime::Task<> Pipe::accept(int pe, PipeGrant grant) {
     base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
   }
   PeerMemory peer(memory_, device_, name_);
-  held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words)));
-  held_->peer_places = static_cast<std::byte*>(co_await peer.reach(grant.places, kRingBytes));
+  held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words), alignof(Words)));
+  held_->peer_places = static_cast<std::byte*>(co_await peer.reach(grant.places, kRingBytes, kHeaderBytes));
   held_->peer_keepers = peer.take_keepers();
 }
 

@@ -31,7 +31,7 @@ static_assert(std::is_trivially_copyable_v<PipeGrant>);
 
 class Pipe {
  public:
-  static constexpr std::size_t kPieceBytes = memory::kStepCopyLimitBytes;
+  static constexpr std::size_t kPieceBytes = 256 << 10;
   static constexpr std::uint32_t kNumPlaces = 4;
 
   // `watch` outlives it, and notes the streams.

@@ -79,7 +79,7 @@ GlobalMemory::GlobalMemory(runtime::Runtime& runtime, runtime::HandlerId first_h
           SegmentHandlers{.others = static_cast<runtime::HandlerId>(first_handler + kSegmentHandler),
                           .question = static_cast<runtime::HandlerId>(first_handler + kQuestionHandler)},
           cache_)),
-      locked_files_(std::make_unique<LockedFiles>()),
+      locked_files_(std::make_unique<LockedFiles>(segments_->owner())),
       hooks_(std::make_unique<RemoteHooks>(runtime, first_handler + kRemoteHookHandler)),
       copies_(std::make_unique<Copies>(runtime, first_handler + kCopyHandler, *segments_, *hooks_)),
       atomics_(std::make_unique<RemoteAtomics>(runtime, first_handler + kAtomicHandler, *segments_)) {

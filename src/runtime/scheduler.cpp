@@ -358,6 +358,7 @@ void Scheduler::fail_sent(int pe, const base::Status& status) {
 void Scheduler::close_layers() {
   closed_ = true;
   exiting_ = true;
+  memory_.end_steps();  // before anything that streams use is unmapped
   machine_.close();
   memory_.close();
 }

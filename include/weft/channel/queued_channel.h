@@ -10,7 +10,8 @@
 //   }
 //   co_await right.over();
 //
-// Both chares name each other and the same id, as for a Channel, and each may receive, send, or both. All messages of a direction have
+// Both chares name each other and the same id, as for a Channel, and each may receive, send, or both. A direction of a channel has one
+// stream at a time: if it goes on on another one, that waits for what is queued on the first. All messages of a direction have
 // the size of the receiver's landings. The n-th message lands in landing n % landings.size(). It is valid for work that is queued
 // before the next recv(), with which it becomes free: so a message may arrive while kernels still read the one before.
 //
@@ -18,14 +19,19 @@
 // a message which is queued behind the wait never end. If a job ends while a stream waits, the wait ends too.
 //
 // Graphs: a capture of `stream` takes up sends and receives. Each launch does the next ones. A graph has a multiple of landings.size()
-// messages of a direction, so that its kernels find each message where it lands. The program awaits the streams on which it launches graphs.
+// messages of a direction, so that its kernels find each message where it lands, and so has all that is queued between its launches: a
+// launch begins with the landing with which the capture began. The program awaits the streams on which it launches graphs.
 //
 // A chare with a channel that is connected does not move and is not saved: close() it before, at both ends. Quiescence waits
 // for what is queued, launches of graphs excepted.
 //
-// Devices: both PEs are on one host, and their devices reach each other's memory; else connect() throws kUnsupported.
+// Devices: both PEs are on one host, each uses its own device (weft::device_of), and their devices reach each other's memory; else
+// connect() throws kUnsupported, at both ends. PEs that share a device take turns on it: each wait may cost a turn.
 //
-// Threads: the PE's. No call waits, and send() and recv() allocate no memory.
+// While a stream waits for something that this PE has still to queue, calls that wait for the device do not return: those that allocate
+// or free memory, connect() and close() of other channels included, and the first launch of a kernel.
+//
+// Threads: the PE's. No call waits, and send() and recv() allocate no device memory.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +66,7 @@ class QueuedChannel {
 
   // Ready when all that was queued is over. Throws Error if a device has failed.
   runtime::Future<> over();
-  // Waits for that, and for the peer's close(). When it is ready, the landings are the program's, and connect() may follow.
+  // Waits for that, and for the peer's close(). Throws Error while it is being connected. When it is ready, the landings are the program's, and connect() may follow.
   runtime::Future<> close();
 
  private:

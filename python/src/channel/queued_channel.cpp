@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <new>
 #include <string>
 #include <utility>
@@ -29,9 +30,10 @@ struct QueuedChannelObject {
   PyObject_HEAD EngineRef engine;
   channel::QueuedChannel channel;
   memory::Place device;
-  std::vector<void*> addresses;  // of the landings
-  Ref landings;                  // a tuple of the program's objects
-  Ref keepers;                   // of their memory
+  std::vector<void*> addresses;                 // of the landings
+  Ref landings;                                 // a tuple of the program's objects
+  Ref keepers;                                  // of their memory
+  std::map<memory::StreamHandle, Ref> streams;  // that were used, with what keeps them
 };
 
 QueuedChannelObject* as_queued(PyObject* object) { return reinterpret_cast<QueuedChannelObject*>(object); }
@@ -72,6 +74,7 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
     new (&made.addresses) std::vector<void*>(std::move(addresses));
     new (&made.landings) Ref(listed);
     new (&made.keepers) Ref(keepers);
+    new (&made.streams) std::map<memory::StreamHandle, Ref>();
     return object.release();
   });
 }
@@ -85,10 +88,15 @@ void deallocate(PyObject* self) {
   free_object(self);
 }
 
-// The stream of an argument, else the one that the array names, else the one of programs that name none.
-memory::StreamHandle stream_of(const QueuedChannelObject& object, PyObject* stream,
-                               memory::StreamHandle of_array, const char* use) {
-  if (stream != nullptr && stream != Py_None) return stream_from(stream, object.device, use).handle;
+// The stream of an argument, else the one that the array names, else the one of programs that name none. The object keeps it: it is
+// asked later whether it is done.
+memory::StreamHandle stream_of(QueuedChannelObject& object, PyObject* stream, memory::StreamHandle of_array,
+                               const char* use) {
+  if (stream != nullptr && stream != Py_None) {
+    NamedStream named = stream_from(stream, object.device, use);
+    object.streams.insert_or_assign(named.handle, std::move(named.keeper));
+    return named.handle;
+  }
   if (of_array != nullptr) return of_array;
   memory::KindBackend* const kind = object.engine->runtime().memory().backend(object.device.kind);
   return kind->default_stream() != nullptr ? kind->default_stream()

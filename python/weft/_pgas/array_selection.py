@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from weft import _core
 
 
@@ -97,7 +99,7 @@ def _is_int(key: Any) -> bool:
         operator.index(key)
     except TypeError:
         return False
-    return not isinstance(key, bool) and getattr(key, "shape", ()) == ()
+    return not isinstance(key, (bool, np.bool_)) and getattr(key, "shape", ()) == ()
 
 
 def select(shape: tuple[int, ...], key: Any) -> Selection:

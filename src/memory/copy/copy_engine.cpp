@@ -371,6 +371,16 @@ void CopyEngine::abort_steps() {
   }
 }
 
+void CopyEngine::end_steps() {
+  const auto holds_none = [this] { return std::ranges::none_of(watches_, &Watch::holds_memory); };
+  wait_for_devices([&] {
+    if (holds_none()) return true;
+    poll_watches();
+    return holds_none();
+  });
+  abort_steps();
+}
+
 void CopyEngine::close() {
   if (closed_) return;
   closed_ = true;
@@ -378,12 +388,7 @@ void CopyEngine::close() {
                [](const Piece& piece) {
                  if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
                });
-  const auto holds_none = [this] { return std::ranges::none_of(watches_, &Watch::holds_memory); };
-  wait_for_devices([&] {
-    if (holds_none()) return true;
-    poll_watches();
-    return holds_none();
-  });
+  end_steps();
   has_hung_ = is_out_of_time() && abort_timeout_left_ <= std::chrono::nanoseconds::zero();
   if (has_hung_) {
     for (KindBackend* kind : kinds_) {

@@ -73,6 +73,8 @@ class CopyEngine {
   bool wait_for_devices(const std::function<bool()>& is_over);
   // Ends the waits of steps on all kinds. A stream's work that is not done then completes with kClosed.
   void abort_steps();
+  // See Memory.
+  void end_steps();
   // Afterwards nothing can be started. Waits for the devices until the timeout ends; then a device hangs,
   // and the kinds are abandoned.
   void close();

@@ -97,7 +97,8 @@ constexpr bool has_reached(std::uint32_t word, std::uint32_t value) {
   return static_cast<std::int32_t>(word - value) >= 0;
 }
 
-// Sizes up to which one kernel is faster than a step, a copy by the device's copy engine, and another step.
-inline constexpr std::size_t kStepCopyLimitBytes = 256 << 10;
+// The size up to which one kernel is faster than a step, a copy by the device's copy engine, and another step. On one H200, in a graph:
+// 64 KiB 6.9 us by a kernel, 256 KiB 11.1 us; 300 KB to 1 MiB 6.8 us by the copy engine. Between two GPUs it is not measured.
+inline constexpr std::size_t kStepCopyLimitBytes = 64 << 10;
 
 }  // namespace weft::memory

@@ -49,7 +49,7 @@ class GroupLayout {
  public:
   // A publish by one step is for data up to this size. Not measured: one step reads the rooms of all members, so with many members the
   // way of large data may be faster earlier.
-  static constexpr std::size_t kRingPlaceBytes = memory::kStepCopyLimitBytes;
+  static constexpr std::size_t kRingPlaceBytes = 256 << 10;
   static constexpr std::size_t kAlignment = 256;
   static constexpr std::size_t kMostPlaceBytes = std::size_t{1} << 30;
   static constexpr std::size_t kNumWords = (kNumLanes + 2) * memory::kMaxStepPeers;

@@ -14,13 +14,17 @@ using base::StatusCode;
 namespace {
 
 struct FileLock {
-  FileLock(memory::KindBackend& kind_in, std::shared_ptr<base::SharedMapping> file_in)
-      : kind(kind_in), file(std::move(file_in)) {}
+  FileLock(memory::KindBackend& kind_in, std::shared_ptr<SegmentOwner*> owner_in,
+           std::shared_ptr<base::SharedMapping> file_in)
+      : kind(kind_in), owner(std::move(owner_in)), file(std::move(file_in)) {}
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
-  ~FileLock() { kind.unlock_host(file->data()); }
+  ~FileLock() {
+    if (*owner != nullptr) kind.unlock_host(file->data());
+  }
 
-  memory::KindBackend& kind;
+  memory::KindBackend& kind;  // gone when the job has ended
+  std::shared_ptr<SegmentOwner*> owner;
   std::shared_ptr<base::SharedMapping> file;
 };
 
@@ -45,7 +49,7 @@ Result<std::shared_ptr<void>> LockedFiles::lock(const KnownSegment& segment, mem
   }
   if (Status status = kind.lock_host(file->data(), file->name().file.size_bytes, device.device); !status.ok())
     return status;
-  std::shared_ptr<void> lock = std::make_shared<FileLock>(kind, file);
+  std::shared_ptr<void> lock = std::make_shared<FileLock>(kind, owner_, file);
   std::erase_if(locks_, [](const auto& entry) { return entry.second.expired(); });
   locks_[file.get()] = lock;
   return lock;

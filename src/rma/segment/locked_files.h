@@ -6,9 +6,11 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
+#include "weft/rma/segment.h"
 
 #include "memory/kinds/kind.h"
 #include "rma/segment/known_segment.h"
@@ -17,12 +19,16 @@ namespace weft::rma {
 
 class LockedFiles {
  public:
+  // `owner`: null when the job has ended, as for handles of segments.
+  explicit LockedFiles(std::shared_ptr<SegmentOwner*> owner) : owner_(std::move(owner)) {}
+
   // Has kernels of `device` reach the host memory of the segment while the result exists, which is then destroyed before the segment's
-  // memory is unmapped. Null if its pages are locked already. REQUIRES: the segment is in host memory that this PE reaches.
+  // memory is unmapped, or after the job has ended. Null if its pages are locked already. REQUIRES: the segment is in host memory that this PE reaches.
   base::Result<std::shared_ptr<void>> lock(const KnownSegment& segment, memory::KindBackend& kind,
                                            memory::Place device);
 
  private:
+  std::shared_ptr<SegmentOwner*> owner_;
   std::map<const base::SharedMapping*, std::weak_ptr<void>> locks_;
 };
 

@@ -157,6 +157,7 @@ class CudaBackend final : public KindBackend {
   std::unordered_map<void*, int> import_devices_;
   StepReport* report_ = nullptr;  // of the steps of all devices; null until kernels are loaded
   bool steps_are_aborted_ = false;
+  bool has_steps_ = false;  // of Weft or of a program
   bool is_abandoned_ = false;
 };
 

@@ -137,6 +137,7 @@ Status CudaBackend::prepare_reductions(int ordinal, ElementType type, Combinatio
 }
 
 Status CudaBackend::queue_step(const DeviceStep& step, Place place, StreamHandle stream) {
+  has_steps_ = true;
   return with_kernels(
       module_of(step.reduction), place.device, stream, "a step",
       [&](const Kernels& kernels, CudaStream queue) { return launch_step(kernels, step, queue); });
@@ -152,7 +153,7 @@ Status CudaBackend::queue_reduction(const DeviceReduction& reduction, Place plac
 bool CudaBackend::abort_steps() {
   steps_are_aborted_ = true;
   if (report_ != nullptr) std::atomic_ref(report_->is_aborted).store(1, std::memory_order_release);
-  return report_ != nullptr;
+  return has_steps_;
 }
 
 std::string CudaBackend::why_a_step_failed() const {

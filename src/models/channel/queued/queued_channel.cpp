@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -19,9 +20,32 @@ struct QueuedChannel::State {
   std::shared_ptr<void> held;  // keeps the end
   std::vector<memory::Buffer> landings;
   queued::Link link;
+  bool is_connecting = false;
+  std::optional<runtime::Future<>> closing;  // one close() at a time, however often it is called
 };
 
 namespace {
+
+// What this end grants. Nothing, with the reason, if it has no memory.
+struct Granted {
+  queued::Grant grant;
+  base::Status status;
+};
+
+runtime::Task<Granted> granted(queued::Link& link) {
+  Granted result;
+  try {
+    result.grant = co_await link.grant();
+  } catch (const base::Error& error) {
+    result.status = base::Status(error.code(), error.what());
+  }
+  co_return result;
+}
+
+base::Status peer_failed(const ChannelEnd& end) {
+  return {base::StatusCode::kUnsupported,
+          base::format("queued: {}: the peer could not connect; its error says why", describe(end))};
+}
 
 runtime::Task<base::Status> accepted(queued::Link& link, int pe, const queued::Grant& grant) {
   try {
@@ -57,44 +81,49 @@ QueuedChannel::QueuedChannel(chare::ChareBase& self, const Peer& peer, memory::P
   auto& channels = runtime.model<Channels>();
   ChannelEnd& end = channels.end(self, peer, kQueuedChannel | id);
   state_ =
-      std::shared_ptr<State>(new State{end, channels.hold(end), landings,
+      std::shared_ptr<State>(new State{end,
+                                       channels.hold(end),
+                                       landings,
                                        queued::Link(runtime.offered<rma::GlobalMemory>(), device, landings,
-                                                    [&end] { return "queued: " + describe(end); })});
+                                                    [&end] { return "queued: " + describe(end); }),
+                                       false,
+                                       {}});
 }
 
 runtime::Future<> QueuedChannel::connect() { return started(*state_->end.runtime, run_connect(state_)); }
 
+// All failures are those of both ends: each tells the other what it could make and reach.
 runtime::Task<> QueuedChannel::run_connect(std::shared_ptr<State> state) {
   if (state->end.is_queued) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("queued: {} is connected already", describe(state->end)));
   }
   state->end.is_queued = true;
+  state->is_connecting = true;
   try {
     Channel channel(state->end);
-    const queued::Grant own = co_await state->link.grant();
+    const auto [own, own_status] = co_await granted(state->link);
     queued::Grant peers;
     runtime::Operation sent = channel.send(std::span(&own, 1));
     co_await channel.recv(std::span(&peers, 1));
     co_await std::move(sent);
-    const base::Status own_status =
-        co_await accepted(state->link, static_cast<int>(state->end.peer.pe), peers);
-    // One end that cannot is an error of both.
-    const std::uint8_t is_able = own_status.ok() ? 1 : 0;
+    base::Status status = own_status;
+    if (status.ok() && peers.words.is_null()) status = peer_failed(state->end);
+    if (status.ok()) status = co_await accepted(state->link, static_cast<int>(state->end.peer.pe), peers);
+    const std::uint8_t is_able = status.ok() ? 1 : 0;
     std::uint8_t peer_is_able = 0;
     sent = channel.send(std::span(&is_able, 1));
     co_await channel.recv(std::span(&peer_is_able, 1));
     co_await std::move(sent);
-    if (own_status.failed()) base::throw_status(own_status);
-    if (peer_is_able == 0) {
-      throw base::Error(base::StatusCode::kUnsupported,
-                        base::format("queued: {}: the peer's device does not reach this PE's memory",
-                                     describe(state->end)));
-    }
+    if (status.ok() && peer_is_able == 0) status = peer_failed(state->end);
+    base::check(status);
   } catch (...) {
+    state->is_connecting = false;
+    state->link.reset();
     state->end.is_queued = false;
     throw;
   }
+  state->is_connecting = false;
 }
 
 void QueuedChannel::send(const memory::ConstBuffer& message, memory::StreamHandle stream) {
@@ -107,11 +136,26 @@ memory::Buffer QueuedChannel::recv(memory::StreamHandle stream) {
 
 runtime::Future<> QueuedChannel::over() { return state_->link.over(); }
 
-runtime::Future<> QueuedChannel::close() { return started(*state_->end.runtime, run_close(state_)); }
+runtime::Future<> QueuedChannel::close() {
+  if (state_->is_connecting) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("queued: {} is being connected; await connect() before close()", describe(state_->end)));
+  }
+  if (!state_->closing.has_value()) state_->closing = started(*state_->end.runtime, run_close(state_));
+  return *state_->closing;
+}
 
 runtime::Task<> QueuedChannel::run_close(std::shared_ptr<State> state) {
-  co_await state->link.close();
-  state->end.is_queued = false;
+  const bool was_connected = state->end.is_queued;
+  try {
+    co_await state->link.close();
+  } catch (...) {
+    state->closing.reset();
+    throw;
+  }
+  state->closing.reset();
+  if (was_connected) state->end.is_queued = false;
 }
 
 }  // namespace weft::channel
