@@ -18,6 +18,7 @@
 #include "models/mpi/communicators/communicator_creation.h"
 #include "objects/attributes.h"
 #include "objects/hints.h"
+#include "streams/stream_communicators.h"
 
 namespace weft::mpi {
 
@@ -90,9 +91,10 @@ Error find_place(const Communicator& parent, const Group& group, int* place) {
 Error free_communicator(Communicator& communicator, MPI_Comm* comm) {
   if (is_predefined(*comm)) return {MPI_ERR_COMM, "predefined communicators cannot be freed"};
   if (Error error = remove_attributes(*comm, communicator); !error.ok()) return error;
+  Error error = communicator.stream_transfers == nullptr ? Error() : close_streams(communicator);
   communicator.release();
   *comm = MPI_COMM_NULL;
-  return {};
+  return error;
 }
 
 Error check_place(int place) {

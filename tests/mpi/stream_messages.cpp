@@ -1,0 +1,475 @@
+// Messages that are queued on streams: `stream_messages KIND` on any number of ranks, and `stream_messages KIND WHAT` for ends of the job.
+#include <weft_mpi_stream.h>
+
+#include <csignal>
+#include <cstdint>
+
+#include "device.hpp"
+
+namespace {
+
+using device::Bytes;
+
+constexpr int kPiece = 256 << 10;
+
+int rank = 0, size = 0, right = 0, left = 0;
+
+// A stream of the device, and the handle of MPI for it.
+struct Stream {
+  Stream() {
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Info_create(&info);
+    if (device::kind() == "cuda") {
+      CHECK(device::Cuda::driver().StreamCreate(&cuda, 1) == 0);
+      MPI_Info_set(info, "type", "cudaStream_t");
+      CHECK(MPIX_Info_set_hex(info, "value", &cuda, sizeof cuda) == MPI_SUCCESS);
+    } else {
+      MPI_Info_set(info, "type", "emulated");
+    }
+    CHECK(MPIX_Stream_create(info, &handle) == MPI_SUCCESS && handle != MPIX_STREAM_NULL);
+    MPI_Info_free(&info);
+  }
+  ~Stream() {
+    MPIX_Stream_free(&handle);
+    if (cuda != nullptr) device::Cuda::driver().StreamDestroy(cuda);
+  }
+  MPI_Comm with(MPI_Comm parent) const {
+    MPI_Comm comm = MPI_COMM_NULL;
+    CHECK(MPIX_Stream_comm_create(parent, handle, &comm) == MPI_SUCCESS);
+    return comm;
+  }
+  void wait() const { CHECK(Weft_stream_synchronize(handle) == MPI_SUCCESS); }
+
+  device::Cuda::Stream cuda = nullptr;
+  MPIX_Stream handle = MPIX_STREAM_NULL;
+};
+
+std::vector<char> pattern(int count, int seed) {
+  std::vector<char> bytes(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<char>(i * 31 + i / 251 + static_cast<std::size_t>(seed) * 77);
+  return bytes;
+}
+
+int class_of(int code) {
+  int error_class = MPI_ERR_UNKNOWN;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
+// --- Messages
+
+// All ranks at once, in both directions, and to themselves if there is one.
+void exchanges(MPI_Comm comm, const Stream& stream, int count) {
+  const Bytes out(pattern(count, rank));
+  const Bytes from_left(static_cast<std::size_t>(count));
+  const Bytes from_right(static_cast<std::size_t>(count));
+  MPI_Request requests[5] = {MPI_REQUEST_NULL};
+  CHECK(MPIX_Irecv_enqueue(from_left.data(), count, MPI_CHAR, left, 3, comm, &requests[0]) == MPI_SUCCESS);
+  CHECK(MPIX_Isend_enqueue(out.data(), count, MPI_CHAR, right, 3, comm, &requests[1]) == MPI_SUCCESS);
+  CHECK(MPIX_Isend_enqueue(out.data(), count, MPI_CHAR, left, 4, comm, &requests[2]) == MPI_SUCCESS);
+  CHECK(MPIX_Irecv_enqueue(from_right.data(), count, MPI_CHAR, right, 4, comm, &requests[3]) == MPI_SUCCESS);
+  requests[4] = MPI_REQUEST_NULL;
+  MPI_Status statuses[5];
+  CHECK(MPIX_Waitall_enqueue(5, requests, statuses) == MPI_SUCCESS);
+  int got = -1;
+  MPI_Get_count(&statuses[3], MPI_CHAR, &got);
+  CHECK(got == count && statuses[3].MPI_SOURCE == right && statuses[3].MPI_TAG == 4);
+  CHECK(statuses[0].MPI_SOURCE == left && statuses[4].MPI_SOURCE == MPI_ANY_SOURCE);
+  for (const MPI_Request request : requests) CHECK(request == MPI_REQUEST_NULL);
+  stream.wait();
+  CHECK(from_left.read() == pattern(count, left) && from_right.read() == pattern(count, right));
+}
+
+// A receive that comes first in the program, and a send that waits for it in the end.
+void receives_first(MPI_Comm comm, const Stream& stream, int count) {
+  const Bytes out(pattern(count, rank));
+  const Bytes in(static_cast<std::size_t>(count));
+  MPI_Request request = MPI_REQUEST_NULL;
+  CHECK(MPIX_Irecv_enqueue(in.data(), count, MPI_CHAR, left, 0, comm, &request) == MPI_SUCCESS);
+  CHECK(MPIX_Send_enqueue(out.data(), count, MPI_CHAR, right, 0, comm) == MPI_SUCCESS);
+  CHECK(MPIX_Wait_enqueue(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS && request == MPI_REQUEST_NULL);
+  stream.wait();
+  CHECK(in.read() == pattern(count, left));
+}
+
+// A message goes around, from buffer to buffer; all is queued before rank 0 begins.
+void goes_around(MPI_Comm comm, const Stream& stream, int count) {
+  constexpr int kRounds = 10;
+  const Bytes token(rank == 0 ? pattern(count, 5) : std::vector<char>(static_cast<std::size_t>(count)));
+  if (rank == 0) MPI_Barrier(MPI_COMM_WORLD);
+  for (int round = 0; round < kRounds; ++round) {
+    if (rank == 0) CHECK(MPIX_Send_enqueue(token.data(), count, MPI_CHAR, right, round, comm) == MPI_SUCCESS);
+    MPI_Status status;
+    CHECK(MPIX_Recv_enqueue(token.data(), count, MPI_CHAR, left, round, comm, &status) == MPI_SUCCESS);
+    CHECK(status.MPI_SOURCE == left && status.MPI_TAG == round);
+    if (rank != 0) CHECK(MPIX_Send_enqueue(token.data(), count, MPI_CHAR, right, round, comm) == MPI_SUCCESS);
+  }
+  if (rank != 0) MPI_Barrier(MPI_COMM_WORLD);
+  stream.wait();
+  CHECK(token.read() == pattern(count, 5));
+}
+
+// Rank 0 starts both sides of a request and its answer.
+void asks(MPI_Comm comm, const Stream& stream, int count) {
+  if (size == 1 || rank > 1) return;
+  const Bytes question(rank == 0 ? pattern(count, 7) : std::vector<char>(static_cast<std::size_t>(count)));
+  const Bytes answer(static_cast<std::size_t>(count));
+  if (rank == 0) {
+    MPI_Request requests[2];
+    MPIX_Irecv_enqueue(answer.data(), count, MPI_CHAR, 1, 0, comm, &requests[0]);
+    MPIX_Isend_enqueue(question.data(), count, MPI_CHAR, 1, 0, comm, &requests[1]);
+    CHECK(MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+    stream.wait();
+    CHECK(answer.read() == pattern(count, 7));
+  } else {
+    MPIX_Recv_enqueue(question.data(), count, MPI_CHAR, 0, 0, comm, MPI_STATUS_IGNORE);
+    CHECK(MPIX_Send_enqueue(question.data(), count, MPI_CHAR, 0, 0, comm) == MPI_SUCCESS);
+    stream.wait();
+  }
+}
+
+// A wait queues the receive that it names, and not one whose message depends on what follows.
+void waits_for_one(MPI_Comm comm, const Stream& stream) {
+  if (size == 1 || rank > 1) return;
+  constexpr int kCount = 1000;
+  const int other = 1 - rank;
+  const Bytes out(pattern(kCount, rank));
+  const Bytes first(kCount);
+  const Bytes second(kCount);
+  if (rank == 0) {
+    MPI_Request requests[2];
+    MPIX_Irecv_enqueue(first.data(), kCount, MPI_CHAR, other, 1, comm, &requests[0]);
+    MPIX_Irecv_enqueue(second.data(), kCount, MPI_CHAR, other, 2, comm, &requests[1]);
+    MPIX_Wait_enqueue(&requests[0], MPI_STATUS_IGNORE);
+    MPIX_Send_enqueue(out.data(), kCount, MPI_CHAR, other, 0, comm);
+    MPIX_Wait_enqueue(&requests[1], MPI_STATUS_IGNORE);
+    stream.wait();
+    CHECK(first.read() == pattern(kCount, other) && second.read() == pattern(kCount, 0));
+  } else {
+    MPIX_Send_enqueue(out.data(), kCount, MPI_CHAR, other, 1, comm);
+    MPIX_Recv_enqueue(first.data(), kCount, MPI_CHAR, other, 0, comm, MPI_STATUS_IGNORE);
+    MPIX_Send_enqueue(first.data(), kCount, MPI_CHAR, other, 2, comm);
+    stream.wait();
+  }
+}
+
+// Many messages of many sizes, some in groups whose other end is not in groups.
+void keeps_order(MPI_Comm comm, const Stream& stream) {
+  constexpr int kMessages = 60;
+  std::vector<Bytes> out;
+  std::vector<Bytes> in;
+  std::vector<MPI_Request> requests;
+  const auto count_of = [](int i) { return i % 7 == 0 ? 0 : i % 11 == 0 ? kPiece + i : i * 37; };
+  for (int i = 0; i < kMessages; ++i) {
+    out.emplace_back(pattern(count_of(i), rank + i));
+    in.emplace_back(static_cast<std::size_t>(count_of(i)));
+  }
+  for (int i = 0; i < kMessages; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    MPIX_Isend_enqueue(out[at].data(), count_of(i), MPI_CHAR, right, i, comm, &requests.emplace_back());
+    if (rank % 2 == 0) {
+      MPIX_Irecv_enqueue(in[at].data(), count_of(i), MPI_CHAR, left, i, comm, &requests.emplace_back());
+    } else {
+      MPIX_Recv_enqueue(in[at].data(), count_of(i), MPI_CHAR, left, i, comm, MPI_STATUS_IGNORE);
+    }
+    if (i % 5 != 4) continue;
+    CHECK(MPIX_Waitall_enqueue(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE) ==
+          MPI_SUCCESS);
+    requests.clear();
+  }
+  stream.wait();
+  for (int i = 0; i < kMessages; ++i)
+    CHECK(in[static_cast<std::size_t>(i)].read() == pattern(count_of(i), left + i));
+}
+
+void to_all(MPI_Comm comm, const Stream& stream) {
+  const int count = 2 * kPiece + 5;
+  const auto length = static_cast<std::size_t>(count);
+  const Bytes out(pattern(count, rank));
+  std::vector<Bytes> in;
+  std::vector<MPI_Request> requests(2 * static_cast<std::size_t>(size));
+  for (int i = 0; i < size; ++i) in.emplace_back(length);
+  for (int i = 0; i < size; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    MPIX_Isend_enqueue_c(out.data(), count, MPI_CHAR, i, 0, comm, &requests[2 * at]);
+    MPIX_Irecv_enqueue_c(in[at].data(), count, MPI_CHAR, i, 0, comm, &requests[2 * at + 1]);
+  }
+  CHECK(MPIX_Waitall_enqueue(2 * size, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+  stream.wait();
+  for (int i = 0; i < size; ++i) CHECK(in[static_cast<std::size_t>(i)].read() == pattern(count, i));
+}
+
+// The end of a communicator queues what has been started.
+void ends_with_pending(const Stream& stream) {
+  const int count = 3 * kPiece;
+  const Bytes out(pattern(count, rank));
+  const Bytes in(static_cast<std::size_t>(count));
+  MPI_Comm comm = stream.with(MPI_COMM_WORLD);
+  MPI_Request requests[2];
+  MPIX_Isend_enqueue(out.data(), count, MPI_CHAR, right, 0, comm, &requests[0]);
+  MPIX_Irecv_enqueue(in.data(), count, MPI_CHAR, left, 0, comm, &requests[1]);
+  CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS && comm == MPI_COMM_NULL);
+  CHECK(in.read() == pattern(count, left));
+  CHECK(MPIX_Waitall_enqueue(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+  CHECK(requests[0] == MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL);
+}
+
+// Two communicators with one stream, each with messages of its own, also of the whole standard.
+void two_communicators(MPI_Comm comm, const Stream& stream) {
+  MPI_Comm other = stream.with(comm);
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_Comm_dup(comm, &copy);
+  MPIX_Stream found = MPIX_STREAM_NULL;
+  CHECK(MPIX_Comm_get_stream(other, 0, &found) == MPI_SUCCESS && found == stream.handle);
+  CHECK(MPIX_Comm_get_stream(copy, 0, &found) == MPI_SUCCESS && found == MPIX_STREAM_NULL);
+  MPI_Comm_free(&copy);
+  const Bytes out(pattern(500, rank));
+  const Bytes again(pattern(500, rank + 9));
+  const Bytes in(500);
+  const Bytes in_other(500);
+  MPIX_Send_enqueue(out.data(), 500, MPI_CHAR, right, 1, comm);
+  MPIX_Send_enqueue(again.data(), 500, MPI_CHAR, right, 1, other);
+  MPIX_Recv_enqueue(in_other.data(), 500, MPI_CHAR, left, 1, other, MPI_STATUS_IGNORE);
+  MPIX_Recv_enqueue(in.data(), 500, MPI_CHAR, left, 1, comm, MPI_STATUS_IGNORE);
+  stream.wait();
+  CHECK(in.read() == pattern(500, left) && in_other.read() == pattern(500, left + 9));
+  int sum = 0;
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, other);
+  CHECK(sum == size * (size - 1) / 2);
+  CHECK(MPI_Comm_disconnect(&other) == MPI_SUCCESS);
+}
+
+// --- Misuse
+
+void wrong_streams() {
+  MPI_Info info = MPI_INFO_NULL;
+  MPIX_Stream stream = MPIX_STREAM_NULL;
+  const auto made = [&] { return class_of(MPIX_Stream_create(info, &stream)); };
+  CHECK(made() == MPI_ERR_INFO);
+  MPI_Info_create(&info);
+  CHECK(made() == MPI_ERR_INFO_VALUE);
+  for (const char* const type : {"host", "hipStream_t", "Stream_t", ""}) {
+    if (*type != '\0') MPI_Info_set(info, "type", type);
+    CHECK(made() == MPI_ERR_INFO_VALUE);
+  }
+  MPI_Info_set(info, "type", "emulated");
+  for (const char* const value : {"1234", "zz00000000000000", "-000000000000000", "efbeadde00000000"}) {
+    MPI_Info_set(info, "value", value);
+    CHECK(made() == MPI_ERR_INFO_VALUE && stream == MPIX_STREAM_NULL);
+  }
+  void* null = nullptr;
+  CHECK(MPIX_Info_set_hex(info, "value", &null, sizeof null) == MPI_SUCCESS);
+  for (const char* const place : {"host", "cuda:0", "emulated:9", "emulated:-1", "x"}) {
+    MPI_Info_set(info, "weft_memory_kind", place);
+    CHECK(made() == MPI_ERR_INFO_VALUE);
+  }
+  MPI_Info_set(info, "weft_memory_kind", "emulated:1");
+  CHECK(made() == MPI_SUCCESS && MPIX_Stream_free(&stream) == MPI_SUCCESS && stream == MPIX_STREAM_NULL);
+  CHECK(class_of(MPIX_Stream_create(info, nullptr)) == MPI_ERR_ARG);
+  CHECK(class_of(MPIX_Stream_free(&stream)) == MPI_ERR_ARG &&
+        class_of(MPIX_Stream_free(nullptr)) == MPI_ERR_ARG);
+  CHECK(class_of(Weft_stream_synchronize(MPIX_STREAM_NULL)) == MPI_ERR_ARG);
+  const std::uint16_t number = 0xab01;
+  char text[8];
+  int length = sizeof text, flag = 0;
+  CHECK(MPIX_Info_set_hex(info, "n", &number, 2) == MPI_SUCCESS);
+  MPI_Info_get_string(info, "n", &length, text, &flag);
+  CHECK(flag == 1 && std::string(text) == "01ab");
+  CHECK(class_of(MPIX_Info_set_hex(info, "n", &number, 0)) == MPI_ERR_ARG);
+  CHECK(class_of(MPIX_Info_set_hex(info, "n", &number, 600)) == MPI_ERR_ARG);
+  CHECK(class_of(MPIX_Info_set_hex(info, "n", nullptr, 2)) == MPI_ERR_ARG);
+  CHECK(class_of(MPIX_Info_set_hex(info, nullptr, &number, 2)) == MPI_ERR_INFO_KEY);
+  CHECK(class_of(MPIX_Info_set_hex(MPI_INFO_NULL, "n", &number, 2)) == MPI_ERR_INFO);
+  CHECK(class_of(MPIX_Info_set_hex(MPI_INFO_ENV, "n", &number, 2)) == MPI_ERR_INFO);
+  MPI_Info_free(&info);
+}
+
+void wrong_communicators(const Stream& stream) {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPIX_Stream found = MPIX_STREAM_NULL;
+  CHECK(class_of(MPIX_Stream_comm_create(MPI_COMM_NULL, stream.handle, &made)) == MPI_ERR_COMM);
+  CHECK(class_of(MPIX_Stream_comm_create(MPI_COMM_WORLD, MPIX_STREAM_NULL, &made)) == MPI_ERR_ARG);
+  CHECK(class_of(MPIX_Stream_comm_create(MPI_COMM_WORLD, stream.handle, nullptr)) == MPI_ERR_ARG);
+  CHECK(class_of(MPIX_Comm_get_stream(MPI_COMM_WORLD, 1, &found)) == MPI_ERR_ARG);
+  CHECK(class_of(MPIX_Comm_get_stream(MPI_COMM_WORLD, 0, nullptr)) == MPI_ERR_ARG);
+  if (size == 1) return;
+  MPI_Comm half = MPI_COMM_NULL, inter = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 0, &inter);
+  CHECK(class_of(MPIX_Stream_comm_create(inter, stream.handle, &made)) == MPI_ERR_COMM &&
+        made == MPI_COMM_NULL);
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+}
+
+void wrong_messages(MPI_Comm comm) {
+  const Bytes bytes(64);
+  char host[64] = {0};
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Status status;
+  MPI_Datatype gaps = MPI_DATATYPE_NULL;
+  MPI_Type_vector(2, 1, 3, MPI_CHAR, &gaps);
+  MPI_Type_commit(&gaps);
+  // Each argument of each call; nothing is queued.
+  const auto send = [&](void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm on) {
+    const int code = class_of(MPIX_Send_enqueue(data, count, type, to, tag, on));
+    CHECK(code == class_of(MPIX_Isend_enqueue(data, count, type, to, tag, on, &request)));
+    return code;
+  };
+  const auto receive = [&](void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm on) {
+    const int code = class_of(MPIX_Recv_enqueue(data, count, type, from, tag, on, &status));
+    CHECK(code == class_of(MPIX_Irecv_enqueue(data, count, type, from, tag, on, &request)));
+    return code;
+  };
+  const auto both = [&](auto... arguments) {
+    const int code = send(arguments...);
+    CHECK(receive(arguments...) == code);
+    return code;
+  };
+  CHECK(both(bytes.data(), 64, MPI_CHAR, rank, 0, MPI_COMM_WORLD) == MPI_ERR_COMM);
+  CHECK(both(bytes.data(), 64, MPI_CHAR, rank, 0, MPI_COMM_NULL) == MPI_ERR_COMM);
+  CHECK(both(host, 64, MPI_CHAR, rank, 0, comm) == MPI_ERR_BUFFER);
+  CHECK(both(nullptr, 64, MPI_CHAR, rank, 0, comm) == MPI_ERR_BUFFER);
+  CHECK(both(bytes.data(), 1, gaps, rank, 0, comm) == MPI_ERR_TYPE);
+  CHECK(both(bytes.data(), 1, MPI_DATATYPE_NULL, rank, 0, comm) == MPI_ERR_TYPE);
+  CHECK(both(bytes.data(), -1, MPI_CHAR, rank, 0, comm) == MPI_ERR_COUNT);
+  CHECK(both(bytes.data(), 1, MPI_CHAR, size, 0, comm) == MPI_ERR_RANK);
+  CHECK(both(bytes.data(), 1, MPI_CHAR, MPI_ANY_SOURCE, 0, comm) == MPI_ERR_RANK);
+  CHECK(both(bytes.data(), 1, MPI_CHAR, rank, MPI_ANY_TAG, comm) == MPI_ERR_TAG);
+  CHECK(request == MPI_REQUEST_NULL);
+  CHECK(class_of(MPIX_Isend_enqueue(bytes.data(), 1, MPI_CHAR, rank, 0, comm, nullptr)) == MPI_ERR_ARG);
+  CHECK(class_of(MPIX_Irecv_enqueue(bytes.data(), 1, MPI_CHAR, rank, 0, comm, nullptr)) == MPI_ERR_ARG);
+  if (device::kind() == "emulated") {
+    MPI_Info info = MPI_INFO_NULL;
+    char* elsewhere = nullptr;
+    MPI_Info_create(&info);
+    for (const char* const place : {"emulated:0", "emulated:1"}) {
+      MPI_Info_set(info, "weft_memory_kind", place);
+      MPI_Alloc_mem(64, info, &elsewhere);
+      const int code = both(elsewhere, 0, MPI_CHAR, MPI_PROC_NULL, 0, comm);
+      CHECK(code == MPI_SUCCESS);
+      MPIX_Wait_enqueue(&request, MPI_STATUS_IGNORE);
+      MPI_Free_mem(elsewhere);
+    }
+    MPI_Info_free(&info);
+  }
+  MPI_Type_free(&gaps);
+}
+
+void wrong_requests(MPI_Comm comm, const Stream& stream) {
+  const Bytes bytes(64);
+  char host[8] = {0};
+  int flag = 0;
+  MPI_Request request = MPI_REQUEST_NULL, plain = MPI_REQUEST_NULL;
+  MPIX_Irecv_enqueue(bytes.data(), 64, MPI_CHAR, rank, 0, comm, &request);
+  CHECK(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)) == MPI_ERR_REQUEST);
+  CHECK(class_of(MPI_Test(&request, &flag, MPI_STATUS_IGNORE)) == MPI_ERR_REQUEST);
+  CHECK(class_of(MPI_Waitall(1, &request, MPI_STATUSES_IGNORE)) == MPI_ERR_REQUEST);
+  CHECK(class_of(MPI_Cancel(&request)) == MPI_ERR_REQUEST &&
+        class_of(MPI_Start(&request)) == MPI_ERR_REQUEST);
+  CHECK(class_of(MPI_Request_free(&request)) == MPI_ERR_REQUEST);
+  CHECK(class_of(MPIX_Wait_enqueue(nullptr, MPI_STATUS_IGNORE)) == MPI_ERR_ARG);
+  CHECK(class_of(MPIX_Waitall_enqueue(-1, &request, MPI_STATUSES_IGNORE)) == MPI_ERR_COUNT);
+  CHECK(class_of(MPIX_Waitall_enqueue(1, nullptr, MPI_STATUSES_IGNORE)) == MPI_ERR_ARG);
+  CHECK(MPIX_Waitall_enqueue(0, nullptr, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+  MPI_Irecv(host, 8, MPI_CHAR, rank, 0, MPI_COMM_WORLD, &plain);
+  MPI_Request mixed[2] = {request, plain};
+  CHECK(class_of(MPIX_Waitall_enqueue(2, mixed, MPI_STATUSES_IGNORE)) == MPI_ERR_REQUEST &&
+        mixed[0] == request);
+  MPI_Send(host, 8, MPI_CHAR, rank, 0, MPI_COMM_WORLD);
+  MPI_Wait(&plain, MPI_STATUS_IGNORE);
+  MPIX_Send_enqueue(bytes.data(), 64, MPI_CHAR, rank, 0, comm);
+  CHECK(MPIX_Wait_enqueue(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  stream.wait();
+  // Nobody.
+  MPI_Status status;
+  CHECK(MPIX_Send_enqueue(nullptr, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, comm) == MPI_SUCCESS);
+  CHECK(MPIX_Recv_enqueue(bytes.data(), 64, MPI_CHAR, MPI_PROC_NULL, MPI_ANY_TAG, comm, &status) ==
+        MPI_SUCCESS);
+  CHECK(status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG);
+  CHECK(MPIX_Irecv_enqueue(bytes.data(), 64, MPI_CHAR, MPI_PROC_NULL, 0, comm, &request) == MPI_SUCCESS);
+  CHECK(MPIX_Wait_enqueue(&request, &status) == MPI_SUCCESS && status.MPI_SOURCE == MPI_PROC_NULL);
+  CHECK(MPIX_Wait_enqueue(&request, &status) == MPI_SUCCESS && status.MPI_SOURCE == MPI_ANY_SOURCE);
+}
+
+void all(const Stream& stream) {
+  MPI_Comm comm = stream.with(MPI_COMM_WORLD);
+  for (const int count : {0, 8, kPiece, kPiece + 1, 4 * kPiece, 3 << 20}) {
+    exchanges(comm, stream, count);
+    receives_first(comm, stream, count);
+    if (size > 1 || count <= 4 * kPiece) goes_around(comm, stream, count);
+    if (count <= 4 * kPiece) asks(comm, stream, count);
+  }
+  waits_for_one(comm, stream);
+  keeps_order(comm, stream);
+  to_all(comm, stream);
+  two_communicators(comm, stream);
+  ends_with_pending(stream);
+  if (device::kind() == "emulated") wrong_streams();
+  wrong_communicators(stream);
+  wrong_messages(comm);
+  wrong_requests(comm, stream);
+  CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS);
+}
+
+// --- Ends of the job, on two ranks
+
+void end_by(const std::string& what, MPI_Comm comm, const Stream& stream) {
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  const Bytes bytes(64);
+  if (what == "other_tag" || what == "other_size" || what == "free_fails") {
+    if (rank == 0) MPIX_Send_enqueue(bytes.data(), what == "other_size" ? 16 : 32, MPI_CHAR, 1, 6, comm);
+    if (rank == 1)
+      MPIX_Recv_enqueue(bytes.data(), 32, MPI_CHAR, 0, what == "other_size" ? 6 : 5, comm, MPI_STATUS_IGNORE);
+    if (what != "free_fails") return stream.wait();
+    const int code = class_of(MPI_Comm_free(&comm));
+    CHECK(code == (rank == 1 ? MPI_ERR_OTHER : MPI_SUCCESS) && comm == MPI_COMM_NULL);
+    return;
+  }
+  if (what == "forgotten") {  // to free and to wait
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPIX_Send_enqueue(bytes.data(), 64, MPI_CHAR, right, 0, comm);
+    MPIX_Recv_enqueue(bytes.data(), 64, MPI_CHAR, left, 0, comm, MPI_STATUS_IGNORE);
+    MPIX_Irecv_enqueue(bytes.data(), 64, MPI_CHAR, left, 0, comm, &request);
+    return;
+  }
+  if (rank == 0) MPIX_Recv_enqueue(bytes.data(), 64, MPI_CHAR, 1, 0, comm, MPI_STATUS_IGNORE);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (what == "waits_at_end") return;
+  if (rank == 1 && what == "dies") std::raise(SIGKILL);
+  if (rank == 1 && what == "aborts") MPI_Abort(MPI_COMM_WORLD, 9);
+  stream.wait();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  device::kind() = argc > 1 ? argv[1] : "emulated";
+  const std::string what = argc > 2 ? argv[2] : "all";
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  right = (rank + 1) % size;
+  left = (rank + size - 1) % size;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  auto* const stream = new Stream;
+  if (what == "all") {
+    all(*stream);
+    delete stream;
+  } else if (what == "unreachable") {
+    MPI_Comm comm = MPI_COMM_NULL;
+    CHECK(class_of(MPIX_Stream_comm_create(MPI_COMM_WORLD, stream->handle, &comm)) ==
+          MPI_ERR_UNSUPPORTED_OPERATION);
+    CHECK(comm == MPI_COMM_NULL);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPIX_Stream_comm_create(MPI_COMM_WORLD, stream->handle, &comm);
+  } else {
+    end_by(what, stream->with(MPI_COMM_WORLD), *stream);
+  }
+  MPI_Finalize();
+  if (rank == 0)
+    std::printf("messages on streams of %d ranks in %s memory: as expected\n", size, device::kind().c_str());
+  return 0;
+}
