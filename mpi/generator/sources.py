@@ -194,7 +194,7 @@ def all_names(topics: list[Topic]) -> list[str]:
 
 
 def version_script(topics: list[Topic]) -> str:
-    """For the linker: the functions of the standard, of Weft's own headers and of host_interface.h are exported."""
+    """For the linker: exports the functions of the standard, of Weft's headers and of host_interface.h."""
     names = all_names(topics)
     exported = "".join(f"    {prefix}{name};\n" for prefix in ("", "P") for name in names)
     exported += "".join(f"    {prefix}*;\n" for prefix in (*OWN_PREFIXES, HOST_PREFIX))

@@ -28,8 +28,8 @@ runtime::Task<void*> PeerMemory::reach(const rma::GlobalAddress& address, std::s
   if (found.keeper == nullptr || found.memory.place.kind != device_.kind) {
     throw base::Error(
         base::StatusCode::kUnsupported,
-        base::format("{}: {} of PE {} does not reach {}; use transfers that the CPU orders, such as those of "
-                     "a weft::Channel",
+        base::format("{}: {} of PE {} does not reach {}; use a weft::Channel, or MPI_Send in MPI programs: "
+                     "transfers that the CPU orders",
                      name_(), memory::place_name(device_), memory_.runtime().pe(), rma::describe(address)));
   }
   keepers_.push_back(std::move(found.keeper));

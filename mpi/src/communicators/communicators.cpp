@@ -90,11 +90,14 @@ Error find_place(const Communicator& parent, const Group& group, int* place) {
 // Frees the handle. The object lives on while operations use it.
 Error free_communicator(Communicator& communicator, MPI_Comm* comm) {
   if (is_predefined(*comm)) return {MPI_ERR_COMM, "predefined communicators cannot be freed"};
+  if (communicator.stream_transfers != nullptr) {
+    // After a failure the handle is that of a communicator without a stream.
+    if (Error error = close_streams(communicator); !error.ok()) return error;
+  }
   if (Error error = remove_attributes(*comm, communicator); !error.ok()) return error;
-  Error error = communicator.stream_transfers == nullptr ? Error() : close_streams(communicator);
   communicator.release();
   *comm = MPI_COMM_NULL;
-  return error;
+  return {};
 }
 
 Error check_place(int place) {

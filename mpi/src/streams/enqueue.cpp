@@ -1,9 +1,6 @@
 // Messages that are queued on the stream of a communicator.
-#include <algorithm>
 #include <cstdint>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "weft/mpi/mpi.h"
 #include "weft/mpi/weft_mpi_stream.h"
@@ -103,25 +100,21 @@ Error check_stream_requests(std::span<const MPI_Request> requests) {
   return {};
 }
 
-// The transfers of a communicator, and what a call waits for.
-struct Awaited {
-  StreamTransfers* transfers = nullptr;
-  std::vector<StartedReceive> receives;
-};
+// Null: of a request that is null, or of a communicator that has been freed, which has queued all.
+StreamTransfers* transfers_of(MPI_Request handle) {
+  const StreamRequest* const request = stream_request_of(handle);
+  return request == nullptr ? nullptr : request->communicator().stream_transfers.get();
+}
 
-// In the order in which the requests name the communicators.
-std::vector<Awaited> by_communicator(std::span<const MPI_Request> requests) {
-  std::vector<Awaited> all;
-  for (const MPI_Request handle : requests) {
-    const StreamRequest* const request = stream_request_of(handle);
-    if (request == nullptr) continue;
-    StreamTransfers* const transfers = request->communicator().stream_transfers.get();
-    if (transfers == nullptr) continue;  // the communicator has been freed, which has queued all
-    auto found = std::ranges::find(all, transfers, &Awaited::transfers);
-    if (found == all.end()) found = all.insert(all.end(), {transfers, {}});
-    found->receives.push_back(request->receive());
+// Of several communicators, those come first that the requests name first.
+void queue_all(std::span<const MPI_Request> requests) {
+  for (const MPI_Request one : requests) {
+    if (StreamTransfers* const transfers = transfers_of(one))
+      transfers->want(stream_request_of(one)->receive());
   }
-  return all;
+  for (const MPI_Request one : requests) {
+    if (StreamTransfers* const transfers = transfers_of(one)) transfers->queue_wanted();
+  }
 }
 
 void finish_on_stream(MPI_Request* handle, MPI_Status* status) {
@@ -136,10 +129,7 @@ void finish_on_stream(MPI_Request* handle, MPI_Status* status) {
 }
 
 Error wait_for_all(std::span<MPI_Request> requests, MPI_Status* statuses) {
-  const Error error = outcome_on_stream([&] {
-    for (const Awaited& one : by_communicator(requests)) one.transfers->queue(one.receives);
-  });
-  if (!error.ok()) return error;
+  if (Error error = outcome_on_stream([&] { queue_all(requests); }); !error.ok()) return error;
   for (std::size_t i = 0; i < requests.size(); ++i)
     finish_on_stream(&requests[i], is_address(statuses) ? statuses + i : MPI_STATUS_IGNORE);
   return {};

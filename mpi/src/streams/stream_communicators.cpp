@@ -212,7 +212,10 @@ int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* newcomm
     process.run(duplicate(Ref<Communicator>(*parent), copy));
     Error error = copy_attributes(comm, *parent, *copy);
     error = process.run(StreamTransfers::connect(copy, Ref<ProgramStream>(*found), std::move(error)));
-    if (!error.ok()) return error;
+    if (!error.ok()) {
+      static_cast<void>(remove_attributes(handle_of<MPI_Comm>(copy.get()), *copy));
+      return error;
+    }
     remember(copy->stream_transfers);
     *newcomm = make_handle<MPI_Comm>(std::move(copy));
     return {};

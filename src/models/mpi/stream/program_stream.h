@@ -25,6 +25,8 @@ class ProgramStream final : public Object {
   memory::KindBackend& kind() const;
   // Notes what is queued here.
   queued::StreamWatch& watch() { return watch_; }
+  // Ends when all messages that are queued are over. Throws the first failure.
+  runtime::Task<> over();
   // Ends when all that is queued on the stream is done, the program's own work too. Throws the first failure.
   runtime::Task<> synchronize();
 

@@ -53,6 +53,13 @@ Error error_of_exception(const std::exception_ptr& exception) {
   }
 }
 
+Error error_of_other(std::size_t rank, int error_class) {
+  return {error_class,
+          base::format("rank {} of the communicator cannot take part in messages of streams; its own error "
+                       "says why",
+                       rank)};
+}
+
 // The error of all: its own, or that another rank has one.
 runtime::Task<Error> agreed(CollectiveContext context, Error own) {
   const auto error_class = static_cast<std::int32_t>(own.error_class);
@@ -62,14 +69,9 @@ runtime::Task<Error> agreed(CollectiveContext context, Error own) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(context.size()); ++i) {
     std::int32_t theirs = MPI_SUCCESS;
     std::memcpy(&theirs, bytes.data() + i * sizeof theirs, sizeof theirs);
-    if (theirs != MPI_SUCCESS) {
-      const int what =
-          theirs == MPI_ERR_UNSUPPORTED_OPERATION ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_OTHER;
-      co_return Error(what,
-                      base::format("rank {} of the communicator cannot take part in messages of streams; "
-                                   "its own error says why",
-                                   i));
-    }
+    if (theirs == MPI_SUCCESS) continue;
+    const bool is_unsupported = theirs == MPI_ERR_UNSUPPORTED_OPERATION;
+    co_return error_of_other(i, is_unsupported ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_OTHER);
   }
   co_return Error();
 }
@@ -105,6 +107,9 @@ runtime::Task<Error> StreamTransfers::meet(Ref<Communicator> communicator, Error
   std::vector<Introduction> out(peers_.size());
   std::vector<Introduction> in(peers_.size());
   try {
+    // Fails if the device cannot do steps.
+    if (error.ok())
+      base::check(stream_->kind().queue_step(memory::DeviceStep(), stream_->device(), stream_->handle()));
     for (std::size_t i = 0; error.ok() && i < peers_.size(); ++i) {
       out[i].grant = co_await peers_[i]->pipe.grant();
       out[i].is_able = 1;
@@ -121,7 +126,11 @@ runtime::Task<Error> StreamTransfers::meet(Ref<Communicator> communicator, Error
   co_await alltoall(communicator->next_collective_contexts().local, std::move(sent), std::move(received));
   try {
     for (std::size_t i = 0; error.ok() && i < peers_.size(); ++i) {
-      if (in[i].is_able == 1) co_await peers_[i]->pipe.accept(peers_[i]->pe, in[i].grant);
+      if (in[i].is_able == 1) {
+        co_await peers_[i]->pipe.accept(peers_[i]->pe, in[i].grant);
+      } else {
+        error = error_of_other(i, MPI_ERR_OTHER);
+      }
     }
   } catch (...) {
     error = error_of_exception(std::current_exception());
@@ -144,7 +153,7 @@ runtime::Task<> StreamTransfers::close() {
       for (const auto& peer : peers_) peer->in.num_wanted = peer->in.num_added;
       queue_wanted();
     }
-    co_await stream_->watch().over();
+    co_await stream_->over();
   } catch (...) {
     failure = std::current_exception();
   }
@@ -228,17 +237,14 @@ void StreamTransfers::send(int to, const Message& message) {
 }
 
 void StreamTransfers::receive(int from, const Message& message) {
-  const StartedReceive started = start_receive(from, message);
-  queue(std::span(&started, 1));
+  want(start_receive(from, message));
+  queue_wanted();
 }
 
-void StreamTransfers::queue(std::span<const StartedReceive> receives) {
-  for (const StartedReceive& one : receives) {
-    if (one.peer < 0) continue;
-    Lane& in = peer(one.peer).in;
-    in.num_wanted = std::max(in.num_wanted, one.number);
-  }
-  queue_wanted();
+void StreamTransfers::want(StartedReceive receive) {
+  if (receive.peer < 0) return;
+  Lane& in = peer(receive.peer).in;
+  in.num_wanted = std::max(in.num_wanted, receive.number);
 }
 
 }  // namespace weft::mpi

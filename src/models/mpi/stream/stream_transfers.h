@@ -20,7 +20,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "weft/memory/buffer.h"
@@ -58,8 +57,10 @@ class StreamTransfers {
   // Are queued later.
   void start_send(int to, const Message& message);
   StartedReceive start_receive(int from, const Message& message);
-  // Queues all sends, and those receives.
-  void queue(std::span<const StartedReceive> receives);
+  // queue_wanted() queues the receive, and those from the same rank before it.
+  void want(StartedReceive receive);
+  // Queues all sends, and the receives that are wanted.
+  void queue_wanted();
 
   // Whether the stream has done what is queued.
   bool is_idle() { return stream_->watch().is_idle(); }
@@ -89,8 +90,6 @@ class StreamTransfers {
   runtime::Task<Error> meet(Ref<Communicator> communicator, Error error);
   void queue_piece_to(Peer& peer);
   void queue_piece_from(Peer& peer);
-  // Queues all sends, and the receives that are wanted.
-  void queue_wanted();
   void expect_whole() const;
   runtime::Task<> give_up();
 
