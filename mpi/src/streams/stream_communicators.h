@@ -1,6 +1,7 @@
 // Communicators with streams (MPIX_Stream_comm_create), and their end.
 #pragma once
 
+#include "weft/base/error.h"
 #include "weft/mpi/mpi.h"
 #include "weft/mpi/weft_mpi_stream.h"
 

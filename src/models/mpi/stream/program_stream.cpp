@@ -28,10 +28,10 @@ ProgramStream::ProgramStream(runtime::Runtime& runtime, memory::Place device, me
       watch_(runtime, kStreamMessages) {}
 
 ProgramStream::~ProgramStream() {
-  if (owner_ == Owner::kThis) static_cast<void>(kind().destroy_stream(stream_));
+  if (owner_ == Owner::kThis) static_cast<void>(backend().destroy_stream(stream_));
 }
 
-memory::KindBackend& ProgramStream::kind() const { return *runtime_.memory().backend(device_.kind); }
+memory::KindBackend& ProgramStream::backend() const { return *runtime_.memory().backend(device_.kind); }
 
 runtime::Task<> ProgramStream::over() {
   const Ref<ProgramStream> self(*this);

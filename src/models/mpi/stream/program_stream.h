@@ -22,7 +22,7 @@ class ProgramStream final : public Object {
   memory::Place device() const { return device_; }
   memory::StreamHandle handle() const { return stream_; }
   runtime::Runtime& runtime() const { return runtime_; }
-  memory::KindBackend& kind() const;
+  memory::KindBackend& backend() const;
   // Notes what is queued here.
   queued::StreamWatch& watch() { return watch_; }
   // Ends when all messages that are queued are over. Throws the first failure.

@@ -109,7 +109,7 @@ runtime::Task<Error> StreamTransfers::meet(Ref<Communicator> communicator, Error
   try {
     // Fails if the device cannot do steps.
     if (error.ok())
-      base::check(stream_->kind().queue_step(memory::DeviceStep(), stream_->device(), stream_->handle()));
+      base::check(stream_->backend().queue_step(memory::DeviceStep(), stream_->device(), stream_->handle()));
     for (std::size_t i = 0; error.ok() && i < peers_.size(); ++i) {
       out[i].grant = co_await peers_[i]->pipe.grant();
       out[i].is_able = 1;
