@@ -1,6 +1,8 @@
 // Messages that are queued on streams: `stream_messages KIND` on any number of ranks, and `stream_messages KIND WHAT` for errors and ends
 // of the job.
+#include <algorithm>
 #include <csignal>
+#include <random>
 
 #include "stream.hpp"
 
@@ -158,6 +160,59 @@ void to_all(MPI_Comm comm, const Stream& stream) {
   for (int i = 0; i < size; ++i) CHECK(in[static_cast<std::size_t>(i)].read() == pattern(count, i));
 }
 
+// Groups of messages that all ranks know: any number between each two, of any size, in any order of the pairs.
+void groups(MPI_Comm comm, const Stream& stream, unsigned seed) {
+  std::mt19937 shared(seed);
+  std::mt19937 own(seed + 1000 + static_cast<unsigned>(rank));
+  const auto below = [](std::mt19937& numbers, unsigned limit) {
+    return static_cast<int>(numbers() % limit);
+  };
+  struct Planned {
+    int from, to, tag, count;
+  };
+  std::vector<Bytes> out;
+  std::vector<Bytes> in;
+  std::vector<std::vector<char>> expected;
+  for (int group = 0; group < 8; ++group) {
+    std::vector<Planned> plan;
+    for (int from = 0; from < size; ++from) {
+      for (int to = 0; to < size; ++to) {
+        for (int i = below(shared, 3); i > 0; --i) {
+          const int count = below(shared, 3) == 0 ? below(shared, 7 * kPiece) : below(shared, 1000);
+          plan.push_back({from, to, below(shared, 3), count});
+        }
+      }
+    }
+    // Those of a pair keep their order.
+    std::vector<int> keys(static_cast<std::size_t>(size * size));
+    for (int& key : keys) key = below(own, 1000);
+    const auto key_of = [&](const Planned& one) {
+      return keys[static_cast<std::size_t>(one.from * size + one.to)];
+    };
+    std::stable_sort(plan.begin(), plan.end(),
+                     [&](const Planned& a, const Planned& b) { return key_of(a) < key_of(b); });
+    std::vector<MPI_Request> requests;
+    for (const Planned& one : plan) {
+      const std::vector<char> bytes = pattern(one.count, one.from * 7 + one.to + one.tag + group);
+      if (one.from == rank) {
+        out.emplace_back(bytes);
+        MPIX_Isend_enqueue(out.back().data(), one.count, MPI_CHAR, one.to, one.tag, comm,
+                           &requests.emplace_back());
+      }
+      if (one.to == rank) {
+        in.emplace_back(bytes.size());
+        expected.push_back(bytes);
+        MPIX_Irecv_enqueue(in.back().data(), one.count, MPI_CHAR, one.from, one.tag, comm,
+                           &requests.emplace_back());
+      }
+    }
+    CHECK(MPIX_Waitall_enqueue(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE) ==
+          MPI_SUCCESS);
+  }
+  stream.wait();
+  for (std::size_t i = 0; i < in.size(); ++i) CHECK(in[i].read() == expected[i]);
+}
+
 // The end of a communicator queues what has been started.
 void ends_with_pending(const Stream& stream) {
   const int count = 3 * kPiece;
@@ -209,6 +264,7 @@ void all(const Stream& stream) {
   waits_for_one(comm, stream);
   keeps_order(comm, stream);
   to_all(comm, stream);
+  for (const unsigned seed : {1U, 2U, 3U}) groups(comm, stream, seed);
   two_communicators(comm, stream);
   ends_with_pending(stream);
   CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS);
