@@ -24,8 +24,8 @@ LENGTHS = {
 }
 # The prefix of functions for the program weft-mpi-host, mpi/src/ranks/host_interface.h.
 HOST_PREFIX = "weft_mpi_host_"
-# The prefix of Weft's own functions for programs, include/weft/mpi/weft_mpi.h.
-OWN_PREFIX = "Weft_"
+# The prefixes of functions beyond the standard, include/weft/mpi/weft_mpi.h and weft_mpi_stream.h.
+OWN_PREFIXES = ("Weft_", "MPIX_")
 
 HEAD = """\
 // Generated from mpi/functions by mpi/generator/generate.py.
@@ -194,10 +194,11 @@ def all_names(topics: list[Topic]) -> list[str]:
 
 
 def version_script(topics: list[Topic]) -> str:
-    """For the linker: the functions of the standard, of weft_mpi.h and of host_interface.h are exported."""
+    """For the linker: exports the functions of the standard, of Weft's headers and of host_interface.h."""
     names = all_names(topics)
     exported = "".join(f"    {prefix}{name};\n" for prefix in ("", "P") for name in names)
-    return f"{{\n  global:\n{exported}    {OWN_PREFIX}*;\n    {HOST_PREFIX}*;\n  local: *;\n}};\n"
+    exported += "".join(f"    {prefix}*;\n" for prefix in (*OWN_PREFIXES, HOST_PREFIX))
+    return f"{{\n  global:\n{exported}  local: *;\n}};\n"
 
 
 def profiling_source(topics: list[Topic]) -> str:

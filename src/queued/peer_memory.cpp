@@ -37,8 +37,8 @@ runtime::Task<void*> PeerMemory::reach(rma::GlobalAddress address, std::size_t s
   if (!is_reached) {
     throw base::Error(
         base::StatusCode::kUnsupported,
-        base::format("{}: {} of PE {} does not reach {}; use transfers that the CPU orders, such as those of "
-                     "a weft::Channel",
+        base::format("{}: {} of PE {} does not reach {}; use a weft::Channel, or MPI_Send in MPI programs: "
+                     "transfers that the CPU orders",
                      name_(), memory::place_name(device_), memory_.runtime().pe(), rma::describe(address)));
   }
   if (reinterpret_cast<std::uintptr_t>(found.memory.data) % alignment != 0) {

@@ -58,63 +58,74 @@ runtime::Task<PipeGrant> Pipe::grant() {
 }
 
 runtime::Task<> Pipe::accept(int pe, PipeGrant grant) {
-  if (grant.words.pe() != pe || grant.places.pe() != pe) {
+  if (grant.words.pe() != pe || grant.places.pe() != pe)
     base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
-  }
   PeerMemory peer(memory_, device_, name_);
   held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words), alignof(Words)));
   held_->peer_places = static_cast<std::byte*>(co_await peer.reach(grant.places, kRingBytes, kHeaderBytes));
   held_->peer_keepers = peer.take_keepers();
 }
 
-void Pipe::queue_pieces(std::size_t size_bytes, std::uint32_t label, memory::StreamHandle stream,
-                        const std::function<void(DeviceStep&, std::size_t offset)>& fill) {
-  memory::KindBackend& kind = *memory_.runtime().memory().backend(device_.kind);
-  std::size_t offset = 0;
-  do {
-    DeviceStep step;
-    step.size_bytes = std::min(size_bytes - offset, kPieceBytes);
-    step.num_places = kNumPlaces;
-    step.place_bytes = kPlaceBytes;
-    // The size of the whole message: a receive of another size fails before it copies.
-    step.label = std::uint64_t{label} << 32 | size_bytes % (std::uint64_t{1} << 32);
-    fill(step, offset);
-    base::check(kind.queue_step(step, device_, stream));
-    offset += step.size_bytes;
-  } while (offset < size_bytes);
+DeviceStep Pipe::step_of(std::size_t size_bytes, std::uint32_t label, std::size_t piece) const {
+  DeviceStep step;
+  step.size_bytes = std::min(size_bytes - piece * kPieceBytes, kPieceBytes);
+  step.num_places = kNumPlaces;
+  step.place_bytes = kPlaceBytes;
+  // The size of the whole message: a receive of another size fails before it copies.
+  step.label = std::uint64_t{label} << 32 | size_bytes % (std::uint64_t{1} << 32);
+  return step;
+}
+
+void Pipe::queue(const DeviceStep& step, memory::StreamHandle stream) {
+  base::check(memory_.runtime().memory().backend(device_.kind)->queue_step(step, device_, stream));
   watch_.note(device_, stream, held_);
 }
 
+void Pipe::send_piece(memory::ConstBuffer message, std::uint32_t label, std::size_t piece,
+                      memory::StreamHandle stream) {
+  DeviceStep step = step_of(message.size_bytes, label, piece);
+  step.count = &held_->own->sent;
+  step.before.add({&held_->own->freed, 1 - kNumPlaces});
+  step.rings = memory::kRingOfTargets;
+  step.to = held_->peer_places + kHeaderBytes;
+  step.from = static_cast<const std::byte*>(message.data) + piece * kPieceBytes;
+  step.signals.add({&held_->peers->arrived, 1});
+  queue(step, stream);
+}
+
+void Pipe::receive_piece(memory::Buffer message, std::uint32_t label, std::size_t piece,
+                         memory::StreamHandle stream) {
+  DeviceStep step = step_of(message.size_bytes, label, piece);
+  step.count = &held_->own->received;
+  step.before.add({&held_->own->arrived, 1});
+  step.rings = memory::kRingOfSources;
+  step.from = held_->own_places + kHeaderBytes;
+  step.to = static_cast<std::byte*>(message.data) + piece * kPieceBytes;
+  step.signals.add({&held_->peers->freed, 1});
+  queue(step, stream);
+}
+
 void Pipe::send(memory::ConstBuffer message, std::uint32_t label, memory::StreamHandle stream) {
-  queue_pieces(message.size_bytes, label, stream, [&](DeviceStep& step, std::size_t offset) {
-    step.count = &held_->own->sent;
-    step.before.add({&held_->own->freed, 1 - kNumPlaces});
-    step.rings = memory::kRingOfTargets;
-    step.to = held_->peer_places + kHeaderBytes;
-    step.from = static_cast<const std::byte*>(message.data) + offset;
-    step.signals.add({&held_->peers->arrived, 1});
-  });
+  for (std::size_t i = 0; i < num_pieces(message.size_bytes); ++i) send_piece(message, label, i, stream);
 }
 
 void Pipe::receive(memory::Buffer message, std::uint32_t label, memory::StreamHandle stream) {
-  queue_pieces(message.size_bytes, label, stream, [&](DeviceStep& step, std::size_t offset) {
-    step.count = &held_->own->received;
-    step.before.add({&held_->own->arrived, 1});
-    step.rings = memory::kRingOfSources;
-    step.from = held_->own_places + kHeaderBytes;
-    step.to = static_cast<std::byte*>(message.data) + offset;
-    step.signals.add({&held_->peers->freed, 1});
-  });
+  for (std::size_t i = 0; i < num_pieces(message.size_bytes); ++i) receive_piece(message, label, i, stream);
+}
+
+std::vector<runtime::Future<>> Pipe::begin_close() {
+  if (held_ == nullptr) return {};
+  const std::shared_ptr<Held> held = std::exchange(held_, nullptr);
+  held->peer_keepers.clear();
+  std::vector<runtime::Future<>> released;
+  released.push_back(std::move(held->words).release());
+  released.push_back(std::move(held->places).release());
+  return released;
 }
 
 runtime::Task<> Pipe::close() {
-  if (held_ == nullptr) co_return;
-  const std::shared_ptr<Held> held = std::exchange(held_, nullptr);
-  held->peer_keepers.clear();
-  runtime::Future<> words = std::move(held->words).release();
-  runtime::Future<> places = std::move(held->places).release();
-  co_await words;
-  co_await places;
+  const std::vector<runtime::Future<>> released = begin_close();
+  for (const runtime::Future<>& one : released) co_await one;
 }
 
 }  // namespace weft::queued

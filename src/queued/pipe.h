@@ -13,9 +13,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "weft/memory/buffer.h"
 #include "weft/rma/global_memory.h"
+#include "weft/runtime/future.h"
 #include "weft/runtime/task.h"
 
 #include "memory/kinds/device_step.h"
@@ -51,15 +53,28 @@ class Pipe {
   void send(memory::ConstBuffer message, std::uint32_t label, memory::StreamHandle stream);
   void receive(memory::Buffer message, std::uint32_t label, memory::StreamHandle stream);
 
-  // Gives up the memory. REQUIRES: the streams are done. The future is ready when the peer has done so too.
+  // Of a message; one without bytes has one.
+  static constexpr std::size_t num_pieces(std::size_t size_bytes) {
+    return size_bytes == 0 ? 1 : (size_bytes - 1) / kPieceBytes + 1;
+  }
+  // As send() and receive(), for callers that queue other work between the pieces: piece number `piece` of the message. REQUIRES: the
+  // pieces of a direction are queued in their order, and those of one message before those of the next.
+  void send_piece(memory::ConstBuffer message, std::uint32_t label, std::size_t piece,
+                  memory::StreamHandle stream);
+  void receive_piece(memory::Buffer message, std::uint32_t label, std::size_t piece,
+                     memory::StreamHandle stream);
+
+  // Gives up the memory. REQUIRES: the streams are done. The task is over when the peer has done so too.
   runtime::Task<> close();
+  // As close(), for a caller with many pipes: all begin before it waits for one. The futures are ready when the peer has done so too.
+  std::vector<runtime::Future<>> begin_close();
 
  private:
   struct Words;
   struct Held;
-  // Queues the steps of one end, which `fill` completes.
-  void queue_pieces(std::size_t size_bytes, std::uint32_t label, memory::StreamHandle stream,
-                    const std::function<void(memory::DeviceStep&, std::size_t offset)>& fill);
+  // What both ends have in common, of that piece.
+  memory::DeviceStep step_of(std::size_t size_bytes, std::uint32_t label, std::size_t piece) const;
+  void queue(const memory::DeviceStep& step, memory::StreamHandle stream);
 
   rma::GlobalMemory& memory_;
   memory::Place device_;

@@ -18,6 +18,7 @@
 #include "models/mpi/communicators/communicator_creation.h"
 #include "objects/attributes.h"
 #include "objects/hints.h"
+#include "streams/stream_communicators.h"
 
 namespace weft::mpi {
 
@@ -89,6 +90,10 @@ Error find_place(const Communicator& parent, const Group& group, int* place) {
 // Frees the handle. The object lives on while operations use it.
 Error free_communicator(Communicator& communicator, MPI_Comm* comm) {
   if (is_predefined(*comm)) return {MPI_ERR_COMM, "predefined communicators cannot be freed"};
+  if (communicator.stream_transfers != nullptr) {
+    // After a failure the handle is that of a communicator without a stream.
+    if (Error error = close_streams(communicator); !error.ok()) return error;
+  }
   if (Error error = remove_attributes(*comm, communicator); !error.ok()) return error;
   communicator.release();
   *comm = MPI_COMM_NULL;

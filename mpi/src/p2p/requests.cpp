@@ -23,8 +23,15 @@ inline bool is_request(MPI_Request handle) {
   return handle == MPI_REQUEST_NULL || request_of(handle) != nullptr;
 }
 
-Error no_request() { return {MPI_ERR_REQUEST, "the handle is no request; has it been freed?"}; }
-Error check_request(MPI_Request handle) { return is_request(handle) ? Error() : no_request(); }
+Error no_request(MPI_Request handle) {
+  if (object_of<Object>(handle, ObjectKind::kStreamRequest) != nullptr) {
+    return {MPI_ERR_REQUEST,
+            "the request is of MPIX_Isend_enqueue or MPIX_Irecv_enqueue; pass it to MPIX_Wait_enqueue or "
+            "MPIX_Waitall_enqueue"};
+  }
+  return {MPI_ERR_REQUEST, "the handle is no request; has it been freed?"};
+}
+Error check_request(MPI_Request handle) { return is_request(handle) ? Error() : no_request(handle); }
 
 bool is_active(MPI_Request handle) {
   const Request* const request = request_of(handle);
@@ -44,7 +51,7 @@ Error check_requests(int count, const MPI_Request* requests, int* num_done = nul
     return require({{requests, "array_of_requests"}});
   int done = 0;
   for (int i = 0; i < count; ++i) {
-    if (!is_request(requests[i])) return no_request();
+    if (!is_request(requests[i])) return no_request(requests[i]);
     if (done == i && is_done(requests[i])) ++done;
   }
   if (num_done != nullptr) *num_done = done;
@@ -294,7 +301,8 @@ int with_request(const char* function, const MPI_Request* handle, const Body& bo
   return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
     if (Error error = require({{handle, "request"}}); !error.ok()) return error;
     Request* const request = request_of(*handle);
-    if (request == nullptr) return {MPI_ERR_REQUEST, "the handle is no request, or MPI_REQUEST_NULL"};
+    if (*handle == MPI_REQUEST_NULL) return {MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL"};
+    if (request == nullptr) return no_request(*handle);
     *scope = request->scope();
     return body(*request);
   });

@@ -27,6 +27,7 @@
 #include "objects/attributes.h"
 #include "ranks/rank_moves.h"
 #include "ranks/rank_placement.h"
+#include "streams/stream_communicators.h"
 
 namespace weft::mpi {
 
@@ -177,6 +178,7 @@ void join_job(Rank& rank) {
 // Returns at rank 0 when all others have sent their last message, and no longer wait for one.
 void wait_for_last_messages(Process& process) {
   process.run(barrier_in_teams(process.world()->next_collective_contexts().local));
+  wait_for_streams(process);
   const CollectiveContext context = process.world()->next_collective_contexts().local;
   if (context.rank() == 0) {
     process.run(gather(context, 0, OwnView{{}, true}, Views(static_cast<std::size_t>(context.size()))));

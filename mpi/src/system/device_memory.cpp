@@ -13,12 +13,7 @@
 
 namespace weft::mpi {
 
-namespace {
-
-// The kind of memory that the info key weft_memory_kind names: "emulated", or with a device "cuda:1". Host memory without it.
-Error place_for(MPI_Info info_handle, memory::Place* place) {
-  Info* info = nullptr;
-  if (Error error = find_optional(info_handle, &info); !error.ok()) return error;
+Error find_place(const Info* info, memory::Place* place) {
   const std::string* const text = info == nullptr ? nullptr : info->find("weft_memory_kind");
   if (text == nullptr) return {};
   const std::size_t colon = text->find(':');
@@ -29,6 +24,7 @@ Error place_for(MPI_Info info_handle, memory::Place* place) {
                          "like, as in cuda:1",
                          *text)};
   }
+  *place = {};
   if (*kind == memory::Kind::kHost) return {};
   if (Error error = check_running(); !error.ok()) return error;
   *place = this_process().runtime().own_place(*kind);
@@ -40,11 +36,11 @@ Error place_for(MPI_Info info_handle, memory::Place* place) {
   return {};
 }
 
-}  // namespace
-
-Error allocate_on_device(MPI_Aint size, MPI_Info info, void** address) {
+Error allocate_on_device(MPI_Aint size, MPI_Info info_handle, void** address) {
+  Info* info = nullptr;
+  if (Error error = find_optional(info_handle, &info); !error.ok()) return error;
   memory::Place place;
-  if (Error error = place_for(info, &place); !error.ok()) return error;
+  if (Error error = find_place(info, &place); !error.ok()) return error;
   if (place.is_host()) return {};
   // Each allocation has an address of its own.
   const auto size_bytes = static_cast<std::size_t>(std::max<MPI_Aint>(1, size));

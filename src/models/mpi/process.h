@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "weft/runtime/runtime.h"
 
@@ -62,6 +63,8 @@ class Process {
 
   // The buffer that MPI_Buffer_attach attaches.
   BufferSpace buffer_space;
+  // Of all communicators with streams that the program has made, for the end of MPI.
+  std::vector<std::weak_ptr<StreamTransfers>> stream_transfers;
   // How many of MPI_Init and of sessions have not been finalized.
   int num_users = 0;
   // With sessions the job ends when the rank ends, because the program may open another one.

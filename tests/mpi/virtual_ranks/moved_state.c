@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weft_mpi.h>
+#include <weft_mpi_stream.h>
 
 static int rank;
 static char buffer[4096];
@@ -39,6 +40,17 @@ int main(int argc, char** argv) {
     if (strcmp(what, "stream") == 0) MPI_Info_set(info, "weft_stream", "1");
     MPI_Comm_set_info(MPI_COMM_SELF, info);
     MPI_Info_free(&info);
+  }
+  if (strcmp(what, "queue") == 0) {
+    MPI_Info info;
+    MPIX_Stream stream;
+    MPI_Comm comm;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "type", "emulated");
+    MPIX_Stream_create(info, &stream);
+    MPI_Info_free(&info);
+    MPIX_Stream_comm_create(MPI_COMM_SELF, stream, &comm);
+    MPIX_Stream_free(&stream);  /* the communicator has it */
   }
   if (strcmp(what, "bsend") == 0) MPI_Comm_attach_buffer(MPI_COMM_SELF, buffer, sizeof buffer);
   if (strcmp(what, "type-name") == 0) MPI_Type_set_name(MPI_INT, "my int");

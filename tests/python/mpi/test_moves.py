@@ -127,6 +127,7 @@ def test_state_that_moves(moves, what):
     ("what", "reason"),
     [
         ("stream", "MPI_COMM_SELF names a stream of a device (weft_stream); set the hint to 0 before"),
+        ("queue", "it has streams (MPIX_Stream) of MPI (1); free them and their communicators before"),
         ("bsend", "MPI_COMM_SELF has a buffer of MPI_Comm_attach_buffer; detach it before"),
         ("signal", "its function handles signal 10 (User defined signal 1)"),
     ],

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/mpi/weft_mpi_stream.h"
+
 #include "models/mpi/process.h"
 #include "rank_programs.h"
 #include "tests/support/busy_stream.h"
@@ -153,6 +155,57 @@ inline int allocates_on_devices() {
   WEFT_RANK_EXPECT(allocate("emulated", &address) == MPI_SUCCESS);
   MPI_Finalize();
   WEFT_RANK_EXPECT(MPI_Free_mem(address) == MPI_SUCCESS);
+  return 0;
+}
+
+// The ranks' streams exchange messages among kernels: once as they are, and as graphs.
+inline int queues_messages_on_streams() {
+  MPI_Init(nullptr, nullptr);
+  {
+    const World world;
+    RankInts out(true, {0});
+    RankInts in(true, {-1});
+    auto* const sent = reinterpret_cast<int*>(out.bytes());
+    const auto* const arrived = reinterpret_cast<const int*>(in.bytes());
+    std::vector<int> got;
+    memory::EmulatedBackend& device = emulated(memory_of_rank());
+    const memory::StreamHandle stream = device.create_stream(0).value();
+    MPI_Info info = MPI_INFO_NULL;
+    MPIX_Stream handle = MPIX_STREAM_NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "type", "emulated");
+    MPIX_Info_set_hex(info, "value", static_cast<const void*>(&stream), sizeof stream);
+    WEFT_RANK_EXPECT(MPIX_Stream_create(info, &handle) == MPI_SUCCESS);
+    MPI_Info_free(&info);
+    WEFT_RANK_EXPECT(MPIX_Stream_comm_create(MPI_COMM_WORLD, handle, &comm) == MPI_SUCCESS);
+    const auto queue_step = [&] {
+      const bool makes =
+          device.launch(stream, 0, [&] { return *sent += world.rank + 1, base::Status(); }).ok();
+      std::array<MPI_Request, 2> requests{};
+      MPIX_Irecv_enqueue(in.data(), 1, MPI_INT, world.left(), 0, comm, requests.data());
+      MPIX_Isend_enqueue(out.data(), 1, MPI_INT, world.right(), 0, comm, &requests[1]);
+      MPIX_Waitall_enqueue(2, requests.data(), MPI_STATUSES_IGNORE);
+      return makes && device.launch(stream, 0, [&] { return got.push_back(*arrived), base::Status(); }).ok();
+    };
+    for (int i = 0; i < 3; ++i) WEFT_RANK_EXPECT(queue_step());
+    WEFT_RANK_EXPECT(got.empty());
+    WEFT_RANK_EXPECT(Weft_stream_synchronize(handle) == MPI_SUCCESS);
+    WEFT_RANK_EXPECT(device.begin_capture(stream, 0).ok());
+    for (int i = 0; i < 2; ++i) WEFT_RANK_EXPECT(queue_step());
+    const memory::SoftwareDevice::Graph graph = device.end_capture(stream, 0).value();
+    for (int i = 0; i < 10; ++i) WEFT_RANK_EXPECT(device.launch_graph(graph, stream, 0).ok());
+    WEFT_RANK_EXPECT(queue_step());
+    WEFT_RANK_EXPECT(Weft_stream_synchronize(handle) == MPI_SUCCESS);
+    WEFT_RANK_EXPECT(got.size() == 24);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      WEFT_RANK_EXPECT(got[i] == (world.left() + 1) * static_cast<int>(i + 1));
+    MPI_Barrier(MPI_COMM_WORLD);  // the watch does not know what a graph queues
+    MPI_Comm_free(&comm);
+    MPIX_Stream_free(&handle);
+    WEFT_RANK_EXPECT(device.destroy_stream(stream).ok());
+  }
+  MPI_Finalize();
   return 0;
 }
 

@@ -73,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(All, GoodPrograms,
 
 TEST_F(VirtualRanks, HaveDataInDeviceMemory) {
   for (const testing::RankProgram program :
-       {&testing::moves_device_memory, &testing::waits_for_streams, &testing::allocates_on_devices}) {
+       {&testing::moves_device_memory, &testing::waits_for_streams, &testing::allocates_on_devices,
+        &testing::queues_messages_on_streams}) {
     for (const int num_ranks : {1, 2, 5}) {
       const EndOfRanks end = run_ranks(program, num_ranks);
       EXPECT_EQ(end.code, 0) << num_ranks << " ranks: " << end.output;

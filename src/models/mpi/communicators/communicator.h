@@ -32,6 +32,8 @@ inline std::uint64_t context_of(std::uint64_t base, ContextUse use) {
   return base << 2 | static_cast<std::uint64_t>(use);
 }
 
+class StreamTransfers;
+
 class Communicator final : public ErrorScope {
  public:
   struct Groups {
@@ -112,6 +114,8 @@ class Communicator final : public ErrorScope {
   Info::Pairs info;
   // Transfers of device memory come after the work that is queued there when they start; null: after nothing.
   memory::StreamHandle stream = nullptr;
+  // Messages that a stream of a device orders (MPIX_Stream_comm_create); null without a stream.
+  std::shared_ptr<StreamTransfers> stream_transfers;
   // Null if the communicator has no virtual topology.
   std::shared_ptr<const Topology> topology;
   // The memory of buffered sends: its own, and that of the session that it comes from, which is null without one.

@@ -17,6 +17,8 @@ enum class ObjectKind : std::uint8_t {
   kOperation,
   kRequest,
   kSession,
+  kStream,
+  kStreamRequest,
   kWindow,
   kFreed,  // of memory that holds no object any more, as long as nothing else is there
 };

@@ -1,0 +1,103 @@
+// StreamTransfers: the messages that a rank's stream exchanges with the streams of the other ranks of a communicator. It has a Pipe to each
+// rank, itself included.
+//
+// A send or a receive queues its steps in the call. Messages that have been started, and not awaited, are queued as soon as something
+// waits for them. Messages to a rank, and messages from it, keep their order.
+//
+// Order among both directions. One stream does one step at a time, and a step may wait for the peer. So the sends that are pending are
+// queued before any receive, and as soon as a send does not fit into the free places, receives come between its pieces:
+//
+//     send 0, 1, 2, 3, receive 0, send 4, receive 1, send 5, ...          (pieces; a pipe has 4 places)
+//
+// This ends if the calls of all ranks match, call by call: the messages that a call has queued for a peer are received by one call of the
+// peer, and these calls have an order in which no rank goes backwards. Number the pieces of a pipe in such a call from 0, and put
+// receive k at time k, send k at time k - 3.5. Each stream then does its steps in the order of time. Receive k waits for send k,
+// which is earlier. Send k waits for receive k - 4, which is earlier too, or of an earlier call. So no wait is in a circle.
+// Calls that do not match this way work as long as what they send fits into the places: up to 1 MiB that is on its way to a rank.
+//
+// Memory: 1 MiB of the device for each rank. All of it, and all agreement, is in connect(). Threads: the PE's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/memory/buffer.h"
+#include "weft/runtime/task.h"
+
+#include "models/mpi/communicators/communicator.h"
+#include "models/mpi/objects/error.h"
+#include "models/mpi/stream/program_stream.h"
+#include "models/mpi/stream/stream_request.h"
+#include "queued/pipe.h"
+
+namespace weft::mpi {
+
+class StreamTransfers {
+ public:
+  struct Message {
+    memory::Buffer
+        buffer;  // of the stream's device, if it has bytes; it stays until the stream has done the work
+    std::uint32_t label = 0;
+  };
+
+  // Gives the communicator its transfers on `stream`. All ranks of it call it. If one of them cannot, all get an error, and nothing is
+  // kept: MPI_ERR_UNSUPPORTED_OPERATION if a device does not reach a peer's memory. `own`: an error that this rank has already.
+  static runtime::Task<Error> connect(Ref<Communicator> communicator, Ref<ProgramStream> stream, Error own);
+
+  ~StreamTransfers();
+  StreamTransfers(const StreamTransfers&) = delete;
+  StreamTransfers& operator=(const StreamTransfers&) = delete;
+
+  ProgramStream& stream() const { return *stream_; }
+
+  // Queue. They throw base::Error; if a message is queued in part then, so do all later calls.
+  void send(int to, const Message& message);
+  void receive(int from, const Message& message);
+  // Are queued later.
+  void start_send(int to, const Message& message);
+  StartedReceive start_receive(int from, const Message& message);
+  // queue_wanted() queues the receive, and those from the same rank before it.
+  void want(StartedReceive receive);
+  // Queues all sends, and the receives that are wanted.
+  void queue_wanted();
+
+  // Whether the stream has done what is queued.
+  bool is_idle() { return stream_->watch().is_idle(); }
+  // Queues what has been started, and gives the memory back when the stream has done it. All ranks call it. Throws the failure of the stream.
+  runtime::Task<> close();
+
+ private:
+  // The messages of one direction that are not all queued.
+  struct Lane {
+    std::vector<Message> messages;
+    std::size_t next = 0;   // of `messages`
+    std::size_t piece = 0;  // of messages[next]
+    std::uint64_t num_added = 0;
+    std::uint64_t num_wanted = 0;  // that a call waits for
+
+    bool is_empty() const { return next == messages.size(); }
+    bool is_wanted() const { return num_added - (messages.size() - next) < num_wanted; }
+    void add(const Message& message);
+    // After piece `piece` has been queued.
+    void go_on();
+  };
+  struct Peer;
+
+  StreamTransfers(Ref<ProgramStream> stream, const Communicator& communicator);
+
+  Peer& peer(int rank) const { return *peers_[static_cast<std::size_t>(rank)]; }
+  runtime::Task<Error> meet(Ref<Communicator> communicator, Error error);
+  void queue_piece_to(Peer& peer);
+  void queue_piece_from(Peer& peer);
+  void expect_whole() const;
+  runtime::Task<> give_up();
+
+  Ref<ProgramStream> stream_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  std::vector<Peer*> outgoing_;               // with sends that are not queued
+  std::vector<Peer*> incoming_;               // with receives that are not queued
+  bool is_whole_ = true;                      // no message is queued in part
+};
+
+}  // namespace weft::mpi

@@ -1,0 +1,99 @@
+"""Messages that are queued on streams: of emulated devices everywhere, of GPUs on a machine with them."""
+
+from __future__ import annotations
+
+import pytest
+
+PROGRAM = "stream_messages"
+
+
+def expect_all_right(done, num_ranks: int, kind: str = "emulated") -> None:
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout == f"messages on streams of {num_ranks} ranks in {kind} memory: as expected\n"
+
+
+@pytest.mark.parametrize("num_pes", [None, 1, 2, 3])
+def test_messages_on_emulated_streams(run_mpi, num_pes):
+    expect_all_right(run_mpi(PROGRAM, num_pes, "emulated"), num_pes or 1)
+
+
+def test_slow_devices(run_mpi, monkeypatch):
+    monkeypatch.setenv("WEFT_EMULATED_FAULTS", "polls=7")
+    expect_all_right(run_mpi(PROGRAM, 2, "emulated"), 2)
+
+
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 5)])
+def test_several_ranks_on_a_pe(mpi_program, run_ranks, num_pes, num_ranks):
+    done = run_ranks(num_pes, num_ranks, mpi_program(PROGRAM), "emulated")
+    expect_all_right(done, num_ranks)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_messages_on_cuda_streams(need_gpus, run_mpi, num_pes):
+    need_gpus(num_pes)
+    expect_all_right(run_mpi(PROGRAM, num_pes, "cuda"), num_pes, "cuda")
+
+
+# --- Errors and ends of the job
+
+
+@pytest.mark.parametrize("num_pes", [None, 1, 3])
+def test_wrong_arguments_are_errors(run_mpi, num_pes):
+    done = run_mpi("stream_misuse", num_pes)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout == f"misuse of streams on {num_pes or 1} ranks: as expected\n"
+
+
+@pytest.mark.parametrize(
+    ("what", "labels"),
+    [
+        ("other_tag", "the label 0x600000020, and finds 0x700000020"),
+        ("other_size", "the label 0x700000020, and finds 0x700000010"),
+        ("unnoticed", "the label 0x600000020, and finds 0x700000020"),
+    ],
+)
+def test_messages_that_do_not_match_end_the_job_in_words(run_mpi, what, labels):
+    done = run_mpi(PROGRAM, 2, "emulated", what)
+    assert done.returncode != 0
+    assert f"a step expects data with {labels}" in done.stderr
+    assert "the label of a message is (tag + 1) * 2^32 + its number of bytes" in done.stderr
+
+
+def test_a_communicator_whose_stream_has_failed_is_freed(run_mpi):
+    expect_all_right(run_mpi(PROGRAM, 2, "emulated", "free_fails"), 2)
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+def test_communicators_that_are_not_freed(run_mpi, num_pes):
+    expect_all_right(run_mpi(PROGRAM, num_pes, "emulated", "forgotten"), num_pes)
+
+
+def test_a_device_that_does_not_reach_a_peer_is_an_error_of_all(run_mpi, monkeypatch):
+    monkeypatch.setenv("WEFT_PGAS_MAPPING", "off")
+    done = run_mpi("stream_misuse", 2, "unreachable")
+    assert done.returncode != 0
+    assert "does not reach" in done.stderr
+    assert "(MPI_ERR_UNSUPPORTED_OPERATION)" in done.stderr
+
+
+def test_a_rank_that_dies_while_a_stream_waits(run_mpi):
+    done = run_mpi(PROGRAM, 2, "emulated", "dies")
+    assert done.returncode != 0
+    assert "PE 1" in done.stderr
+    assert "was killed by signal 9" in done.stderr
+
+
+def test_an_abort_while_a_stream_waits(run_mpi):
+    done = run_mpi(PROGRAM, 2, "emulated", "aborts")
+    assert done.returncode == 9
+    assert "rank 1 called MPI_Abort with code 9" in done.stderr
+
+
+def test_a_stream_that_waits_at_the_end_of_mpi(run_mpi):
+    """The end waits for it as long as for a device that hangs, 10 s."""
+    done = run_mpi(PROGRAM, 2, "emulated", "waits_at_end")
+    assert done.returncode == 0
+    assert "PE 0: a device was still at work when the end of the job stopped waiting for it" in done.stderr
