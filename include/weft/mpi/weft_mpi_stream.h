@@ -29,7 +29,8 @@ int MPIX_Info_set_hex(MPI_Info info, const char* key, const void* value, int val
 
 /* Names a stream. Keys of the info object:
      type              "cudaStream_t", or "emulated" for a device that the CPU stands in for
-     value             the bytes of the stream, by MPIX_Info_set_hex. Without it, an emulated stream is made, which goes with the handle
+     value             the bytes of the stream, by MPIX_Info_set_hex; null is the default stream. Without it, an emulated stream is
+                       made, which goes with the handle
      weft_memory_kind  the device, as for MPI_Alloc_mem: "cuda:1". Without it, the one that Weft uses for the process
    The stream must exist until the handle and all communicators with it are freed. */
 int MPIX_Stream_create(MPI_Info info, MPIX_Stream* stream);

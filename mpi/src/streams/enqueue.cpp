@@ -41,12 +41,10 @@ Error check_for_stream(const Communicator& communicator, const DataView& view, i
 
 struct StreamSend {
   Communicator* communicator = nullptr;
-  int to = MPI_PROC_NULL;
   StreamMessage message;
 };
 struct StreamReceive {
   Communicator* communicator = nullptr;
-  int from = MPI_PROC_NULL;
   StreamMessage message;
   Outcome outcome = Outcome::of_no_process();  // of the receive when it is over
 };
@@ -56,7 +54,6 @@ Error prepare_on_stream(const void* buffer, MPI_Count count, MPI_Datatype type, 
   SendCall call;
   if (Error error = prepare(buffer, count, type, dest, tag, comm, &call); !error.ok()) return error;
   made->communicator = call.communicator;
-  made->to = dest;
   return check_for_stream(*call.communicator, call.no_process ? DataView() : call.view, tag, &made->message);
 }
 
@@ -65,7 +62,6 @@ Error prepare_on_stream(void* buffer, MPI_Count count, MPI_Datatype type, int so
   ReceiveCall call;
   if (Error error = prepare(buffer, count, type, source, tag, comm, &call); !error.ok()) return error;
   made->communicator = call.communicator;
-  made->from = source;
   if (Error error =
           check_for_stream(*call.communicator, call.no_process ? DataView() : call.view, tag, &made->message);
       !error.ok() || call.no_process)
