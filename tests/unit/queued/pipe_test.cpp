@@ -206,8 +206,8 @@ TEST_F(PipeTest, AnotherLabelOrSizeFailsAndCopiesNothing) {
     std::size_t size;
     std::uint32_t label;
     const char* words;
-  } wrong[] = {{8, 2, "the label 0x200000008, and finds 0x100000008"},
-               {16, 1, "the label 0x100000010, and finds 0x100000008"}};
+  } wrong[] = {{8, 2, "the label 0x200000008 and finds 0x100000008"},
+               {16, 1, "the label 0x100000010 and finds 0x100000008"}};
   for (const auto& [size, label, words] : wrong) {
     ends = {std::make_unique<PipeEnd>(job, 0), std::make_unique<PipeEnd>(job, 1)};
     ASSERT_EQ(connect(), "");

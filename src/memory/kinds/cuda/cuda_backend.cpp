@@ -39,7 +39,8 @@ CudaBackend::~CudaBackend() {
       current == made_current_) {
     driver_->CtxSetCurrent(nullptr);
   }
-  if (abort_steps()) deallocate_host(report_);  // which waits for the steps
+  abort_steps();
+  if (report_ != nullptr) deallocate_host(report_);  // which waits for the steps
   for (Device& device : devices_) {
     if (device.context == nullptr) continue;
     {
