@@ -2,8 +2,8 @@
 
 weft run -n 2 examples/20_queued_channels/queued_channels.py
 
-The devices are emulated, so it runs on any machine. On GPUs the kind is "cuda", and CuPy's streams capture the
-graph.
+The devices are emulated, so it runs on any machine. On GPUs the kind is "cuda", and CuPy's streams capture
+the graph.
 """
 
 import numpy as np
