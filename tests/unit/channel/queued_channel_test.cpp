@@ -277,6 +277,81 @@ TEST_F(QueuedChannelTest, WhatDoesNotFitIsRefusedInWords) {
   EXPECT_NE(make({}, memory::Place()).find("host is no device"), std::string::npos);
 }
 
+TEST_F(QueuedChannelTest, ADirectionThatChangesItsStreamKeepsItsOrder) {
+  prepare(kSmall, 2);
+  ASSERT_EQ(connect(), "");
+  Partner& sender = partner(0);
+  Partner& receiver = partner(1);
+  std::array<memory::StreamHandle, 2> streams = {sender.stream, sender.kind().create_stream(0).value()};
+  bool is_held = true;
+  ASSERT_TRUE(
+      sender.kind().launch(streams[0], 0, [&] { return is_held ? Status::pending() : Status(); }).ok());
+  for (std::size_t n = 0; n < 4; ++n) {
+    sender.stream = streams[n % 2];
+    sender.launch([&sender] { sender.first_word(sender.out) = ++sender.num_made; });
+    sender.channel.send(sender.out, sender.stream);
+  }
+  job.settle();
+  EXPECT_EQ(receiver.first_word(receiver.landings[0]), 0U) << "a later message overtook the first";
+  is_held = false;
+  for (std::uint64_t n = 1; n <= 4; ++n) {
+    const memory::Buffer landing = receiver.channel.recv(receiver.stream);
+    job.settle();
+    EXPECT_EQ(receiver.first_word(landing), n);
+  }
+  ASSERT_TRUE(sender.kind().begin_capture(streams[0], 0).ok());
+  sender.channel.send(sender.out, streams[1]);
+  EXPECT_THROW(sender.channel.send(sender.out, streams[0]), base::Error) << "it would wait for an event";
+  ASSERT_TRUE(sender.kind().end_capture(streams[0], 0).ok());
+  receiver.channel.recv(receiver.stream);
+  settle();
+}
+
+TEST_F(QueuedChannelTest, CloseHasItsTime) {
+  prepare(kSmall, 2);
+  std::string early;
+  run([&](Array<Partner>) -> Task<> {
+    const Future<> connecting = partner(0).channel.connect();
+    try {
+      partner(0).channel.close();
+    } catch (const base::Error& error) {
+      early = error.what();
+    }
+    const Future<> other = partner(1).channel.connect();
+    co_await connecting;
+    co_await other;
+    const Future<> first = partner(0).channel.close();
+    const Future<> second = partner(0).channel.close();
+    co_await runtime::yield_now(job.runtime(0));
+    EXPECT_FALSE(first.is_ready());
+    EXPECT_FALSE(second.is_ready()) << "the peer may still write to the landings";
+    const Future<> closing = partner(1).channel.close();
+    co_await first;
+    co_await second;
+    co_await closing;
+  });
+  EXPECT_NE(early.find("await connect() before close()"), std::string::npos) << early;
+}
+
+// Weft does not know that a graph waits.
+TEST_F(QueuedChannelTest, TheEndOfTheJobEndsAGraphThatWaits) {
+  prepare(kSmall, 2);
+  ASSERT_EQ(connect(), "");
+  Partner& one = partner(0);
+  ASSERT_TRUE(one.kind().begin_capture(one.stream, 0).ok());
+  one.channel.recv(one.stream);
+  const auto graph = one.kind().end_capture(one.stream, 0).value();
+  ASSERT_TRUE(one.kind().launch_graph(graph, one.stream, 0).ok());
+  job.settle();
+  EXPECT_FALSE(one.kind().is_idle(one.stream, 0));
+  const memory::EventHandle event = one.kind().record(one.stream, 0).value();
+  one.runtime().memory().end_steps();
+  Status status = Status::pending();
+  for (int i = 0; i < 10 && status.is_pending(); ++i) status = one.kind().query(event);
+  EXPECT_EQ(status.code(), StatusCode::kClosed) << status.to_string();
+  one.kind().release_event(event);
+}
+
 TEST_F(QueuedChannelTest, AnEndWithoutLandingsOnlySends) {
   partner(0).prepare(kSmall, 0);
   partner(1).prepare(kSmall, 2);
@@ -317,6 +392,7 @@ TEST_F(QueuedChannelTest, BothEndsSayThatADeviceDoesNotReachAPeer) {
   job.runtime(1).spawn(connect_other(partner(1), has_other_failed), "the test");
   const std::string error = run([this](Array<Partner>) -> Task<> { co_await partner(0).channel.connect(); });
   EXPECT_NE(error.find("use a weft::Channel, or MPI_Send"), std::string::npos) << error;
+  EXPECT_THROW(partner(1).channel.send(partner(1).out, partner(1).stream), base::Error) << "not connected";
   EXPECT_EQ(job.run_until([&] { return has_other_failed; }), "");
 }
 
@@ -335,6 +411,7 @@ TEST_F(QueuedChannelTest, AFailureOfTheDeviceReachesTheProgram) {
 TEST_F(QueuedChannelTest, AGrantThatNoEndMakesIsRefused) {
   prepare(kSmall, 2);
   const rma::Segment other = job.pgas(1).make_segment(4, kEmulated0);
+  const rma::Segment odd = job.pgas(1).make_segment(1024, kEmulated0);
   const auto accept = [&](const std::function<void(queued::Grant&)>& change) {
     return run([&](Array<Partner>) -> Task<> {
       queued::Link here(job.pgas(0), kEmulated0, {}, [] { return std::string("the link"); });
@@ -347,6 +424,9 @@ TEST_F(QueuedChannelTest, AGrantThatNoEndMakesIsRefused) {
   };
   const std::string too_small = accept([](queued::Grant&) {});
   EXPECT_NE(too_small.find("does not have 160 bytes behind it"), std::string::npos) << too_small;
+  EXPECT_NE(
+      accept([&](queued::Grant& grant) { grant.words = odd.address().moved_by(2); }).find("not aligned"),
+      std::string::npos);
   EXPECT_NE(accept([](queued::Grant& grant) { grant.num_landings = 9; }).find("places that are none"),
             std::string::npos);
   EXPECT_NE(accept([](queued::Grant& grant) { grant.words = {}; }).find("places that are none"),
