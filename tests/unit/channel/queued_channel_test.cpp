@@ -286,10 +286,11 @@ TEST_F(QueuedChannelTest, ADirectionThatChangesItsStreamKeepsItsOrder) {
   bool is_held = true;
   ASSERT_TRUE(
       sender.kind().launch(streams[0], 0, [&] { return is_held ? Status::pending() : Status(); }).ok());
+  receiver.first_word(receiver.landings[0]) = 0;
   for (std::size_t n = 0; n < 4; ++n) {
-    sender.stream = streams[n % 2];
-    sender.launch([&sender] { sender.first_word(sender.out) = ++sender.num_made; });
-    sender.channel.send(sender.out, sender.stream);
+    const memory::Buffer message = sender.runtime().memory().allocate(kSmall, kEmulated0).value();
+    sender.first_word(message) = n + 1;
+    sender.channel.send(message, streams[n % 2]);
   }
   job.settle();
   EXPECT_EQ(receiver.first_word(receiver.landings[0]), 0U) << "a later message overtook the first";
@@ -313,7 +314,7 @@ TEST_F(QueuedChannelTest, CloseHasItsTime) {
   run([&](Array<Partner>) -> Task<> {
     const Future<> connecting = partner(0).channel.connect();
     try {
-      partner(0).channel.close();
+      static_cast<void>(partner(0).channel.close());
     } catch (const base::Error& error) {
       early = error.what();
     }
