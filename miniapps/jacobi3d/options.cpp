@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
@@ -24,8 +25,10 @@ constexpr int kOtherStreams = 8;
 // Each block of a PE has a stream, which may wait for a stream of another block.
 void check_streams(int odf, const std::string& model) {
   const char* const given = std::getenv(kDeviceQueuesSetting);
-  const char* const setting = given == nullptr ? "8" : given;
-  const int most = std::max(0, std::atoi(setting) - kOtherStreams);
+  const std::string_view setting = given == nullptr ? "8" : given;
+  int num_queues = 0;  // of a setting that is no number
+  std::from_chars(setting.data(), setting.data() + setting.size(), num_queues);
+  const int most = std::max(0, num_queues - kOtherStreams);
   if (odf <= most) return;
   throw UserError(fmt::format(
       "--model {} with --odf {}: with {}={} the streams of at most {} blocks of a PE have hardware queues of "
