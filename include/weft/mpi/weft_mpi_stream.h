@@ -1,4 +1,4 @@
-/* Messages that are queued on streams of GPUs, with the names of MPICH (MPIX_). No CPU takes part when they run. See docs/mpi.md,
+/* Messages and collectives that are queued on streams of GPUs, with the names of MPICH (MPIX_). No CPU takes part when they run. See docs/mpi.md,
    "Operations on streams".
 
        MPI_Info_set(info, "type", "cudaStream_t");
@@ -37,7 +37,7 @@ int MPIX_Stream_create(MPI_Info info, MPIX_Stream* stream);
 int MPIX_Stream_free(MPIX_Stream* stream);
 
 /* Duplicates the communicator. The new one has a stream of each rank. All ranks call it, and so they do with MPI_Comm_free, which waits
-   for the streams. It takes 1 MiB of device memory for each rank of the communicator. Duplicates of the new communicator have no
+   for the streams. It takes 9 MiB of device memory, and 1 MiB for each rank of the communicator. Duplicates of the new communicator have no
    stream. */
 int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* newcomm);
 /* MPIX_STREAM_NULL for a communicator without a stream. idx is 0. */
@@ -66,6 +66,33 @@ int MPIX_Irecv_enqueue_c(void* buf, MPI_Count count, MPI_Datatype datatype, int 
                          MPI_Comm comm, MPI_Request* request);
 int MPIX_Wait_enqueue(MPI_Request* request, MPI_Status* status);
 int MPIX_Waitall_enqueue(int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]);
+
+/* Queue a collective on the stream and return. The arguments are those of MPI_Allreduce and its kin. What has been started comes first,
+   receives too. Reductions take numbers of 32 and 64 bits and MPI_REAL2, and MPI_SUM, MPI_PROD, MPI_MIN and MPI_MAX. Of the communicator
+   of up to 16 ranks, each with a stream of its own. */
+int MPIX_Barrier_enqueue(MPI_Comm comm);
+int MPIX_Allreduce_enqueue(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                           MPI_Comm comm);
+int MPIX_Allreduce_enqueue_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                             MPI_Op op, MPI_Comm comm);
+int MPIX_Reduce_enqueue(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                        int root, MPI_Comm comm);
+int MPIX_Reduce_enqueue_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                          MPI_Op op, int root, MPI_Comm comm);
+int MPIX_Reduce_scatter_block_enqueue(const void* sendbuf, void* recvbuf, int recvcount,
+                                      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int MPIX_Reduce_scatter_block_enqueue_c(const void* sendbuf, void* recvbuf, MPI_Count recvcount,
+                                        MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int MPIX_Bcast_enqueue(void* buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm);
+int MPIX_Bcast_enqueue_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm);
+int MPIX_Allgather_enqueue(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                           int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Allgather_enqueue_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                             MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Alltoall_enqueue(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                          int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Alltoall_enqueue_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                            MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 
 /* Returns when all that is queued on the stream is done, and MPI goes on meanwhile: for emulated streams, which work only while their
    process is in a call of MPI. A CUDA program may as well call cudaStreamSynchronize. */

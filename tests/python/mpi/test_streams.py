@@ -1,16 +1,17 @@
-"""Messages that are queued on streams: of emulated devices everywhere, of GPUs on a machine with them."""
+"""Messages and collectives that are queued on streams: of emulated devices everywhere, of GPUs on a machine with them."""
 
 from __future__ import annotations
 
 import pytest
 
 PROGRAM = "stream_messages"
+COLLECTIVES = "stream_collectives"
 
 
-def expect_all_right(done, num_ranks: int, kind: str = "emulated") -> None:
+def expect_all_right(done, num_ranks: int, kind: str = "emulated", what: str = "messages") -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert done.stdout == f"messages on streams of {num_ranks} ranks in {kind} memory: as expected\n"
+    assert done.stdout == f"{what} on streams of {num_ranks} ranks in {kind} memory: as expected\n"
 
 
 @pytest.mark.parametrize("num_pes", [None, 1, 2, 3])
@@ -97,3 +98,50 @@ def test_a_stream_that_waits_at_the_end_of_mpi(run_mpi):
     done = run_mpi(PROGRAM, 2, "emulated", "waits_at_end")
     assert done.returncode == 0
     assert "PE 0: a device was still at work when the end of the job stopped waiting for it" in done.stderr
+
+
+# --- Collectives
+
+
+def expect_collectives(done, num_ranks: int, kind: str = "emulated") -> None:
+    expect_all_right(done, num_ranks, kind, "collectives")
+
+
+@pytest.mark.parametrize("num_pes", [None, 1, 2, 3])
+def test_collectives_on_emulated_streams(run_mpi, num_pes):
+    expect_collectives(run_mpi(COLLECTIVES, num_pes, "emulated"), num_pes or 1)
+
+
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 2), (2, 3)])
+def test_collectives_of_several_ranks_on_a_pe(mpi_program, run_ranks, num_pes, num_ranks):
+    done = run_ranks(num_pes, num_ranks, mpi_program(COLLECTIVES), "emulated")
+    expect_collectives(done, num_ranks)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_collectives_on_cuda_streams(need_gpus, run_mpi, num_pes):
+    need_gpus(num_pes)
+    expect_collectives(run_mpi(COLLECTIVES, num_pes, "cuda"), num_pes, "cuda")
+
+
+@pytest.mark.parametrize("num_pes", [None, 3])
+def test_wrong_arguments_of_collectives_are_errors(run_mpi, num_pes):
+    expect_collectives(run_mpi(COLLECTIVES, num_pes, "emulated", "misuse"), num_pes or 1)
+
+
+def test_more_ranks_than_a_group_has_have_messages_alone(mpi_program, run_ranks):
+    done = run_ranks(1, 17, mpi_program(COLLECTIVES), "emulated", "without_group")
+    expect_collectives(done, 17)
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_collectives_of_communicators_that_are_not_freed(run_mpi, num_pes):
+    expect_collectives(run_mpi(COLLECTIVES, num_pes, "emulated", "forgotten"), num_pes)
+
+
+def test_a_collective_that_waits_at_the_end_of_mpi(run_mpi):
+    """As a message does."""
+    done = run_mpi(COLLECTIVES, 2, "emulated", "waits_at_end")
+    assert done.returncode == 0
+    assert "PE 0: a stream waits for a signal that no PE sends" in done.stderr

@@ -25,7 +25,7 @@ ProgramStream::ProgramStream(runtime::Runtime& runtime, memory::Place device, me
       device_(device),
       stream_(stream),
       owner_(owner),
-      watch_(runtime, kStreamMessages) {}
+      watch_(std::make_shared<queued::StreamWatch>(runtime, kStreamMessages)) {}
 
 ProgramStream::~ProgramStream() {
   if (owner_ == Owner::kThis) static_cast<void>(backend().destroy_stream(stream_));
@@ -36,7 +36,7 @@ memory::KindBackend& ProgramStream::backend() const { return *runtime_.memory().
 runtime::Task<> ProgramStream::over() {
   const Ref<ProgramStream> self(*this);
   try {
-    co_await watch_.over();
+    co_await watch_->over();
   } catch (const base::Error& error) {
     throw base::Error(error.code(), base::format("{}. This is of {}", error.what(), kStreamMessages));
   }
