@@ -277,14 +277,28 @@ void misuse(MPI_Comm comm, const Stream& stream) {
   CHECK(result.read() == bytes_of(combined<int>(kOperators[0], 64)));
 }
 
+// Ranks of one process that name its default stream.
+void shared_stream() {
+  void* const null = nullptr;
+  MPI_Info info = MPI_INFO_NULL;
+  MPIX_Stream stream = MPIX_STREAM_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "type", "emulated");
+  CHECK(MPIX_Info_set_hex(info, "value", &null, sizeof null) == MPI_SUCCESS);
+  CHECK(MPIX_Stream_create(info, &stream) == MPI_SUCCESS);
+  CHECK(MPIX_Stream_comm_create(MPI_COMM_WORLD, stream, &comm) == MPI_SUCCESS);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  CHECK(class_of(MPIX_Barrier_enqueue(comm)) == MPI_ERR_UNSUPPORTED_OPERATION);
+  CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS && MPIX_Stream_free(&stream) == MPI_SUCCESS);
+  MPI_Info_free(&info);
+}
+
 // A communicator that has messages on streams alone.
 void without_group(MPI_Comm comm, const Stream& stream) {
   const Bytes in(pattern(40, rank)), out(40);
-  char words[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  const int code = MPIX_Allreduce_enqueue(in.data(), out.data(), 10, MPI_INT, MPI_SUM, comm);
-  MPI_Error_string(code, words, &length);
-  CHECK(class_of(code) == MPI_ERR_UNSUPPORTED_OPERATION);
+  CHECK(class_of(MPIX_Allreduce_enqueue(in.data(), out.data(), 10, MPI_INT, MPI_SUM, comm)) ==
+        MPI_ERR_UNSUPPORTED_OPERATION);
   CHECK(class_of(MPIX_Bcast_enqueue(out.data(), 1, MPI_INT, 0, comm)) == MPI_ERR_UNSUPPORTED_OPERATION);
   CHECK(class_of(MPIX_Barrier_enqueue(comm)) == MPI_ERR_UNSUPPORTED_OPERATION);
   MPIX_Send_enqueue(in.data(), 40, MPI_CHAR, (rank + 1) % size, 0, comm);
@@ -312,7 +326,12 @@ int main(int argc, char** argv) {
     const Bytes& bytes = *new Bytes(64);
     if (what == "misuse") misuse(comm, stream);
     if (what == "without_group") without_group(comm, stream);
+    if (what == "shared_stream") shared_stream();
     if (what == "forgotten") MPIX_Allreduce_enqueue(MPI_IN_PLACE, bytes.data(), 4, MPI_INT, MPI_SUM, comm);
+    if (what == "fatal") {
+      MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+      MPIX_Allreduce_enqueue(MPI_IN_PLACE, bytes.data(), 1, MPI_CHAR, MPI_SUM, comm);
+    }
     if (what == "waits_at_end" && rank == 0) MPIX_Barrier_enqueue(comm);
     if (what == "misuse" || what == "without_group") CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS);
   }

@@ -51,9 +51,9 @@ def test_wrong_arguments_are_errors(run_mpi, num_pes):
 @pytest.mark.parametrize(
     ("what", "labels"),
     [
-        ("other_tag", "the label 0x600000020, and finds 0x700000020"),
-        ("other_size", "the label 0x700000020, and finds 0x700000010"),
-        ("unnoticed", "the label 0x600000020, and finds 0x700000020"),
+        ("other_tag", "the label 0x600000020 and finds 0x700000020"),
+        ("other_size", "the label 0x700000020 and finds 0x700000010"),
+        ("unnoticed", "the label 0x600000020 and finds 0x700000020"),
     ],
 )
 def test_messages_that_do_not_match_end_the_job_in_words(run_mpi, what, labels):
@@ -97,7 +97,7 @@ def test_a_stream_that_waits_at_the_end_of_mpi(run_mpi):
     """The end waits for it as long as for a device that hangs, 10 s."""
     done = run_mpi(PROGRAM, 2, "emulated", "waits_at_end")
     assert done.returncode == 0
-    assert "PE 0: a device was still at work when the end of the job stopped waiting for it" in done.stderr
+    assert "PE 0: a stream waits for a signal that no PE sends" in done.stderr
 
 
 # --- Collectives
@@ -133,6 +133,24 @@ def test_wrong_arguments_of_collectives_are_errors(run_mpi, num_pes):
 def test_more_ranks_than_a_group_has_have_messages_alone(mpi_program, run_ranks):
     done = run_ranks(1, 17, mpi_program(COLLECTIVES), "emulated", "without_group")
     expect_collectives(done, 17)
+
+
+def test_ranks_that_share_a_stream_have_messages_alone(mpi_program, run_ranks):
+    done = run_ranks(1, 2, mpi_program(COLLECTIVES), "emulated", "shared_stream")
+    expect_collectives(done, 2)
+
+
+@pytest.mark.parametrize(
+    ("num_ranks", "sentence"),
+    [
+        (1, "streams combine MPI_INT32_T, MPI_INT64_T, MPI_REAL2, MPI_FLOAT, MPI_DOUBLE, and types"),
+        (17, "no collectives on streams: a group of device arrays has at most 16 members"),
+    ],
+)
+def test_errors_of_collectives_say_what_there_is(mpi_program, run_ranks, num_ranks, sentence):
+    done = run_ranks(1, num_ranks, mpi_program(COLLECTIVES), "emulated", "fatal")
+    assert done.returncode != 0
+    assert sentence in done.stderr
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])

@@ -12,7 +12,8 @@ namespace {
 
 // For errors: what has failed, and what the reader should look at.
 constexpr const char* kStreamMessages =
-    "messages that streams order (MPIX_Send_enqueue and its kin). The tags and the sizes of the receives "
+    "operations that streams order (MPIX_Send_enqueue, MPIX_Allreduce_enqueue and their kin). The tags and "
+    "the sizes of the receives "
     "must be those of "
     "the sends, in the same order; the label of a message is (tag + 1) * 2^32 + its number of bytes";
 
