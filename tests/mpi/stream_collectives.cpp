@@ -1,5 +1,5 @@
-// Collectives that are queued on streams: `stream_collectives KIND` on any number of ranks, and `stream_collectives KIND WHAT` for misuse
-// and ends of the job.
+// Collectives that are queued on streams: `stream_collectives KIND` on any number of ranks, and `stream_collectives KIND
+// WHAT` for misuse and ends of the job.
 #include <cstdint>
 #include <type_traits>
 
@@ -277,8 +277,8 @@ void misuse(MPI_Comm comm, const Stream& stream) {
   CHECK(result.read() == bytes_of(combined<int>(kOperators[0], 64)));
 }
 
-// Ranks of one process that name its default stream.
-void shared_stream() {
+// The default stream of the process, which its ranks share, and that of a device that is not its own.
+void streams_without_group(bool of_other_device) {
   void* const null = nullptr;
   MPI_Info info = MPI_INFO_NULL;
   MPIX_Stream stream = MPIX_STREAM_NULL;
@@ -286,6 +286,7 @@ void shared_stream() {
   MPI_Info_create(&info);
   MPI_Info_set(info, "type", "emulated");
   CHECK(MPIX_Info_set_hex(info, "value", &null, sizeof null) == MPI_SUCCESS);
+  if (of_other_device) MPI_Info_set(info, "weft_memory_kind", "emulated:1");
   CHECK(MPIX_Stream_create(info, &stream) == MPI_SUCCESS);
   CHECK(MPIX_Stream_comm_create(MPI_COMM_WORLD, stream, &comm) == MPI_SUCCESS);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -326,7 +327,7 @@ int main(int argc, char** argv) {
     const Bytes& bytes = *new Bytes(64);
     if (what == "misuse") misuse(comm, stream);
     if (what == "without_group") without_group(comm, stream);
-    if (what == "shared_stream") shared_stream();
+    if (what == "shared_stream" || what == "other_device") streams_without_group(what == "other_device");
     if (what == "forgotten") MPIX_Allreduce_enqueue(MPI_IN_PLACE, bytes.data(), 4, MPI_INT, MPI_SUM, comm);
     if (what == "fatal") {
       MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);

@@ -17,8 +17,8 @@
 //
 // Errors: a call throws Error and queues nothing:
 //   kInvalidArgument   memory of another device or of the host, memory that overlaps, an address that is not aligned to its elements,
-//                      a number of elements that is no multiple of the members, a Reducer that is not a sum, product, min or max,
-//                      a reduction of bytes
+//                      a number of elements that is no multiple of the members, a reduction of bytes, a Reducer that
+//                      is not a sum, product, min or max
 //   kOutOfRange        memory that leaves its allocation, a rank that the group does not have
 //   kClosed            the group has been closed, or the job has ended
 //

@@ -52,8 +52,8 @@ Error view_on_stream(const StreamScope& scope, const void* buffer, MPI_Count cou
   return check_view_for_stream(*scope.transfers, *view);
 }
 
-// Queues what has been started, and then the collective. What a group refuses after the checks here is an address, or the end of an
-// allocation.
+// Queues what has been started, and then the collective. What a group refuses after the checks here is an address, or
+// the end of an allocation.
 template <class Body>
 Error queue_on_group(const StreamScope& scope, const Body& body) {
   if (Error error = outcome_on_stream([&] { scope.transfers->queue_all(); }); !error.ok()) return error;

@@ -1,4 +1,4 @@
-"""Messages and collectives that are queued on streams: of emulated devices everywhere, of GPUs on a machine with them."""
+"""Messages and collectives that are queued on streams: of emulated devices, and of GPUs if there are some."""
 
 from __future__ import annotations
 
@@ -135,9 +135,10 @@ def test_more_ranks_than_a_group_has_have_messages_alone(mpi_program, run_ranks)
     expect_collectives(done, 17)
 
 
-def test_ranks_that_share_a_stream_have_messages_alone(mpi_program, run_ranks):
-    done = run_ranks(1, 2, mpi_program(COLLECTIVES), "emulated", "shared_stream")
-    expect_collectives(done, 2)
+@pytest.mark.parametrize(("num_ranks", "what"), [(2, "shared_stream"), (1, "other_device")])
+def test_streams_that_have_messages_alone(mpi_program, run_ranks, num_ranks, what):
+    done = run_ranks(1, num_ranks, mpi_program(COLLECTIVES), "emulated", what)
+    expect_collectives(done, num_ranks)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-// ProgramStream: what a handle of type MPIX_Stream stands for, a stream of a device on which a rank queues messages and collectives.
+// ProgramStream: what a handle of type MPIX_Stream stands for, a stream of a device on which a rank queues messages and
+// collectives.
 //
 // Threads: the PE's.
 #pragma once

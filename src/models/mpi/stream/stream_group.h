@@ -13,8 +13,8 @@
 
 namespace weft::mpi {
 
-// Collective. `pes`: of the ranks. The stream's watch notes what is queued. Throws base::Error on all ranks if one fails, see
-// make_device_group(), or if two ranks have one stream.
+// Collective. `pes`: of the ranks. The stream's watch notes what is queued. Throws base::Error on all ranks if one fails,
+// see make_device_group(), or if two ranks have one stream.
 runtime::Task<queued::DeviceGroup> make_stream_group(Ref<Communicator> communicator,
                                                      Ref<ProgramStream> stream, std::vector<int> pes);
 

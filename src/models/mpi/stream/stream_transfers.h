@@ -1,5 +1,5 @@
-// StreamTransfers: what a rank's stream exchanges with the streams of the other ranks of a communicator. It has a Pipe to each rank, itself
-// included, for messages, and a DeviceGroup for collectives.
+// StreamTransfers: what a rank's stream exchanges with the streams of the other ranks of a communicator. It has a Pipe to
+// each rank, itself included, for messages, and a DeviceGroup for collectives.
 //
 // A send or a receive queues its steps in the call. Messages that have been started, and not awaited, are queued as soon as something
 // waits for them. Messages to a rank, and messages from it, keep their order.
@@ -15,10 +15,11 @@
 // which is earlier. Send k waits for receive k - 4, which is earlier too, or of an earlier call. So no wait is in a circle.
 // Calls that do not match this way work as long as what they send fits into the places: up to 1 MiB that is on its way to a rank.
 //
-// Collectives come behind all that has been started, receives too. So ranks start a message and its receive on the same side of a
-// collective.
+// Collectives come behind all that has been started, receives too. So ranks start a message and its receive on the same
+// side of a collective.
 //
-// Memory: 1 MiB of the device for each rank, and that of the group. All of it, and all agreement, is in connect(). Threads: the PE's.
+// Memory: 1 MiB of the device for each rank, and that of the group. All of it, and all agreement, is in connect().
+// Threads: the PE's.
 #pragma once
 
 #include <cstdint>
