@@ -14,6 +14,10 @@ def expect_all_right(done, num_ranks: int, kind: str = "emulated", what: str = "
     assert done.stdout == f"{what} on streams of {num_ranks} ranks in {kind} memory: as expected\n"
 
 
+def expect_collectives(done, num_ranks: int, kind: str = "emulated") -> None:
+    expect_all_right(done, num_ranks, kind, "collectives")
+
+
 @pytest.mark.parametrize("num_pes", [None, 1, 2, 3])
 def test_messages_on_emulated_streams(run_mpi, num_pes):
     expect_all_right(run_mpi(PROGRAM, num_pes, "emulated"), num_pes or 1)
@@ -22,6 +26,7 @@ def test_messages_on_emulated_streams(run_mpi, num_pes):
 def test_slow_devices(run_mpi, monkeypatch):
     monkeypatch.setenv("WEFT_EMULATED_FAULTS", "polls=7")
     expect_all_right(run_mpi(PROGRAM, 2, "emulated"), 2)
+    expect_collectives(run_mpi(COLLECTIVES, 2, "emulated"), 2)
 
 
 @pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 5)])
@@ -101,10 +106,6 @@ def test_a_stream_that_waits_at_the_end_of_mpi(run_mpi):
 
 
 # --- Collectives
-
-
-def expect_collectives(done, num_ranks: int, kind: str = "emulated") -> None:
-    expect_all_right(done, num_ranks, kind, "collectives")
 
 
 @pytest.mark.parametrize("num_pes", [None, 1, 2, 3])
