@@ -1,5 +1,5 @@
-/* Messages that are queued on streams of GPUs, with the names of MPICH (MPIX_). No CPU takes part when they run. See docs/mpi.md,
-   "Operations on streams".
+/* Messages and collectives that are queued on streams of GPUs, with the names of MPICH (MPIX_). No CPU takes part when
+   they run. See docs/mpi.md, "Operations on streams".
 
        MPI_Info_set(info, "type", "cudaStream_t");
        MPIX_Info_set_hex(info, "value", &stream, sizeof stream);
@@ -36,9 +36,9 @@ int MPIX_Info_set_hex(MPI_Info info, const char* key, const void* value, int val
 int MPIX_Stream_create(MPI_Info info, MPIX_Stream* stream);
 int MPIX_Stream_free(MPIX_Stream* stream);
 
-/* Duplicates the communicator. The new one has a stream of each rank. All ranks call it, and so they do with MPI_Comm_free, which waits
-   for the streams. It takes 1 MiB of device memory for each rank of the communicator. Duplicates of the new communicator have no
-   stream. */
+/* Duplicates the communicator. The new one has a stream of each rank. All ranks call it, and so they do with
+   MPI_Comm_free, which waits for the streams. It takes 9 MiB of device memory, and 1 MiB for each rank of the
+   communicator. Duplicates of the new communicator have no stream. */
 int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* newcomm);
 /* MPIX_STREAM_NULL for a communicator without a stream. idx is 0. */
 int MPIX_Comm_get_stream(MPI_Comm comm, int idx, MPIX_Stream* stream);
@@ -66,6 +66,35 @@ int MPIX_Irecv_enqueue_c(void* buf, MPI_Count count, MPI_Datatype datatype, int 
                          MPI_Comm comm, MPI_Request* request);
 int MPIX_Wait_enqueue(MPI_Request* request, MPI_Status* status);
 int MPIX_Waitall_enqueue(int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]);
+
+/* Queue a collective on the stream and return. The arguments are those of MPI_Allreduce and its kin, MPI_IN_PLACE too; the
+   data is as that of messages. Messages that have been started come first, receives too. Reductions take MPI_SUM, MPI_PROD,
+   MPI_MIN and MPI_MAX of MPI_INT32_T, MPI_INT64_T, MPI_REAL2, MPI_FLOAT, MPI_DOUBLE, and types that are the same in memory.
+   The communicator has at most 16 ranks, each with a stream of its own, of the device that Weft uses for the process:
+   MPI_ERR_UNSUPPORTED_OPERATION else. */
+int MPIX_Barrier_enqueue(MPI_Comm comm);
+int MPIX_Allreduce_enqueue(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                           MPI_Comm comm);
+int MPIX_Allreduce_enqueue_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                             MPI_Op op, MPI_Comm comm);
+int MPIX_Reduce_enqueue(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                        int root, MPI_Comm comm);
+int MPIX_Reduce_enqueue_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                          MPI_Op op, int root, MPI_Comm comm);
+int MPIX_Reduce_scatter_block_enqueue(const void* sendbuf, void* recvbuf, int recvcount,
+                                      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int MPIX_Reduce_scatter_block_enqueue_c(const void* sendbuf, void* recvbuf, MPI_Count recvcount,
+                                        MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int MPIX_Bcast_enqueue(void* buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm);
+int MPIX_Bcast_enqueue_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm);
+int MPIX_Allgather_enqueue(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                           int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Allgather_enqueue_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                             MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Alltoall_enqueue(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                          int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Alltoall_enqueue_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                            MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 
 /* Returns when all that is queued on the stream is done, and MPI goes on meanwhile: for emulated streams, which work only while their
    process is in a call of MPI. A CUDA program may as well call cudaStreamSynchronize. */

@@ -17,7 +17,8 @@
 //
 // Errors: a call throws Error and queues nothing:
 //   kInvalidArgument   memory of another device or of the host, memory that overlaps, an address that is not aligned to its elements,
-//                      a number of elements that is no multiple of the members, a Reducer that is not a sum, product, min or max
+//                      a number of elements that is no multiple of the members, a reduction of bytes, a Reducer that
+//                      is not a sum, product, min or max
 //   kOutOfRange        memory that leaves its allocation, a rank that the group does not have
 //   kClosed            the group has been closed, or the job has ended
 //
@@ -74,6 +75,9 @@ class DeviceGroup {
   // `in` has a part for each member, by rank, and `out` gets the own part of each member. In place: in == out.
   void all_to_all(const void* in, void* out, std::size_t num_elements, memory::ElementType type,
                   memory::StreamHandle stream) const;
+
+  // Work that is queued on the stream later begins when the streams of all members have come here.
+  void barrier(memory::StreamHandle stream) const;
 
   // Ready when what has been queued on streams is over, with its first failure. Operations in graphs do not count: await the streams
   // on which the graphs are launched.

@@ -23,18 +23,10 @@ using StreamMessage = StreamTransfers::Message;
 // What a message on a stream has beyond the arguments of a send or receive that are checked.
 Error check_for_stream(const Communicator& communicator, const DataView& view, int tag,
                        StreamMessage* message) {
-  if (communicator.stream_transfers == nullptr)
-    return {MPI_ERR_COMM, "the communicator has no stream; make one with MPIX_Stream_comm_create"};
-  if (!view.is_dense())
-    return {MPI_ERR_TYPE, "the elements have gaps between their bytes; pack them before (MPI_Pack)"};
-  const memory::Place device = communicator.stream_transfers->stream().device();
-  if (view.size_bytes > 0 && view.place != device) {
-    return {MPI_ERR_BUFFER,
-            base::format("the buffer is in memory of {}, and the stream is of {}; give memory of "
-                         "the stream's device",
-                         memory::place_name(view.place), memory::place_name(device))};
-  }
-  message->buffer = {view.data, view.size_bytes, device, nullptr};
+  StreamTransfers* transfers = nullptr;
+  if (Error error = find_transfers(communicator, &transfers); !error.ok()) return error;
+  if (Error error = check_view_for_stream(*transfers, view); !error.ok()) return error;
+  message->buffer = {view.data, view.size_bytes, transfers->stream().device(), nullptr};
   message->label = static_cast<std::uint32_t>(tag) + 1;
   return {};
 }

@@ -23,6 +23,11 @@ Error outcome_on_stream(const Body& body) {
   }
 }
 
+// Errors: MPI_ERR_COMM for a communicator without a stream.
+Error find_transfers(const Communicator& communicator, StreamTransfers** found);
+// Errors: MPI_ERR_TYPE for elements with gaps, MPI_ERR_BUFFER for memory of another place than the stream's device.
+Error check_view_for_stream(const StreamTransfers& transfers, const DataView& view);
+
 // Waits until the stream has done what the communicator has queued, and gives the memory back. All ranks of the communicator call it.
 // REQUIRES: it has a stream.
 Error close_streams(Communicator& communicator);

@@ -43,7 +43,7 @@ enum class Combination : std::uint32_t { kSum, kMin, kMax, kProduct };
 
 // out[i] = sources[0][i] op sources[1][i] op ..., from left to right, so that the bits are the same wherever it runs. Float16 and
 // bfloat16 are combined as float32 and rounded once, to nearest even. Integers wrap. A NaN in a minimum or maximum is the result,
-// whatever its bits. `out` may be one of the sources; else it overlaps none.
+// whatever its bits. `out` may be one of the sources; else it overlaps none. Bytes (kByte) are not combined.
 struct DeviceReduction {
   StepList<const std::byte*> sources;  // each aligned to its elements
   std::byte* out = nullptr;

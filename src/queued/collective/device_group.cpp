@@ -78,7 +78,11 @@ class Use {
     }
     return size_bytes_ / num_members;
   }
-  ElementRule rule(Reducer reducer) const { return {type_, combination_of(operation_, reducer)}; }
+  ElementRule rule(Reducer reducer) const {
+    if (type_ == ElementType::kByte)
+      refuse("bytes are moved and not combined; name the type of the elements");
+    return {type_, combination_of(operation_, reducer)};
+  }
 
   void expect_rank(int rank) const {
     if (rank >= 0 && rank < group_.size()) return;
@@ -314,6 +318,12 @@ void DeviceGroup::all_to_all(const void* in, void* out, std::size_t num_elements
     const std::size_t offset = static_cast<std::size_t>(rank()) * part;
     small_gather(*state_, bytes_at(in), use.size_bytes(), offset, bytes_at(out), part, stream);
   });
+}
+
+void DeviceGroup::barrier(StreamHandle stream) const {
+  state_->expect_open();
+  if (size() == 1) return;
+  queue_and_note(*state_, stream, [&] { state_->barrier(stream); });
 }
 
 }  // namespace weft::queued

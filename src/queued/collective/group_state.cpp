@@ -17,7 +17,8 @@ GroupState::GroupState(runtime::Runtime& runtime, GroupMember member, std::size_
       layout_(place_bytes),
       kind_(*runtime.memory().backend(member_.device.kind)),
       reached_(member_.pes.size()),
-      watch_(std::in_place, runtime, "a group of device arrays") {}
+      watch_(member_.watch != nullptr ? member_.watch
+                                      : std::make_shared<StreamWatch>(runtime, "a group of device arrays")) {}
 
 void GroupState::open(rma::GlobalMemory& global) {
   rooms_ = global.make_segment(layout_.room_bytes(), member_.device);

@@ -25,7 +25,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -86,6 +85,8 @@ struct GroupMember {
   std::vector<int> pes;  // by rank
   int rank = 0;
   memory::Place device;
+  // Notes what is queued, and other work of the owner. Null: one of the group's own.
+  std::shared_ptr<StreamWatch> watch = nullptr;
 };
 
 class GroupState : public std::enable_shared_from_this<GroupState> {
@@ -164,7 +165,7 @@ class GroupState : public std::enable_shared_from_this<GroupState> {
   rma::Segment rooms_;
   rma::Segment words_;
   std::vector<Reached> reached_;  // by rank, the own memory too
-  std::optional<StreamWatch> watch_;
+  std::shared_ptr<StreamWatch> watch_;
 };
 
 }  // namespace weft::queued

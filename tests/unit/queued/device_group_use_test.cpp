@@ -72,6 +72,10 @@ Task<> misuse(World& world) {
         says(refused([&] { group.reduce(in.data(), out.data(), 16, kFloat, Reducer::kSum, root, nullptr); }),
              "the group has ranks 0 to 1"));
   }
+  EXPECT_TRUE(says(refused([&] {
+                     group.all_reduce(in.data(), out.data(), 16, ElementType::kByte, Reducer::kSum, nullptr);
+                   }),
+                   "bytes are moved and not combined"));
   const auto no_stream = reinterpret_cast<memory::StreamHandle>(7);
   EXPECT_TRUE(
       says(refused([&] { group.all_reduce(in.data(), out.data(), 16, kFloat, Reducer::kSum, no_stream); }),
@@ -102,6 +106,44 @@ TEST(DeviceGroupUse, NoElementsQueueNothing) {
             "");
 }
 
+// Any number of them, small and large.
+TEST(DeviceGroupUse, BytesAreMoved) {
+  TeamJob job(3);
+  EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
+    const DeviceGroup group = co_await small_group(world);
+    std::vector<std::unique_ptr<QueuedCase>> queued;
+    for (const std::size_t bytes : {1, 5, 341, 1023, 3001}) {
+      for (const GroupOperation operation :
+           {GroupOperation::kBroadcast, GroupOperation::kAllGather, GroupOperation::kAllToAll}) {
+        const auto seed = static_cast<unsigned>(queued.size());
+        const GroupCase one{operation, bytes, ElementType::kByte, Reducer::kSum, 1, seed % 2 == 0, seed};
+        queued.push_back(std::make_unique<QueuedCase>(world, group, one, nullptr));
+      }
+    }
+    co_await group.over();
+    for (const std::unique_ptr<QueuedCase>& one : queued) one->check();
+  }),
+            "");
+}
+
+// Work behind it waits for the streams of all.
+TEST(DeviceGroupUse, ABarrier) {
+  TeamJob job(3);
+  int num_arrived = 0;
+  EXPECT_EQ(job.run_on_all([&](World& world) -> Task<> {
+    const DeviceGroup group = co_await small_group(world);
+    for (int round = 1; round <= 3; ++round) {
+      for (int turn = 0; turn < world.rank(); ++turn) co_await runtime::yield_now(world.runtime());
+      ++num_arrived;
+      group.barrier(nullptr);
+      co_await group.over();
+      EXPECT_GE(num_arrived, 3 * round);
+    }
+    co_await group.close();
+  }),
+            "");
+}
+
 TEST(DeviceGroupUse, AClosedGroup) {
   TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
@@ -116,6 +158,7 @@ TEST(DeviceGroupUse, AClosedGroup) {
     EXPECT_TRUE(is_closed([&] { static_cast<void>(group.over()); }));
     EXPECT_TRUE(is_closed([&] { static_cast<void>(group.close()); }));
     EXPECT_TRUE(is_closed([&] { group.keep(nullptr, nullptr); }));
+    EXPECT_TRUE(is_closed([&] { group.barrier(nullptr); }));
     co_await closed;
     EXPECT_EQ(group.size(), 2);
   }),

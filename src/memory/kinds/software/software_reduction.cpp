@@ -113,6 +113,8 @@ void reduce_on_cpu(const DeviceReduction& reduction) {
       return reduce_elements<Plain<float>>(reduction);
     case ElementType::kFloat64:
       return reduce_elements<Plain<double>>(reduction);
+    case ElementType::kByte:
+      return;
   }
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 // For errors: what has failed, and what the reader should look at.
 constexpr const char* kStreamMessages =
-    "messages that streams order (MPIX_Send_enqueue and its kin). The tags and the sizes of the receives "
+    "operations that streams order (MPIX_Send_enqueue, MPIX_Allreduce_enqueue and their kin). The tags and "
+    "the sizes of the receives "
     "must be those of "
     "the sends, in the same order; the label of a message is (tag + 1) * 2^32 + its number of bytes";
 
@@ -25,7 +26,7 @@ ProgramStream::ProgramStream(runtime::Runtime& runtime, memory::Place device, me
       device_(device),
       stream_(stream),
       owner_(owner),
-      watch_(runtime, kStreamMessages) {}
+      watch_(std::make_shared<queued::StreamWatch>(runtime, kStreamMessages)) {}
 
 ProgramStream::~ProgramStream() {
   if (owner_ == Owner::kThis) static_cast<void>(backend().destroy_stream(stream_));
@@ -36,7 +37,7 @@ memory::KindBackend& ProgramStream::backend() const { return *runtime_.memory().
 runtime::Task<> ProgramStream::over() {
   const Ref<ProgramStream> self(*this);
   try {
-    co_await watch_.over();
+    co_await watch_->over();
   } catch (const base::Error& error) {
     throw base::Error(error.code(), base::format("{}. This is of {}", error.what(), kStreamMessages));
   }

@@ -1,7 +1,10 @@
-// ProgramStream: what a handle of type MPIX_Stream stands for, a stream of a device on which a rank queues messages.
+// ProgramStream: what a handle of type MPIX_Stream stands for, a stream of a device on which a rank queues messages and
+// collectives.
 //
 // Threads: the PE's.
 #pragma once
+
+#include <memory>
 
 #include "weft/memory/buffer.h"
 #include "weft/runtime/runtime.h"
@@ -24,8 +27,8 @@ class ProgramStream final : public Object {
   runtime::Runtime& runtime() const { return runtime_; }
   memory::KindBackend& backend() const;
   // Notes what is queued here.
-  queued::StreamWatch& watch() { return watch_; }
-  // Ends when all messages that are queued are over. Throws the first failure.
+  const std::shared_ptr<queued::StreamWatch>& watch() const { return watch_; }
+  // Ends when all messages and collectives that are queued are over. Throws the first failure.
   runtime::Task<> over();
   // Ends when all that is queued on the stream is done, the program's own work too. Throws the first failure.
   runtime::Task<> synchronize();
@@ -38,7 +41,7 @@ class ProgramStream final : public Object {
   memory::Place device_;
   memory::StreamHandle stream_;
   Owner owner_;
-  queued::StreamWatch watch_;
+  std::shared_ptr<queued::StreamWatch> watch_;
 };
 
 }  // namespace weft::mpi

@@ -13,6 +13,7 @@
 #include "base/format.h"
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/p2p/shared_state.h"
+#include "models/mpi/stream/stream_group.h"
 
 namespace weft::mpi {
 
@@ -21,7 +22,7 @@ using queued::Pipe;
 struct StreamTransfers::Peer {
   Peer(ProgramStream& stream, int pe_in, std::string name)
       : pe(pe_in),
-        pipe(stream.runtime().offered<rma::GlobalMemory>(), stream.device(), stream.watch(),
+        pipe(stream.runtime().offered<rma::GlobalMemory>(), stream.device(), *stream.watch(),
              [name = std::move(name)] { return name; }) {}
 
   int pe;
@@ -95,6 +96,7 @@ runtime::Task<Error> StreamTransfers::connect(Ref<Communicator> communicator, Re
                                               Error own) {
   const std::shared_ptr<StreamTransfers> made(new StreamTransfers(std::move(stream), *communicator));
   Error error = co_await made->meet(communicator, std::move(own));
+  if (error.ok()) error = co_await made->make_group(communicator);
   if (error.ok()) {
     communicator->stream_transfers = made;
   } else {
@@ -138,8 +140,24 @@ runtime::Task<Error> StreamTransfers::meet(Ref<Communicator> communicator, Error
   co_return co_await agreed(communicator->next_collective_contexts().local, std::move(error));
 }
 
+// The errors of a group are those of all ranks.
+runtime::Task<Error> StreamTransfers::make_group(Ref<Communicator> communicator) {
+  std::vector<int> pes;
+  for (const auto& peer : peers_) pes.push_back(peer->pe);
+  try {
+    group_ = co_await make_stream_group(std::move(communicator), stream_, std::move(pes));
+  } catch (const base::Error& error) {
+    const bool is_never_possible =
+        error.code() == base::StatusCode::kUnsupported || error.code() == base::StatusCode::kInvalidArgument;
+    if (!is_never_possible) co_return error_of_exception(std::current_exception());
+    why_no_group_ = error.what();
+  }
+  co_return Error();
+}
+
 runtime::Task<> StreamTransfers::give_up() {
   std::vector<runtime::Future<>> released;
+  if (group_) released.push_back(group_.close());
   for (const auto& peer : peers_) {
     for (runtime::Future<>& one : peer->pipe.begin_close()) released.push_back(std::move(one));
   }
@@ -149,10 +167,7 @@ runtime::Task<> StreamTransfers::give_up() {
 runtime::Task<> StreamTransfers::close() {
   std::exception_ptr failure;
   try {
-    if (is_whole_) {
-      for (const auto& peer : peers_) peer->in.num_wanted = peer->in.num_added;
-      queue_wanted();
-    }
+    if (is_whole_) queue_all();
     co_await stream_->over();
   } catch (...) {
     failure = std::current_exception();
@@ -216,6 +231,11 @@ void StreamTransfers::queue_wanted() {
     if (!sends_are_left && !any) break;
   }
   is_whole_ = true;
+}
+
+void StreamTransfers::queue_all() {
+  for (const auto& peer : peers_) peer->in.num_wanted = peer->in.num_added;
+  queue_wanted();
 }
 
 void StreamTransfers::start_send(int to, const Message& message) {

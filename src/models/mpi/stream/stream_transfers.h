@@ -1,5 +1,5 @@
-// StreamTransfers: the messages that a rank's stream exchanges with the streams of the other ranks of a communicator. It has a Pipe to each
-// rank, itself included.
+// StreamTransfers: what a rank's stream exchanges with the streams of the other ranks of a communicator. It has a Pipe to
+// each rank, itself included, for messages, and a DeviceGroup for collectives.
 //
 // A send or a receive queues its steps in the call. Messages that have been started, and not awaited, are queued as soon as something
 // waits for them. Messages to a rank, and messages from it, keep their order.
@@ -15,14 +15,20 @@
 // which is earlier. Send k waits for receive k - 4, which is earlier too, or of an earlier call. So no wait is in a circle.
 // Calls that do not match this way work as long as what they send fits into the places: up to 1 MiB that is on its way to a rank.
 //
-// Memory: 1 MiB of the device for each rank. All of it, and all agreement, is in connect(). Threads: the PE's.
+// Collectives come behind all that has been started, receives too. So ranks start a message and its receive on the same
+// side of a collective.
+//
+// Memory: 1 MiB of the device for each rank, and that of the group. All of it, and all agreement, is in connect().
+// Threads: the PE's.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "weft/memory/buffer.h"
+#include "weft/queued/device_group.h"
 #include "weft/runtime/task.h"
 
 #include "models/mpi/communicators/communicator.h"
@@ -62,8 +68,15 @@ class StreamTransfers {
   // Queues all sends, and the receives that are wanted.
   void queue_wanted();
 
+  // Queues all that has been started, for a call that comes behind it.
+  void queue_all();
+
+  // Empty if the stream's device or the number of ranks allows none; why_no_group() says it.
+  const queued::DeviceGroup& group() const { return group_; }
+  const std::string& why_no_group() const { return why_no_group_; }
+
   // Whether the stream has done what is queued.
-  bool is_idle() { return stream_->watch().is_idle(); }
+  bool is_idle() { return stream_->watch()->is_idle(); }
   // Queues what has been started, and gives the memory back when the stream has done it. All ranks call it. Throws the failure of the stream.
   runtime::Task<> close();
 
@@ -88,6 +101,7 @@ class StreamTransfers {
 
   Peer& peer(int rank) const { return *peers_[static_cast<std::size_t>(rank)]; }
   runtime::Task<Error> meet(Ref<Communicator> communicator, Error error);
+  runtime::Task<Error> make_group(Ref<Communicator> communicator);
   void queue_piece_to(Peer& peer);
   void queue_piece_from(Peer& peer);
   void expect_whole() const;
@@ -98,6 +112,8 @@ class StreamTransfers {
   std::vector<Peer*> outgoing_;               // with sends that are not queued
   std::vector<Peer*> incoming_;               // with receives that are not queued
   bool is_whole_ = true;                      // no message is queued in part
+  queued::DeviceGroup group_;
+  std::string why_no_group_;
 };
 
 }  // namespace weft::mpi
