@@ -24,7 +24,10 @@ constexpr std::size_t kManyWords = 5 * WordWaits::kMostCopies;
 
 class WordWaitsTest : public ::testing::TestWithParam<Place> {
  public:
-  ~WordWaitsTest() override { memory.close(); }
+  ~WordWaitsTest() override {
+    memory.close();
+    EXPECT_TRUE(memory.deallocate(buffer).ok());
+  }
 
   std::uint32_t* address(std::size_t number) const {
     return static_cast<std::uint32_t*>(buffer.data) + number;
