@@ -39,12 +39,14 @@ Status WordWaits::wait(const std::uint32_t* word, Place place, std::uint32_t val
   if (place.is_host()) {
     if (is_reached(word, value)) return {};
     on_host_.push_back(wait);
+    ++num_pending_;
     return Status::pending();
   }
   Result<Device*> device = device_at(place);
   if (!device.ok()) return device.status();
   (*device)->waiting.push_back(wait);
   ++num_on_devices_;
+  ++num_pending_;
   return Status::pending();
 }
 
@@ -141,6 +143,7 @@ bool WordWaits::deliver() {
   if (done_.empty()) return false;
   // A completion function may begin a wait.
   std::swap(done_, delivering_);
+  num_pending_ -= delivering_.size();
   for (Done& done : delivering_) done.completion->function(done.completion, std::move(done.status), 0);
   delivering_.clear();
   return true;

@@ -40,7 +40,8 @@ class WordWaits {
                     base::Completion* completion);
   // Returns whether a wait has ended.
   bool progress();
-  bool has_pending() const { return !on_host_.empty() || num_on_devices_ > 0 || !done_.empty(); }
+  // Each turn of each PE asks.
+  bool has_pending() const { return num_pending_ > 0; }
   // For the end: no more words are copied. Returns whether no copy is in flight.
   bool is_drained();
   // Ends the waits with kClosed. REQUIRES: is_drained(), or the kinds have been abandoned.
@@ -81,6 +82,7 @@ class WordWaits {
   std::vector<Wait> on_host_;
   std::list<Device> devices_;       // one may be added while they are polled
   std::size_t num_on_devices_ = 0;  // waits
+  std::size_t num_pending_ = 0;     // waits whose completion has not been called
   std::vector<Done> done_;
   std::vector<Done> delivering_;
   bool is_draining_ = false;
