@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,37 @@ TIMEOUT_S = 90
 
 KINDS = ["host", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
 RunProgram = Callable[..., "subprocess.CompletedProcess[str]"]
+Serve = Callable[[Any], str]
+
+
+@contextmanager
+def serving(
+    address: str, num_pes: int, program: str, *arguments: str, mapping: str = "on"
+) -> Iterator[Serve]:
+    """A job that carries out one plan after another: starting it takes longer than a plan.
+
+    Args:
+        address: of the socket by which `program`, whose last argument it is, gets its plans. None ends it.
+
+    Yields:
+        serve(plan), which returns what the program answers.
+    """
+    command = ["-m", "weft", "run", "-n", str(num_pes), str(PROGRAMS / program), *arguments, address]
+    with Listener(address) as listener:
+        job = subprocess.Popen([sys.executable, *command], env={**os.environ, "WEFT_PGAS_MAPPING": mapping})
+        try:
+            with listener.accept() as connection:
+
+                def carry_out(plan: Any) -> str:
+                    connection.send(plan)
+                    return str(connection.recv())
+
+                yield carry_out
+                connection.send(None)
+            assert job.wait(TIMEOUT_S) == 0
+        finally:
+            job.kill()
+            job.wait()
 
 
 @pytest.fixture

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Listener
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .conftest import PROGRAMS, TIMEOUT_S
+from .conftest import Serve, serving
 from .programs.group_reference import OPERATIONS, REDUCERS, TYPES
 
 EXAMPLES = 40
 PLACE_BYTES = (256, 4096)
-
-Serve = Callable[[Any], str]
 
 
 @pytest.fixture(scope="module", params=[2, 3])
 def serve(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """serve(plan): carried out by a job of so many PEs, which stays for all plans."""
     address = str(tmp_path_factory.mktemp("plans") / "socket")
-    command = ["-m", "weft", "run", "-n", str(request.param), str(PROGRAMS / "served_groups.py"), address]
-    with Listener(address) as listener:
-        job = subprocess.Popen([sys.executable, *command])
-        try:
-            with listener.accept() as connection:
-
-                def carry_out(plan: Any) -> str:
-                    connection.send(plan)
-                    return str(connection.recv())
-
-                yield carry_out
-                connection.send(None)
-            assert job.wait(TIMEOUT_S) == 0
-        finally:
-            job.kill()
-            job.wait()
+    with serving(address, request.param, "served_groups.py") as carry_out:
+        yield carry_out
 
 
 @st.composite

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from multiprocessing.connection import Listener
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .conftest import PROGRAMS, TIMEOUT_S
+from .conftest import Serve, serving
 
 EXAMPLES = 150
-
-Serve = Callable[[Any], str]
 
 
 @pytest.fixture(
@@ -29,34 +23,8 @@ def serve(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """serve(plan): carried out by a job of two PEs, which stays for all plans."""
     kind, mapping = request.param
     address = str(tmp_path_factory.mktemp("plans") / "socket")
-    with Listener(address) as listener:
-        job = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "weft",
-                "run",
-                "-n",
-                "2",
-                str(PROGRAMS / "served_copies.py"),
-                kind,
-                address,
-            ],
-            env={**os.environ, "WEFT_PGAS_MAPPING": mapping},
-        )
-        try:
-            with listener.accept() as connection:
-
-                def carry_out(plan: Any) -> str:
-                    connection.send(plan)
-                    return str(connection.recv())
-
-                yield carry_out
-                connection.send(None)
-            assert job.wait(TIMEOUT_S) == 0
-        finally:
-            job.kill()
-            job.wait()
+    with serving(address, 2, "served_copies.py", kind, mapping=mapping) as carry_out:
+        yield carry_out
 
 
 def slices(extent: int) -> st.SearchStrategy[slice]:
