@@ -10,6 +10,7 @@
 #include "memory/kinds/cuda/cuda_backend.h"
 #include "tests/unit/memory/fake_cuda_fixture.h"
 #include "tests/unit/memory/places.h"
+#include "tests/unit/memory/steps/one_word_message.h"
 
 namespace weft::memory {
 namespace {
@@ -49,21 +50,11 @@ class CudaStepsTest : public FakeCudaTest {
   }
   // The peer sends its word kData to the owner's kLanding, when the owner has received the one before.
   DeviceStep send() const {
-    DeviceStep step;
-    step.count = word(far, kSent);
-    step.before.add({word(far, kCredit), 0});
-    step.to = bytes(own_at_peer, kLanding);
-    step.from = bytes(far, kData);
-    step.size_bytes = sizeof(std::uint32_t);
-    step.signals.add({word(own_at_peer, kArrived), 1});
-    return step;
+    return send_word(word(far, kSent), word(far, kCredit), word(far, kData), word(own_at_peer, kLanding),
+                     word(own_at_peer, kArrived));
   }
   DeviceStep receive() const {
-    DeviceStep step;
-    step.count = word(own, kReceived);
-    step.signals.add({word(far_at_owner, kCredit), 0});
-    step.after.add({word(own, kArrived), 1});
-    return step;
+    return receive_word(word(own, kReceived), word(far_at_owner, kCredit), word(own, kArrived));
   }
   DeviceReduction sum(std::size_t num_elements) const {
     DeviceReduction reduction;

@@ -9,6 +9,7 @@
 #include "tests/support/device_memory.h"
 #include "tests/unit/memory/outcome.h"
 #include "tests/unit/memory/places.h"
+#include "tests/unit/memory/steps/one_word_message.h"
 
 namespace weft::memory {
 namespace {
@@ -42,21 +43,11 @@ class EmulatedStepsTest : public ::testing::Test {
   }
   // The peer sends its word kData to the owner's kLanding, when the owner has received the one before.
   DeviceStep send() const {
-    DeviceStep step;
-    step.count = word(far, kSent);
-    step.before.add({word(far, kCredit), 0});
-    step.to = reinterpret_cast<std::byte*>(word(own_at_peer, kLanding));
-    step.from = reinterpret_cast<const std::byte*>(word(far, kData));
-    step.size_bytes = sizeof(std::uint32_t);
-    step.signals.add({word(own_at_peer, kArrived), 1});
-    return step;
+    return send_word(word(far, kSent), word(far, kCredit), word(far, kData), word(own_at_peer, kLanding),
+                     word(own_at_peer, kArrived));
   }
   DeviceStep receive() const {
-    DeviceStep step;
-    step.count = word(own, kReceived);
-    step.signals.add({word(far_at_owner, kCredit), 0});
-    step.after.add({word(own, kArrived), 1});
-    return step;
+    return receive_word(word(own, kReceived), word(far_at_owner, kCredit), word(own, kArrived));
   }
   void watch(Memory& memory, StreamHandle stream, Outcome& outcome) {
     ASSERT_TRUE(memory.when_queued_done(kDevice0, stream, &outcome).is_pending());
