@@ -5,7 +5,6 @@
 #include "base/format.h"
 #include "base/refuse_claim.h"
 #include "memory/memory.h"
-#include "rma/copy/batch.h"
 
 namespace weft::queued {
 
@@ -13,13 +12,7 @@ runtime::Task<rma::Segment> make_words(rma::GlobalMemory& memory, std::size_t si
                                        memory::Place device) {
   rma::Segment words = memory.make_segment(size_bytes, device);
   const std::vector<std::byte> zeros(size_bytes);
-  rma::Batch batch(memory.runtime());
-  batch.start([&](base::Completion* completion) {
-    return memory.runtime().memory().copy(words.buffer(), memory::ConstBuffer(zeros.data(), size_bytes),
-                                          completion);
-  });
-  co_await batch;
-  base::check(batch.status());
+  co_await memory.put_memory({zeros.data(), size_bytes}, words.address());
   co_return words;
 }
 

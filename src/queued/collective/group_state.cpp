@@ -22,7 +22,6 @@ GroupState::GroupState(runtime::Runtime& runtime, GroupMember member, std::size_
 
 void GroupState::open(rma::GlobalMemory& global) {
   rooms_ = global.make_segment(layout_.room_bytes(), member_.device);
-  words_ = global.make_segment(GroupLayout::kWordBytes, member_.device);
 }
 
 void GroupState::set_member(int rank, rma::GlobalMemory::HeldMemory rooms,

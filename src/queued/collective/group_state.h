@@ -104,8 +104,10 @@ class GroupState : public std::enable_shared_from_this<GroupState> {
   memory::KindBackend& kind() const { return kind_; }
 
   // --- Making it
-  // Makes the own memory. Throws Error.
+  // Makes the own rooms. Throws Error.
   void open(rma::GlobalMemory& global);
+  // Zeros, see make_words().
+  void set_own_words(rma::Segment words) { words_ = std::move(words); }
   rma::GlobalAddress own_rooms() const { return rooms_.address(); }
   rma::GlobalAddress own_words() const { return words_.address(); }
   // Where this device reaches the memory of a member; each rank once. REQUIRES: both are memory of the group's kind.

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/refuse_claim.h"
 #include "memory/memory.h"
+#include "queued/peer_memory.h"
 
 namespace weft::queued {
 
@@ -91,7 +92,6 @@ std::shared_ptr<GroupState> open_group(runtime::Runtime& runtime, const GroupMem
     expect_steps(*group);
     group->open(runtime.offered<rma::GlobalMemory>());
     record.rooms = group->own_rooms();
-    record.words = group->own_words();
     record.place_bytes = options.place_bytes;
     return group;
   } catch (...) {
@@ -137,11 +137,10 @@ void map_member(GroupState& group, rma::GlobalMemory& global, int rank, const Me
   group.set_member(rank, std::move(rooms), std::move(words));
 }
 
-// Zeros the own words, before their address is told to a peer.
-runtime::Task<> zero_words(rma::GlobalMemory& global, const GroupState& group, MemberRecord& record) {
+runtime::Task<> add_words(rma::GlobalMemory& global, GroupState& group, MemberRecord& record) {
   try {
-    const std::vector<std::byte> zeros(GroupLayout::kWordBytes);
-    co_await global.put_memory({zeros.data(), zeros.size()}, group.own_words());
+    group.set_own_words(co_await make_words(global, GroupLayout::kWordBytes, group.device()));
+    record.words = group.own_words();
   } catch (...) {
     store_current_failure(record);
   }
@@ -175,7 +174,7 @@ runtime::Task<DeviceGroup> make_device_group(runtime::Runtime& runtime, GroupMem
   MemberRecord own;
   const std::shared_ptr<GroupState> group = open_group(runtime, member, options, own);
   rma::GlobalMemory& global = runtime.offered<rma::GlobalMemory>();
-  if (group != nullptr) co_await zero_words(global, *group, own);
+  if (group != nullptr) co_await add_words(global, *group, own);
   const std::vector<MemberRecord> records = co_await gather(own);
   throw_first_failure(member, records);
   MemberRecord outcome;
