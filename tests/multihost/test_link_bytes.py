@@ -127,6 +127,7 @@ async def main(world):
     await once()
     await world.barrier()
     before = [counted("rx_bytes"), counted("tx_bytes")]
+    await world.barrier()  # No data crosses before all members have read the counters.
     for _ in range({repeats}):
         await once()
     await world.barrier()
