@@ -72,8 +72,20 @@ void write_bound(const EntryMethodObject& entry, Encoder& encoder) {
                     base::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
 }
 
+// Throws PythonError, the TypeError that the method would raise, if it cannot be called so. `num_positional`: with the bound ones.
+void expect_arguments(const EntryMethodObject& entry, Py_ssize_t num_positional, PyObject* keyword_names) {
+  if (entry.combined == nullptr) [[likely]]
+    return entry.core.info->signature(entry.method).expect(num_positional, keyword_names);
+  for (std::size_t i = 0; i < entry.combined->methods.size(); ++i) {
+    entry.combined->proxy->cores[i]
+        .info->signature(entry.combined->methods[i])
+        .expect(num_positional, keyword_names);
+  }
+}
+
 void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* arguments,
                  Py_ssize_t num_positional, PyObject* keyword_names) {
+  expect_arguments(entry, entry.num_bound + num_positional, keyword_names);
   Py_ssize_t num_keywords = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
   if (entry.num_bound + num_positional > kMostArguments || num_keywords > kMostArguments) refuse_count(entry);
   encoder.number(CallHeader{entry.method, CallHeader::Form::kArguments, 0});
@@ -342,6 +354,30 @@ Py_hash_t hash(PyObject* self) {
   return hash_of(entry.core, (entry.index + 1) * 65'537 + entry.method);
 }
 
+PyObject* get_name(PyObject* self, void*) {
+  const EntryMethodObject& entry = *as_method_object(self);
+  return Py_NewRef(entry.core.info->method_name(entry.method));
+}
+
+PyObject* get_qualified_name(PyObject* self, void*) {
+  const EntryMethodObject& entry = *as_method_object(self);
+  return guarded([&] { return make_text(entry.core.info->full_method_name(entry.method)).release(); });
+}
+
+PyObject* described(PyObject* self, PyObject*) {
+  const EntryMethodObject& entry = *as_method_object(self);
+  return Py_BuildValue("OOi", entry.core.info->type(), entry.core.info->method_name(entry.method),
+                       static_cast<int>(entry.num_bound));
+}
+
+// Makes help() and inspect take it for a method. It is bound to a chare already.
+PyObject* get_itself(PyObject* self, PyObject*, PyObject*) { return Py_NewRef(self); }
+
+PyGetSetDef properties[] = {
+    {"__name__", &get_name, nullptr, nullptr, nullptr},
+    {"__qualname__", &get_qualified_name, nullptr, nullptr, nullptr},
+    {},
+};
 PyMethodDef methods[] = {
     {"send", as_method(&send_with_operation), METH_FASTCALL | METH_KEYWORDS,
      "send($self, /, *args, **kwargs)\n--\n\n"
@@ -391,6 +427,8 @@ PyMethodDef methods[] = {
      "has a\n"
      "        post entry method."},
     {"__reduce__", &reduce, METH_NOARGS, nullptr},
+    {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
+    {"_described", &described, METH_NOARGS, "For weft._chare.signatures."},
     {},
 };
 PyMemberDef members[] = {
@@ -400,6 +438,8 @@ PyMemberDef members[] = {
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
     {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+    {Py_tp_descr_get, reinterpret_cast<void*>(&get_itself)},
+    {Py_tp_getset, properties},
     {Py_tp_members, members},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
@@ -490,6 +530,8 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
 
 void init_entry_method(PyObject* module) {
   type = add_type(module, spec);
+  checked(PyObject_CallOneArg(import_from("weft._chare.signatures", "describe").get(),
+                              reinterpret_cast<PyObject*>(type)));
   add_functions(module, functions);
 }
 

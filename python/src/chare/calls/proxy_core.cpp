@@ -1,22 +1,62 @@
 #include "chare/calls/proxy_core.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "weft/chare/proxy.h"
 
 #include "await/future.h"
+#include "base/format.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "support/errors.h"
 
 namespace weft::python {
 
+namespace {
+
+// Why `name`, an attribute of a chare class, is no entry method.
+std::string reason(const ClassInfo& info, PyObject* name) {
+  const std::string text = readable(name);
+  if (text.starts_with('_')) {
+    return base::format(
+        "{}.{} is no entry method, because names that begin with an underscore are private to the chare; "
+        "choose "
+        "another name for a method that proxies call",
+        info.name(), text);
+  }
+  if (PyObject_HasAttr(reinterpret_cast<PyObject*>(chare_type()), name) != 0) {
+    return base::format(
+        "{} belongs to weft.Chare and is no entry method; a chare uses self.{}, so write an entry method "
+        "that does",
+        text, text);
+  }
+  const Ref value = Ref::steal(PyObject_GetAttr(info.type(), name));
+  if (!value) PyErr_Clear();
+  if (value && PyCallable_Check(value.get()) != 0) {
+    return base::format("{}.{} is a post entry method, which only the runtime calls; call the entry method",
+                        info.name(), text);
+  }
+  return base::format(
+      "{}.{} is an attribute and no method, and a proxy calls methods only; write an entry method that "
+      "returns it",
+      info.name(), text);
+}
+
+}  // namespace
+
 PyObject* no_method(PyObject* self, const ProxyCore& core, PyObject* name) {
   PyObject* other = PyObject_GenericGetAttr(self, name);
   if (other != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return other;
-  if (PyUnicode_Check(name) && readable(name).starts_with('_')) return nullptr;
+  const std::string text = readable(name);
+  const bool class_has_it = PyObject_HasAttr(core.info->type(), name) != 0;
+  if (text.starts_with("__") || (text.starts_with('_') && !class_has_it)) return nullptr;
   PyErr_Clear();
-  if (readable(name) == "destroy") {  // only collections have it
+  if (class_has_it) {
+    PyErr_SetString(PyExc_AttributeError, reason(*core.info, name).c_str());
+    return nullptr;
+  }
+  if (text == "destroy") {  // only collections have it
     PyErr_Format(
         PyExc_AttributeError,
         "one chare of %s cannot be destroyed alone; destroy its collection: proxy.collection.destroy()",
@@ -26,6 +66,31 @@ PyObject* no_method(PyObject* self, const ProxyCore& core, PyObject* name) {
   PyErr_Format(PyExc_AttributeError, "the chare class %s has no entry method '%U'; its entry methods: %s",
                core.info->name().c_str(), name, core.info->method_list().c_str());
   return nullptr;
+}
+
+int refuse_assignment(PyObject* proxy, PyObject* name, PyObject*) {
+  PyErr_Format(
+      PyExc_AttributeError,
+      "the attribute '%U' of a %s cannot be set: a proxy has no state, and the chare's attributes are its "
+      "own; write an entry method that sets it",
+      name, Py_TYPE(proxy)->tp_name);
+  return -1;
+}
+
+PyObject* list_names(PyObject* proxy, std::span<const ProxyCore> cores) {
+  return guarded([&]() -> PyObject* {
+    Ref names =
+        checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", proxy));
+    const ClassInfo& first = *cores.front().info;
+    for (std::size_t i = 0; i < first.num_methods(); ++i) {
+      PyObject* const name = first.method_name(i);
+      if (std::all_of(cores.begin(), cores.end(),
+                      [name](const ProxyCore& core) { return core.info->method(name) >= 0; })) {
+        checked(PyList_Append(names.get(), name));
+      }
+    }
+    return names.release();
+  });
 }
 
 Ref created(const ProxyCore& core, PyObject* proxy) {

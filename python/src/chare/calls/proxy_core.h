@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "weft/chare/chares.h"
 #include "weft/chare/section_members.h"
@@ -22,9 +23,13 @@ struct ProxyCore {
   const ClassInfo* info = nullptr;
 };
 
-// The attribute `name` of a proxy, which is no entry method. If there is none, returns null with an AttributeError that lists the
-// entry methods.
+// The attribute `name` of a proxy, which is no entry method. If there is none, returns null with an AttributeError that says why
+// the name is no entry method, or lists the entry methods.
 PyObject* no_method(PyObject* proxy, const ProxyCore& core, PyObject* name);
+// tp_setattro of any proxy: raises AttributeError.
+int refuse_assignment(PyObject* proxy, PyObject* name, PyObject* value);
+// __dir__ of a proxy of these: its own names and the entry methods that all of them have.
+PyObject* list_names(PyObject* proxy, std::span<const ProxyCore> cores);
 // A future of `proxy`, ready when its collection has been created. Throws base::Error on another PE than its creator's.
 Ref created(const ProxyCore& core, PyObject* proxy);
 Py_hash_t hash_of(const ProxyCore& core, std::uint64_t salt);

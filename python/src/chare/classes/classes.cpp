@@ -44,6 +44,7 @@ Table& table() {
 }
 
 PyTypeObject* base_type = nullptr;
+std::vector<PyTypeObject*> proxy_types;
 
 constexpr const char* kPostMark = "__weft_post_entry__";  // set by weft.post_entry
 
@@ -51,6 +52,10 @@ Ref interned(PyObject* name) {
   PyObject* made = Py_NewRef(name);
   PyUnicode_InternInPlace(&made);
   return Ref::steal(made);
+}
+
+bool is_callable_by_proxies(PyObject* attribute) {
+  return PyCallable_Check(attribute) != 0 && PyObject_HasAttrString(attribute, kPostMark) == 0;
 }
 
 std::vector<Ref> entry_method_names(PyObject* type) {
@@ -61,8 +66,7 @@ std::vector<Ref> entry_method_names(PyObject* type) {
     if (text_of(name).starts_with('_') || PyObject_HasAttr(reinterpret_cast<PyObject*>(base_type), name) != 0)
       continue;
     Ref method = checked(PyObject_GetAttr(type, name));
-    if (PyCallable_Check(method.get()) == 0 || PyObject_HasAttrString(method.get(), kPostMark) != 0) continue;
-    found.push_back(interned(name));
+    if (is_callable_by_proxies(method.get())) found.push_back(interned(name));
   }
   std::sort(found.begin(), found.end(),
             [](const Ref& a, const Ref& b) { return text_of(a.get()) < text_of(b.get()); });
@@ -80,15 +84,21 @@ bool takes_arguments(PyObject* function) {
   return (code->co_flags & CO_VARARGS) != 0 || needs_arguments(function);
 }
 
+// The class need not be an abc.ABC, whose constructor would refuse the same methods.
 void expect_concrete(PyObject* type) {
-  if (PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_IS_ABSTRACT) == 0) return;
-  const Ref names = checked(PySequence_List(attribute(type, "__abstractmethods__").get()));
-  checked(PyList_Sort(names.get()));
+  const Ref names = checked(PyObject_Dir(type));
   std::string list;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
-    if (i > 0) list += ", ";
-    list += readable(PyList_GET_ITEM(names.get(), i));
+    PyObject* const name = PyList_GET_ITEM(names.get(), i);
+    const Ref member = Ref::steal(PyObject_GetAttr(type, name));
+    const Ref mark =
+        Ref::steal(member ? PyObject_GetAttrString(member.get(), "__isabstractmethod__") : nullptr);
+    if (!mark) PyErr_Clear();
+    if (mark.get() != Py_True) continue;
+    if (!list.empty()) list += ", ";
+    list += readable(name);
   }
+  if (list.empty()) return;
   invalid(base::format(
       "the class {} is abstract, so it has no chares: nothing defines {}; make chares of a class that does",
       readable(attribute(type, "__qualname__").get()), list));
@@ -99,7 +109,38 @@ void expect_concrete(PyObject* type) {
 void set_chare_type(PyTypeObject* type) { base_type = type; }
 PyTypeObject* chare_type() { return base_type; }
 
+void reserve_names_of(PyTypeObject* proxy_type) { proxy_types.push_back(proxy_type); }
+
+namespace {
+
+void expect_no_names_of_proxies(PyObject* type) {
+  for (PyTypeObject* const proxy_type : proxy_types) {
+    const Ref names = checked(PyObject_Dir(reinterpret_cast<PyObject*>(proxy_type)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+      PyObject* const name = PyList_GET_ITEM(names.get(), i);
+      // weft.Chare's own names are checked by expect_free_names().
+      if (text_of(name).starts_with('_') ||
+          PyObject_HasAttr(reinterpret_cast<PyObject*>(base_type), name) != 0)
+        continue;
+      const Ref own = Ref::steal(PyObject_GetAttr(type, name));
+      if (!own) {
+        PyErr_Clear();
+      } else if (is_callable_by_proxies(own.get())) {
+        invalid(
+            base::format("the class {} defines a method {}, but `proxy.{}` is the proxy's own (help({}.{})); "
+                         "choose another "
+                         "name for the entry method",
+                         readable(attribute(type, "__qualname__").get()), text_of(name), text_of(name),
+                         proxy_type->tp_name, text_of(name)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void expect_free_names(PyObject* type) {
+  expect_no_names_of_proxies(type);
   auto* const base = reinterpret_cast<PyObject*>(base_type);
   const Ref names = checked(PyObject_Dir(base));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
@@ -225,6 +266,7 @@ ClassInfo::ClassInfo(PyObject* type)
       numbers_(checked(PyDict_New())),
       fingerprint_(runtime::fingerprint(key_)),
       balancing_(balancing_of(type, name_)),
+      constructor_(Signature::of(type, make_text("__init__").get())),
       has_coroutine_constructor_(is_coroutine_function(attribute(type, "__init__").get())),
       has_created_(has_coroutine_constructor_ || overrides(type, "created")),
       index_type_(index_type_of(type, name_)) {
@@ -233,6 +275,7 @@ ClassInfo::ClassInfo(PyObject* type)
     Ref number = checked(PyLong_FromSize_t(i));
     checked(PyDict_SetItem(numbers_.get(), methods_[i].get(), number.get()));
     full_names_.push_back(base::format("{}.{}", name_, text_of(methods_[i].get())));
+    signatures_.push_back(Signature::of(type, methods_[i].get()));
     fingerprint_ = runtime::fingerprint(text_of(methods_[i].get()), runtime::fingerprint(",", fingerprint_));
   }
   find_post_entries();

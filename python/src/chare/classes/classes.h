@@ -14,6 +14,7 @@
 #include "weft/chare/chares.h"
 
 #include "chare/classes/condition.h"
+#include "chare/classes/signature.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -48,6 +49,9 @@ class ClassInfo {
   const std::string& full_method_name(std::size_t method) const { return full_names_[method]; }
   // The name of the post entry method, an interned str; null for none.
   PyObject* post_entry(std::size_t method) const { return post_entries_[method].get(); }
+  // How the program may call it.
+  const Signature& signature(std::size_t method) const { return signatures_[method]; }
+  const Signature& constructor() const { return constructor_; }
   // Null for none.
   const Condition* condition(std::size_t method) const { return conditions_[method].get(); }
   // -1 for none.
@@ -65,11 +69,13 @@ class ClassInfo {
   std::string name_;
   std::vector<Ref> methods_;
   std::vector<std::string> full_names_;                 // by method
+  std::vector<Signature> signatures_;                   // by method
   std::vector<Ref> post_entries_;                       // by method
   std::vector<std::unique_ptr<Condition>> conditions_;  // by method
   Ref numbers_;                                         // dict from name to position
   std::uint64_t fingerprint_;
   chare::Balancing balancing_;
+  Signature constructor_;
   bool has_coroutine_constructor_;
   bool has_created_;
   Ref index_type_;  // null for none
@@ -78,7 +84,9 @@ class ClassInfo {
 // weft.Chare, once, when the extension is initialised: the base of all chare classes.
 void set_chare_type(PyTypeObject* type);
 PyTypeObject* chare_type();
-// Throws base::Error if a class derived from it uses a name of the runtime's for something of its own.
+// The public names of a type of proxies, once: no class may use them for entry methods, which `proxy.name` would hide.
+void reserve_names_of(PyTypeObject* proxy_type);
+// Throws base::Error if a class derived from weft.Chare uses a name of the runtime's for something of its own.
 void expect_free_names(PyObject* type);
 
 }  // namespace weft::python

@@ -43,6 +43,8 @@ ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject
   engine.expect_open();
   const ClassInfo& info = ClassInfo::of(type);
   const Ref tuple = constructor_arguments(arguments);
+  if (kind != chare::CollectionKind::kSparse)
+    info.constructor().expect(PyTuple_GET_SIZE(tuple.get()), nullptr);
   const std::vector<std::byte> encoded = encoded_constructor(info, tuple.get());
   chare::Collection& collection = kind == chare::CollectionKind::kSparse
                                       ? engine.chares().create_sparse(shape, python_constructor(), encoded)
@@ -254,6 +256,7 @@ PyObject* insert(PyObject* self, PyObject* const* values, Py_ssize_t count, PyOb
       }
     }
     const Ref arguments = checked(PyTuple_New(count - 1));
+    core.info->constructor().expect(count - 1, nullptr);
     for (Py_ssize_t i = 1; i < count; ++i) PyTuple_SET_ITEM(arguments.get(), i - 1, Py_NewRef(values[i]));
     Ref future = wrap_future(*core.engine,
                              core.engine->chares().insert(collection, index, pe, python_constructor(),
@@ -319,6 +322,8 @@ PyObject* collection_attribute(PyObject* self, PyObject* name) {
   return guarded([&] { return make_entry_method(core, std::nullopt, method, 0).release(); });
 }
 
+PyObject* names_of(PyObject* self, PyObject*) { return list_names(self, {&collection_core(self), 1}); }
+
 PyObject* collection_text(PyObject* self) {
   const ProxyCore& core = collection_core(self);
   return PyUnicode_FromFormat("<%s of %s>", Py_TYPE(self)->tp_name, core.info->name().c_str());
@@ -344,7 +349,7 @@ PyMethodDef collection_methods[] = {
 A future of the creation, which can be awaited later: ``made = weft.Array(Cell, 8).created()``, then ``await made``.
 
 ``await proxy`` is the same for a creation that is awaited at once. Call it in the turn in which the collection is made:
-before any await. If the chare class has an entry method of this name, call weft.CollectionProxy.created(proxy).
+before any await.
 
 Returns:
     weft.Future of the proxy, which is ready when all constructors have returned. If one has raised, its exception is the
@@ -361,8 +366,7 @@ The chares, and what they hold, are freed in a turn of their own. A chare with a
 that method has ended, so a chare may destroy its own collection. A method that waits on a channel or a reduction gets
 weft.Error with the code 'closed', which ends the method without a message if nothing awaits it. Await the calls to the collection before: a call that
 has not begun raises weft.Error where it is awaited, and one that nothing awaits ends the job. Futures of reductions
-that are not complete fail with weft.Error. Later uses of a proxy raise weft.Error. If the chare class has an entry
-method of this name, call weft.CollectionProxy.destroy(proxy).
+that are not complete fail with weft.Error. Later uses of a proxy raise weft.Error.
 
 Returns:
     weft.Future: set to None when every PE has freed the chares that run nothing.
@@ -373,8 +377,6 @@ Raises:
 --
 
 Makes an element of a sparse array. Any PE may call it at any time; it returns at once.
-
-If the chare class has an entry method of this name, call weft.CollectionProxy.insert(proxy, ...).
 
 Args:
     index: an int, or a tuple in several dimensions, within the array's bounds.
@@ -412,8 +414,6 @@ Raises:
 Some chares of the collection, with calls and reductions of their own: ``array.section([1, 5, 9])``,
 ``array.section(lambda index: index % 5 == 0)``. Slices make sections too: ``grid[0, :]``, ``array[::2]``.
 
-If the chare class has an entry method of this name, call weft.CollectionProxy.section(proxy, which).
-
 Args:
     which: a function that takes an index (int or tuple) and says whether the chare is in, called here for every element; the
         order is that of the indices. Or the indices, such as a list of them, in the order of the section.
@@ -428,8 +428,6 @@ Raises:
 
 Splits the collection into sections of successive chares, whose sizes differ by one at most.
 
-If the chare class has an entry method of this name, call weft.CollectionProxy.split(proxy, parts).
-
 Args:
     parts: the number of sections, at least 1.
 
@@ -438,12 +436,15 @@ Returns:
 
 Raises:
     weft.Error: parts is less than 1, the collection is a sparse array, or no job is running.)"},
+    {"__dir__", &names_of, METH_NOARGS, nullptr},
+    {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
     {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
     {},
 };
 PyType_Slot collection_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate_collection_proxy)},
     {Py_tp_getattro, reinterpret_cast<void*>(&collection_attribute)},
+    {Py_tp_setattro, reinterpret_cast<void*>(&refuse_assignment)},
     {Py_tp_repr, reinterpret_cast<void*>(&collection_text)},
     {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
     {Py_am_await, reinterpret_cast<void*>(&await_created)},
@@ -540,6 +541,7 @@ void init_collection_proxy(PyObject* module) {
   types.array = add_proxy_type(module, "weft.Array", array_slots, 0, types.any);
   types.group = add_proxy_type(module, "weft.Group", group_slots, 0, types.any);
   set_collection_proxy_types(types);
+  reserve_names_of(types.any);
   add_functions(module, functions);
 }
 

@@ -53,6 +53,8 @@ Engine& open_engine(const CombinedProxy& proxy) {
   return engine;
 }
 
+PyObject* names_of(PyObject* self, PyObject*) { return list_names(self, as_combined(self)->proxy->cores); }
+
 PyObject* attribute_of(PyObject* self, PyObject* name) {
   CombinedMethod method{as_combined(self)->proxy, {}};
   for (const ProxyCore& core : method.proxy->cores) {
@@ -231,12 +233,14 @@ PyGetSetDef properties[] = {
     {},
 };
 PyMethodDef methods[] = {
+    {"__dir__", &names_of, METH_NOARGS, nullptr},
     {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
     {},
 };
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
     {Py_tp_getattro, reinterpret_cast<void*>(&attribute_of)},
+    {Py_tp_setattro, reinterpret_cast<void*>(&refuse_assignment)},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
     {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
     {Py_tp_hash, reinterpret_cast<void*>(&hash)},
@@ -288,6 +292,7 @@ const std::shared_ptr<const CombinedProxy>& combined_section(PyObject* section) 
 
 void init_combined_section(PyObject* module) {
   combined_type = add_type(module, spec);
+  reserve_names_of(combined_type);
   add_encoding(combined_type, &encode);
   add_decoding(ValueTag::kCombinedSection, &decode);
   add_functions(module, functions);

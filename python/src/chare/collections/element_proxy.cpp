@@ -41,6 +41,8 @@ PyObject* element_attribute(PyObject* self, PyObject* name) {
       [&] { return make_entry_method(element->core, element->index, method, element->priority).release(); });
 }
 
+PyObject* names_of(PyObject* self, PyObject*) { return list_names(self, {&as_element(self)->core, 1}); }
+
 PyObject* get_index(PyObject* self, void*) {
   return guarded([self]() -> PyObject* {
     ElementObject* element = as_element(self);
@@ -145,7 +147,7 @@ Args:
 Removes this chare from its sparse array. Any PE may call it; it returns at once.
 
 The chare is freed when its running and waiting entry methods have ended. Await calls to it before: a call that comes later
-finds no element. If the chare class has an entry method of this name, call weft.ElementProxy.remove(proxy).
+finds no element.
 
 Returns:
     weft.Future: set to None when the chare is gone, and can be inserted again. It raises weft.Error if there is no such chare,
@@ -153,12 +155,15 @@ Returns:
 
 Raises:
     weft.Error: the collection is no sparse array, it has been destroyed, or no job is running.)"},
+    {"__dir__", &names_of, METH_NOARGS, nullptr},
+    {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
     {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
     {},
 };
 PyType_Slot element_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
     {Py_tp_getattro, reinterpret_cast<void*>(&element_attribute)},
+    {Py_tp_setattro, reinterpret_cast<void*>(&refuse_assignment)},
     {Py_tp_repr, reinterpret_cast<void*>(&element_text)},
     {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
     {Py_am_await, reinterpret_cast<void*>(&await_created)},
@@ -200,6 +205,7 @@ ElementName element_of(PyObject* proxy, const char* use) {
 
 void init_element_proxy(PyObject* module) {
   element_type = add_type(module, element_spec);
+  reserve_names_of(element_type);
   add_encoding(element_type, &encode);
   add_decoding(ValueTag::kElement, &decode);
 }

@@ -93,6 +93,8 @@ PyObject* attribute_of(PyObject* self, PyObject* name) {
       [&] { return make_entry_method(section.core, std::nullopt, method, 0, section.members).release(); });
 }
 
+PyObject* names_of(PyObject* self, PyObject*) { return list_names(self, {&as_section(self)->core, 1}); }
+
 Py_ssize_t length(PyObject* self) { return static_cast<Py_ssize_t>(as_section(self)->members->size()); }
 
 PyObject* subscript(PyObject* self, PyObject* which) {
@@ -244,7 +246,7 @@ PyMethodDef methods[] = {
     {"section", &section_of_section, METH_O, R"(section($self, which, /)
 --
 
-A section of this section. If the chare class has an entry method of this name, call weft.Section.section(section, which).
+A section of this section.
 
 Args:
     which: a function that takes an index (int or tuple) and says whether the chare is in; the order is that of this section.
@@ -268,12 +270,15 @@ Returns:
 
 Raises:
     weft.Error: parts is less than 1, or no job is running.)"},
+    {"__dir__", &names_of, METH_NOARGS, nullptr},
+    {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
     {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
     {},
 };
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
     {Py_tp_getattro, reinterpret_cast<void*>(&attribute_of)},
+    {Py_tp_setattro, reinterpret_cast<void*>(&refuse_assignment)},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
     {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
     {Py_tp_hash, reinterpret_cast<void*>(&hash)},
@@ -356,6 +361,7 @@ Ref split_section(const ProxyCore& core, const SectionMembers& whole, PyObject* 
 
 void init_section(PyObject* module) {
   section_type = add_type(module, spec);
+  reserve_names_of(section_type);
   add_encoding(section_type, &encode);
   add_decoding(ValueTag::kSection, &decode);
 }

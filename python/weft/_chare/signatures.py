@@ -1,0 +1,92 @@
+"""How the entry methods of a class can be called, and what they say of themselves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inspect import Signature
+
+_VARIABLE_POSITIONAL = 0x04  # inspect.CO_VARARGS
+_VARIABLE_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
+
+
+def function_of(cls: type, name: str) -> tuple[FunctionType, int, int] | None:
+    """The method, and the least and the largest number of positional arguments that it takes behind the chare.
+
+    None for what is no function of Python, such as a static method. If a method needs keywords, no number is
+    enough.
+    """
+    found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+    if type(found) is not FunctionType:
+        return None
+    code = found.__code__
+    keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    needs_keywords = not set(keywords) <= (found.__kwdefaults__ or {}).keys()
+    least = sys.maxsize if needs_keywords else code.co_argcount - len(found.__defaults__ or ()) - 1
+    most = sys.maxsize if code.co_flags & _VARIABLE_POSITIONAL else code.co_argcount - 1
+    return found, least, most
+
+
+def without_body(function: FunctionType) -> FunctionType:
+    """A function that takes the same arguments and does nothing. A wrong call raises Python's own TypeError."""
+    code, empty = function.__code__, _nothing.__code__
+    variable = code.co_flags & (_VARIABLE_POSITIONAL | _VARIABLE_KEYWORDS)
+    count = code.co_argcount + code.co_kwonlyargcount + variable.bit_count()
+    made = FunctionType(
+        empty.replace(
+            co_flags=empty.co_flags | variable,
+            co_argcount=code.co_argcount,
+            co_posonlyargcount=code.co_posonlyargcount,
+            co_kwonlyargcount=code.co_kwonlyargcount,
+            co_nlocals=count,
+            co_varnames=code.co_varnames[:count],
+        ),
+        {},
+    )
+    made.__defaults__ = function.__defaults__
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__name__ = function.__name__
+    made.__qualname__ = function.__qualname__
+    return made
+
+
+def _nothing() -> None:
+    pass
+
+
+class OfMethod:
+    """An attribute of an entry method that the method of the class gives; weft.EntryMethod has its own."""
+
+    def __init__(self, own: object, read: Callable[[type, str, int], object]) -> None:
+        self._own = own
+        self._read = read
+
+    def __get__(self, entry: Any, owner: object = None) -> Any:
+        return self._own if entry is None else self._read(*entry._described())
+
+
+def describe(entry_method: type) -> None:
+    """Gives weft.EntryMethod its attributes of this kind."""
+    for name, read in (("__doc__", _doc_of), ("__signature__", _signature_of)):
+        setattr(entry_method, name, OfMethod(getattr(entry_method, name, None), read))
+
+
+def _doc_of(cls: type, name: str, num_bound: int) -> str | None:
+    import inspect
+
+    return inspect.getdoc(getattr(cls, name))
+
+
+def _signature_of(cls: type, name: str, num_bound: int) -> Signature:
+    """The parameters behind the chare and the bound arguments, and what ``await proxy.method.call()`` gives."""
+    import inspect
+
+    method = getattr(cls, name)
+    if function_of(cls, name) is not None:
+        method = MethodType(method, cls)
+    return inspect.signature(partial(method, *[None] * num_bound))
