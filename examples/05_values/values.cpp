@@ -30,7 +30,7 @@ Range merge(Range a, Range b) { return {std::min(a.low, b.low), std::max(a.high,
 
 struct Cell : weft::Chare<Cell> {
   // The argument is this call's own value.
-  void insert(Particle particle) { particles_.push_back(std::move(particle)); }
+  void add(Particle particle) { particles_.push_back(std::move(particle)); }
 
   Particle find(std::string name) const {
     for (const Particle& each : particles_) {
@@ -53,7 +53,7 @@ weft::Task<> start(weft::Runtime& runtime) {
   auto cells = weft::Array<Cell>::create(runtime, kNumCells);
   for (int i = 0; i < kNumCells; ++i) {
     Particle particle{"p" + std::to_string(i), {1.0 * i, 0.5 * i}};
-    co_await cells[i].call<&Cell::insert>(particle);
+    co_await cells[i].call<&Cell::add>(particle);
   }
 
   Particle found = co_await cells[3].call<&Cell::find>("p3");

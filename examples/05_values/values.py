@@ -26,7 +26,7 @@ class Cell(weft.Chare):
     def __init__(self):
         self._particles = []
 
-    def insert(self, particle):
+    def add(self, particle):
         """The argument is this call's own value."""
         self._particles.append(particle)
 
@@ -45,7 +45,7 @@ class Cell(weft.Chare):
 async def main():
     cells = weft.Array(Cell, NUM_CELLS)
     for i in range(NUM_CELLS):
-        await cells[i].insert.call(Particle(f"p{i}", (1.0 * i, 0.5 * i)))
+        await cells[i].add.call(Particle(f"p{i}", (1.0 * i, 0.5 * i)))
 
     found = await cells[3].find.call("p3")
     print(f"{found.name} is at {found.position[0]:g}, {found.position[1]:g}")

@@ -10,9 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mypy.checker import TypeChecker
-from mypy.errorcodes import ATTR_DEFINED, ErrorCode
+from mypy.errorcodes import ATTR_DEFINED
 from mypy.maptype import map_instance_to_supertype
-from mypy.nodes import ARG_POS, Context, Expression, ListExpr, StarExpr, TupleExpr
+from mypy.nodes import (
+    ARG_POS,
+    CallExpr,
+    Context,
+    Decorator,
+    Expression,
+    ListExpr,
+    RefExpr,
+    StarExpr,
+    TupleExpr,
+)
 from mypy.plugin import AttributeContext, CheckerPluginInterface, FunctionContext, MethodContext, Plugin
 from mypy.typeops import type_object_type
 from mypy.types import CallableType, Instance, Parameters, Type, get_proper_type
@@ -83,11 +93,13 @@ def _method_of(chare: Instance, name: str, context: AttributeContext) -> Callabl
         _fail(api, f'The chare class "{class_name}" has no entry method "{name}"{why}', context.context)
         return None
     assert isinstance(api, TypeChecker)
-    kind = api.expr_checker.analyze_external_member_access(name, chare, context.context)
-    kind = get_proper_type(kind)
+    kind = get_proper_type(api.expr_checker.analyze_external_member_access(name, chare, context.context))
     owner = chare.type.get_containing_type_info(name)
     if owner is not None and owner.fullname == "weft._core.Chare":
         _fail(api, f'"{name}" is a name of weft.Chare and no entry method', context.context)
+        return None
+    if isinstance(found.node, Decorator) and any(map(_is_post_entry, found.node.original_decorators)):
+        _fail(api, f'"{name}" is a post entry method, which only the runtime calls', context.context)
         return None
     if isinstance(kind, Instance) and not kind.type.has_readable_member("__call__"):
         _fail(api, f'"{name}" of the chare class "{class_name}" is no method', context.context)
@@ -95,10 +107,14 @@ def _method_of(chare: Instance, name: str, context: AttributeContext) -> Callabl
     return kind if isinstance(kind, CallableType) else None
 
 
-def _fail(
-    api: CheckerPluginInterface, message: str, context: Context, code: ErrorCode = ATTR_DEFINED
-) -> None:
-    api.fail(message, context, code=code)
+def _is_post_entry(decorator: Expression) -> bool:
+    if not isinstance(decorator, CallExpr) or not isinstance(decorator.callee, RefExpr):
+        return False
+    return decorator.callee.fullname == "weft._chare.post_entry.post_entry"
+
+
+def _fail(api: CheckerPluginInterface, message: str, context: Context) -> None:
+    api.fail(message, context, code=ATTR_DEFINED)
 
 
 def _awaited(result: Type) -> Type:

@@ -2,8 +2,8 @@
 """Declarations of the proxies and of weft.EntryMethod, which the extension module has.
 
 Type checkers and editors read this file; nothing imports it at run time. It is no part of ``_core.pyi``,
-because Jedi completes the entry methods of a proxy from the bodies of ``__getattr__`` and of functions that
-return an ``_Element``, and reads no bodies in stubs.
+because Jedi completes the entry methods of a proxy from the bodies of ``__getattr__`` and ``__getitem__``,
+and reads no bodies in stubs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ElementProxy(Generic[_C]):
     def __class_getitem__(cls, item: object, /) -> Any: ...
 
 
-# Jedi does not follow this alias, and so reads the bodies of the functions that return it.
+# Jedi does not follow this alias, and so reads the body of the function that returns it.
 _Element = TypeAliasType("_Element", ElementProxy[_C], type_params=(_C,))
 
 
@@ -145,5 +145,6 @@ class Group(CollectionProxy[_C]):
     def __new__(cls, chare: type[_C], args: Sequence[object] = ()) -> Group[_C]: ...
 
 
-def Singleton(chare: type[_C], pe: int = 0, args: Sequence[object] = ()) -> _Element[_C]:  # noqa: N802
-    return ElementProxy(chare())
+def Singleton(  # noqa: N802
+    chare: type[_C], pe: int = 0, args: Sequence[object] = ()
+) -> ElementProxy[_C]: ...

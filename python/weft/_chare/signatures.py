@@ -16,7 +16,7 @@ _VARIABLE_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
 
 
 def function_of(cls: type, name: str) -> tuple[FunctionType, int, int] | None:
-    """The method, and the least and the largest number of positional arguments that it takes behind the chare.
+    """The method, and the least and the largest number of positional arguments that follow the chare.
 
     None for what is no function of Python, such as a static method. If a method needs keywords, no number is
     enough.
@@ -33,7 +33,7 @@ def function_of(cls: type, name: str) -> tuple[FunctionType, int, int] | None:
 
 
 def without_body(function: FunctionType) -> FunctionType:
-    """A function that takes the same arguments and does nothing. A wrong call raises Python's own TypeError."""
+    """A function that takes the same arguments and does nothing. Python refuses the same calls of it."""
     code, empty = function.__code__, _nothing.__code__
     variable = code.co_flags & (_VARIABLE_POSITIONAL | _VARIABLE_KEYWORDS)
     count = code.co_argcount + code.co_kwonlyargcount + variable.bit_count()
@@ -62,6 +62,8 @@ def _nothing() -> None:
 class OfMethod:
     """An attribute of an entry method that the method of the class gives; weft.EntryMethod has its own."""
 
+    __module__ = "weft"
+
     def __init__(self, own: object, read: Callable[[type, str, int], object]) -> None:
         self._own = own
         self._read = read
@@ -83,7 +85,7 @@ def _doc_of(cls: type, name: str, num_bound: int) -> str | None:
 
 
 def _signature_of(cls: type, name: str, num_bound: int) -> Signature:
-    """The parameters behind the chare and the bound arguments, and what ``await proxy.method.call()`` gives."""
+    """The parameters that follow the chare and the bound arguments, and the result of the method."""
     import inspect
 
     method = getattr(cls, name)

@@ -30,6 +30,7 @@ from .conftest import TIMEOUT_S, program_environment, program_path
         "other_threads.py",
         "payloads.py",
         "posted_pickles.py",
+        "proxies.py",
         "registered.py",
         "refusals.py",
         "transports.py",

@@ -48,10 +48,11 @@ std::string reason(const ClassInfo& info, PyObject* name) {
 PyObject* no_method(PyObject* self, const ProxyCore& core, PyObject* name) {
   PyObject* other = PyObject_GenericGetAttr(self, name);
   if (other != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return other;
+  PyErr_Clear();
   const std::string text = readable(name);
   const bool class_has_it = PyObject_HasAttr(core.info->type(), name) != 0;
-  if (text.starts_with("__") || (text.starts_with('_') && !class_has_it)) return nullptr;
-  PyErr_Clear();
+  if (text.starts_with("__") || (text.starts_with('_') && !class_has_it))
+    return PyObject_GenericGetAttr(self, name);  // its own words
   if (class_has_it) {
     PyErr_SetString(PyExc_AttributeError, reason(*core.info, name).c_str());
     return nullptr;

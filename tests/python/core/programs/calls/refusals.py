@@ -10,7 +10,7 @@ import weft
 
 
 class Worker(weft.Chare):
-    def work(self, value=None):
+    def work(self, value=None, *others):
         return value
 
     def contribute_from_a_thread(self, future):

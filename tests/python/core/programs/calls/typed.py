@@ -100,17 +100,17 @@ async def follow(operation: weft.Operation[None], future: weft.Future[int]) -> i
 
 async def main() -> int:
     blocks = weft.Array(Block, (1, 2), args=(3,), map="round_robin")
-    assert_type(blocks, weft.Array)
+    assert_type(blocks, weft.Array[Block])
     calls = [blocks[0, 0].swap.call(blocks[0, 1]), blocks[0, 1].swap.call(blocks[0, 0])]
     assert [await call for call in calls] == [6.0, 6.0]
     values = weft.Future(2)
     assert_type(values, weft.Future[list[Any]])
     made = blocks.created()
-    assert_type(await made, weft.Array)
+    assert_type(await made, weft.Array[Block])
     await weft.gather(*[blocks[0, i].talk.call(blocks[0, 1 - i], values) for i in range(2)])
     assert await values == [{"size": 3}] * 2
-    calls = [blocks[0, 0].device_swap.call(blocks[0, 1]), blocks[0, 1].device_swap.call(blocks[0, 0])]
-    assert [len(await call) for call in calls] == [3, 3]
+    swaps = [blocks[0, 0].device_swap.call(blocks[0, 1]), blocks[0, 1].device_swap.call(blocks[0, 0])]
+    assert [len(await swap) for swap in swaps] == [3, 3]
     future: weft.Future[int] = weft.Future()
     future.set(5)
     assert_type(await future, int)

@@ -60,12 +60,14 @@ class Registered(weft.Chare):
 
 
 class Named(Registered, name="named"):
-    # Names of proxies are free.
-    def insert(self, x):
-        return x
+    shape = (2, 3)  # a proxy's name, and no method
 
-    def section(self):
-        return "mine"
+
+class Unmarked(weft.Chare):
+    """Abstract without abc.ABC."""
+
+    @abc.abstractmethod
+    def area(self): ...
 
 
 class Later(weft.Chare):
@@ -79,8 +81,8 @@ async def main():
         refused("Shape is abstract", make_collection, Shape)
         refused("area, side", make_collection, Shape)
     assert await weft.Array(Hooked, 2).is_created.call() == [True, True]
-    named = weft.Array(Named, 1)
-    assert await named[0].insert.call(5) == 5 and await named.section.call() == ["mine"]
+    refused("Unmarked is abstract, so it has no chares: nothing defines area", weft.Group, Unmarked)
+    assert weft.Array(Named, 1).shape == (1,)
     Later.pinned = lambda self: 1  # after the class was made
     refused("defines pinned", weft.Array, Later, 1)
     return "all checked"
@@ -92,6 +94,10 @@ def check_names():
         for value in (lambda self: 1, property(lambda self: 1), 5):
             refused(f"the class Made defines {name}", make, name, value)
     refused("the class Made defines migrate", type, "Made", (Mixin, weft.Chare), {})
+    for name in ["collection", "with_priority", "remove", "shape", "section", "split", "destroy", "insert"]:
+        refused(f"the class Made defines a method {name}, but `proxy.{name}`", make, name, lambda self: 1)
+    for name in ("done_inserting", "indices", "parts"):
+        refused(f"the class Made defines a method {name}", make, name, lambda self: 1)
     type("Made", (weft.Chare, Mixin), {})  # weft.Chare's is found first
     for name in ("created", "migrated", "resume_from_sync"):
         make(name, lambda self: None)
