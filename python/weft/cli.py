@@ -5,10 +5,12 @@ Imports are inside the functions that need them: `weft run` starts fast, also wi
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
 
+from weft._cli.completion import complete, words_to_complete
 from weft._cli.parser import Parser
 from weft._cli.ranks import add_ranks
 from weft._cli.run import add_run
@@ -34,20 +36,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
     _open_standard_streams()
     parser = Parser(prog="weft", description="GPU-aware, message-driven parallel programming.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    parser.add_argument("--version", action="store_true", help="print the version of Weft")
+    parser.set_defaults(function=lambda options: _version_or_help(options, parser))
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     add_run(commands)
     add_ranks(commands)
     add_info(commands)
     add_lb(commands)
     add_mpi_bin(commands)
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] in (["mpicc"], ["mpicxx"]) and words[1:] not in (["-h"], ["--help"]):
+    words = words_to_complete() or list(sys.argv[1:] if arguments is None else arguments)
+    compiles = words[:1] in (["mpicc"], ["mpicxx"]) and words[1:] not in (["-h"], ["--help"])
+    if compiles and words_to_complete() is None:
         from weft.launch.mpi_compiler import main as compile_program
 
         return compile_program(words[0], words[1:])  # every option is the compiler's
     add_compilers(commands)
     if words[:1] not in (["run"], ["ranks"], ["info"], ["lb"], ["mpi-bin"]):
         add_measuring(commands, words)  # it takes its time to import
+    complete(parser)
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
         asked = getattr(options, "parser", parser)
@@ -60,3 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
+
+
+def _version_or_help(options: argparse.Namespace, parser: Parser) -> int:
+    """`weft --version`, and `weft` alone."""
+    if options.version:
+        import weft
+
+        print(f"weft {weft.__version__}")
+    else:
+        parser.print_help()
+    return 0
