@@ -66,6 +66,12 @@ SETTINGS = (
         "extents; reductions of MPI, that all ranks pass the same operator; messages take longer",
     ),
     Setting(
+        "--ordered-reductions",
+        "WEFT_ORDERED_REDUCTIONS",
+        "reductions of chares merge in the order of the elements, so that sums of floating-point numbers have "
+        "the same bits on any number of PEs; all contributions travel to where the result is",
+    ),
+    Setting(
         "--peer-memory",
         "WEFT_PEER_MEMORY",
         "on: channels copy GPU memory into the receiver's peer-mapped memory if they can (default); off: "
