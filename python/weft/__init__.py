@@ -27,7 +27,14 @@ its ``type_name`` is the name of the original type.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
+
+if "WEFT_TIME_LIMIT" in os.environ:
+    from weft._job.time_limit import watch
+
+    watch()
+    del watch
 
 if TYPE_CHECKING:
     __version__: str

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.cli import _SETTINGS
+from weft._cli.settings import SETTINGS
 from weft.launch.other_mpi import mapped_library, named_library
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -218,12 +218,12 @@ def test_help_names_every_variable(start_command) -> None:
     assert not missing, "`weft run --help` does not name them"
     # "(VARIABLE)": the launchers' own variables do not have the effect of an option.
     settings = set(re.findall(r"\((WEFT_\w+)\)", outcome.stdout))
-    assert settings == {setting.variable for setting in _SETTINGS}
+    assert settings == {setting.variable for setting in SETTINGS}
 
 
 def test_the_page_on_running_names_every_option() -> None:
     page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
-    missing = [s.option for s in _SETTINGS if f"`{s.option}" not in page or f"`{s.variable}" not in page]
+    missing = [s.option for s in SETTINGS if f"`{s.option}" not in page or f"`{s.variable}" not in page]
     assert not missing, "docs/running.md does not list them"
 
 

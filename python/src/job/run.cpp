@@ -5,6 +5,7 @@
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "weft/chare/quiescence.h"
 
@@ -18,6 +19,7 @@
 #include "engine/ending.h"
 #include "engine/engine.h"
 #include "job/own_device.h"
+#include "machine/bootstrap/bootstrap.h"
 #include "machine/machine.h"
 #include "support/errors.h"
 #include "support/importable.h"
@@ -223,12 +225,30 @@ PyObject* run_job(PyObject* main, Mains mains) {
 PyObject* run(PyObject*, PyObject* main) { return run_job(main, Mains::kOnPe0); }
 PyObject* run_on_all(PyObject*, PyObject* main) { return run_job(main, Mains::kOnAllPes); }
 
+// Without a job the launcher's environment answers: scripts ask before weft.run, and after it.
+machine::LaunchPlace place_without_job(const char* function) {
+  if (Engine::in_forked_child()) Engine::current_on_any_thread();  // throws
+  const std::optional<machine::LaunchPlace> place = machine::place_in_launch();
+  if (place && (place->num_pes > 0 || std::string_view(function) == "my_pe")) return *place;
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    base::format("no job is running, and this launcher tells a process its place only in one: "
+                                 "call weft.{}() in main or in an entry method",
+                                 function));
+}
+
 PyObject* my_pe(PyObject*, PyObject*) {
-  return guarded([] { return PyLong_FromLong(Engine::current_on_any_thread().runtime().pe()); });
+  return guarded([] {
+    Engine* const engine = Engine::running();
+    return PyLong_FromLong(engine == nullptr ? place_without_job("my_pe").pe : engine->runtime().pe());
+  });
 }
 
 PyObject* num_pes(PyObject*, PyObject*) {
-  return guarded([] { return PyLong_FromLong(Engine::current_on_any_thread().runtime().num_pes()); });
+  return guarded([] {
+    Engine* const engine = Engine::running();
+    return PyLong_FromLong(engine == nullptr ? place_without_job("num_pes").num_pes
+                                             : engine->runtime().num_pes());
+  });
 }
 
 PyObject* end_job(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
@@ -331,15 +351,19 @@ PyMethodDef functions[] = {
 
 The number of this PE, from 0. May be called from any thread.
 
+Before and after weft.run the launcher's environment answers; a program without a launcher is PE 0.
+
 Raises:
-    weft.Error: no job is running.)"},
+    weft.Error: no job is running, and the environment does not say it.)"},
     {"num_pes", &num_pes, METH_NOARGS, R"(num_pes()
 --
 
 How many PEs the job has. May be called from any thread.
 
+Before and after weft.run the launcher's environment answers; a program without a launcher has one PE.
+
 Raises:
-    weft.Error: no job is running.)"},
+    weft.Error: no job is running, and the environment does not say it: PMIx says it to running jobs only.)"},
     {"exit", as_method(&end_job), METH_FASTCALL | METH_KEYWORDS, R"(exit(code=0)
 --
 

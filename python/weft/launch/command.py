@@ -10,6 +10,13 @@ import sys
 from collections.abc import Sequence
 
 MAX_PES = 4096
+_MOST_SECONDS = 1e9
+
+# `weft run` sets these for each PE.
+OWN_VARIABLES = frozenset(
+    f"WEFT_{name}"
+    for name in ("NUM_PES", "PE", "PROGRAM", "BOOTSTRAP", "LAUNCHER_PID", "OUTER_PMIX", "TIME_LIMIT")
+)
 
 
 class UsageError(Exception):
@@ -56,6 +63,42 @@ def check_gpus(text: str) -> None:
     """
     if text not in ("auto", "none") and re.fullmatch(r"[0-9]{1,4}(,[0-9]{1,4})*", text) is None:
         raise UsageError(f"--gpus takes auto, none or a list of GPUs such as 0,2, not '{text}'")
+
+
+def parse_timeout(text: str | None) -> float | None:
+    """The value of --timeout, in seconds.
+
+    Raises:
+        UsageError: not a positive number.
+    """
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < _MOST_SECONDS:
+        raise UsageError(f"--timeout takes a number of seconds above 0, such as 60 or 0.5, not '{text}'")
+    return seconds
+
+
+def parse_variables(texts: Sequence[str]) -> dict[str, str]:
+    """The values of --env.
+
+    Raises:
+        UsageError: one is not NAME=VALUE, or its variable belongs to the launcher.
+    """
+    variables = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(
+                f"--env takes NAME=VALUE, not '{text}'; a variable of this environment is passed on without it"
+            )
+        if name in OWN_VARIABLES:
+            raise UsageError(f"--env {name}: `weft run` sets {name} for each PE; it is not to be changed")
+        variables[name] = value
+    return variables
 
 
 def argv_of_pes(num_pes: str, program: str, arguments: Sequence[str]) -> list[list[str]]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from weft._ucx_hooks import GRACE, NO_THREADS
+from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 
 _OUTER_PMIX = "WEFT_OUTER_PMIX"
 
@@ -17,6 +18,7 @@ def pe_environment(environment: Mapping[str, str]) -> dict[str, str]:
     inherited.pop("PMI_FD", None)
     # The program of a job around this one is not that of this job.
     inherited.pop("WEFT_PROGRAM", None)
+    inherited.pop(TIME_LIMIT_VARIABLE, None)
     # The launcher around this one, so that a PE knows one that it starts from it.
     inherited.pop(_OUTER_PMIX, None)
     if "PMIX_NAMESPACE" in inherited:

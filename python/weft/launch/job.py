@@ -13,12 +13,16 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from weft.launch.binding import binding_lines, shares, thread_settings
 from weft.launch.connection import Connection
 from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
 from weft.launch.other_mpi import OtherMpiWatch
+from weft.launch.output import Output
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
+from weft.launch.time_limit import EXIT_CODE, TimeLimit
+from weft.launch.topology import usable_cores
 
 # From SIGTERM to SIGKILL for the PEs of a job that ends.
 GRACE_S = 1.0
@@ -34,12 +38,26 @@ _DESCRIPTORS_BESIDE_PES = 64
 
 
 class Job:
-    """Starts a process for each command line on this host, serves their bootstrap, and ends them together."""
+    """Starts a process for each command line on this host, serves their bootstrap, and ends them together.
 
-    def __init__(self, argvs: Sequence[Sequence[str]], environment: Mapping[str, str]) -> None:
+    `timeout_s`: so long the job may run. `bound`: each PE is bound to its share of the cores.
+    """
+
+    def __init__(
+        self,
+        argvs: Sequence[Sequence[str]],
+        environment: Mapping[str, str],
+        *,
+        output: Output | None = None,
+        timeout_s: float | None = None,
+        bound: bool = False,
+    ) -> None:
         self._argvs = argvs
         self._num_pes = len(argvs)
         self._environment = environment
+        self._output = output or Output()
+        self._time_limit = None if timeout_s is None else TimeLimit(timeout_s)
+        self._bound = bound
         self._pes: list[Pe] = []
         self._selector = selectors.DefaultSelector()
         self._reaped: list[Pe] = []  # whose exit has not been judged yet
@@ -73,11 +91,13 @@ class Job:
                 if (sentence := self._other_mpi.before_start()) is not None:
                     self._say(sentence)
                 self._start_pes()
-                while any(pe.running for pe in self._pes):
+                while any(pe.running for pe in self._pes) or self._output.is_pending():
                     self._wait_and_handle()
                 return self._exit_code
             finally:
                 self._kill_all()
+                if self._time_limit is not None:
+                    self._time_limit.close()
                 self._segments.close()
                 self._service.close()
                 self._selector.close()
@@ -85,7 +105,8 @@ class Job:
             self._signals.close()
 
     def _wait_and_handle(self) -> None:
-        others = (self._kill_at, self._other_mpi.deadline)
+        limit = None if self._time_limit is None else self._time_limit.deadline
+        others = (self._kill_at, self._other_mpi.deadline, limit)
         deadlines = [*self._hangups.values(), *(deadline for deadline in others if deadline is not None)]
         timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
         for key, events in self._selector.select(timeout):
@@ -101,6 +122,8 @@ class Job:
             self._kill_all()
         if self._other_mpi.deadline is not None and now >= self._other_mpi.deadline:
             self._look_for_another_mpi(now)
+        if self._time_limit is not None:
+            self._check_time_limit(self._time_limit, now)
         for number, deadline in list(self._hangups.items()):
             if now >= deadline:
                 del self._hangups[number]
@@ -109,6 +132,15 @@ class Job:
                     self._end(f"{pe.name}: {broken_off}", 1)
                 else:
                     self._end(f"{pe.name} closed its connection to the launcher before it had finished", 1)
+
+    def _check_time_limit(self, limit: TimeLimit, now: float) -> None:
+        if limit.deadline is None or now < limit.deadline:
+            return
+        limit.deadline = None
+        if not self._ending and any(pe.running for pe in self._pes):
+            for report in limit.reports():
+                self._say(report.rstrip())
+            self._end(limit.reason, EXIT_CODE)
 
     # --- processes
 
@@ -121,15 +153,32 @@ class Job:
             environment.setdefault("UCX_POSIX_DIR", self._segments.path)
         folder = environment.get("UCX_POSIX_DIR", SHARED_MEMORY)
         environment |= queue_settings(folder, self._num_pes, environment)
+        environment = {
+            **self._output.attach(self._selector, self._num_pes),
+            **thread_settings(self._num_pes, environment),
+            **environment,
+        }
         environment |= {
             "WEFT_BOOTSTRAP": self._service.path,
             "WEFT_NUM_PES": str(self._num_pes),
             "WEFT_LAUNCHER_PID": str(os.getpid()),
         }
-        starter = Starter(self._argvs, environment, self._signals)
-        reserve_descriptors(self._num_pes + _DESCRIPTORS_BESIDE_PES)
+        starter = Starter(
+            self._argvs, environment, self._signals, self._output, self._time_limit, self._bind()
+        )
+        of_pe = 1 + self._output.descriptors_per_pe + (self._time_limit is not None)
+        reserve_descriptors(of_pe * self._num_pes + _DESCRIPTORS_BESIDE_PES)
         for number in range(self._num_pes):
             self._pes.append(starter.start(number))
+
+    def _bind(self) -> list[set[int]] | None:
+        """Prints the map of the binding. Returns the CPUs of each PE, or None if PEs are not bound."""
+        if not self._bound:
+            return None
+        parts = shares(usable_cores(os.sched_getaffinity(0)), self._num_pes)
+        for line in binding_lines(parts):
+            self._say(line)
+        return [{cpu for core in part for cpu in core.cpus} for part in parts]
 
     def _reap(self) -> None:
         by_pid = {pe.pid: pe for pe in self._pes if pe.running}
@@ -297,6 +346,10 @@ class Job:
                 self._pass_on(received)
 
     def _interrupt(self, received: ReceivedSignal) -> None:
+        if not any(pe.running for pe in self._pes):  # only a reader of the output is waited for
+            self._exit_code = 128 + received.number
+            self._output.abandon()
+            return
         now = time.monotonic()
         repeated = received.number is self._passed_signal and now < self._passed_at + REPEAT_S
         if self._killed or repeated:
@@ -325,6 +378,8 @@ class Job:
         self._write(f"weft run: {sentence}\n")
 
     def _write(self, text: str) -> None:
+        if self._output.write(text):
+            return
         try:
             sys.stderr.write(text)
             sys.stderr.flush()

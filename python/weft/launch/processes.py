@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weft.launch.command import UsageError
+from weft.launch.output import Output
 from weft.launch.signals import SignalFd, die_with_parent
+from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
+from weft.launch.time_limit import TimeLimit
 
 
 @dataclass
@@ -90,12 +93,22 @@ class Starter:
     """Starts PEs that die with this process, with the signal mask and the limits that it was itself given.
 
     `argvs` has the command line of each PE. The PEs of one part of the job's command line share one list.
+    `cpus` has the CPUs to which each PE is bound; None: they are not bound.
     """
 
     def __init__(
-        self, argvs: Sequence[Sequence[str]], environment: Mapping[str, str], signals: SignalFd
+        self,
+        argvs: Sequence[Sequence[str]],
+        environment: Mapping[str, str],
+        signals: SignalFd,
+        output: Output,
+        time_limit: TimeLimit | None,
+        cpus: Sequence[set[int]] | None,
     ) -> None:
         self._argvs = argvs
+        self._output = output
+        self._time_limit = time_limit
+        self._cpus = cpus
         parts: dict[int, int] = {}
         self._parts = [parts.setdefault(id(argv), len(parts)) for argv in argvs]  # of each PE
         self._environment = environment
@@ -113,20 +126,31 @@ class Starter:
         environment = {**self._environment, "WEFT_PE": str(number), LOCAL_RANK_VARIABLE: str(number)}
         if self._parts[-1] > 0:
             environment["WEFT_PROGRAM"] = str(self._parts[number])
+        passed: tuple[int, ...] = ()
+        if self._time_limit is not None:
+            environment[TIME_LIMIT_VARIABLE], passed = self._time_limit.of_pe(number)
+        stdout, stderr = self._output.open(number)
         try:
             process = subprocess.Popen(
                 argv,
                 env=environment,
                 stdin=None if number == 0 else subprocess.DEVNULL,
-                preexec_fn=self._between_fork_and_exec,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=passed,
+                preexec_fn=lambda: self._between_fork_and_exec(number),
             )
         except OSError as error:
             raise UsageError(f"{argv[0]}: cannot be run as PE {number}: {error.strerror}") from None
+        finally:
+            self._output.close_opened()
         # The job reaps by pid; without this the Popen object would do so as well.
         process.returncode = 0
         return Pe(number, process.pid)
 
-    def _between_fork_and_exec(self) -> None:
+    def _between_fork_and_exec(self, number: int) -> None:
         die_with_parent(self._launcher_pid)
+        if self._cpus is not None:
+            os.sched_setaffinity(0, self._cpus[number])
         resource.setrlimit(resource.RLIMIT_NOFILE, self._limits)
         self._signals.restore_mask()

@@ -153,10 +153,18 @@ std::vector<std::pair<std::string, std::string>> Chares::fingerprint() const {
           runtime::registry_fact<MapInfo>("maps"),
           {"WEFT_LB_PERIOD", base::format("{} s", parts_->sync->options().period_s)},
           {"WEFT_LB and WEFT_LB_RECORD",
-           parts_->sync->options().decides_together() ? "the PEs decide together" : "one PE decides"}};
+           parts_->sync->options().decides_together() ? "the PEs decide together" : "one PE decides"},
+          {"WEFT_ORDERED_REDUCTIONS", runtime_.reductions().is_ordered() ? "on" : "off"}};
 }
 
-std::vector<runtime::ModelOption> Chares::options() { return parts_->sync->variables(); }
+std::vector<runtime::ModelOption> Chares::options() {
+  std::vector<runtime::ModelOption> options = parts_->sync->variables();
+  options.push_back({"WEFT_ORDERED_REDUCTIONS", "1 or 0", [this](std::string_view value) {
+                       runtime_.reductions().set_ordered(value == "1");
+                       return value.empty() || value == "0" || value == "1";
+                     }});
+  return options;
+}
 
 base::Status Chares::obstacle_to_moving(runtime::ElementId element) const {
   const auto found = parts_->collections.find(element.collection);

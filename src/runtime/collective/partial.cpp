@@ -21,7 +21,8 @@ struct Item {
   std::span<const std::byte> value;
 };
 
-std::vector<Item> list_items(std::span<const std::byte> bytes, std::size_t expected) {
+// By index.
+std::vector<Item> sorted_items(std::span<const std::byte> bytes, std::size_t expected) {
   std::vector<Item> items;
   items.reserve(std::min(expected, bytes.size() / (2 * sizeof(std::uint64_t)) + 1));
   Pup p = Pup::unpacker(bytes.data(), bytes.size());
@@ -34,6 +35,7 @@ std::vector<Item> list_items(std::span<const std::byte> bytes, std::size_t expec
     p.skip(size_bytes);
     items.push_back(item);
   }
+  std::ranges::stable_sort(items, {}, &Item::index);
   return items;
 }
 
@@ -78,21 +80,23 @@ void Partial::assign(const PartialView& from) {
 void Partial::add_contribution(Messenger& messenger, std::uint64_t index, Reducer of,
                                const Combiner* combiner, std::span<const std::byte> contribution,
                                const Target& to) {
+  if (combiner == nullptr) return add_item(messenger, index, of, nullptr, contribution, to);
+  if (count == 0) return assign({1, of, combiner->id, true, contribution, {}, &to});
+  if (!expect_like(messenger, of, combiner->id, &to)) return;
+  ++count;
+  if (has_value) return merge(messenger, *combiner, contribution);
+  take_first_value(contribution);
+}
+
+void Partial::add_item(Messenger& messenger, std::uint64_t index, Reducer of, const Combiner* combiner,
+                       std::span<const std::byte> contribution, const Target& to) {
+  const std::uint32_t id = combiner == nullptr ? kNoCombiner : combiner->id;
   if (count == 0) {
-    assign({1,
-            of,
-            combiner == nullptr ? kNoCombiner : combiner->id,
-            combiner != nullptr,
-            combiner == nullptr ? std::span<const std::byte>() : contribution,
-            {},
-            &to});
+    assign({1, of, id, false, {}, {}, &to});
   } else {
-    if (!expect_like(messenger, of, combiner == nullptr ? kNoCombiner : combiner->id, &to)) return;
+    if (!expect_like(messenger, of, id, &to)) return;
     ++count;
-    if (combiner != nullptr && has_value) return merge(messenger, *combiner, contribution);
-    if (combiner != nullptr) take_first_value(contribution);
   }
-  if (combiner != nullptr) return;
   const std::uint64_t header[] = {index, contribution.size()};
   const auto* bytes = reinterpret_cast<const std::byte*>(header);
   items.insert(items.end(), bytes, bytes + sizeof header);
@@ -186,16 +190,36 @@ void Partial::merge(Messenger& messenger, const Combiner& combiner, std::span<co
   }
 }
 
-std::span<const std::byte> Partial::result() {
-  if (reducer == Reducer::kGather || reducer == Reducer::kConcat) value = join_items();
+std::span<const std::byte> Partial::result(Messenger& messenger) {
+  if (reducer == Reducer::kGather || reducer == Reducer::kConcat) {
+    value = join_items();
+  } else if (!items.empty()) {
+    merge_items(messenger);
+  }
   return value;
+}
+
+// In the order of the indexes: ((first op second) op third) ...
+void Partial::merge_items(Messenger& messenger) {
+  const Combiner* const combiner = Registry<Combiner>::find(combiner_id);
+  if (combiner == nullptr || has_value) {
+    is_abandoned = true;
+    return fail_different_reducers(messenger);
+  }
+  for (const Item& item : sorted_items(items, count)) {
+    if (is_abandoned) return;
+    if (has_value) {
+      merge(messenger, *combiner, item.value);
+    } else {
+      take_first_value(item.value);
+    }
+  }
 }
 
 // Both come out as a packed std::vector: an element count, then the elements. A concat's contributions are packed
 // vectors themselves, whose counts are added up and left out.
 std::vector<std::byte> Partial::join_items() const {
-  std::vector<Item> list = list_items(items, count);
-  std::stable_sort(list.begin(), list.end(), [](const Item& a, const Item& b) { return a.index < b.index; });
+  const std::vector<Item> list = sorted_items(items, count);
   const std::size_t skip = reducer == Reducer::kConcat ? sizeof(std::uint64_t) : 0;
   std::uint64_t total = 0;
   std::vector<std::byte> result(sizeof total);

@@ -1,7 +1,8 @@
 // The merged contributions of one reduction: those of a PE so far, or those in one message.
 //
 // Contributions to kGather and kConcat are not merged but listed as items: index, size, bytes, one behind the other in
-// one block, so that a contribution needs no allocation of its own.
+// one block, so that a contribution needs no allocation of its own. If reductions are ordered, so are all others with a value: result()
+// merges the items in the order of their indexes, so the result does not depend on where the contributors are.
 //
 // A PE may defer a large value (deferred_value.h): its part has a description of the value as its only item, and kDeferredBit in
 // `combiner_id`. Parts that defer a value are merged with one another and with others: `count` counts all contributions, `value` is
@@ -61,6 +62,9 @@ struct Partial {
   // Adds the only value or the only item of one contributor. `combiner` is null for kGather and kConcat.
   void add_contribution(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
                         std::span<const std::byte> contribution, const Target& target);
+  // Adds one as an item, to be merged in order; `combiner` is null for kGather and kConcat.
+  void add_item(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
+                std::span<const std::byte> contribution, const Target& target);
   // Adds a contribution, and takes its value without a copy if it is the first. `contribution` has other memory then.
   void add_contribution(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
                         std::vector<std::byte>&& contribution, const Target& target);
@@ -68,8 +72,9 @@ struct Partial {
   void add(Messenger& messenger, const PartialView& from);
   // As add(), but the value of `from` is the first operand. `scratch` keeps its storage for the next call.
   void add_in_front(Messenger& messenger, const PartialView& from, std::vector<std::byte>& scratch);
-  // The packed result, in memory of this object. Throws Error for items that are damaged. REQUIRES: complete.
-  std::span<const std::byte> result();
+  // The packed result, in memory of this object. Throws Error for items that are damaged. If a reducer fails, the job ends and this is
+  // abandoned. REQUIRES: complete.
+  std::span<const std::byte> result(Messenger& messenger);
 
  private:
   // Whether one may be merged with this. If not, the job fails.
@@ -82,6 +87,7 @@ struct Partial {
   void take_first_value(std::span<const std::byte> first);
   void merge(Messenger& messenger, const Combiner& combiner, std::span<const std::byte> more);
   std::vector<std::byte> join_items() const;
+  void merge_items(Messenger& messenger);
 };
 
 // The job ends: contributors to one reduction do not name the same targets.

@@ -206,7 +206,7 @@ inline void Reductions::contribute_value(ScopeId id, std::uint64_t sequence, std
   Scope& scope = scope_at(id);
   if (sequence < scope.first_unflushed) [[unlikely]] {
     Partial mine;
-    mine.add_contribution(messenger_, index, reducer, combiner, std::forward<Value>(value), target);
+    add_to(mine, index, reducer, combiner, std::forward<Value>(value), target);
     send_up(id, sequence, false, mine);
     return;
   }
@@ -218,7 +218,7 @@ inline void Reductions::contribute_value(ScopeId id, std::uint64_t sequence, std
     progress.exchanges = true;
   }
   Partial& into = progress.step < 0 ? progress.merged : progress.late;
-  into.add_contribution(messenger_, index, reducer, combiner, std::forward<Value>(value), target);
+  add_to(into, index, reducer, combiner, std::forward<Value>(value), target);
   // The rest is for the last contribution of this PE, and for later ones.
   if (progress.local_contributions < scope.expected(sequence) && into.count < scope.total) return;
   advance_from(id, scope, progress);
@@ -379,7 +379,7 @@ void Reductions::contribute_directly(ScopeId id, std::uint64_t sequence, std::ui
                                      const Combiner* combiner, std::span<const std::byte> value,
                                      const Target& target) {
   Partial mine;
-  mine.add_contribution(messenger_, index, reducer, combiner, value, target);
+  add_to(mine, index, reducer, combiner, value, target);
   send_to_root(id, sequence, mine);
 }
 
@@ -404,14 +404,17 @@ void Reductions::set_result_function(HandlerId handler, ResultFunction function,
 
 void Reductions::deliver(Partial& partial, bool to_this_pe) {
   Target& target = partial.target;
-  if (!to_this_pe) return messenger_.deliver(target, partial.result());
+  const std::span<const std::byte> result = partial.result(messenger_);
+  if (partial.is_abandoned) [[unlikely]]
+    return;
+  if (!to_this_pe) return messenger_.deliver(target, result);
   if (target.handler != result_handler_) {
     target.flags &= static_cast<std::uint8_t>(~kBroadcastFlag);
     target.pe = static_cast<std::uint32_t>(messenger_.pe());
-    return messenger_.deliver(target, partial.result());
+    return messenger_.deliver(target, result);
   }
   try {
-    result_function_(result_context_, target.prefix, partial.result());
+    result_function_(result_context_, target.prefix, result);
   } catch (...) {
     messenger_.fail_unawaited(std::current_exception(), "the result of a reduction");
   }

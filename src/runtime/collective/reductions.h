@@ -32,6 +32,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "weft/runtime/message.h"
@@ -88,6 +89,21 @@ class Reductions {
   // As contribute(), but the value is not copied if it is the first of this PE.
   void contribute_large(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                         const Combiner* combiner, std::vector<std::byte>&& value, const Target& target);
+  // Adds a contribution to a partial result of this PE's: as a value, or as an item if reductions are ordered. `value`: a span, or a vector
+  // that it is moved from.
+  template <class Value>
+  void add_to(Partial& into, std::uint64_t index, Reducer reducer, const Combiner* combiner, Value&& value,
+              const Target& target) {
+    // Contributions without a value have no order.
+    if (is_ordered_ && combiner != nullptr && !value.empty()) [[unlikely]]
+      return into.add_item(messenger_, index, reducer, combiner, value, target);
+    into.add_contribution(messenger_, index, reducer, combiner, std::forward<Value>(value), target);
+  }
+  // Values are merged in the order of the contributors' indexes, and not where they come together. The results of floating-point numbers
+  // have the same bits on any number of PEs, and all contributions travel to where the result is. REQUIRES: the same on all PEs, before
+  // the first contribution.
+  void set_ordered(bool is_ordered) { is_ordered_ = is_ordered; }
+  bool is_ordered() const { return is_ordered_; }
   // Memory for such a value, with any content.
   std::vector<std::byte> large_memory(std::size_t size_bytes);
 
@@ -254,6 +270,7 @@ class Reductions {
   std::shared_ptr<LargeMemory> large_memory_;
   LargeMerges* large_merges_ = nullptr;
   std::size_t least_deferred_bytes_;  // no smaller value is deferred
+  bool is_ordered_ = false;
   HandlerId result_handler_ = kNumHandlers;
   ResultFunction result_function_ = nullptr;
   void* result_context_ = nullptr;

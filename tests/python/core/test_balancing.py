@@ -116,23 +116,24 @@ def test_recorded_loads_are_read_by_weft_lb(run_job: RunJob, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
 def test_an_unknown_strategy_is_refused_with_the_names(run_job: RunJob, num_pes: int) -> None:
-    from weft import cli
+    from weft._cli.settings import STRATEGIES
 
     ended = run_job(num_pes, "balancing.py", "ramp", environment={"WEFT_LB": "fair"})
     assert ended.returncode != 0
     assert "WEFT_LB" in ended.stderr
-    for name in cli.STRATEGIES:
+    for name in STRATEGIES:
         assert name in ended.stderr
 
 
 def test_weft_run_knows_all_strategies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from weft import cli
+    from weft._cli.settings import STRATEGIES
 
     loads = tmp_path / "loads"
     loads.write_text("weft-load 1\ncounts 1 1 0\npe 0 1\nobject 1 0 0 1 0 moves\n")
     assert cli.main(["lb", str(loads)]) == 0
     rows = capsys.readouterr().out.splitlines()[2:]
-    assert [row.split()[0] for row in rows] == list(cli.STRATEGIES)
+    assert [row.split()[0] for row in rows] == list(STRATEGIES)
 
 
 def edges_in(lines: list[str]) -> dict[tuple[int, int], tuple[int, int]]:

@@ -23,6 +23,31 @@ def test_large_arrays(expect_success: Callable[..., str], num_pes: int) -> None:
     assert expect_success(num_pes, "large_reductions.py") == "all checked\n"
 
 
+ORDERED = {"WEFT_ORDERED_REDUCTIONS": "1"}
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3, 4])
+def test_ordered_reductions_have_the_bits_of_the_elements_order(
+    expect_success: Callable[..., str], num_pes: int
+) -> None:
+    assert expect_success(num_pes, "ordered_reductions.py", environment=ORDERED) == "all checked\n"
+
+
+@pytest.mark.parametrize("program", ["reductions.py", "empty_reductions.py", "kept_types.py"])
+def test_ordered_reductions_give_what_others_give(expect_success: Callable[..., str], program: str) -> None:
+    assert expect_success(3, program, environment=ORDERED) == "all checked\n"
+
+
+@pytest.mark.parametrize(("end", "code"), [("raise", 1), ("exit", 6)])
+@pytest.mark.parametrize("reduction", ["group", "section"])
+def test_a_reducer_that_fails_in_an_ordered_reduction_ends_the_job(
+    run_job: RunJob, reduction: str, end: str, code: int
+) -> None:
+    ended = run_job(2, "reducer_ends_job.py", reduction, end, environment=ORDERED)
+    assert (ended.returncode, ended.stdout) == (code, ""), ended.stdout + ended.stderr
+    assert end == "exit" or "a rank has no value" in ended.stderr, ended.stderr
+
+
 @pytest.mark.parametrize("num_pes", [1, 2])
 @pytest.mark.parametrize(
     ("mode", "words"),

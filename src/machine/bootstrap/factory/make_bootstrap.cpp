@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -121,6 +122,23 @@ base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
   }
   if (base::Status status = refuse_silent_copies(); status.failed()) return status;
   return std::unique_ptr<Bootstrap>(std::make_unique<bootstrap::SingletonBootstrap>());
+}
+
+std::optional<LaunchPlace> place_in_launch() {
+  if (check_request().failed()) return std::nullopt;
+  const bool is_alone = text_of("WEFT_BOOTSTRAP") == kAlone;
+  const bool is_pmi = !is_alone && has_pmi_connection();
+  if (is_alone || (is_pmi && number_in("PMI_SIZE") == 1)) return LaunchPlace{0, 1};
+  if (is_set("WEFT_BOOTSTRAP") && !is_pmi && !is_pmix_inside_weft_run()) {
+    base::Result<bootstrap::LocalSettings> settings = bootstrap::LocalSettings::from_environment();
+    if (!settings.ok()) return std::nullopt;
+    return LaunchPlace{settings->pe, settings->num_pes};
+  }
+  if (is_set("PMIX_NAMESPACE") && !is_pmi) return LaunchPlace{number_in("PMIX_RANK"), 0};
+  if (is_pmi) return LaunchPlace{number_in("PMI_RANK"), number_in("PMI_SIZE")};
+  if (is_set("PMI_FD") && number_in("PMI_SIZE") > 1) return std::nullopt;
+  if (refuse_silent_copies().failed()) return std::nullopt;
+  return LaunchPlace{0, 1};
 }
 
 }  // namespace weft::machine

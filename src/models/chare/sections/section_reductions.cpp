@@ -131,7 +131,7 @@ void Sections::contribute(ChareBase& chare, const Contribution& contribution, ru
   SectionState::Merged& merged = found->second;
   merged.num_members = contribution.num_members;
   if (is_new && contribution.combined != nullptr) merged.others = contribution.combined->other_collections();
-  merged.partial.add_contribution(runtime, contribution.place, reducer, combiner, value, to);
+  runtime.reductions().add_to(merged.partial, contribution.place, reducer, combiner, value, to);
 }
 
 void Sections::SectionState::send_merged() {
@@ -200,7 +200,8 @@ void Sections::SectionState::count(const SectionPart& part, const Partial& parti
   if (into->is_abandoned || into->count < section.num_members()) return;
   Partial complete = section.complete(part.sequence);
   try {
-    runtime.deliver(complete.target, complete.result());
+    const std::span<const std::byte> result = complete.result(runtime);
+    if (!complete.is_abandoned) runtime.deliver(complete.target, result);
   } catch (...) {  // a damaged target or item
     runtime.fail_unawaited(std::current_exception(), "the result of a reduction over a section");
   }

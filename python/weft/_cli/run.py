@@ -1,0 +1,141 @@
+"""`weft run`: starts the PEs of a job on this host."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from weft._cli.parser import Parser
+from weft._cli.settings import SETTINGS
+
+_RUN_DESCRIPTION = """\
+Starts N processes (PEs) of a program on this host and ends them together. The program is a C++ binary, or a
+.py file that runs with this Python. Behind " : -n N" another program of the same job may follow. On a cluster
+start the same program with the resource manager's own launcher (srun, prterun, mpiexec)."""
+
+_EPILOG = """\
+The environment variable in brackets has the same effect as the option, under other launchers too. Those of
+virtual ranks (WEFT_MPI_...) are for weft run and weft ranks.
+
+set by weft run unless set already:
+  PYTHONHASHSEED                 a random number, the same on all PEs
+  UCX_MEM_BISTRO_GRACE_DURATION  0: UCX does not wait for other threads when it is loaded
+  UCX_POSIX_DIR                  a folder in /dev/shm, removed when the job has ended
+  UCX_MM_FIFO_SIZE, UCX_MM_RX_BUFS_GROW
+                                 small queues, if /dev/shm has little room for the PEs
+  OMP_NUM_THREADS                with several PEs: the cores that the launcher may use, divided by the PEs
+  PYTHONUNBUFFERED               1, with --label and --output
+
+set by weft run for each PE, not to be changed:
+  WEFT_NUM_PES                   the number of PEs
+  WEFT_PE                        the PE's number, from 0
+  WEFT_PROGRAM                   the number of the PE's program (MPI_APPNUM), in a job of several
+  WEFT_BOOTSTRAP                 the launcher's socket
+  WEFT_LAUNCHER_PID              the launcher's process number
+  WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started
+  WEFT_TIME_LIMIT                when the job is ended (--timeout)
+
+for measurements and tests of Weft itself:
+  WEFT_MESSAGING_PATH            tagged or active: how payloads of entry methods travel
+  WEFT_PGAS_MAPPING              off: no PE maps segments of another one
+  WEFT_EMULATED_FAULTS           makes memory of kind emulated fail
+
+exit code: 0, that of the first PE that ended with another one, or 128 + the signal that killed a PE;
+2 if the job could not be started; 124 after --timeout"""
+
+
+def add_run(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a program on N PEs of this host",
+        usage="weft run -n N [options] program [arguments] [: -n N program [arguments]]...",
+        description=_RUN_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    # Other launchers say -np.
+    parser.add_argument("-n", "-np", dest="num_pes", metavar="N", help="number of PEs")
+    _add_launcher_options(parser)
+    for setting in SETTINGS:
+        setting.add_to(parser)
+    parser.add_argument("--hosts", "--host", "--hostfile", dest="hosts", help=argparse.SUPPRESS)
+    parser.add_argument("program", nargs="?", help="a C++ binary or a .py file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed to the program")
+    parser.set_defaults(function=_run, parser=parser)
+
+
+def _add_launcher_options(parser: Parser) -> None:
+    """The options that concern the launcher alone, which therefore have no environment variable."""
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        help="a job that runs longer is ended with exit code 124; each Python PE says first where it is",
+    )
+    parser.add_argument(
+        "--label", action="store_true", help="each line of output begins with the number of its PE"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        help="stdout and stderr of each PE go to a file in DIR: pe-0.txt, pe-1.txt, ...",
+    )
+    parser.add_argument(
+        "--bind",
+        choices=("core", "none"),
+        default="none",
+        help="core: each PE runs only on its share of the cores, and the map is printed; none: the system "
+        "chooses (default)",
+    )
+    parser.add_argument(
+        "--env",
+        dest="variables",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an environment variable of the PEs; may be given several times",
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    from weft.launch.command import (
+        UsageError,
+        argv_of_pes,
+        check_choice,
+        check_gpus,
+        parse_timeout,
+        parse_variables,
+    )
+    from weft.launch.environment import pe_environment
+    from weft.launch.job import Job
+    from weft.launch.output import output_of
+    from weft.launch.virtual_ranks import with_virtual_ranks
+
+    try:
+        if options.hosts is not None:
+            raise UsageError(
+                "`weft run` starts PEs on this host only; to use other hosts start the same program with the "
+                "resource manager's launcher, for example `srun -n 8 program` or `mpiexec -n 8 program`"
+            )
+        if options.program is None or options.num_pes is None:
+            raise UsageError("say how many PEs and which program: weft run -n N program [arguments]")
+        argvs = argv_of_pes(options.num_pes, options.program, options.arguments)
+        environment = pe_environment({**os.environ, **parse_variables(options.variables)})
+        for setting in SETTINGS:
+            value = getattr(options, setting.variable)
+            if value is not None:
+                environment[setting.variable] = value
+            if setting.choices is not None:
+                check_choice(setting.variable, environment.get(setting.variable), setting.choices)
+        check_gpus(environment.get("WEFT_GPUS", "auto"))
+        job = Job(
+            with_virtual_ranks(argvs, environment),
+            environment,
+            output=output_of(options.label, options.output),
+            timeout_s=parse_timeout(options.timeout),
+            bound=options.bind == "core",
+        )
+        return job.run()
+    except UsageError as error:
+        print(f"weft run: {error}", file=sys.stderr)
+        return 2
