@@ -258,6 +258,11 @@ class Job:
         self._other_mpi.stop()
         self._check_all_joined()
 
+    def joined_next_job(self, pe: Pe) -> None:
+        """The exit code of the job before does not count: the program goes on."""
+        if not self._ending:
+            self._exit_code = 0
+
     def finished(self, pe: Pe) -> None:
         """A PE is done. Its exit code counts from now on, even if its exit fails later."""
         self._exit_code = self._exit_code or pe.finished_code or 0

@@ -25,7 +25,8 @@ struct LocalSettings {
 
 class LocalBootstrap final : public Bootstrap {
  public:
-  // Connects to the launcher and is welcomed by it.
+  // Connects to the launcher and is welcomed by it. A further job of this process joins over the connection of the one that
+  // has finished, because the launcher takes no new ones.
   static base::Result<std::unique_ptr<Bootstrap>> join(const LocalSettings& settings);
   // As join(settings), over a connection to the launcher that is there already. Owns `fd` from here on.
   static base::Result<std::unique_ptr<Bootstrap>> join(int fd, const LocalSettings& settings);
@@ -59,6 +60,8 @@ class LocalBootstrap final : public Bootstrap {
 
   int fd_;
   LocalSettings settings_;
+  bool keeps_connection_ = false;
+  bool has_finished_ = false;
   // The launcher has said that the job ends.
   bool job_ended_ = false;
 };
