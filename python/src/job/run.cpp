@@ -306,6 +306,15 @@ PyObject* standstill(PyObject*, PyObject*) {
   });
 }
 
+// (coroutine, where): runs a coroutine; an exception that leaves it ends the job and names `where`.
+PyObject* spawn_coroutine(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    const Arguments arguments("_spawn", {"coroutine", "where"}, 2, values, count, names);
+    spawn(Engine::current(), Ref::borrow(arguments[0]), std::string(text_of(arguments[1])));
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* sleeps_pending(PyObject*, PyObject*) {
   return guarded([] { return PyLong_FromUnsignedLongLong(Engine::current().sleeps_pending()); });
 }
@@ -319,6 +328,7 @@ PyObject* fail(PyObject*, PyObject* message) {
 
 PyMethodDef functions[] = {
     {"_standstill", &standstill, METH_NOARGS, nullptr},
+    {"_spawn", as_method(&spawn_coroutine), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_sleeps_pending", &sleeps_pending, METH_NOARGS, nullptr},
     {"_fail", &fail, METH_O, nullptr},
     {"_run", &run, METH_O, nullptr},

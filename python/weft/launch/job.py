@@ -126,13 +126,17 @@ class Job:
             "WEFT_NUM_PES": str(self._num_pes),
             "WEFT_LAUNCHER_PID": str(os.getpid()),
         }
+        self._environment = environment
         starter = Starter(self._argvs, environment, self._signals)
         reserve_descriptors(self._num_pes + _DESCRIPTORS_BESIDE_PES)
         for number in range(self._num_pes):
-            self._pes.append(starter.start(number))
+            self._pes.append(self._start_pe(starter, number))
+
+    def _start_pe(self, starter: Starter, number: int) -> Pe:
+        return starter.start(number)
 
     def _reap(self) -> None:
-        by_pid = {pe.pid: pe for pe in self._pes if pe.running}
+        by_pid = {pe.pid: pe for pe in self._pes if pe.running and pe.is_child}
         while by_pid:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
@@ -153,7 +157,7 @@ class Job:
         for pe in self._pes:
             pe.send_signal(signal.SIGKILL)
         for pe in self._pes:
-            if pe.running:
+            if pe.running and pe.is_child:
                 _, status = os.waitpid(pe.pid, 0)
                 pe.exit_status = os.waitstatus_to_exitcode(status)
 

@@ -118,6 +118,7 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.num_pes = *num_pes;
   settings.pe = *pe;
   settings.launcher_pid = *launcher;
+  settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
   return settings;
 }
 
@@ -127,7 +128,8 @@ Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(const LocalSettings& set
   if (*fd < 0) fd = connect_to(settings);
   if (!fd.ok()) return fd.status();
   Result<std::unique_ptr<Bootstrap>> joined = join(*fd, settings);
-  if (joined.ok()) static_cast<LocalBootstrap&>(**joined).keeps_connection_ = true;
+  // That of an attached process would lead to a launcher of one job.
+  if (joined.ok()) static_cast<LocalBootstrap&>(**joined).keeps_connection_ = !settings.is_attached;
   return joined;
 }
 

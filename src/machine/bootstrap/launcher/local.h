@@ -18,8 +18,10 @@ struct LocalSettings {
   int pe = 0;
   int num_pes = 0;
   pid_t launcher_pid = 0;
+  // This process has started the launcher, and not the other way round: PE 0 of weft.run(main, pes=...).
+  bool is_attached = false;
 
-  // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID; says which one is wrong.
+  // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID, WEFT_ATTACHED; says which one is wrong.
   static base::Result<LocalSettings> from_environment();
 };
 
@@ -36,6 +38,7 @@ class LocalBootstrap final : public Bootstrap {
   LocalBootstrap& operator=(const LocalBootstrap&) = delete;
 
   std::string_view name() const override { return "local"; }
+  bool has_launcher() const override { return !settings_.is_attached; }
   int pe() const override { return settings_.pe; }
   int num_pes() const override { return settings_.num_pes; }
   int local_rank() const override { return settings_.pe; }
