@@ -21,6 +21,7 @@ import re
 import sys
 import types
 import uuid
+from collections import ChainMap
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from typing import Any
@@ -62,15 +63,15 @@ class Definitions:
         """The key under which other PEs find a class or function; None if they can import it."""
         if not self._travels_by_value(definition):
             return None
-        name = _name_of(definition)
+        name, _, qualname = _name_of(definition).partition(":")
         if name not in self._published:
             self._publish(name, definition)
             self._known[name] = definition
-        return f"{_PREFIX}{name}:{definition.__qualname__}"
+        return f"{_PREFIX}{name}:{qualname}"
 
     def find(self, key: str) -> Any:
         """The class or function of a key."""
-        name = key[len(_PREFIX) :].partition(":")[0]
+        name, _, qualname = key[len(_PREFIX) :].partition(":")
         if name in self._known:
             return self._known[name]
         if _FILE_NAME.fullmatch(name) is None:
@@ -80,6 +81,8 @@ class Definitions:
                 definition = pickle.load(file)
         except FileNotFoundError:
             raise LookupError("it was defined in another job, and did not travel to this one") from None
+        if isinstance(definition, type):
+            definition.__qualname__ = qualname  # cloudpickle leaves it out
         self._published.add(name)
         self._known[name] = definition
         return definition
@@ -138,7 +141,15 @@ class Definitions:
         return self._is_by_value[name]
 
 
+def _reduce_code(code: types.CodeType) -> Any:
+    """As cloudpickle, which leaves out the file's name: tracebacks of other PEs show it."""
+    make, values = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
+    return make, tuple(code.co_filename if value == "<dynamic-code>" else value for value in values)
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    dispatch_table = ChainMap({types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table)
+
     def __init__(
         self,
         definitions: Definitions,
@@ -182,9 +193,10 @@ def _others_can_import(name: str) -> bool:
 
 
 def _name_of(definition: Any) -> str:
+    """Of the file of its definition, and the qualified name that it has where it was defined."""
     name: str | None = vars(definition).get(_NAME)
     if name is None:
-        name = uuid.uuid4().hex
+        name = f"{uuid.uuid4().hex}:{definition.__qualname__}"
         setattr(definition, _NAME, name)
     return name
 

@@ -200,6 +200,8 @@ class Session:
     async def _finish(self, coroutine: Coroutine[Any, Any, Any], task: SessionTask[Any]) -> None:
         try:
             value = await coroutine
+        except GeneratorExit:  # the job has ended; `_run_job` says why
+            raise
         except BaseException as error:
             self._settle(task, error=error)
         else:
