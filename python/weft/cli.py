@@ -267,7 +267,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = commands.add_parser(
         "run",
         help="run a program on N PEs of this host",
-        usage="weft run -n N [options] program [arguments] [: -n N program [arguments]]...",
+        usage="weft run -n N [options] {program | -m module} [arguments] [: -n N program [arguments]]...",
         description=_RUN_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -276,6 +276,12 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser.add_argument("-n", "-np", dest="num_pes", metavar="N", help="number of PEs")
     for setting in _SETTINGS:
         setting.add_to(parser)
+    parser.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        help="a Python module in place of a program, as in python -m, and its arguments",
+    )
     parser.add_argument("--hosts", "--host", "--hostfile", dest="hosts", help=argparse.SUPPRESS)
     parser.add_argument("program", nargs="?", help="a C++ binary or a .py file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed to the program")
@@ -294,9 +300,10 @@ def _run(options: argparse.Namespace) -> int:
                 "`weft run` starts PEs on this host only; to use other hosts start the same program with the "
                 "resource manager's launcher, for example `srun -n 8 program` or `mpiexec -n 8 program`"
             )
-        if options.program is None or options.num_pes is None:
+        program = "-m" if options.module is not None else options.program
+        if program is None or options.num_pes is None:
             raise UsageError("say how many PEs and which program: weft run -n N program [arguments]")
-        argvs = argv_of_pes(options.num_pes, options.program, options.arguments)
+        argvs = argv_of_pes(options.num_pes, program, options.module or options.arguments)
         environment = pe_environment(os.environ)
         for setting in _SETTINGS:
             value = getattr(options, setting.variable)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from weft import _core
+
+# They end a job in ways of their own.
+_ENDS_JOB = (GeneratorExit, KeyboardInterrupt, SystemExit)
 
 
 class Outcome:
@@ -14,33 +17,49 @@ class Outcome:
 
     def __init__(self, main: Callable[[], Any]) -> None:
         self._main = main
-        self._error: BaseException | None = None
+        #: What main raised.
+        self.error: BaseException | None = None
 
     def start(self) -> Any:
-        """Calls main: what weft.run is to run in its place."""
+        """Calls main: what weft.run is to run in its place. An ordinary main ends with weft.exit()."""
         try:
             made = self._main()
-        except Exception as error:
+        except _ENDS_JOB:
+            raise
+        except BaseException as error:  # those of pytest.fail() and pytest.skip() are no Exception
             self._keep(error)
             _core.exit(0)
             return None
         return self._finish(made) if inspect.iscoroutine(made) else made
 
-    async def _finish(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    async def value(self) -> Any:
+        """What main returns; None if it raises. The return of an ordinary main ends it too."""
+        try:
+            made = self._main()
+        except _ENDS_JOB:
+            raise
+        except BaseException as error:  # those of pytest.fail() and pytest.skip() are no Exception
+            self._keep(error)
+            return None
+        return await self._finish(made) if inspect.iscoroutine(made) else made
+
+    async def _finish(self, coroutine: Any) -> Any:
         try:
             return await coroutine
-        except Exception as error:
+        except _ENDS_JOB:
+            raise
+        except BaseException as error:  # those of pytest.fail() and pytest.skip() are no Exception
             self._keep(error)
             return None
 
-    def _keep(self, error: Exception) -> None:
+    def _keep(self, error: BaseException) -> None:
         # Without this class's own frame.
-        self._error = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+        self.error = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
 
     def raise_error(self) -> None:
         """Raises what main raised."""
-        if self._error is not None:
+        if self.error is not None:
             try:
-                raise self._error
+                raise self.error
             finally:
-                self._error = None  # or it would refer to itself through this frame
+                self.error = None  # or it would refer to itself through this frame

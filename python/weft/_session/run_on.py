@@ -64,6 +64,17 @@ def run_on(pes: int, main: Callable[[], Any]) -> Any:
     return result
 
 
+def run_and_return(pes: int, main: Callable[[], Any]) -> Any:
+    """As run_on, and an ordinary main ends the job too when it returns."""
+    outcome = Outcome(main)
+    if pes > 1:
+        result = run_with_others(pes, _core._run, outcome.value)
+    else:
+        result = run_with(_core._run, outcome.value)
+    outcome.raise_error()
+    return result
+
+
 def run_with_others(
     pes: int, start: Callable[[Callable[[], Any]], tuple[int, bool, Any]], main: Callable[[], Any]
 ) -> Any:
