@@ -15,6 +15,7 @@ import pytest
 _DEFAULT_PES = 2
 
 
+@pytest.hookimpl(trylast=True)  # after that of the terminal
 def pytest_configure(config: pytest.Config) -> None:
     """Makes the mark known, and PEs other than 0 silent."""
     config.addinivalue_line("markers", "weft(pes=N): how many PEs jobs of the fixture weft_job have")

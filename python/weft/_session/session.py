@@ -8,7 +8,7 @@ import concurrent.futures
 import contextlib
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast, overload
 
@@ -65,14 +65,15 @@ class Session:
         return self._ended is not None
 
     @overload
-    def run(self, main: Callable[[], Coroutine[Any, Any, _T]], *, pes: int | None = None) -> _T: ...
+    def run(self, main: Callable[[], Awaitable[_T]], *, pes: int | None = None) -> _T: ...
     @overload
     def run(self, main: Callable[[], _T], *, pes: int | None = None) -> _T: ...
     def run(self, main: Callable[[], Any], *, pes: int | None = None) -> Any:
-        """Runs ``main()`` on PE 0, a coroutine function or another one, and returns what it returns. Blocks.
+        """Runs ``main()`` on PE 0 and returns what it returns. Blocks.
 
-        What main returns is handed over itself: proxies may be kept for later calls of `run`. Ctrl-C raises
-        KeyboardInterrupt here, and main runs on.
+        If main returns an awaitable, as a coroutine function and ``lambda: proxy.method.call()`` do, that is
+        awaited on PE 0. What comes out is handed over itself: proxies may be kept for later calls of `run`.
+        Ctrl-C raises KeyboardInterrupt here, and main runs on.
 
         Args:
             main: a function without arguments. `weft.run` calls this function while a session is open.
@@ -91,7 +92,7 @@ class Session:
             del task  # its exception refers to this frame
 
     @overload
-    def submit(self, main: Callable[[], Coroutine[Any, Any, _T]]) -> SessionTask[_T]: ...
+    def submit(self, main: Callable[[], Awaitable[_T]]) -> SessionTask[_T]: ...
     @overload
     def submit(self, main: Callable[[], _T]) -> SessionTask[_T]: ...
     def submit(self, main: Callable[[], Any]) -> SessionTask[Any]:
@@ -192,14 +193,14 @@ class Session:
         except BaseException as error:
             self._settle(task, error=error)
             return
-        if inspect.iscoroutine(made):
+        if inspect.isawaitable(made):
             _core._spawn(self._finish(made, task), "a function of the session")
         else:
             self._settle(task, made)
 
-    async def _finish(self, coroutine: Coroutine[Any, Any, Any], task: SessionTask[Any]) -> None:
+    async def _finish(self, awaitable: Awaitable[Any], task: SessionTask[Any]) -> None:
         try:
-            value = await coroutine
+            value = await awaitable
         except GeneratorExit:  # the job has ended; `_run_job` says why
             raise
         except BaseException as error:
