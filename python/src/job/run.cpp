@@ -299,6 +299,10 @@ PyObject* importable_key_of(PyObject*, PyObject* function) {
   return guarded([&] { return make_text(importable_key(function, "the function")).release(); });
 }
 
+PyObject* imported(PyObject*, PyObject* key) {
+  return guarded([&] { return import_key(text_of(key)).release(); });
+}
+
 PyObject* standstill(PyObject*, PyObject*) {
   return guarded([] {
     Engine& engine = Engine::current();
@@ -336,6 +340,7 @@ PyMethodDef functions[] = {
     {"_encode", &encode, METH_O, nullptr},
     {"_decode", &decode, METH_O, nullptr},
     {"_importable_key", &importable_key_of, METH_O, nullptr},
+    {"_imported", &imported, METH_O, nullptr},
     {"my_pe", &my_pe, METH_NOARGS, R"(my_pe()
 --
 

@@ -79,8 +79,11 @@ class OtherPes:
         while data := self._control.recv(1 << 16):
             self._received += data
         self._control.close()
-        self._launcher.wait()
-        return self._received.decode(errors="replace")
+        words = self._received.decode(errors="replace")
+        code = self._launcher.wait()
+        if code < 0:
+            words += f"the launcher of the other PEs (pid {self._launcher.pid}) was killed by signal {-code}\n"
+        return words
 
 
 def _command(module: str, argv: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ import types
 import pytest
 
 import weft
+import weft.pgas
 
 
 class Counter(weft.Chare):
@@ -126,6 +127,46 @@ def test_a_pe_that_dies_is_named_and_this_process_goes_on() -> None:
     with pytest.raises(weft.Error, match=r"PE 1 \(pid \d+\) was killed by signal 9 \(SIGKILL\)"):
         weft.run(main, pes=2)
     assert weft.run(sum_up, pes=2)
+
+
+def test_a_launcher_that_dies_ends_the_job() -> None:
+    async def main():
+        (launcher,) = await weft.Array(Parent, 2)[1].get.call()
+        os.kill(launcher, 9)
+        await weft.Future()
+
+    class Parent(weft.Chare):
+        def get(self):
+            return [os.getppid()]
+
+    with pytest.raises(weft.Error, match=r"launcher of the other PEs \(pid \d+\) was killed by signal 9"):
+        weft.run(main, pes=2)
+
+
+def test_functions_for_pools_teams_and_reductions_travel() -> None:
+    class Member(weft.Chare):
+        async def longest(self):
+            return await self.allreduce("x" * (self.index + 1), weft.Reducer.custom(longer))
+
+    async def main():
+        async with weft.Pool() as pool:
+            squares = await pool.map(square, range(5))
+        team = weft.pgas.world()
+        return squares, await team.rpc(1, place, 4), await weft.Array(Member, 4).longest.call()
+
+    assert weft.run(main, pes=2) == ([0, 1, 4, 9, 16], (1, 4), ["xxxx"] * 4)
+
+
+def square(x):
+    return x * x
+
+
+def place(x):
+    return weft.my_pe(), x
+
+
+def longer(one, other):
+    return max(one, other, key=len)
 
 
 def test_weft_exit_is_an_exit_code() -> None:
