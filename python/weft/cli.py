@@ -200,6 +200,10 @@ set by weft run for each PE, not to be changed:
   WEFT_LAUNCHER_PID              the launcher's process number
   WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started
 
+set by weft.run(main, pes=N) and weft.session for their PEs, not to be changed:
+  WEFT_ATTACHED                  1 on PE 0, which has started the other PEs
+  WEFT_SESSION_FOLDER            where definitions are that travel by value
+
 for measurements and tests of Weft itself:
   WEFT_MESSAGING_PATH            tagged or active: how payloads of entry methods travel
   WEFT_PGAS_MAPPING              off: no PE maps segments of another one
