@@ -77,3 +77,11 @@ def test_a_launch_of_pytest_runs_each_test_on_all_pes(options: list[str], run_py
     assert "1 failed, 3 passed, 1 skipped" in ended.stdout, ended.stdout
     assert "the test needs 3 PEs, and the launch has 2" in ended.stdout
     assert "PE 1: test_jobs.py::test_fails failed (call)" in ended.stderr
+
+
+def test_the_example_of_the_page(plugin_options: list[str], run_python, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "notebooks.md").read_text(encoding="utf-8")
+    (example,) = (part.partition("```")[0] for part in page.split("```python\n") if "weft_job" in part[:200])
+    (tmp_path / "test_example.py").write_text(example)
+    ended = run_python("-m", "pytest", *plugin_options, "-p", "no:cacheprovider", "--strict-markers")
+    assert "2 passed" in ended.stdout, ended.stdout + ended.stderr
