@@ -46,6 +46,7 @@
 #include "pgas/teams/lone_main.h"
 #include "pgas/teams/team.h"
 #include "support/errors.h"
+#include "support/importable.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -55,6 +56,7 @@ namespace {
 void init_topics(PyObject* module) {
   init_engine();
   init_errors(module);
+  init_importable(module);
   init_landed_memory(module);
   init_no_copy(module);
   init_byte_values(module);

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from weft._job.run import run
     from weft._job.transport import PeerTransports, TransportUse, peer_transports, transport_use
     from weft._pool.pool import Pool
+    from weft._session.session import Session, SessionTask, session
 
 __all__ = [
     "Array",
@@ -105,6 +106,8 @@ __all__ = [
     "Reducer",
     "RemoteError",
     "Section",
+    "Session",
+    "SessionTask",
     "Singleton",
     "Stream",
     "TransportUse",
@@ -133,6 +136,7 @@ __all__ = [
     "register",
     "restore",
     "run",
+    "session",
     "sleep",
     "stream_done",
     "transport_use",
@@ -156,6 +160,9 @@ _HOMES = {
     "asyncio_future": "weft._await.asyncio_edge",
     "Reducer": "weft._chare.reducers",
     "Pool": "weft._pool.pool",
+    "Session": "weft._session.session",
+    "SessionTask": "weft._session.session",
+    "session": "weft._session.session",
     "post_entry": "weft._chare.post_entry",
     "register": "weft._buffers.registration",
     "run": "weft._job.run",

@@ -61,7 +61,7 @@ from weft._core import (
     wait_for,
     wait_on_stream,
 )
-from weft._job.run import run_with
+from weft._job.run import is_import_of_multiprocessing, run_with
 from weft._pgas.global_array import GlobalArray, GlobalSlice
 from weft._pgas.global_array import copy as _copy_slices
 from weft._pgas.global_array import make_array as _make_array
@@ -131,6 +131,9 @@ def run(main: Callable[[Team], Any]) -> Any:
         raise _core.Error(
             f"weft.pgas.run takes the function main, not a {type(main).__name__}; write weft.pgas.run(main)"
         )
+
+    if is_import_of_multiprocessing():
+        return None
 
     async def whole() -> Any:
         result = main(world())

@@ -436,10 +436,9 @@ int Encoder::part(PyObject* object) {
 void Encoder::pickle(PyObject* object) {
   Ref buffers = checked(PyList_New(0));
   Ref append = attribute(buffers.get(), "append");
-  static PyObject* const dumps = import_from("pickle", "dumps").release();
   Ref arguments = checked(PyTuple_Pack(1, object));
   Ref keywords = checked(Py_BuildValue("{s:i,s:O}", "protocol", 5, "buffer_callback", append.get()));
-  Ref pickled = checked(PyObject_Call(dumps, arguments.get(), keywords.get()));
+  Ref pickled = checked(PyObject_Call(pickle_dumps(), arguments.get(), keywords.get()));
   tag(ValueTag::kPickle);
   this->pickled(std::move(pickled), buffers.get());
 }

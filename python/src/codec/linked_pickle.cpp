@@ -16,6 +16,18 @@ const EncodePart* dumping = nullptr;
 const std::vector<Ref>* loading = nullptr;
 
 PyObject* part_function = nullptr;
+PyObject* dumps_function = nullptr;         // pickle_dumps()
+PyObject* dumps_linked_function = nullptr;  // of dump_linked()
+
+// With two functions: how this job pickles. With none: as pickle does.
+PyObject* set_pickling(PyObject*, PyObject* const* functions, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    const bool is_set = count == 2;
+    Py_XSETREF(dumps_function, is_set ? Py_NewRef(functions[0]) : nullptr);
+    Py_XSETREF(dumps_linked_function, is_set ? Py_NewRef(functions[1]) : nullptr);
+    Py_RETURN_NONE;
+  });
+}
 
 class Dumping {
  public:
@@ -52,15 +64,22 @@ PyObject* part(PyObject*, PyObject* number) {
 PyMethodDef functions[] = {
     {"_pickle_part", &pickle_part, METH_O, nullptr},
     {"_part", &part, METH_O, nullptr},
+    {"_set_pickling", as_method(&set_pickling), METH_FASTCALL, nullptr},
     {},
 };
 
 }  // namespace
 
 Ref dump_linked(const EncodePart& encode_part, PyObject* value, PyObject* buffers) {
-  static PyObject* const dumps = import_from("weft._codec.linked_pickle", "dumps").release();
+  if (dumps_linked_function == nullptr)
+    dumps_linked_function = import_from("weft._codec.linked_pickle", "dumps").release();
   const Dumping here(encode_part);
-  return checked(PyObject_CallFunctionObjArgs(dumps, value, buffers, nullptr));
+  return checked(PyObject_CallFunctionObjArgs(dumps_linked_function, value, buffers, nullptr));
+}
+
+PyObject* pickle_dumps() {
+  if (dumps_function == nullptr) dumps_function = import_from("pickle", "dumps").release();
+  return dumps_function;
 }
 
 PartsToLoad::PartsToLoad(const std::vector<Ref>& parts) : outer_(std::exchange(loading, &parts)) {}

@@ -319,10 +319,23 @@ PyObject* importable_key_of(PyObject*, PyObject* function) {
   return guarded([&] { return make_text(importable_key(function, "the function")).release(); });
 }
 
+PyObject* imported(PyObject*, PyObject* key) {
+  return guarded([&] { return import_key(text_of(key)).release(); });
+}
+
 PyObject* standstill(PyObject*, PyObject*) {
   return guarded([] {
     Engine& engine = Engine::current();
     return wrap_future(engine, engine.runtime().standstill()).release();
+  });
+}
+
+// (coroutine, where): runs a coroutine; an exception that leaves it ends the job and names `where`.
+PyObject* spawn_coroutine(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    const Arguments arguments("_spawn", {"coroutine", "where"}, 2, values, count, names);
+    spawn(Engine::current(), Ref::borrow(arguments[0]), std::string(text_of(arguments[1])));
+    Py_RETURN_NONE;
   });
 }
 
@@ -339,6 +352,7 @@ PyObject* fail(PyObject*, PyObject* message) {
 
 PyMethodDef functions[] = {
     {"_standstill", &standstill, METH_NOARGS, nullptr},
+    {"_spawn", as_method(&spawn_coroutine), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_sleeps_pending", &sleeps_pending, METH_NOARGS, nullptr},
     {"_fail", &fail, METH_O, nullptr},
     {"_run", &run, METH_O, nullptr},
@@ -346,6 +360,7 @@ PyMethodDef functions[] = {
     {"_encode", &encode, METH_O, nullptr},
     {"_decode", &decode, METH_O, nullptr},
     {"_importable_key", &importable_key_of, METH_O, nullptr},
+    {"_imported", &imported, METH_O, nullptr},
     {"my_pe", &my_pe, METH_NOARGS, R"(my_pe()
 --
 

@@ -1,4 +1,7 @@
 // Classes and functions that every PE finds under the same name: "module:qualified name".
+//
+// In a job whose PEs were started by PE 0 (python/weft/_session/) the others have not run the program. There a class or function that
+// they cannot import travels by value, and its module in the key is the name of its definition (_session/definitions.py).
 #pragma once
 
 #include <string>
@@ -8,9 +11,13 @@
 
 namespace weft::python {
 
+void init_importable(PyObject* module);
+
 // The key of a class or function. Throws base::Error, whose message begins with `what`, if the key does not
 // lead back to the object.
 std::string importable_key(PyObject* object, std::string_view what);
+// Whether the key is of a class or function that travels by value.
+bool is_key_by_value(std::string_view key);
 // "Ring" of "app.rings:Ring".
 std::string_view name_in_key(std::string_view key);
 // The object of a key; imports its module. Throws base::Error if there is none.

@@ -36,6 +36,10 @@ set by weft run for each PE, not to be changed:
   WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started
   WEFT_TIME_LIMIT                when the job is ended (--timeout)
 
+set by weft.run(main, pes=N) and weft.session for their PEs, not to be changed:
+  WEFT_ATTACHED                  1 on PE 0, which has started the other PEs
+  WEFT_SESSION_FOLDER            where definitions are that travel by value
+
 for measurements and tests of Weft itself:
   WEFT_MESSAGING_PATH            tagged or active: how payloads of entry methods travel
   WEFT_PGAS_MAPPING              off: no PE maps segments of another one
@@ -49,7 +53,7 @@ def add_run(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "run",
         help="run a program on N PEs of this host",
-        usage="weft run -n N [options] program [arguments] [: -n N program [arguments]]...",
+        usage="weft run -n N [options] {program | -m module} [arguments] [: -n N program [arguments]]...",
         description=_RUN_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -59,6 +63,12 @@ def add_run(commands: argparse._SubParsersAction[Parser]) -> None:
     _add_launcher_options(parser)
     for setting in SETTINGS:
         setting.add_to(parser)
+    parser.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        help="a Python module in place of a program, as in python -m, and its arguments",
+    )
     parser.add_argument("--hosts", "--host", "--hostfile", dest="hosts", help=argparse.SUPPRESS)
     parser.add_argument("program", nargs="?", help="a C++ binary or a .py file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed to the program")
@@ -117,9 +127,10 @@ def _run(options: argparse.Namespace) -> int:
                 "`weft run` starts PEs on this host only; to use other hosts start the same program with the "
                 "resource manager's launcher, for example `srun -n 8 program` or `mpiexec -n 8 program`"
             )
-        if options.program is None or options.num_pes is None:
+        program = "-m" if options.module is not None else options.program
+        if program is None or options.num_pes is None:
             raise UsageError("say how many PEs and which program: weft run -n N program [arguments]")
-        argvs = argv_of_pes(options.num_pes, options.program, options.arguments)
+        argvs = argv_of_pes(options.num_pes, program, options.module or options.arguments)
         environment = pe_environment({**os.environ, **parse_variables(options.variables)})
         for setting in SETTINGS:
             value = getattr(options, setting.variable)

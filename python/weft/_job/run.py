@@ -15,11 +15,19 @@ _T = TypeVar("_T")
 
 
 @overload
-def run(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T | None: ...
+def run(main: Callable[[], Coroutine[Any, Any, _T]], *, pes: int) -> _T: ...
 @overload
-def run(main: Callable[[], _T]) -> _T | None: ...
-def run(main: Callable[[], Any]) -> Any:
-    """Runs a job: collective over its PEs, each of which calls it once with the same `main`.
+def run(main: Callable[[], _T], *, pes: int) -> _T: ...
+@overload
+def run(main: Callable[[], Coroutine[Any, Any, _T]], *, pes: None = None) -> _T | None: ...
+@overload
+def run(main: Callable[[], _T], *, pes: None = None) -> _T | None: ...
+def run(main: Callable[[], Any], *, pes: int | None = None) -> Any:
+    """Runs a job. In a launch of several PEs it is collective: each PE calls it with the same `main`.
+
+    With `pes`, and without a launcher, this process is PE 0 and starts the other PEs: fresh processes, which
+    end with the job, or with this process. They import modules by name; classes and functions of
+    ``__main__``, of a notebook or of a test module travel to them by value.
 
     `main` runs on PE 0. If it is an ``async def``, the job ends when it returns. Calls that were not awaited
     may be dropped then: await them, or ``weft.quiescence()``. If it is an ordinary function, it starts the
@@ -35,22 +43,48 @@ def run(main: Callable[[], Any]) -> Any:
 
     Args:
         main: a function without arguments.
+        pes: how many PEs the job has. None for those of the launch, or one without a launcher. Under a
+            launcher it must be the number of PEs of the launch.
 
     Returns:
-        What main returned, on PE 0; None on the others.
+        What main returned, on PE 0; None on the others. None too, without a job, in a child of
+        multiprocessing that imports the program (``spawn``, ``forkserver``).
 
     Raises:
+        Exception: what main raised, if this process has started the other PEs.
         SystemExit: the job ended with a code other than 0, after weft.exit(code) or after an exception
             without an awaiting caller, which was printed on stderr. Ctrl-C under a launcher: code 130; the
             launcher prints one message for all PEs.
         KeyboardInterrupt: Ctrl-C in a program that runs without a launcher.
-        weft.Error: the job could not start.
+        weft.Error: the job could not start; or it ended because of an error, and this process has started the
+            other PEs.
     """
     if not callable(main):
         raise _core.Error(
             f"weft.run takes the function main, not a {type(main).__name__}; write weft.run(main)"
         )
+    if is_import_of_multiprocessing():
+        return None
+    if "weft._session.session" in sys.modules:
+        session = sys.modules["weft._session.session"].open_session()
+        if session is not None:
+            return session.run(main, pes=pes)
+    if pes is not None:
+        from weft._session import run_on
+
+        pes = run_on.check_pes(pes)
+        launched = run_on.launched_pes()
+        if launched is None and pes > 1:
+            return run_on.run_on(pes, main)
+        run_on.check_launch(pes, 1 if launched is None else launched)
+        main = run_on.run_in_launch(pes, main)
     return run_with(_core._run, main)
+
+
+def is_import_of_multiprocessing() -> bool:
+    """Whether this is a child of multiprocessing that imports the main program for what it defines."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and getattr(process.current_process(), "_inheriting", False)
 
 
 def run_with(start: Callable[[Callable[[], Any]], tuple[int, bool, Any]], main: Callable[[], Any]) -> Any:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import importlib
 import itertools
 import reprlib
 import time
@@ -375,15 +374,6 @@ def _function(function: object) -> Callable[..., Any]:
 
 @functools.lru_cache(maxsize=256)
 def _imported(key: str) -> Callable[..., Any]:
-    module, _, path = key.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for name in path.split("."):
-            found = getattr(found, name)
-    except (ImportError, AttributeError) as error:
-        raise _core.Error(
-            f"the function {key} is not on PE {_core.my_pe()} ({error}); every PE runs the script up to "
-            "weft.run(main), so define it there or in a module that can be imported"
-        ) from error
+    found = _core._imported(key)
     assert callable(found)
     return found  # type: ignore[no-any-return]

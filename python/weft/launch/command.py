@@ -130,11 +130,15 @@ def argv_of_pes(num_pes: str, program: str, arguments: Sequence[str]) -> list[li
 
 
 def program_argv(program: str, arguments: Sequence[str]) -> list[str]:
-    """The command line of a PE: a .py file runs with this Python, anything else directly.
+    """The command line of a PE: a .py file, or a module behind -m, runs with this Python, all else directly.
 
     Raises:
         UsageError: there is no such program, or it cannot be run.
     """
+    if program == "-m":
+        if not arguments:
+            raise UsageError("-m takes the name of a Python module, for example -m package.module")
+        return [sys.executable, "-m", *arguments]
     if program.endswith(".py"):
         return [sys.executable, _readable_file(program), *arguments]
     return [_executable(program), *arguments]

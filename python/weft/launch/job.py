@@ -163,13 +163,17 @@ class Job:
             "WEFT_NUM_PES": str(self._num_pes),
             "WEFT_LAUNCHER_PID": str(os.getpid()),
         }
+        self._environment = environment
         starter = Starter(
             self._argvs, environment, self._signals, self._output, self._time_limit, self._bind()
         )
         of_pe = 1 + self._output.descriptors_per_pe + (self._time_limit is not None)
         reserve_descriptors(of_pe * self._num_pes + _DESCRIPTORS_BESIDE_PES)
         for number in range(self._num_pes):
-            self._pes.append(starter.start(number))
+            self._pes.append(self._start_pe(starter, number))
+
+    def _start_pe(self, starter: Starter, number: int) -> Pe:
+        return starter.start(number)
 
     def _bind(self) -> list[set[int]] | None:
         """Prints the map of the binding. Returns the CPUs of each PE, or None if PEs are not bound."""
@@ -181,7 +185,7 @@ class Job:
         return [{cpu for core in part for cpu in core.cpus} for part in parts]
 
     def _reap(self) -> None:
-        by_pid = {pe.pid: pe for pe in self._pes if pe.running}
+        by_pid = {pe.pid: pe for pe in self._pes if pe.running and pe.is_child}
         while by_pid:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
@@ -202,7 +206,7 @@ class Job:
         for pe in self._pes:
             pe.send_signal(signal.SIGKILL)
         for pe in self._pes:
-            if pe.running:
+            if pe.running and pe.is_child:
                 _, status = os.waitpid(pe.pid, 0)
                 pe.exit_status = os.waitstatus_to_exitcode(status)
 
@@ -306,6 +310,11 @@ class Job:
         """A PE has connected. The job ends if another one has exited already."""
         self._other_mpi.stop()
         self._check_all_joined()
+
+    def joined_next_job(self, pe: Pe) -> None:
+        """The exit code of the job before does not count: the program goes on."""
+        if not self._ending:
+            self._exit_code = 0
 
     def finished(self, pe: Pe) -> None:
         """A PE is done. Its exit code counts from now on, even if its exit fails later."""

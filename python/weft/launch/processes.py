@@ -27,6 +27,8 @@ class Pe:
     exit_status: int | None = None
     # Set when the PE has said that it is done. Its exit is no death from then on.
     finished_code: int | None = None
+    # Not so for a process that has started this launcher: it is neither signalled nor reaped.
+    is_child: bool = True
 
     @property
     def name(self) -> str:
@@ -40,6 +42,8 @@ class Pe:
 
     def send_signal(self, number: int) -> None:
         """Signals the process, and the one that connected if that is another. Skips what has exited."""
+        if not self.is_child:
+            return
         targets = {self.pid, self.connected_pid or self.pid}
         if not self.running:
             # Another process may have its number now. A child of the PE may still be connected.

@@ -13,13 +13,20 @@ _COLLECTIVES = {FrameType.EXCHANGE: "an exchange", FrameType.BARRIER: "a barrier
 
 
 class Rendezvous:
-    """One collective at a time over all PEs; all of them have to enter the same one."""
+    """One collective at a time over all PEs; all of them have to enter the same one.
+
+    A launch may have several jobs, one after the other. A PE that has finished a job may join the next one
+    while others still finish the first.
+    """
 
     def __init__(self, num_pes: int) -> None:
         self._num_pes = num_pes
         self._type: FrameType | None = None
         self._entered: dict[int, bytes] = {}
+        # The number of the job that each PE is in, or has finished.
+        self._jobs = [1] * num_pes
         self._finished: set[int] = set()
+        self._gone: set[int] = set()
 
     def enter(self, pe: int, frame: Frame) -> bytes | None:
         """PE `pe` enters a collective. Returns the frame that answers every PE once the last has entered.
@@ -36,6 +43,11 @@ class Rendezvous:
             )
         if pe in self._entered:
             raise ProtocolError(f"PE {pe} entered {name} twice before the others entered it once")
+        if self._entered and self._jobs[pe] != self._jobs[min(self._entered)]:
+            raise ProtocolError(
+                f"PE {pe} entered {name} of job {self._jobs[pe]} of this launch while PE {min(self._entered)} "
+                f"waits in job {self._jobs[min(self._entered)]}: every PE has to run the same jobs"
+            )
         if frame.type is FrameType.BARRIER and frame.payload:
             raise ProtocolError(f"malformed frame: a barrier of {len(frame.payload)} bytes")
         self._type = frame.type
@@ -49,7 +61,7 @@ class Rendezvous:
         return answer
 
     def finish(self, pe: int) -> None:
-        """PE `pe` will enter no further collective.
+        """PE `pe` will enter no further collective of its job.
 
         Raises:
             ProtocolError: others wait for it in one.
@@ -57,13 +69,37 @@ class Rendezvous:
         self._finished.add(pe)
         self._check_none_finished()
 
+    def join_next_job(self, pe: int) -> None:
+        """PE `pe`, which has finished a job, is in the next one."""
+        self._finished.discard(pe)
+        self._jobs[pe] += 1
+
+    def leave(self, pe: int) -> None:
+        """PE `pe`, which has finished a job, will join no other one.
+
+        Raises:
+            ProtocolError: others wait for it in one.
+        """
+        self._gone.add(pe)
+        self._check_none_finished()
+
     def _check_none_finished(self) -> None:
-        if self._type is None or not self._finished:
+        if self._type is None:
             return
-        raise ProtocolError(
-            f"PE {min(self._entered)} waits in {_COLLECTIVES[self._type]} that PE {min(self._finished)}, "
-            "which has finished, will never enter: every PE has to enter the same collectives"
-        )
+        waiting = min(self._entered)
+        job = self._jobs[waiting]
+        missing = sorted(pe for pe in self._finished if self._jobs[pe] >= job)
+        if missing:
+            raise ProtocolError(
+                f"PE {waiting} waits in {_COLLECTIVES[self._type]} that PE {missing[0]}, "
+                "which has finished, will never enter: every PE has to enter the same collectives"
+            )
+        if self._gone:
+            gone = min(self._gone)
+            raise ProtocolError(
+                f"PE {waiting} is in job {job} of this launch, and PE {gone} has ended after job "
+                f"{self._jobs[gone]}: every PE has to call weft.run equally often"
+            )
 
     def _answer(self) -> bytes:
         if self._type is FrameType.BARRIER:

@@ -23,6 +23,9 @@ class Events(Protocol):
     def joined(self, pe: Pe) -> None:
         """A PE has connected."""
 
+    def joined_next_job(self, pe: Pe) -> None:
+        """A PE that had finished a job is in another one; `finished_code` is None again."""
+
     def finished(self, pe: Pe) -> None:
         """A PE has said that it is done; `finished_code` is set."""
 
@@ -121,6 +124,11 @@ class BootstrapService:
         pe.connected_pid = None
         if pe.finished_code is None:
             self._events.hung_up(pe)
+            return
+        try:
+            self._rendezvous.leave(pe.number)
+        except ProtocolError as error:
+            self._events.broke_protocol(str(error))
 
     def _protocol_error(self, connection: Connection, problem: str) -> None:
         connection.send(encode(FrameType.END, f"weft run refused this process: {problem}".encode()))
@@ -139,7 +147,8 @@ class BootstrapService:
             self._welcome(connection, frame)
             return
         if pe.finished_code is not None:
-            raise ProtocolError(f"{pe.name} sent '{frame.type.name}' after it had finished")
+            self._join_next_job(connection, pe, frame)
+            return
         if frame.type in (FrameType.EXCHANGE, FrameType.BARRIER):
             if (answer := self._rendezvous.enter(pe.number, frame)) is not None:
                 self._answer_all(answer)
@@ -176,6 +185,17 @@ class BootstrapService:
             self._selector.unregister(self._listener.socket)
             self._listener.close()
         self._events.joined(pe)
+
+    def _join_next_job(self, connection: Connection, pe: Pe, frame: Frame) -> None:
+        """A process that has finished a job may run another one, over the connection that it has."""
+        if frame.type is not FrameType.HELLO:
+            raise ProtocolError(f"{pe.name} sent '{frame.type.name}' after it had finished")
+        if frame.integer() != pe.number:
+            raise ProtocolError(f"{pe.name} says that it is PE {frame.integer()}; do not set WEFT_PE")
+        pe.finished_code = None
+        self._rendezvous.join_next_job(pe.number)
+        connection.send(encode(FrameType.WELCOME, self._num_pes.to_bytes(4, "little")))
+        self._events.joined_next_job(pe)
 
     def _answer_all(self, answer: bytes) -> None:
         for connection in self._connections.values():

@@ -22,7 +22,8 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
 
   virtual std::string_view name() const = 0;
-  // Whether a launcher started the PEs and prints the reason if they end too early.
+  // Whether a launcher started this process and prints the reason if the PEs end too early. A process that has started the other
+  // PEs itself has none: weft.run(main, pes=...) raises the reason, and the process goes on.
   virtual bool has_launcher() const { return true; }
   virtual int pe() const = 0;
   virtual int num_pes() const = 0;

@@ -65,3 +65,38 @@ def test_waiting_for_a_pe_that_has_finished_is_an_error() -> None:
     after.enter(1, BARRIER)
     with pytest.raises(ProtocolError, match=problem):
         after.finish(0)
+
+
+def test_a_pe_may_be_in_the_next_job_while_another_one_still_ends_the_first() -> None:
+    rendezvous = Rendezvous(2)
+    rendezvous.finish(1)
+    rendezvous.join_next_job(1)
+    assert rendezvous.enter(1, exchange(b"1")) is None
+    rendezvous.finish(0)
+    rendezvous.join_next_job(0)
+    assert decoded(rendezvous.enter(0, exchange(b"0"))).payload.endswith(b"01")
+
+
+def test_collectives_of_different_jobs_are_an_error() -> None:
+    rendezvous = Rendezvous(2)
+    rendezvous.finish(1)
+    rendezvous.join_next_job(1)
+    rendezvous.enter(1, BARRIER)
+    with pytest.raises(ProtocolError, match="PE 0 entered a barrier of job 1 .* while PE 1 waits in job 2"):
+        rendezvous.enter(0, BARRIER)
+
+
+@pytest.mark.parametrize("leaves_first", [True, False])
+def test_waiting_in_a_job_for_a_pe_that_has_ended_is_an_error(leaves_first: bool) -> None:
+    rendezvous = Rendezvous(2)
+    for pe in range(2):
+        rendezvous.finish(pe)
+    if leaves_first:
+        rendezvous.leave(0)
+    rendezvous.join_next_job(1)
+    with pytest.raises(ProtocolError, match="PE 1 is in job 2 of this launch, and PE 0 has ended after job 1"):
+        if leaves_first:
+            rendezvous.enter(1, BARRIER)
+        else:
+            rendezvous.enter(1, BARRIER)
+            rendezvous.leave(0)

@@ -284,7 +284,11 @@ ClassInfo::ClassInfo(PyObject* type)
 
 const ClassInfo& ClassInfo::of(PyObject* type) {
   auto& known = table().by_type;
-  if (auto found = known.find(type); found != known.end()) return *found->second;
+  if (auto found = known.find(type); found != known.end()) {
+    // The PEs of this job may not have the class that those of an earlier one got.
+    if (is_key_by_value(found->second->key())) static_cast<void>(importable_key(type, "the chare class"));
+    return *found->second;
+  }
   if (!PyType_Check(type) || PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), chare_type()) == 0) {
     invalid(base::format(
         "a collection is made of a class derived from weft.Chare, not of {}",

@@ -46,7 +46,7 @@ base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& boo
 }
 
 LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word)
-    : pe_(bootstrap.pe()), watched_fd_(bootstrap.watch_fd()), on_word_(std::move(on_word)) {}
+    : pe_(bootstrap.pe()), watched_fd_(bootstrap.watch_fd()), ends_process_(bootstrap.has_launcher()), on_word_(std::move(on_word)) {}
 
 LauncherWatch::~LauncherWatch() {
   if (stop_fd_ < 0) return;
@@ -64,7 +64,7 @@ void LauncherWatch::watch() {
   }
   if (readable(fds[0].revents) || !readable(fds[1].revents)) return;
   on_word_();
-  if (poll(fds.data(), 1, kGraceMs) != 0) return;
+  if (!ends_process_ || poll(fds.data(), 1, kGraceMs) != 0) return;
   bootstrap::print_last_words(
       base::format("weft: PE {} ends although it is busy: its launcher has gone or ended the job {} ms ago",
                    pe_, kGraceMs));

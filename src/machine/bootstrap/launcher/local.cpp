@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/format.h"
 #include "machine/bootstrap/last_words.h"
@@ -87,6 +88,22 @@ Result<int> connect_to(const LocalSettings& settings) {
   return fd;
 }
 
+// The connection of the job that this process has finished. It belongs to the process, as its place in the launch does.
+struct KeptConnection {
+  int fd = -1;
+  std::string socket_path;
+  pid_t process = 0;
+};
+KeptConnection kept_connection;
+
+// Of the same launch; -1 if there is none. A forked process has none: it is no PE.
+int take_kept_connection(const LocalSettings& settings) {
+  const KeptConnection kept = std::exchange(kept_connection, {});
+  if (kept.fd >= 0 && kept.process == getpid() && kept.socket_path == settings.socket_path) return kept.fd;
+  if (kept.fd >= 0) close(kept.fd);
+  return -1;
+}
+
 }  // namespace
 
 Result<LocalSettings> LocalSettings::from_environment() {
@@ -101,14 +118,19 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.num_pes = *num_pes;
   settings.pe = *pe;
   settings.launcher_pid = *launcher;
+  settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
   return settings;
 }
 
 Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(const LocalSettings& settings) {
   if (Status status = die_with_launcher(settings); status.failed()) return status;
-  Result<int> fd = connect_to(settings);
+  Result<int> fd = take_kept_connection(settings);
+  if (*fd < 0) fd = connect_to(settings);
   if (!fd.ok()) return fd.status();
-  return join(*fd, settings);
+  Result<std::unique_ptr<Bootstrap>> joined = join(*fd, settings);
+  // That of an attached process would lead to a launcher of one job.
+  if (joined.ok()) static_cast<LocalBootstrap&>(**joined).keeps_connection_ = !settings.is_attached;
+  return joined;
 }
 
 Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSettings& settings) {
@@ -131,7 +153,15 @@ Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSetti
   return std::unique_ptr<Bootstrap>(std::move(self));
 }
 
-LocalBootstrap::~LocalBootstrap() { close(fd_); }
+LocalBootstrap::~LocalBootstrap() {
+  if (!keeps_connection_ || !has_finished_) {
+    close(fd_);
+    return;
+  }
+  const KeptConnection before =
+      std::exchange(kept_connection, {fd_, std::move(settings_.socket_path), getpid()});
+  if (before.fd >= 0) close(before.fd);
+}
 
 Result<std::vector<std::vector<std::byte>>> LocalBootstrap::exchange(const std::vector<std::byte>& mine) {
   if (Status status = send(FrameType::kExchange, mine); status.failed()) return status;
@@ -170,7 +200,7 @@ void LocalBootstrap::finished(int exit_code) {
   std::array<std::byte, 4> payload;
   set_integer(payload, 0, static_cast<std::uint32_t>(exit_code));
   // Without a launcher there is no process to tell.
-  [[maybe_unused]] const Status status = send(FrameType::kFinished, payload);
+  has_finished_ = send(FrameType::kFinished, payload).ok();
 }
 
 void LocalBootstrap::abort(int exit_code, std::string_view message) {

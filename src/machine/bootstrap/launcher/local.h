@@ -18,14 +18,17 @@ struct LocalSettings {
   int pe = 0;
   int num_pes = 0;
   pid_t launcher_pid = 0;
+  // This process has started the launcher, and not the other way round: PE 0 of weft.run(main, pes=...).
+  bool is_attached = false;
 
-  // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID; says which one is wrong.
+  // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID, WEFT_ATTACHED; says which one is wrong.
   static base::Result<LocalSettings> from_environment();
 };
 
 class LocalBootstrap final : public Bootstrap {
  public:
-  // Connects to the launcher and is welcomed by it.
+  // Connects to the launcher and is welcomed by it. A further job of this process joins over the connection of the one that
+  // has finished, because the launcher takes no new ones.
   static base::Result<std::unique_ptr<Bootstrap>> join(const LocalSettings& settings);
   // As join(settings), over a connection to the launcher that is there already. Owns `fd` from here on.
   static base::Result<std::unique_ptr<Bootstrap>> join(int fd, const LocalSettings& settings);
@@ -35,6 +38,7 @@ class LocalBootstrap final : public Bootstrap {
   LocalBootstrap& operator=(const LocalBootstrap&) = delete;
 
   std::string_view name() const override { return "local"; }
+  bool has_launcher() const override { return !settings_.is_attached; }
   int pe() const override { return settings_.pe; }
   int num_pes() const override { return settings_.num_pes; }
   int local_rank() const override { return settings_.pe; }
@@ -59,6 +63,8 @@ class LocalBootstrap final : public Bootstrap {
 
   int fd_;
   LocalSettings settings_;
+  bool keeps_connection_ = false;
+  bool has_finished_ = false;
   // The launcher has said that the job ends.
   bool job_ended_ = false;
 };

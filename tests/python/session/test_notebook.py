@@ -1,0 +1,60 @@
+"""A notebook, run by nbclient in a kernel of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOK = Path(__file__).parent / "notebooks" / "cells.py"
+TIMEOUT_S = 60
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What each cell printed and returned, or raised; cells begin with a line `# %%`."""
+    cells = [cell.strip() for cell in NOTEBOOK.read_text().split("# %%\n")[1:]]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    with pytest.MonkeyPatch.context() as patch:
+        # With it, ipykernel does not catch what processes write.
+        patch.delenv("PYTEST_CURRENT_TEST")
+        patch.chdir(tmp_path_factory.mktemp("notebook"))
+        NotebookClient(notebook, timeout=TIMEOUT_S, allow_errors=True, kernel_name="python3").execute()
+    return [_text(cell["outputs"]) for cell in notebook.cells]
+
+
+def _text(outputs: list[Any]) -> str:
+    text = ""
+    for output in outputs:
+        if output["output_type"] == "stream":
+            text += output["text"]
+        elif output["output_type"] == "error":
+            text += f"{output['ename']}: {output['evalue']}\n"
+        else:
+            text += output["data"]["text/plain"] + "\n"
+    return text
+
+
+def test_jobs_of_cells(outputs: list[str]) -> None:
+    expected = "spoken on PE 1\n['first, this is PE 0', 'first, this is PE 1']\n"
+    assert outputs[1:3] == [expected] * 2
+
+
+def test_an_exception_in_main_is_that_of_the_cell(outputs: list[str]) -> None:
+    assert outputs[3] == outputs[7] == "KeyError: 'from main'\n"
+
+
+def test_chares_of_a_session_are_used_in_later_cells(outputs: list[str]) -> None:
+    assert outputs[4] == "<weft.Session of 2 PEs>\n"
+    assert outputs[5] == "['second, this is PE 0', 'second, this is PE 1']\n"
+
+
+def test_a_class_that_a_later_cell_defines_again(outputs: list[str]) -> None:
+    assert outputs[6] == "(['third, this is PE 0', 'third, this is PE 1'], ['FOURTH', 'FOURTH'])\n"
+
+
+def test_a_session_is_closed(outputs: list[str]) -> None:
+    assert outputs[8] == "True\n"
