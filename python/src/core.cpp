@@ -3,6 +3,7 @@
 #include "await/closing.h"
 #include "await/future.h"
 #include "await/operation.h"
+#include "await/other_threads.h"
 #include "await/timer.h"
 #include "await/travelling_future.h"
 #include "await/turn.h"
@@ -65,6 +66,7 @@ void init_topics(PyObject* module) {
   init_operation(module);
   init_future(module);
   init_travelling_futures(module);
+  init_other_threads(module);
   init_turn(module);
   init_timer(module);
   init_closing(module);

@@ -39,7 +39,7 @@ if "WEFT_TIME_LIMIT" in os.environ:
 if TYPE_CHECKING:
     __version__: str
     from weft import emulated, load_balancing, pgas
-    from weft._await.asyncio_edge import as_asyncio, asyncio_future
+    from weft._await.asyncio_edge import as_asyncio, as_concurrent, asyncio_future
     from weft._await.waiting import as_completed, gather, wait
     from weft._buffers.packing import pack
     from weft._buffers.registration import register
@@ -113,6 +113,7 @@ __all__ = [
     "TransportUse",
     "as_asyncio",
     "as_completed",
+    "as_concurrent",
     "asyncio_future",
     "checkpoint",
     "combine",
@@ -157,6 +158,7 @@ _HOMES = {
     "include_dir": "weft._job.headers",
     "pack": "weft._buffers.packing",
     "as_asyncio": "weft._await.asyncio_edge",
+    "as_concurrent": "weft._await.asyncio_edge",
     "asyncio_future": "weft._await.asyncio_edge",
     "Reducer": "weft._chare.reducers",
     "Pool": "weft._pool.pool",

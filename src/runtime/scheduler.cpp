@@ -34,6 +34,10 @@ constexpr std::chrono::microseconds kAwakeTime{20'000};
 // shorter rests only wake the other threads.
 constexpr std::chrono::microseconds kRestInterval{10'000};
 
+// How long an idle PE leaves the interpreter to other threads that send it work: enough for one of them to wake and to take it. Twice
+// the time that waking costs.
+constexpr std::chrono::microseconds kThreadsTurn{40};
+
 // The longest sleep of a call that waits. It does not look at the mail of other threads, which may end the job.
 constexpr std::chrono::microseconds kLongestRest{100'000};
 
@@ -228,7 +232,20 @@ void Scheduler::rest(auto sleep) {
   if (idle_hook_ != nullptr && !idle_hook_->after_sleep()) fail("interrupted");
 }
 
+// The other threads of the process need what the idle hook holds, Python's interpreter, to take what the PE has done for them.
+void Scheduler::leave_turn_to_threads() {
+  rest([this] {
+    const auto end = Clock::now() + kThreadsTurn;
+    do sched_yield();
+    while (!mail_arrived_.load(std::memory_order_relaxed) && Clock::now() < end);
+  });
+}
+
 void Scheduler::idle() {
+  if (serves_threads_ && idle_rounds_ < spin_rounds_) [[unlikely]] {  // it polls no longer with the interpreter in its hands
+    idle_rounds_ = spin_rounds_;
+    idle_since_ = Clock::now();
+  }
   // Polling the machine alone finds a message about 10 ns sooner than whole turns do. It does not see the end
   // of device work, so a PE with pending copies makes whole turns.
   const bool network_alone = !memory_.has_pending();
@@ -248,9 +265,10 @@ void Scheduler::idle() {
   const auto now = Clock::now();
   const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
   if (now - idle_since_ < (waits_for_device ? kRestInterval : yield_time_)) {
-    sched_yield();
+    serves_threads_ ? leave_turn_to_threads() : static_cast<void>(sched_yield());
     return;
   }
+  serves_threads_ = false;
   if (waits_for_device) {
     rest([] { sched_yield(); });
     idle_since_ = Clock::now();
@@ -271,8 +289,8 @@ void Scheduler::post_from_any_thread(std::function<void()> function) {
     std::lock_guard lock(mailbox_mutex_);
     mailbox_.push_back(std::move(function));
   }
-  mail_arrived_.store(true, std::memory_order_release);
-  machine_.wake();
+  // One wake-up for all that is posted before the PE reads its mail.
+  if (!mail_arrived_.exchange(true, std::memory_order_acq_rel)) machine_.wake();
 }
 
 bool Scheduler::read_mail() {
@@ -282,6 +300,7 @@ bool Scheduler::read_mail() {
     mail.swap(mailbox_);
     mail_arrived_.store(false, std::memory_order_relaxed);
   }
+  serves_threads_ = idle_hook_ != nullptr;
   batch_left_ = kBatch;  // see progress()
   try {
     for (auto& function : mail) {

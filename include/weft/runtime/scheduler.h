@@ -225,6 +225,7 @@ class Scheduler {
   [[gnu::noinline]] bool expire_timers();
   void idle();
   void rest(auto sleep);
+  void leave_turn_to_threads();
 
   Runtime& runtime_;
   machine::Machine& machine_;
@@ -272,6 +273,7 @@ class Scheduler {
   std::mutex mailbox_mutex_;
   std::vector<std::function<void()>> mailbox_;
   std::atomic<bool> mail_arrived_{false};
+  bool serves_threads_ = false;  // mail has come since the PE was idle for long
 };
 
 // Awaitable: runs all other queued work of this PE, and polls the network, before the coroutine continues.

@@ -6,6 +6,8 @@
 
 #include "weft/base/error.h"
 
+#include "await/other_threads.h"
+#include "base/format.h"
 #include "engine/engine.h"
 #include "support/errors.h"
 
@@ -39,11 +41,21 @@ Engine* stepping_engine() {
 
 }  // namespace
 
-void set_other_thread_error() {
-  set_python_error(
-      std::make_exception_ptr(base::Error(base::StatusCode::kInvalidArgument,
-                                          "this was awaited on another thread than the PE's; a coroutine of "
-                                          "asyncio awaits weft.as_asyncio(...) of it")));
+PySendResult send_on_other_thread(PyObject* self, PollFunction poll, PyObject** result) {
+  if (poll == nullptr) {
+    set_python_error(std::make_exception_ptr(
+        base::Error(base::StatusCode::kInvalidArgument,
+                    base::format("a {} was awaited on another thread than the PE's; such threads can await "
+                                 "calls, futures and operations, and hand other work to the PE with "
+                                 "weft.post_from_any_thread(function)",
+                                 type_name_of(self)))));
+    return PYGEN_ERROR;
+  }
+  // It is not counted: the event loop decides on turns.
+  const PySendResult outcome = poll(self, result);
+  if (outcome != PYGEN_NEXT) return outcome;
+  *result = follow_in_event_loop(self);
+  return *result == nullptr ? PYGEN_ERROR : PYGEN_NEXT;
 }
 
 bool must_take_turn() {

@@ -36,29 +36,30 @@ class SteppedByScheduler {
 // that a coroutine of such awaits leaves turns to others. False if something else than the scheduler steps
 // the coroutine: an asyncio loop cannot wait for objects of this extension.
 bool must_take_turn();
-[[gnu::cold]] void set_other_thread_error();
-// Whether this is another thread than the PE's, where nothing of Weft can be awaited; then a Python error is set.
-inline bool is_refused_here() {
+// An await on another thread than the PE's. `poll`: null for a type that cannot be awaited there.
+using PollFunction = PySendResult (*)(PyObject* self, PyObject** result);
+[[gnu::cold]] PySendResult send_on_other_thread(PyObject* self, PollFunction poll, PyObject** result);
+// Whether this is another thread than the PE's.
+inline bool is_on_other_thread() {
   const Engine* const engine = Engine::running();
-  if (engine == nullptr || engine->is_on_this_thread()) [[likely]]
-    return false;
-  set_other_thread_error();
-  return true;
+  return engine != nullptr && !engine->is_on_this_thread();
 }
 // Whether the scheduler of this thread steps the coroutine, which may therefore yield an object of this extension.
 bool is_stepped_by_scheduler();
 // Whether a type's awaits count so.
 enum class ReadyAwaits : bool { kFree, kCounted };
+// Whether coroutines in event loops of other threads can await the type: it has then().
+enum class Elsewhere : bool { kRefused, kFollowed };
 
 // The type's slots. Poll is `PySendResult (*)(PyObject* self, PyObject** result)`: PYGEN_NEXT while it is not
 // ready, else its result or error.
-template <auto Poll, ReadyAwaits Counting = ReadyAwaits::kCounted>
+template <auto Poll, ReadyAwaits Counting = ReadyAwaits::kCounted, Elsewhere Following = Elsewhere::kRefused>
 struct AwaitableSlots {
   static PyObject* itself(PyObject* self) { return Py_NewRef(self); }
 
   static PySendResult send(PyObject* self, PyObject*, PyObject** result) {
-    if (is_refused_here()) [[unlikely]]
-      return PYGEN_ERROR;
+    if (is_on_other_thread()) [[unlikely]]
+      return send_on_other_thread(self, Following == Elsewhere::kFollowed ? +Poll : nullptr, result);
     PySendResult outcome = Poll(self, result);
     if (outcome == PYGEN_RETURN && Counting == ReadyAwaits::kCounted && must_take_turn()) [[unlikely]] {
       Py_DECREF(*result);

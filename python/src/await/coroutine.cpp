@@ -153,12 +153,15 @@ void spawn(Engine& engine, Ref coroutine, std::string where, Ref context) {
   (new Spawned(engine, std::move(coroutine), std::move(where), std::move(context)))->start();
 }
 
+void expect_callback(PyObject* callback) {
+  if (PyCallable_Check(callback) != 0) return;
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("then() takes a function of one argument, not a {}", type_name_of(callback)));
+}
+
 runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::string where) {
-  if (PyCallable_Check(callback.get()) == 0) {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        base::format("then() takes a function of one argument, not a {}", type_name_of(callback.get())));
-  }
+  expect_callback(callback.get());
   return new Callback(engine, std::move(callback), std::move(argument), std::move(where));
 }
 

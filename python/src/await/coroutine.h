@@ -58,6 +58,8 @@ inline bool is_coroutine(PyObject* object) { return PyCoro_CheckExact(object); }
 // Runs a coroutine without an awaiting caller. An exception ends the job with a message that names `where`.
 void spawn(Engine& engine, Ref coroutine, std::string where, Ref context = {});
 
+// Throws base::Error if it is no function.
+void expect_callback(PyObject* callback);
 // Calls callback(argument) from the scheduler when posted; an exception ends the job, naming `where`. If it
 // returns a coroutine that is run too. Both run in a copy of the context in which the callback was given.
 runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::string where);

@@ -5,6 +5,7 @@
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
+#include "await/other_threads.h"
 #include "await/setter.h"
 #include "base/format.h"
 #include "support/errors.h"
@@ -43,7 +44,7 @@ PyObject* make(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
     }
     const bool collects = number != Py_None;
     const std::uint64_t count = collects ? number_of_values(number) : 0;
-    auto* state = new PyFutureState(Engine::current());
+    auto* state = new PyFutureState(Engine::current_on_any_thread());
     Ref object = make_future_object(state);
     if (collects) state->collect(count);
     return object.release();
@@ -55,7 +56,7 @@ PyObject* make_by_vectorcall(PyObject*, PyObject* const* values, std::size_t cou
   return guarded([&]() -> PyObject* {
     const Py_ssize_t num_positional = PyVectorcall_NARGS(count);
     if (num_positional == 0 && names == nullptr) [[likely]]
-      return make_future_object(new PyFutureState(Engine::current())).release();
+      return make_future_object(new PyFutureState(Engine::current_on_any_thread())).release();
     const Ref arguments = checked(PyTuple_New(num_positional));
     for (Py_ssize_t i = 0; i < num_positional; ++i)
       PyTuple_SET_ITEM(arguments.get(), i, Py_NewRef(values[i]));
@@ -84,11 +85,25 @@ PySendResult poll(PyObject* self, PyObject** result) {
   return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
+constexpr const char* kSetElsewhere = "a future that another thread has set";
+
+// The value is copied here, so that the thread may change it at once.
+PyObject* set_from_other_thread(PyObject* self, PyObject* value) {
+  PyFutureState& state = *state_of(self);
+  state.engine().expect_open_on_any_thread();
+  state.expect_room();
+  post_method_to_pe(state.engine(), self, "set", state.copy_for_set(value).get(), kSetElsewhere);
+  Py_RETURN_NONE;
+}
+
 PyObject* set(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     Arguments arguments("Future.set", {"value"}, 0, values, count, nullptr);
-    state_of(self)->engine().expect_open();
-    state_of(self)->set_to_copy(arguments[0] == nullptr ? Py_None : arguments[0]);
+    PyFutureState& state = *state_of(self);
+    PyObject* const value = arguments[0] == nullptr ? Py_None : arguments[0];
+    if (!state.engine().is_open_here()) [[unlikely]]
+      return set_from_other_thread(self, value);
+    state.set_to_copy(value);
     Py_RETURN_NONE;
   });
 }
@@ -100,8 +115,14 @@ PyObject* set_error(PyObject* self, PyObject* exception) {
           base::StatusCode::kInvalidArgument,
           base::format("Future.set_error takes an exception, not a {}", type_name_of(exception)));
     }
-    state_of(self)->engine().expect_open();
-    state_of(self)->set_to_error(exception);
+    PyFutureState& state = *state_of(self);
+    if (!state.engine().is_open_here()) {
+      state.engine().expect_open_on_any_thread();
+      state.expect_room();
+      post_method_to_pe(state.engine(), self, "set_error", exception, kSetElsewhere);
+    } else {
+      state.set_to_error(exception);
+    }
     Py_RETURN_NONE;
   });
 }
@@ -109,7 +130,13 @@ PyObject* set_error(PyObject* self, PyObject* exception) {
 PyObject* then(PyObject* self, PyObject* callback) {
   return guarded([&]() -> PyObject* {
     PyFutureState* state = state_of(self);
-    state->engine().expect_open();
+    if (!state->engine().is_open_here()) {
+      state->engine().expect_open_on_any_thread();
+      expect_callback(callback);
+      state->observe();
+      post_method_to_pe(state->engine(), self, "then", callback, "then() of a future on another thread");
+      Py_RETURN_NONE;
+    }
     runtime::Work* work =
         make_callback(state->engine(), Ref::borrow(callback), Ref::borrow(self), "the callback of a future");
     state->observe();
@@ -125,14 +152,12 @@ PyObject* then(PyObject* self, PyObject* callback) {
 
 PyObject* done(PyObject* self, PyObject*) {
   return guarded([self] {
-    Engine::refuse_other_threads();
     return PyBool_FromLong(state_of(self)->is_ready() ? 1 : 0);
   });
 }
 
 PyObject* result(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
-    Engine::refuse_other_threads();
     if (!state_of(self)->is_ready()) {
       throw base::Error(base::StatusCode::kInvalidArgument, "this future is not set yet; await it");
     }
@@ -240,7 +265,7 @@ PyMethodDef functions[] = {
     {},
 };
 
-using Slots = AwaitableSlots<&poll>;
+using Slots = AwaitableSlots<&poll, ReadyAwaits::kCounted, Elsewhere::kFollowed>;
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(&make)},
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},

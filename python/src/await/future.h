@@ -34,6 +34,10 @@ class PyFutureState final : public runtime::FutureState {
   void set_to_copy(PyObject* value);
   // Future.set_error(): the same for an error.
   void set_to_error(PyObject* exception);
+  // Throws base::Error, which names what has set it, if it belongs to this PE and has all its values.
+  void expect_room() const;
+  // The copy that set_to_copy() makes. Throws base::Error if the value cannot travel.
+  static Ref copy_for_set(PyObject* value);
   void set_packed(Pup& p) override;
   void send_outcome(std::uint32_t to_pe, runtime::FutureAddress future) override;
   // Makes it a future of `count` values, whose result is their list in the order of arrival. REQUIRES: nothing was set.
@@ -65,8 +69,6 @@ class PyFutureState final : public runtime::FutureState {
 
  private:
   void store(Ref value);
-  // Throws base::Error, which names what has set it, if it belongs to this PE and has all its values.
-  void expect_room() const;
   std::uint32_t own_pe() const { return static_cast<std::uint32_t>(runtime().pe()); }
   // The program sets it here.
   void note_setter();

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "weft/base/error.h"
-#include "weft/runtime/operation.h"
 #include "weft/runtime/task.h"
 
 #include "await/operation.h"
@@ -12,23 +10,8 @@ namespace weft::python {
 
 namespace {
 
-// Completes the operation once, also if the job ends first.
-class Ending {
- public:
-  explicit Ending(runtime::OperationState* state) : state_(state) {}
-  Ending(const Ending&) = delete;
-  Ending& operator=(const Ending&) = delete;
-  ~Ending() { end(base::Status(base::StatusCode::kClosed, "the job has ended")); }
-  void end(base::Status status) {
-    if (state_ != nullptr) std::exchange(state_, nullptr)->complete(std::move(status), 0);
-  }
-
- private:
-  runtime::OperationState* state_;
-};
-
 runtime::Task<> follow(runtime::Future<> over, runtime::OperationState* state) {
-  Ending ending(state);
+  OperationEnding ending(state);
   base::Status status;
   try {
     co_await over;

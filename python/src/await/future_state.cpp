@@ -51,6 +51,14 @@ void PyFutureState::set_to_copy(PyObject* value) {
   note_setter();
 }
 
+Ref PyFutureState::copy_for_set(PyObject* value) {
+  try {
+    return copy_of_value(value);
+  } catch (const PythonError&) {
+    rethrow_unsendable("the value of a future");
+  }
+}
+
 void PyFutureState::set_to_error(PyObject* exception) {
   expect_room();
   set_error(as_travelling_error(exception));

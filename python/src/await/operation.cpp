@@ -6,6 +6,7 @@
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
+#include "await/other_threads.h"
 #include "codec/forms.h"
 #include "support/errors.h"
 
@@ -130,8 +131,13 @@ void wait(PyObject* self, runtime::Work* work) {
 PyObject* then(PyObject* self, PyObject* callback) {
   return guarded([&]() -> PyObject* {
     OperationObject* operation = as_operation(self);
-    Engine& engine = operation->state == nullptr ? Engine::current() : *operation->engine;
-    engine.expect_open();
+    Engine& engine = operation->state == nullptr ? Engine::current_on_any_thread() : *operation->engine;
+    if (!engine.is_open_here()) {
+      engine.expect_open_on_any_thread();
+      expect_callback(callback);
+      post_method_to_pe(engine, self, "then", callback, "then() of an operation on another thread");
+      Py_RETURN_NONE;
+    }
     runtime::Work* work =
         make_callback(engine, Ref::borrow(callback), Ref::borrow(self), "the callback of an operation");
     if (is_over(operation)) {
@@ -145,14 +151,12 @@ PyObject* then(PyObject* self, PyObject* callback) {
 
 PyObject* done(PyObject* self, PyObject*) {
   return guarded([self] {
-    Engine::refuse_other_threads();
     return PyBool_FromLong(is_over(as_operation(self)) ? 1 : 0);
   });
 }
 
 PyObject* result(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
-    Engine::refuse_other_threads();
     if (!is_over(as_operation(self))) {
       throw base::Error(base::StatusCode::kInvalidArgument, "this operation is not over yet; await it");
     }
@@ -188,7 +192,7 @@ Raises:
     {},
 };
 
-using Slots = AwaitableSlots<&poll>;
+using Slots = AwaitableSlots<&poll, ReadyAwaits::kCounted, Elsewhere::kFollowed>;
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
     {Py_am_await, reinterpret_cast<void*>(&Slots::itself)},

@@ -115,7 +115,7 @@ PyObject* set_copied_future_function(PyObject*, PyObject* const* values, Py_ssiz
 
 bool encode(Encoder& encoder, PyObject* future) {
   PyFutureState& state = *future_state(future);
-  state.engine().expect_open();
+  state.engine().expect_open_on_any_thread();
   const runtime::FutureHandle handle = state.handle();
   encoder.tag(handle.kind == Kind::kSetter ? ValueTag::kFuture : ValueTag::kCopiedFuture);
   encoder.number(handle.future.pe);
@@ -165,7 +165,7 @@ PyMethodDef functions[] = {
 PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     PyFutureState& state = *future_state(self);
-    state.engine().expect_open();
+    state.engine().expect_open_on_any_thread();
     const runtime::FutureHandle handle = state.handle();
     const auto id = static_cast<unsigned long long>(handle.future.id);
     if (handle.kind == Kind::kSetter) {

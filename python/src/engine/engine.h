@@ -52,6 +52,12 @@ class Engine {
     if (closed_) throw_closed();
     if (!is_on_this_thread()) throw_other_thread();
   }
+  // For what other threads may do as well: reading, and what only makes objects. Throws Error once the job has ended.
+  void expect_open_on_any_thread() const {
+    if (closed_) throw_closed();
+  }
+  // Whether expect_open() does not throw.
+  bool is_open_here() const { return !closed_ && is_on_this_thread(); }
   // For calls that do not need an open job. Throws Error on another thread than the PE's while a job runs.
   static void refuse_other_threads() {
     if (running_ != nullptr && !running_->is_on_this_thread()) throw_other_thread();

@@ -9,9 +9,9 @@
 
 #include "weft/chare/quiescence.h"
 
-#include "await/context.h"
 #include "await/coroutine.h"
 #include "await/future.h"
+#include "await/other_threads.h"
 #include "base/format.h"
 #include "chare/reduction.h"
 #include "codec/decoder.h"
@@ -280,17 +280,8 @@ PyObject* quiescence(PyObject*, PyObject* const* values, Py_ssize_t count, PyObj
 // For any thread.
 PyObject* post_from_any_thread(PyObject*, PyObject* function) {
   return guarded([&]() -> PyObject* {
-    Engine& engine = Engine::current_on_any_thread();
-    engine.runtime().post_from_any_thread(
-        [&engine, function = Ref::borrow(function), context = copy_of_context()] {
-          Ref result;
-          {
-            const InContext entered(context.get());
-            result = Ref::steal(PyObject_CallNoArgs(function.get()));
-          }
-          end_if_forked();
-          if (!result) end_by_exception(engine, "a function posted from another thread");
-        });
+    post_to_pe(Engine::current_on_any_thread(), Ref::borrow(function), Ref(),
+               "a function posted from another thread");
     Py_RETURN_NONE;
   });
 }

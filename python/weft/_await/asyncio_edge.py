@@ -1,8 +1,11 @@
-"""The edge to asyncio: its coroutines run on a thread of their own, entry methods on the PE's.
+"""The edge to asyncio and to other threads: they run beside the PE's thread, which runs entry methods.
 
-Entry methods await what Weft makes. What asyncio makes is awaited through ``asyncio_future``; code that runs
-in an event loop awaits what Weft makes through ``as_asyncio``. Each crossing costs a thread switch, so keep
-them off hot paths.
+Entry methods await what Weft makes. What asyncio makes is awaited through ``asyncio_future``. Coroutines in
+an event loop of another thread await futures and operations of Weft directly, or make asyncio futures of them
+with ``as_asyncio``; threads without a loop use ``as_concurrent``.
+
+A crossing costs a thread switch. Crossings that come together share one: the PE reads all its mail in one
+turn, and it wakes a loop once for all outcomes that the loop has not taken (`_Inbox`).
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -37,8 +41,6 @@ _lock = threading.Lock()
 _thread: _LoopThread | None = None
 # Coroutines of asyncio_future that have not ended.
 _num_running = 0
-# Futures of as_asyncio that are not settled, with their loops.
-_following: dict[asyncio.Future[Any], asyncio.AbstractEventLoop] = {}
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:
@@ -128,11 +130,59 @@ def _tell(setter: Callable[[Any], None], outcome: object) -> None:
         _core.post_from_any_thread(set_it)
 
 
+class _Inbox:
+    """Outcomes for the futures of one event loop, on their way from the PE's thread to the loop's."""
+
+    def __init__(self) -> None:
+        #: Not settled. The job settles them if it ends first.
+        self.following: set[asyncio.Future[Any]] = set()
+        self._outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+        self._is_waking = False
+
+    def put(self, following: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+        """On the PE's thread."""
+        self._outcomes.append((following, value, error))
+        if self._is_waking:  # and the loop has not taken the outcomes
+            return
+        self._is_waking = True
+        loop = following.get_loop()
+        try:
+            loop.call_soon_threadsafe(self._take)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise
+            self._outcomes.clear()
+            self.following.clear()
+
+    def _take(self) -> None:
+        """On the loop's thread."""
+        self._is_waking = False  # before the outcomes are taken: what is put from here on wakes the loop again
+        outcomes, self._outcomes = self._outcomes, []
+        for following, value, error in outcomes:
+            self.following.discard(following)
+            if following.done():  # cancelled
+                continue
+            if error is None:
+                following.set_result(value)
+            else:
+                following.set_exception(error)
+
+
+#: Of each event loop that has followed something.
+_inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Inbox] = weakref.WeakKeyDictionary()
+#: Futures of as_concurrent that are not settled.
+_concurrent: set[concurrent.futures.Future[Any]] = set()
+
+
 def as_asyncio(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Future[_T]:
     """An asyncio future that follows a weft.Future or a weft.Operation of this PE.
 
-    Call it in a running event loop; it does not block. When the job ends first, the asyncio future raises
-    weft.Error with the code ``'closed'``. When the loop has closed first, the outcome is dropped.
+    Call it in a running event loop; it does not block. ``await call`` in a coroutine of another thread's loop
+    does the same, and so do ``asyncio.wait_for(call, 1)`` and ``asyncio.gather(*calls)``. A cancelled future
+    stops following; the call goes on, and its outcome is dropped.
+
+    When the job ends first, the asyncio future raises weft.Error with the code ``'closed'``. When the loop has
+    closed first, the outcome is dropped.
 
     Args:
         awaited: what is followed; it may have other waiters and callbacks.
@@ -141,59 +191,68 @@ def as_asyncio(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Futur
         A future of the running loop. It gives the value, or raises what `awaited` raises.
 
     Raises:
-        RuntimeError: no event loop runs in this thread.
-        weft.Error: no job is running.
+        weft.Error: no event loop runs in this thread, or no job is running.
     """
-    loop = asyncio.get_running_loop()
-    following: asyncio.Future[_T] = loop.create_future()
-
-    def settle(ready: _core.Future[_T] | _core.Operation[_T]) -> None:
-        try:
-            value = ready.result()
-        except Exception as error:
-            _settle_soon(following, None, error)
-        else:
-            _settle_soon(following, value, None)
-
-    def follow() -> None:
-        try:
-            awaited.then(settle)
-        except _core.Error as error:  # its job has ended
-            _settle_soon(following, None, error)
-
-    # Listed before the PE knows of it: a job that ends from here on settles it.
-    with _lock:
-        _following[following] = loop
     try:
-        _core.post_from_any_thread(follow)
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise _core.Error(
+            "no event loop of asyncio runs in this thread; a thread without one waits with "
+            "weft.as_concurrent(future).result(), an entry method with await"
+        ) from None
+    inbox = _inboxes.get(loop)
+    if inbox is None:
+        inbox = _inboxes.setdefault(loop, _Inbox())
+    following: asyncio.Future[_T] = loop.create_future()
+    # Listed before the PE knows of it: a job that ends from here on settles it.
+    inbox.following.add(following)
+    try:
+        _core._follow(awaited, inbox.put, following)
     except BaseException:
-        _forget(following)
+        inbox.following.discard(following)
         raise
-    following.add_done_callback(_forget)
     return following
 
 
-def _forget(following: asyncio.Future[Any]) -> None:
-    with _lock:
-        _following.pop(following, None)
+def follow(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Future[_T]:
+    """What a coroutine in an event loop yields while it awaits `awaited`."""
+    following = as_asyncio(awaited)
+    following._asyncio_future_blocking = True  # as in Future.__await__
+    return following
 
 
-def _settle_soon(following: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
-    """Settles it in its loop's thread, if that loop has not closed."""
-    with _lock:
-        loop = _following.get(following)
-    if loop is None:
-        return
+def as_concurrent(awaited: _core.Future[_T] | _core.Operation[_T]) -> concurrent.futures.Future[_T]:
+    """A future of `concurrent.futures` that follows a weft.Future or a weft.Operation of this PE.
+
+    A thread without an event loop waits with it: ``weft.as_concurrent(proxy.method.call()).result(timeout=5)``.
+    Never wait so on the PE's own thread, which must go on for the result to come: await there. A cancelled
+    future stops following; the call goes on, and its outcome is dropped.
+
+    Args:
+        awaited: what is followed; it may have other waiters and callbacks.
+
+    Returns:
+        A future that gives the value, or raises what `awaited` raises. Its callbacks run on the PE's thread.
+        When the job ends first, it raises weft.Error with the code ``'closed'``.
+
+    Raises:
+        weft.Error: no job is running.
+    """
+    following: concurrent.futures.Future[_T] = concurrent.futures.Future()
+    _concurrent.add(following)
     try:
-        loop.call_soon_threadsafe(_settle, following, value, error)
-    except RuntimeError:
-        if not loop.is_closed():
-            raise
-        _forget(following)
+        _core._follow(awaited, _settle_concurrent, following)
+    except BaseException:
+        _concurrent.discard(following)
+        raise
+    return following
 
 
-def _settle(following: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
-    if following.done():
+def _settle_concurrent(
+    following: concurrent.futures.Future[Any], value: Any, error: BaseException | None
+) -> None:
+    _concurrent.discard(following)
+    if not following.set_running_or_notify_cancel():
         return
     if error is None:
         following.set_result(value)
@@ -201,13 +260,16 @@ def _settle(following: asyncio.Future[Any], value: Any, error: Exception | None)
         following.set_exception(error)
 
 
+def _closed() -> _core.Error:
+    error = _core.Error("the job ended before the future or operation of weft that this one follows was ready")
+    error.code = "closed"
+    return error
+
+
 def end_of_job() -> None:
-    """Called when a job has ended: settles the futures of as_asyncio that are still pending."""
-    with _lock:
-        pending = list(_following)
-    for following in pending:
-        error = _core.Error(
-            "the job ended before the awaitable of weft that this asyncio future follows was ready"
-        )
-        error.code = "closed"
-        _settle_soon(following, None, error)
+    """Called when a job has ended: settles the futures that are still pending."""
+    for inbox in list(_inboxes.values()):
+        for following in list(inbox.following):
+            inbox.put(following, None, _closed())
+    for waited in list(_concurrent):
+        _settle_concurrent(waited, None, _closed())

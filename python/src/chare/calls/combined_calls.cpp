@@ -60,7 +60,7 @@ bool CombinedMethod::has_post_entry() const {
 
 void encode_combined(Encoder& encoder, const CombinedProxy& proxy) {
   Engine& engine = *proxy.cores.front().engine;
-  engine.expect_open();
+  engine.expect_open_on_any_thread();
   encoder.tag(ValueTag::kCombinedSection);
   encoder.packed(Pup::sizer(&engine.runtime()), [&proxy](Pup& p) { proxy.members->pack(p); });
   for (const ProxyCore& core : proxy.cores) encoder.name(core.info->key());

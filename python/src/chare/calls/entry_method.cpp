@@ -2,6 +2,8 @@
 
 #include <structmember.h>
 
+#include <cstddef>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "await/operation.h"
 #include "base/format.h"
 #include "chare/calls/calls.h"
+#include "chare/calls/calls_elsewhere.h"
 #include "chare/calls/combined_calls.h"
 #include "chare/calls/sent.h"
 #include "codec/attach.h"
@@ -105,31 +108,30 @@ OutOfBand out_of_band_of(const EntryMethodObject& entry) {
   return has_post_entry(entry) ? OutOfBand::kArrays : OutOfBand::kLarge;
 }
 
-struct Sent {
-  // The state of the sending of what travels in place; null for nothing.
-  runtime::OperationState* sending = nullptr;
-  int pe = -1;  // all
-};
+chare::ReplyTo first_of(Replies replies) { return replies.empty() ? chare::ReplyTo{} : replies.front(); }
 
-// `replies`: one, or one for each part of a combined section; or none.
-Sent send(const EntryMethodObject& entry, Encoder& encoder, std::span<const chare::ReplyTo> replies) {
+Outgoing make_outgoing(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
   chare::Chares& chares = entry.core.engine->chares();
-  const chare::ReplyTo reply = replies.empty() ? chare::ReplyTo{} : replies.front();
   const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
   const bool is_broadcast = entry.to_all && entry.section == nullptr && entry.combined == nullptr;
   runtime::MessagePtr message = is_broadcast ? chares.make_broadcast_message(header, encoder.size_bytes())
                                              : chares.make_entry_message(header, encoder.size_bytes());
   encoder.copy_to(message->payload() + sizeof header);
-  Sent sent;
-  if (!encoder.attached().empty()) {
-    attach_all(encoder, *message);
-    sent.sending = chare::report_sending_in_place(*message);
-  }
+  if (encoder.attached().empty()) return {std::move(message)};
+  attach_all(encoder, *message);
+  runtime::OperationState* const sending = chare::report_sending_in_place(*message);
+  return {std::move(message), sending};
+}
+
+Sent send(const EntryMethodObject& entry, Outgoing call, Replies replies) {
+  chare::Chares& chares = entry.core.engine->chares();
+  runtime::MessagePtr& message = call.message;
+  Sent sent{call.sending};
   runtime::send_reported(sent.sending, [&] {
     if (entry.combined != nullptr) {
       send_combined(*entry.combined, replies, std::move(message));
     } else if (entry.section != nullptr) {
-      chares.sections().send(*entry.core.collection, *entry.section, reply, std::move(message));
+      chares.sections().send(*entry.core.collection, *entry.section, first_of(replies), std::move(message));
     } else if (entry.to_all) {
       chares.broadcast_entry(*entry.core.collection, std::move(message));
     } else {
@@ -145,19 +147,20 @@ Sent send(const EntryMethodObject& entry, Encoder& encoder, std::span<const char
   return sent;
 }
 
-Ref make_sending_object(Engine& engine, runtime::OperationState* sending) {
-  return make_operation_object(engine, sending, Ref(), Ref::borrow(Py_None));
+Sent send(const EntryMethodObject& entry, Encoder& encoder, Replies replies) {
+  return send(entry, make_outgoing(entry, encoder, first_of(replies)), replies);
 }
 
 PyObject* call_without_result(PyObject* self, PyObject* const* arguments, std::size_t count,
                               PyObject* keyword_names) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
-    entry.core.engine->expect_open();
+    if (!entry.core.engine->is_open_here()) [[unlikely]]
+      return send_from_other_thread(self, arguments, PyVectorcall_NARGS(count), keyword_names);
     Encoder encoder(out_of_band_of(entry));
     encode_call(entry, encoder, arguments, PyVectorcall_NARGS(count), keyword_names);
     const auto [sending, pe] = send(entry, encoder, {});
-    if (sending != nullptr) return make_sending_object(*entry.core.engine, sending).release();
+    if (sending != nullptr) return make_operation_object(*entry.core.engine, sending, Ref(), Ref::borrow(Py_None)).release();
     return make_sent(*entry.core.engine, pe).release();
   });
 }
@@ -166,7 +169,8 @@ PyObject* send_with_operation(PyObject* self, PyObject* const* arguments, Py_ssi
                               PyObject* keyword_names) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
-    entry.core.engine->expect_open();
+    if (!entry.core.engine->is_open_here())
+      return send_from_other_thread(self, arguments, count, keyword_names);
     Encoder encoder(out_of_band_of(entry));
     encode_call(entry, encoder, arguments, count, keyword_names);
     runtime::OperationState* sending = send(entry, encoder, {}).sending;
@@ -174,7 +178,7 @@ PyObject* send_with_operation(PyObject* self, PyObject* const* arguments, Py_ssi
       sending = runtime::OperationState::create(entry.core.engine->runtime());
       sending->started({}, 0);
     }
-    return make_sending_object(*entry.core.engine, sending).release();
+    return make_operation_object(*entry.core.engine, sending, Ref(), Ref::borrow(Py_None)).release();
   });
 }
 
@@ -212,27 +216,33 @@ chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state
                               entry.core.collection);
 }
 
+// Calls `send_call` with what `future`, that of `state`, expects.
+template <class SendCall>
+void send_for_result(const EntryMethodObject& entry, PyFutureState* state, const Ref& future,
+                     SendCall send_call) {
+  runtime::OperationState* sending = nullptr;
+  if (entry.combined != nullptr) {
+    sending = send_expecting_combined(*entry.combined, state, future, send_call);
+  } else {
+    const chare::ReplyTo reply = expect_reply(entry, state, future);
+    sending = entry.core.engine->chares().send_expecting(reply, [&] { return send_call({&reply, 1}); });
+  }
+  chare::delay_until_sent(*state, sending);
+}
+
 PyObject* call_with_result(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                            PyObject* keyword_names) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
-    entry.core.engine->expect_open();
+    if (!entry.core.engine->is_open_here()) [[unlikely]]
+      return call_from_other_thread(self, arguments, count, keyword_names);
     Encoder encoder(out_of_band_of(entry));
     encode_call(entry, encoder, arguments, count, keyword_names);
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
-    state->end_job_if_unobserved("a call whose result was not awaited");
-    runtime::OperationState* sending = nullptr;
-    if (entry.combined != nullptr) {
-      sending = send_expecting_combined(*entry.combined, state, future, [&](const auto& replies) {
-        return send(entry, encoder, replies).sending;
-      });
-    } else {
-      const chare::ReplyTo reply = expect_reply(entry, state, future);
-      sending = entry.core.engine->chares().send_expecting(
-          reply, [&] { return send(entry, encoder, {&reply, 1}).sending; });
-    }
-    chare::delay_until_sent(*state, sending);
+    state->end_job_if_unobserved(kUnawaitedCall);
+    send_for_result(entry, state, future,
+                    [&](Replies replies) { return send(entry, encoder, replies).sending; });
     return future.release();
   });
 }
@@ -527,6 +537,27 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
   encoder.copy_to(target.prefix.data());
   return target;
 }
+
+Outgoing encode_outgoing(PyObject* method, PyObject* const* arguments, Py_ssize_t num_positional,
+                         PyObject* keyword_names) {
+  const EntryMethodObject& entry = *as_method_object(method);
+  Encoder encoder(out_of_band_of(entry));
+  encode_call(entry, encoder, arguments, num_positional, keyword_names);
+  return make_outgoing(entry, encoder, {});
+}
+
+Sent send_outgoing(PyObject* method, Outgoing call, Replies replies) {
+  const chare::ReplyTo reply = first_of(replies);
+  std::memcpy(call.message->payload() + offsetof(chare::EntryHeader, reply), &reply, sizeof reply);
+  return send(*as_method_object(method), std::move(call), replies);
+}
+
+void send_for_result(PyObject* method, PyFutureState* state, const Ref& future,
+                     const std::function<runtime::OperationState*(Replies)>& send_call) {
+  send_for_result(*as_method_object(method), state, future, send_call);
+}
+
+Engine& engine_of_method(PyObject* method) { return *as_method_object(method)->core.engine; }
 
 void init_entry_method(PyObject* module) {
   type = add_type(module, spec);

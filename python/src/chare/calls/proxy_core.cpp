@@ -118,7 +118,7 @@ PyObject* reduce_proxy(PyObject* self, PyObject*) {
 }
 
 void encode_core(Encoder& encoder, ValueTag tag, const ProxyCore& core) {
-  core.engine->expect_open();
+  core.engine->expect_open_on_any_thread();
   encoder.tag(tag);
   encoder.packed(Pup::sizer(&core.engine->runtime()), [&core](Pup& p) {
     chare::Collection* collection = core.collection;

@@ -38,7 +38,7 @@ Ref make_collection_proxy(chare::Collection& collection, const ClassInfo& info) 
   PyTypeObject* type = types.any;
   if (collection.kind() == chare::CollectionKind::kArray || collection.is_sparse()) type = types.array;
   if (collection.kind() == chare::CollectionKind::kGroup) type = types.group;
-  return make_collection_proxy(type, {EngineRef(Engine::current()), &collection, &info});
+  return make_collection_proxy(type, {EngineRef(Engine::current_on_any_thread()), &collection, &info});
 }
 
 Ref make_collection_proxy(PyTypeObject* type, const ProxyCore& core) {

@@ -182,7 +182,7 @@ PyObject* make_singleton(PyObject*, PyObject* const* values, Py_ssize_t count, P
 PyObject* subscript(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     const ProxyCore& core = collection_core(self);
-    core.engine->expect_open();
+    core.engine->expect_open_on_any_thread();
     if (PyLong_CheckExact(index) == 0 && names_section(index))
       return make_section(core, members_of_slices(core, index)).release();
     return make_element_proxy(core, linear_index(core.collection->shape(), index, core.info->name()))
@@ -193,7 +193,7 @@ PyObject* subscript(PyObject* self, PyObject* index) {
 PyObject* get_shape(PyObject* self, void*) {
   return guarded([self]() -> PyObject* {
     const ProxyCore& core = collection_core(self);
-    core.engine->expect_open();
+    core.engine->expect_open_on_any_thread();
     return shape_object(core.collection->shape()).release();
   });
 }
@@ -201,7 +201,7 @@ PyObject* get_shape(PyObject* self, void*) {
 Py_ssize_t length(PyObject* self) {
   try {
     const ProxyCore& core = collection_core(self);
-    core.engine->expect_open();
+    core.engine->expect_open_on_any_thread();
     return static_cast<Py_ssize_t>(core.collection->num_elements());
   } catch (...) {
     set_python_error();
@@ -212,7 +212,7 @@ Py_ssize_t length(PyObject* self) {
 PyObject* iterate(PyObject* self) {
   return guarded([self]() -> PyObject* {
     const ProxyCore& core = collection_core(self);
-    core.engine->expect_open();
+    core.engine->expect_open_on_any_thread();
     if (core.collection->is_sparse()) {
       throw base::Error(
           base::StatusCode::kUnsupported,

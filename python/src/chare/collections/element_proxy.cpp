@@ -46,7 +46,7 @@ PyObject* names_of(PyObject* self, PyObject*) { return list_names(self, {&as_ele
 PyObject* get_index(PyObject* self, void*) {
   return guarded([self]() -> PyObject* {
     ElementObject* element = as_element(self);
-    element->core.engine->expect_open();
+    element->core.engine->expect_open_on_any_thread();
     return element->core.info->index_object(element->core.collection->shape().index(element->index))
         .release();
   });
@@ -55,7 +55,7 @@ PyObject* get_index(PyObject* self, void*) {
 PyObject* get_collection(PyObject* self, void*) {
   return guarded([self]() -> PyObject* {
     ElementObject* element = as_element(self);
-    element->core.engine->expect_open();
+    element->core.engine->expect_open_on_any_thread();
     return make_collection_proxy(*element->core.collection, *element->core.info).release();
   });
 }
@@ -67,7 +67,7 @@ PyObject* await_created(PyObject* self) {
 PyObject* with_priority(PyObject* self, PyObject* priority) {
   return guarded([&]() -> PyObject* {
     ElementObject* element = as_element(self);
-    element->core.engine->expect_open();
+    element->core.engine->expect_open_on_any_thread();
     return make_element_proxy(element->core, element->index, coordinate(priority)).release();
   });
 }
@@ -88,7 +88,7 @@ PyObject* remove(PyObject* self, PyObject*) {
 PyObject* element_text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     ElementObject* element = as_element(self);
-    element->core.engine->expect_open();
+    element->core.engine->expect_open_on_any_thread();
     Ref index = element->core.info->index_object(element->core.collection->shape().index(element->index));
     return make_text(
                base::format("<weft.ElementProxy {}[{}]>", element->core.info->name(), readable(index.get())))

@@ -100,7 +100,7 @@ Py_ssize_t length(PyObject* self) { return static_cast<Py_ssize_t>(as_section(se
 PyObject* subscript(PyObject* self, PyObject* which) {
   return guarded([&]() -> PyObject* {
     const SectionObject& section = *as_section(self);
-    section.core.engine->expect_open();
+    section.core.engine->expect_open_on_any_thread();
     const std::uint64_t size = section.members->size();
     if (PySlice_Check(which) == 0) {
       const int place = coordinate(which);
@@ -125,7 +125,7 @@ PyObject* subscript(PyObject* self, PyObject* which) {
 }
 
 Ref list_of_members(const SectionObject& section, Ref (*make)(const ProxyCore& core, std::uint64_t index)) {
-  section.core.engine->expect_open();
+  section.core.engine->expect_open_on_any_thread();
   Ref list = checked(PyList_New(length(reinterpret_cast<PyObject*>(const_cast<SectionObject*>(&section)))));
   for (std::uint64_t i = 0; i < section.members->size(); ++i) {
     PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i),
@@ -150,7 +150,7 @@ PyObject* get_indices(PyObject* self, void*) {
 PyObject* get_collection(PyObject* self, void*) {
   return guarded([self]() -> PyObject* {
     const ProxyCore& core = as_section(self)->core;
-    core.engine->expect_open();
+    core.engine->expect_open_on_any_thread();
     return make_collection_proxy(*core.collection, *core.info).release();
   });
 }
@@ -158,7 +158,7 @@ PyObject* get_collection(PyObject* self, void*) {
 int contains(PyObject* self, PyObject* index) {
   try {
     const SectionObject& section = *as_section(self);
-    section.core.engine->expect_open();
+    section.core.engine->expect_open_on_any_thread();
     if (is_element_proxy(index)) {
       const ElementName element = element_of(index, "a member");
       return element.collection == section.core.collection &&
