@@ -321,7 +321,7 @@ PyObject* collection_attribute(PyObject* self, PyObject* name) {
 
 PyObject* collection_text(PyObject* self) {
   const ProxyCore& core = collection_core(self);
-  return PyUnicode_FromFormat("<%s of %s>", Py_TYPE(self)->tp_name, core.info->name().c_str());
+  return PyUnicode_FromFormat("<%s of %s>", type_name_of(self).c_str(), core.info->name().c_str());
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
