@@ -1,4 +1,6 @@
-"""The `weft` command: run, ranks, info, lb, mpicc, mpicxx, mpi-bin, and of weft-bench: bench, study.
+"""The `weft` command: run, ranks, info, lb, cmake-dir, mpicc, mpicxx, mpi-bin, mpi4py-wheel.
+
+weft-bench adds bench and study.
 
 Imports are inside the functions that need them: `weft run` starts fast, also without the extension module.
 """
@@ -240,14 +242,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_ranks(commands)
     _add_info(commands)
     _add_lb(commands)
+    _add_cmake_dir(commands)
     _add_mpi_bin(commands)
+    _add_mpi4py_wheel(commands)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] in (["mpicc"], ["mpicxx"]) and words[1:] not in (["-h"], ["--help"]):
         from weft.launch.mpi_compiler import main as compile_program
 
         return compile_program(words[0], words[1:])  # every option is the compiler's
     _add_compilers(commands)
-    if words[:1] not in (["run"], ["ranks"], ["info"], ["lb"], ["mpi-bin"]):
+    if words[:1] not in (["run"], ["ranks"], ["info"], ["lb"], ["cmake-dir"], ["mpi-bin"], ["mpi4py-wheel"]):
         _add_measuring(commands, words)  # it takes its time to import
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
@@ -393,6 +397,43 @@ def _lb(options: argparse.Namespace) -> int:
         print(f"weft lb: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _add_cmake_dir(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = commands.add_parser(
+        "cmake-dir",
+        help="print the folder of the CMake package, for find_package(weft)",
+        description="Prints the folder with weft-config.cmake: cmake -Dweft_DIR=$(weft cmake-dir) ...",
+    )
+    parser.set_defaults(function=_cmake_dir, parser=parser)
+
+
+def _cmake_dir(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from weft.launch.cmake_package import main as print_folder
+
+    return print_folder(Path(__file__).parent)
+
+
+def _add_mpi4py_wheel(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = commands.add_parser(
+        "mpi4py-wheel",
+        help="build mpi4py for Weft's MPI library, and print the path of the wheel",
+        usage="weft mpi4py-wheel [--output DIR]",
+        description="Builds mpi4py from its sources on the package index, once, and prints the path of the "
+        "wheel. One wheel serves every Python from 3.10 on. Needs a C compiler and pip; takes minutes.",
+    )
+    parser.add_argument(
+        "--output", metavar="DIR", default=".", help="where the wheel is, or comes (default: this folder)"
+    )
+    parser.set_defaults(function=_mpi4py_wheel, parser=parser)
+
+
+def _mpi4py_wheel(options: argparse.Namespace) -> int:
+    from weft.launch.mpi4py_wheel import main as build_wheel
+
+    return build_wheel(options.output)
 
 
 def _add_mpi_bin(commands: argparse._SubParsersAction[_Parser]) -> None:

@@ -4,8 +4,8 @@ A binary that names the other library is known before it starts. Python packages
 load it later, and scripts start it as a child. So the launcher looks at what PE 0 and its children have
 mapped, until a PE has joined the job.
 
-If the files of the command line name mpi4py and do not name Weft, the job ends with an error. Any other program
-may use Weft as well, so the launcher says a sentence only.
+If the files of the command line name mpi4py and do not name Weft, the job ends with an error. Any other
+program may use Weft as well, so the launcher says a sentence only.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class OtherMpiWatch:
         self.stop()
         if is_of_mpi4py(self._argv):
             return Finding(
-                f"mpi4py has loaded {library}, another MPI: each of the {self._num_pes} processes would be rank "
-                f"0 of 1. {_INSTALL_MPI4PY}",
+                f"mpi4py has loaded {library}, another MPI: each of the {self._num_pes} processes would be "
+                f"rank 0 of 1. {_INSTALL_MPI4PY}",
                 is_error=True,
             )
         return Finding(
