@@ -1,5 +1,6 @@
 # `cmake --install` (component `devel`): headers, static libraries and a package file, so that a program of one's
-# own says find_package(weft) and links weft::weft. The wheel takes the component `python` alone.
+# own says find_package(weft) and links weft::weft. The wheel has it inside the folder of the Python package; `weft cmake-dir`
+# prints where.
 include_guard(GLOBAL)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -20,6 +21,19 @@ if(WEFT_LINK_TIME_OPTIMIZATION)
 endif()
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION "${weft_package_folder}" COMPONENT devel)
 
+add_custom_target(weft_libraries)
+foreach(layer IN LISTS weft_layers)
+  get_target_property(type ${layer} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    add_dependencies(weft_libraries ${layer})
+  endif()
+endforeach()
+
+# Where UCX is if it is on no path of CMake's. A folder that pip makes for a build is gone after it.
+set(weft_ucx_hint "\"${ucx_DIR}\"")
+if(weft_ucx_hint MATCHES "/pip-build-env-")
+  set(weft_ucx_hint "")
+endif()
 configure_package_config_file("${weft_SOURCE_DIR}/cmake/weft-config.cmake.in" "${weft_BINARY_DIR}/weft-config.cmake"
                               INSTALL_DESTINATION "${weft_package_folder}")
 write_basic_package_version_file("${weft_BINARY_DIR}/weft-config-version.cmake" COMPATIBILITY SameMinorVersion)

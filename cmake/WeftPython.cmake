@@ -1,8 +1,8 @@
 # weft_add_python_module(NAME name SOURCES file... [LIBS target...])
 #
 # The extension module weft.<name>. In the build tree <build>/python is a usable package (PYTHONPATH=<build>/python):
-# the modules of python/weft and the headers for kernels linked in, beside the extension. Installed (component `python`), the extension finds
-# UCX in the libucx package next to weft; LD_LIBRARY_PATH goes before that.
+# the modules of python/weft and the headers for kernels linked in, beside the extension. Installed into the folder of the package
+# weft (component `python`), the extension finds UCX in the libucx package next to it; LD_LIBRARY_PATH goes before that.
 include_guard(GLOBAL)
 
 # A macro: find_package sets variables and targets for the caller.
@@ -14,7 +14,7 @@ macro(weft_find_python)
       set(Python_EXECUTABLE "${weft_SOURCE_DIR}/.venv/bin/python")
     endif()
   endif()
-  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module ${SKBUILD_SABI_COMPONENT})
 endmacro()
 
 # The package folder of the build tree, <build>/python/weft: links to the modules in python/weft.
@@ -38,7 +38,12 @@ function(weft_add_python_module)
     message(FATAL_ERROR "weft_add_python_module(NAME name SOURCES file... [LIBS target...]): got '${ARGV}'")
   endif()
   weft_find_python()
-  Python_add_library(${module_NAME} MODULE WITH_SOABI ${module_SOURCES})
+  # `make wheel` asks scikit-build-core for one extension that serves every Python from 3.12 on.
+  set(stable_abi "")
+  if(SKBUILD_SABI_COMPONENT)
+    set(stable_abi USE_SABI ${SKBUILD_SABI_VERSION})
+  endif()
+  Python_add_library(${module_NAME} MODULE ${stable_abi} WITH_SOABI ${module_SOURCES})
   # Only PyInit_<name> is seen from outside, and a release build has no symbol table.
   set_target_properties(${module_NAME} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_options(${module_NAME} PRIVATE $<$<CONFIG:Release,MinSizeRel>:-Wl,-s>)
@@ -50,7 +55,7 @@ function(weft_add_python_module)
   set_target_properties(${module_NAME} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${weft_BINARY_DIR}/python/weft"
                                                   INSTALL_RPATH "$ORIGIN/../libucx/lib")
   weft_link_python_package()
-  install(TARGETS ${module_NAME} LIBRARY DESTINATION weft COMPONENT python)
-  install(DIRECTORY "${weft_SOURCE_DIR}/include/weft/device" DESTINATION weft/include/weft COMPONENT python
+  install(TARGETS ${module_NAME} LIBRARY DESTINATION . COMPONENT python)
+  install(DIRECTORY "${weft_SOURCE_DIR}/include/weft/device" DESTINATION include/weft COMPONENT python
           FILES_MATCHING PATTERN "*.cuh")
 endfunction()

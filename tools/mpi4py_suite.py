@@ -23,7 +23,6 @@ import fcntl
 import hashlib
 import os
 import platform
-import shlex
 import shutil
 import subprocess
 import sys
@@ -31,9 +30,10 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from weft.launch.mpi4py_wheel import VERSION, build_environment
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/mpi4py"
-VERSION = "4.1.2"
 SKIPPED = 77
 
 # Modules that need processes that start later, one-sided communication, files, or partitioned messages.
@@ -126,17 +126,6 @@ def source_folder() -> Path:
     return folder
 
 
-def compiler_wrapper() -> Path:
-    """A command of one word, as the build asks for."""
-    wrapper = FOLDER / "mpicc"
-    # pip builds with a PYTHONPATH of its own, which hides the packages of this Python.
-    path = shlex.quote(os.environ.get("PYTHONPATH", ""))
-    command = f'PYTHONPATH={path} exec {shlex.quote(sys.executable)} -m weft mpicc "$@"'
-    wrapper.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
-    wrapper.chmod(0o755)
-    return wrapper
-
-
 def built_key() -> str:
     """Changes when the extension module must be built again."""
     key = hashlib.sha256(f"{VERSION} abi3 {platform.machine()}".encode())
@@ -169,12 +158,8 @@ def build_site(optimized: bool) -> Path:
     sources = source_folder()
     for stale in (site, sources / "build"):
         shutil.rmtree(stale, ignore_errors=True)
-    environment = {
-        **os.environ,
-        "MPICC": str(compiler_wrapper()),
-        "CFLAGS": "-O2" if optimized else "-O0",
-        "MPI4PY_BUILD_PYSABI": "abi3",
-    }
+    cflags = {"CFLAGS": "-O2" if optimized else "-O0"}
+    environment = build_environment({**os.environ, **cflags}, FOLDER / "mpicc")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-cache-dir"]
     subprocess.run([*command, "--target", str(site), str(sources)], env=environment, check=True)
     stamp.write_text(built_key(), encoding="utf-8")

@@ -1,4 +1,6 @@
-"""The `weft` command: run, ranks, info, lb, mpicc, mpicxx, mpi-bin, and of weft-bench: bench, study.
+"""The `weft` command: run, ranks, info, lb, cmake-dir, mpicc, mpicxx, mpi-bin, mpi4py-wheel.
+
+weft-bench adds bench and study.
 
 Imports are inside the functions that need them: `weft run` starts fast, also without the extension module.
 """
@@ -14,7 +16,15 @@ from weft._cli.completion import complete, words_to_complete
 from weft._cli.parser import Parser
 from weft._cli.ranks import add_ranks
 from weft._cli.run import add_run
-from weft._cli.tools import add_compilers, add_info, add_lb, add_measuring, add_mpi_bin
+from weft._cli.tools import (
+    add_cmake_dir,
+    add_compilers,
+    add_info,
+    add_lb,
+    add_measuring,
+    add_mpi4py_wheel,
+    add_mpi_bin,
+)
 
 
 def _open_standard_streams() -> None:
@@ -43,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_ranks(commands)
     add_info(commands)
     add_lb(commands)
+    add_cmake_dir(commands)
     add_mpi_bin(commands)
+    add_mpi4py_wheel(commands)
     words = words_to_complete() or list(sys.argv[1:] if arguments is None else arguments)
     compiles = words[:1] in (["mpicc"], ["mpicxx"]) and words[1:] not in (["-h"], ["--help"])
     if compiles and words_to_complete() is None:
@@ -51,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return compile_program(words[0], words[1:])  # every option is the compiler's
     add_compilers(commands)
-    if words[:1] not in (["run"], ["ranks"], ["info"], ["lb"], ["mpi-bin"]):
+    if not words or words[0] not in commands.choices:
         add_measuring(commands, words)  # it takes its time to import
     complete(parser)
     options, unknown = parser.parse_known_args(arguments)

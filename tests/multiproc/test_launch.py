@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from weft._cli.settings import SETTINGS
-from weft.launch.other_mpi import mapped_library, named_library
+from weft.launch.other_mpi import is_of_mpi4py, mapped_library, named_library
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".cpp", ".h", ".py")
@@ -111,10 +111,44 @@ def test_another_mpi_is_named_while_the_program_runs(start, tmp_path: Path, scri
     os.close(ours)
     line = job.process.stderr.readline()
     assert line.startswith(f"weft run: the program has loaded {library}, another MPI: ")
-    assert "MPICC=weft-mpicc" in line
+    assert "`weft mpi4py-wheel`" in line
     os.close(theirs)
     outcome = job.wait()
     assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("", "", 0)
+
+
+def test_mpi4py_of_another_mpi_ends_the_job(start, tmp_path: Path) -> None:
+    (tmp_path / "other.c").write_text("int initialize(void) { return 0; }")
+    command = "cc -shared -fPIC -Wl,-soname,libmpi.so.40 other.c -o libmpi.so.40.30"
+    subprocess.run(command.split(), cwd=tmp_path, check=True, timeout=60)
+    library = tmp_path / "libmpi.so.40.30"
+    # As `import mpi4py` would. Only the launcher ends it.
+    (tmp_path / "program.py").write_text(
+        "import ctypes, sys\nctypes.CDLL(sys.argv[1])\nsys.stdin.read()\n# mpi4py\n"
+    )
+    ours, theirs = os.pipe()
+    job = start("-n", 2, tmp_path / "program.py", library, stdin=ours)
+    os.close(ours)
+    outcome = job.wait()
+    os.close(theirs)
+    assert outcome.exit_code == 1
+    assert outcome.stderr.startswith(f"weft run: mpi4py has loaded {library}, another MPI: each of the 2 ")
+    assert "`weft mpi4py-wheel`" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "is_one"),
+    [
+        ("from mpi4py import MPI", (), True),
+        ("import weft\nfrom mpi4py import MPI", (), False),  # it may use both
+        ("import solver", (), False),
+        ("import solver", ("-m", "mpi4py"), True),
+    ],
+)
+def test_programs_of_mpi4py_are_known_by_their_text(tmp_path: Path, text: str, words, is_one: bool) -> None:
+    (tmp_path / "program.py").write_text(text)
+    assert is_of_mpi4py(["python", *words, str(tmp_path / "program.py"), "none.txt"]) == is_one
+    assert not is_of_mpi4py(["python", str(tmp_path / "missing.py")])
 
 
 @pytest.mark.parametrize(

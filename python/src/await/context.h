@@ -9,6 +9,9 @@ namespace weft::python {
 
 // A copy of the context that is current on this thread. Null without memory for one: user code then runs in the current one.
 inline Ref copy_of_context() {
+#ifdef Py_LIMITED_API
+  if (PyContext_CopyCurrent == nullptr || PyContext_Enter == nullptr || PyContext_Exit == nullptr) return {};
+#endif
   PyObject* const context = PyContext_CopyCurrent();
   if (context == nullptr) [[unlikely]]
     PyErr_Clear();

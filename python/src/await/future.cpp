@@ -299,14 +299,16 @@ PyType_Spec spec = {"weft.Future", sizeof(FutureObject), 0, Py_TPFLAGS_DEFAULT, 
 void init_future(PyObject* module) {
   init_setter();
   future_type = add_type(module, spec);
+#ifndef Py_LIMITED_API  // the stable ABI calls the slots tp_new and tp_init, which takes longer
   future_type->tp_vectorcall = &make_by_vectorcall;
+#endif
   add_awaitable(future_type, &wait);
   add_functions(module, functions);
 }
 
 Ref make_future_object(PyFutureState* state) {
   state->acquire();
-  PyObject* object = future_type->tp_alloc(future_type, 0);
+  PyObject* object = PyType_GenericAlloc(future_type, 0);
   if (object == nullptr) {
     state->release();
     throw PythonError();

@@ -213,7 +213,7 @@ PyType_Spec spec = {"weft.Operation", sizeof(OperationObject), 0,
 
 Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result,
                           ConvertResult convert) {
-  auto* object = reinterpret_cast<OperationObject*>(operation_type->tp_alloc(operation_type, 0));
+  auto* object = reinterpret_cast<OperationObject*>(PyType_GenericAlloc(operation_type, 0));
   if (object == nullptr) {
     state->drop_handle();
     throw PythonError();
@@ -229,7 +229,7 @@ Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref ke
 }
 
 Ref make_finished_operation(Ref result) {
-  Ref object = checked(operation_type->tp_alloc(operation_type, 0));  // zeros: no engine, no state, no keeper
+  Ref object = checked(PyType_GenericAlloc(operation_type, 0));  // zeros: no engine, no state, no keeper
   new (&as_operation(object.get())->result) Ref(std::move(result));
   return object;
 }

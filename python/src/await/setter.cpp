@@ -50,29 +50,30 @@ std::string_view take_name(std::string_view& packed) {
   return name;
 }
 
-PyObject* function_name(const PyCodeObject* code) {
 #if PY_VERSION_HEX >= 0x030b0000
-  return code->co_qualname;
+constexpr const char* kFunctionName = "co_qualname";
 #else
-  return code->co_name;
+constexpr const char* kFunctionName = "co_name";
 #endif
-}
 
 // Whether it is the frame of weft.run: the scheduler calls a callback that is no Python function, such as future.set.
 bool is_of_weft_run(std::string_view file) { return file.ends_with("weft/_job/run.py"); }
 
 void describe(PyFrameObject* frame, SetterSite& site) {
-  const auto* const code = reinterpret_cast<const PyCodeObject*>(site.code.get());
-  const std::string_view file = name_in(code->co_filename);
+  const Ref path = Ref::steal(PyObject_GetAttrString(site.code.get(), "co_filename"));
+  const Ref function = Ref::steal(PyObject_GetAttrString(site.code.get(), kFunctionName));
+  const std::string_view file = name_in(path.get());
   if (is_of_weft_run(file)) return;
   site.line = static_cast<std::uint32_t>(std::max(PyFrame_GetLineNumber(frame), 0));
   site.names.clear();
-  append(site.names, name_in(function_name(code)));
+  append(site.names, name_in(function.get()));
   append(site.names, file.substr(file.rfind('/') + 1));  // npos + 1 is 0
 }
 
 int instruction_of([[maybe_unused]] PyFrameObject* frame) {
-#if PY_VERSION_HEX >= 0x030b0000
+#if defined(Py_LIMITED_API)
+  return PyFrame_GetLasti == nullptr ? -1 : PyFrame_GetLasti(frame);
+#elif PY_VERSION_HEX >= 0x030b0000
   return PyFrame_GetLasti(frame);
 #else
   return -1;  // not told: described each time

@@ -152,7 +152,7 @@ PyObject* call_later(PyObject*, PyObject* const* values, Py_ssize_t count) {
     Arguments arguments("_call_later", {"seconds", "function"}, 2, values, count, nullptr);
     const double seconds = seconds_from(arguments[0], "a timeout");
     Engine& engine = Engine::current();
-    Ref object = checked(timer_type->tp_alloc(timer_type, 0));
+    Ref object = checked(PyType_GenericAlloc(timer_type, 0));
     auto* const timer = new CallLater(engine, Ref::borrow(arguments[1]));
     reinterpret_cast<TimerObject*>(object.get())->timer = timer;
     timer->start(engine, seconds);

@@ -30,7 +30,7 @@ void wait(PyObject*, runtime::Work* work) { Engine::current().runtime().post_for
 PyObject* yield_now(PyObject*, PyObject*) {
   return guarded([]() -> PyObject* {
     static_cast<void>(Engine::current());  // throws where there is no scheduler
-    return checked(turn_type->tp_alloc(turn_type, 0)).release();
+    return checked(PyType_GenericAlloc(turn_type, 0)).release();
   });
 }
 

@@ -29,8 +29,8 @@ bool find_protocol_memory(const BufferRequest& request, ObjectBuffer& found) {
   if (!found.keeper) {
     unusable(request, base::format("that gives no buffer ({})", readable(PythonError::take().get())));
   }
-  const Py_buffer* view = PyMemoryView_GET_BUFFER(found.keeper.get());
-  if (PyBuffer_IsContiguous(view, 'C') == 0) {
+  const ViewedBuffer view(found.keeper.get());
+  if (PyBuffer_IsContiguous(view.get(), 'C') == 0) {
     unusable(request, "that is not C-contiguous; pass contiguous memory");
   }
   if (request.access == Access::kWrite && view->readonly != 0) {

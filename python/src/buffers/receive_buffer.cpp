@@ -139,7 +139,7 @@ Ref Posting::in_place_of(std::size_t which, const ArrayForm& form) {
     throw base::Error(base::StatusCode::kCorrupt,
                       "a call arrived damaged: a buffer that did not come with it");
   }
-  Ref object = checked(type->tp_alloc(type, 0));
+  Ref object = checked(PyType_GenericAlloc(type, 0));
   ReceiveBufferObject* buffer = as_receive_buffer(object.get());
   buffer->posting = this;
   buffer->which = which;

@@ -35,7 +35,7 @@ PyTypeObject* channel_type = nullptr;
 
 Ref make_object(PyTypeObject* type, Engine& engine, const channel::Channel& channel) {
   std::shared_ptr<void> held = channel.hold();
-  Ref object = checked(type->tp_alloc(type, 0));
+  Ref object = checked(PyType_GenericAlloc(type, 0));
   new (&as_channel(object.get())->engine) EngineRef(engine);
   new (&as_channel(object.get())->channel) channel::Channel(channel);
   new (&as_channel(object.get())->held) std::shared_ptr<void>(std::move(held));

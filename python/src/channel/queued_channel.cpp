@@ -66,7 +66,7 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
                                      ? places.front().place
                                      : placed_stream_or_default(nullptr, kind, kUse).place;
     channel::QueuedChannel channel(name.self, name.peer, device, std::move(places), name.id);
-    Ref object = checked(type->tp_alloc(type, 0));
+    Ref object = checked(PyType_GenericAlloc(type, 0));
     QueuedChannelObject& made = *as_queued(object.get());
     new (&made.engine) EngineRef(engine);
     new (&made.channel) channel::QueuedChannel(std::move(channel));

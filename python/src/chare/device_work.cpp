@@ -112,7 +112,7 @@ Ref make_device_work(PyChare& chare, PyObject* stream, PyObject* kind) {
   if (chare.load() != nullptr && chare.collection().is_balanced()) {
     work.load = std::make_shared<LoadShare>(Engine::current(), *chare.load());
   }
-  Ref object = checked(device_work_type->tp_alloc(device_work_type, 0));
+  Ref object = checked(PyType_GenericAlloc(device_work_type, 0));
   new (&work_of(object.get())) DeviceWork(std::move(work));
   return object;
 }

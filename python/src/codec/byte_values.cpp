@@ -36,8 +36,8 @@ bool encode_memoryview(Encoder& encoder, PyObject* object) {
   // A view of our own. Making it raises ValueError if `object` was released. It holds the memory if user
   // code, called by the pickling of other arguments, releases `object` later.
   Ref own_view = checked(PyMemoryView_FromObject(object));
-  const Py_buffer* view = PyMemoryView_GET_BUFFER(own_view.get());
-  if (PyBuffer_IsContiguous(view, 'C') == 0) {
+  const ViewedBuffer view(own_view.get());
+  if (PyBuffer_IsContiguous(view.get(), 'C') == 0) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       "a memoryview that is not C-contiguous cannot be sent; send view.tobytes()");
   }

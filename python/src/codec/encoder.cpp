@@ -452,7 +452,7 @@ void Encoder::pickled(Ref pickle, PyObject* buffers) {
   block(std::move(pickle), bytes, size_bytes);
   for (Py_ssize_t i = 0; i < num_buffers; ++i) {
     Ref raw_view = checked(PyObject_CallMethod(PyList_GET_ITEM(buffers, i), "raw", nullptr));
-    const Py_buffer* view = PyMemoryView_GET_BUFFER(raw_view.get());
+    const ViewedBuffer view(raw_view.get());
     const void* data = view->buf;
     auto length = static_cast<std::size_t>(view->len);
     if (attaches(length, false)) {

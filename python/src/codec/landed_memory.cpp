@@ -44,7 +44,7 @@ std::shared_ptr<LandedMemory> share_landed(Engine& engine, runtime::Attachment a
 
 Ref make_landed_bytes(Engine& engine, runtime::Attachment attachment) {
   std::shared_ptr<LandedMemory> landed = share_landed(engine, std::move(attachment));
-  Ref object = checked(type->tp_alloc(type, 0));
+  Ref object = checked(PyType_GenericAlloc(type, 0));
   new (&as_landed(object.get())->landed) std::shared_ptr<LandedMemory>(std::move(landed));
   return object;
 }

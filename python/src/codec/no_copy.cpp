@@ -44,7 +44,7 @@ PyType_Spec spec = {"weft._NoCopy", sizeof(NoCopyObject), 0,
 void init_no_copy(PyObject* module) { type = add_type(module, spec); }
 
 Ref make_no_copy(Ref array) {
-  Ref object = checked(type->tp_alloc(type, 0));
+  Ref object = checked(PyType_GenericAlloc(type, 0));
   new (&reinterpret_cast<NoCopyObject*>(object.get())->array) Ref(std::move(array));
   return object;
 }

@@ -50,7 +50,7 @@ PyObject* separate(PyObject*, PyObject* values) {
           base::StatusCode::kInvalidArgument,
           base::format("_separate takes a list of less than 2**32 values, not a {}", type_name_of(values)));
     }
-    Ref object = checked(type->tp_alloc(type, 0));
+    Ref object = checked(PyType_GenericAlloc(type, 0));
     new (&reinterpret_cast<SeparateValuesObject*>(object.get())->list) Ref(Ref::borrow(values));
     return object.release();
   });

@@ -31,9 +31,7 @@ PyObject* load_balancing_strategies(PyObject*, PyObject*) {
 // A name, or (name, function).
 balance::Candidate candidate_of(PyObject* given) {
   if (PyTuple_Check(given) == 0) {
-    const char* text = PyUnicode_AsUTF8(given);
-    if (text == nullptr) throw PythonError();
-    return {text};
+    return {std::string(text_of(given))};
   }
   const char* text = nullptr;
   PyObject* function = nullptr;

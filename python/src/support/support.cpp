@@ -49,7 +49,7 @@ std::string type_name_of(PyObject* object) {
   Ref name = Ref::steal(PyObject_GetAttrString(type, "__qualname__"));
   if (!module || !name) {
     PyErr_Clear();
-    return Py_TYPE(object)->tp_name;
+    return "(a type without a name)";
   }
   std::string in = readable(module.get());
   return in == "builtins" ? readable(name.get()) : in + "." + readable(name.get());
@@ -105,9 +105,45 @@ void add_functions(PyObject* module, PyMethodDef* functions) {
   checked(PyModule_AddFunctions(module, functions));
 }
 
+#ifdef Py_LIMITED_API
+ViewedBuffer::ViewedBuffer(PyObject* memoryview) : buffer_(&own_) {
+  checked(PyObject_GetBuffer(memoryview, &own_, PyBUF_FULL_RO));
+}
+ViewedBuffer::~ViewedBuffer() { PyBuffer_Release(&own_); }
+
+namespace {
+
+PyTypeObject* type_in_types(const char* name) {
+  return reinterpret_cast<PyTypeObject*>(
+      import_from("types", name).release());  // it lives as long as the process
+}
+
+}  // namespace
+
+PyTypeObject* type_of_functions() {
+  static PyTypeObject* const type = type_in_types("FunctionType");
+  return type;
+}
+PyTypeObject* type_of_coroutines() {
+  static PyTypeObject* const type = type_in_types("CoroutineType");
+  return type;
+}
+PyTypeObject* type_of_generators() {
+  static PyTypeObject* const type = type_in_types("GeneratorType");
+  return type;
+}
+#else
+ViewedBuffer::ViewedBuffer(PyObject* memoryview) : buffer_(PyMemoryView_GET_BUFFER(memoryview)) {}
+ViewedBuffer::~ViewedBuffer() = default;
+#endif
+
 void free_object(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
+#ifdef Py_LIMITED_API
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+#else
   type->tp_free(self);
+#endif
   Py_DECREF(type);
 }
 

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "support/stable_abi.h"
+
 namespace weft::python {
 
 // An owned reference, null for none.
@@ -84,6 +86,23 @@ template <class Function>
 PyCFunction as_method(Function function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
+
+// What a memoryview shows. The memory is valid while the view lives, the rest while this object does too.
+class ViewedBuffer {
+ public:
+  explicit ViewedBuffer(PyObject* memoryview);
+  ~ViewedBuffer();
+  const Py_buffer* operator->() const { return buffer_; }
+  const Py_buffer* get() const { return buffer_; }
+  ViewedBuffer(const ViewedBuffer&) = delete;
+  ViewedBuffer& operator=(const ViewedBuffer&) = delete;
+
+ private:
+#ifdef Py_LIMITED_API
+  Py_buffer own_ = {};
+#endif
+  const Py_buffer* buffer_;
+};
 
 // Slot functions of a type that needs nothing but its memory freed and its type released.
 void free_object(PyObject* self);

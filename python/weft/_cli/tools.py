@@ -1,4 +1,4 @@
-"""`weft info`, `weft lb`, `weft mpi-bin`, `weft mpicc`, `weft mpicxx`, and `bench` and `study` of weft-bench."""
+"""The small subcommands: `weft info`, `lb`, `cmake-dir`, the compilers and mpi4py; `bench` and `study` of weft-bench."""
 
 from __future__ import annotations
 
@@ -68,6 +68,43 @@ def _lb(options: argparse.Namespace) -> int:
         print(f"weft lb: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def add_cmake_dir(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "cmake-dir",
+        help="print the folder of the CMake package, for find_package(weft)",
+        description="Prints the folder with weft-config.cmake: cmake -Dweft_DIR=$(weft cmake-dir) ...",
+    )
+    parser.set_defaults(function=_cmake_dir, parser=parser)
+
+
+def _cmake_dir(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from weft.launch.cmake_package import main as print_folder
+
+    return print_folder(Path(__file__).parents[1])
+
+
+def add_mpi4py_wheel(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "mpi4py-wheel",
+        help="build mpi4py for Weft's MPI library, and print the path of the wheel",
+        usage="weft mpi4py-wheel [--output DIR]",
+        description="Builds mpi4py from its sources on the package index, once, and prints the path of the "
+        "wheel. One wheel serves every Python from 3.10 on. Needs a C compiler and pip; takes minutes.",
+    )
+    parser.add_argument(
+        "--output", metavar="DIR", default=".", help="where the wheel is, or comes (default: this folder)"
+    )
+    parser.set_defaults(function=_mpi4py_wheel, parser=parser)
+
+
+def _mpi4py_wheel(options: argparse.Namespace) -> int:
+    from weft.launch.mpi4py_wheel import main as build_wheel
+
+    return build_wheel(options.output)
 
 
 def add_mpi_bin(commands: argparse._SubParsersAction[Parser]) -> None:

@@ -87,7 +87,7 @@ class Job:
             self._service = BootstrapService(self._selector, self._num_pes, self._pes, self)
             self._segments = SegmentFolder()
             try:
-                self._other_mpi = OtherMpiWatch(self._argvs[0][0], self._num_pes)
+                self._other_mpi = OtherMpiWatch(self._argvs[0], self._num_pes)
                 if (sentence := self._other_mpi.before_start()) is not None:
                     self._say(sentence)
                 self._start_pes()
@@ -265,8 +265,11 @@ class Job:
         pe = self._pes[0]
         if not pe.running:
             self._other_mpi.stop()
-        elif (sentence := self._other_mpi.look(pe.pid, now)) is not None:
-            self._say(sentence)
+        elif (finding := self._other_mpi.look(pe.pid, now)) is not None:
+            if finding.is_error:
+                self._end(finding.sentence, 1)
+            else:
+                self._say(finding.sentence)
 
     def _check_all_joined(self) -> None:
         """Ends the job if a PE has joined it and another one has exited without joining."""

@@ -26,6 +26,13 @@ PROGRAMS = {
 }
 
 
+def program_text(command: str, before: str = ":") -> str:
+    """A shell script that runs a command of `weft` of this Python, after the shell's command `before`."""
+    return (
+        f'#!/bin/sh\n{before}\nexec {shlex.quote(sys.executable)} -c {shlex.quote(_START)} {command} "$@"\n'
+    )
+
+
 def make_programs(environment: Mapping[str, str]) -> Path:
     """Writes the programs, unless they are there, and returns their folder.
 
@@ -35,7 +42,7 @@ def make_programs(environment: Mapping[str, str]) -> Path:
     folder = _folder(environment)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, command in PROGRAMS.items():
-        text = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(_START)} {command} "$@"\n'
+        text = program_text(command)
         program = folder / name
         if program.exists() and program.read_text(encoding="utf-8") == text:
             continue

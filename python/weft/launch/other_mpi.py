@@ -3,6 +3,9 @@
 A binary that names the other library is known before it starts. Python packages and libraries of libraries
 load it later, and scripts start it as a child. So the launcher looks at what PE 0 and its children have
 mapped, until a PE has joined the job.
+
+If the files of the command line name mpi4py and do not name Weft, the job ends with an error. Any other
+program may use Weft as well, so the launcher says a sentence only.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from __future__ import annotations
 import re
 import struct
 import time
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 # In C, Fortran and C++; those of Open MPI, MPICH and Cray. Weft's is libmpi_abi.
 _NAME = r"libmpi(?:ch|_mpifh|_usempi\w*|_cxx|_cray|_gnu_[0-9]+)?\.so[.0-9]*"
@@ -21,17 +25,30 @@ _GROWTH = 1.25
 _LONGEST_PAUSE_S = 10.0
 _MOST_PROCESSES = 16
 
+_INSTALL_MPI4PY = (
+    "Build mpi4py for Weft with `weft mpi4py-wheel`, and install that wheel with "
+    "`pip install --force-reinstall --no-deps`"
+)
+
 # Numbers in the format of ELF files.
 _LOADED, _DYNAMIC = 1, 2
 _NEEDED, _NAMES, _NAMES_SIZE = 1, 5, 10
 _LARGEST_TABLE = 1 << 24
 
 
-class OtherMpiWatch:
-    """Looks for another MPI in a job of `num_pes` PEs that run `program`."""
+class Finding(NamedTuple):
+    """What to say of another MPI, and whether the job ends."""
 
-    def __init__(self, program: str, num_pes: int) -> None:
-        self._program = program
+    sentence: str
+    is_error: bool
+
+
+class OtherMpiWatch:
+    """Looks for another MPI in a job of `num_pes` PEs; `argv` is the command line of the first one."""
+
+    def __init__(self, argv: Sequence[str], num_pes: int) -> None:
+        self._argv = argv
+        self._program = argv[0]
         self._num_pes = num_pes
         self._pause_s = _FIRST_LOOK_S
         #: When to look next, as time.monotonic() says it; None: not any more.
@@ -47,23 +64,39 @@ class OtherMpiWatch:
             "processes runs alone, as rank 0 of 1. Compile it with `weft mpicc` or `weft mpicxx`"
         )
 
-    def look(self, pid: int, now: float) -> str | None:
-        """What to say of the process, if there is something to say. Sets the next deadline."""
+    def look(self, pid: int, now: float) -> Finding | None:
+        """What is to be said of the process, if anything is. Sets the next deadline."""
         self._pause_s = min(self._pause_s * _GROWTH, _LONGEST_PAUSE_S)
         self.deadline = now + self._pause_s
         library = next((found for found in map(mapped_library, _maps(pid)) if found is not None), None)
         if library is None:
             return None
         self.stop()
-        return (
+        if is_of_mpi4py(self._argv):
+            return Finding(
+                f"mpi4py has loaded {library}, another MPI: each of the {self._num_pes} processes would be "
+                f"rank 0 of 1. {_INSTALL_MPI4PY}",
+                is_error=True,
+            )
+        return Finding(
             f"the program has loaded {library}, another MPI: if it uses that, each of the {self._num_pes} "
-            "processes runs alone, as rank 0 of 1. Compile it with `weft mpicc` or `weft mpicxx`, and build "
-            "mpi4py with MPICC=weft-mpicc"
+            "processes runs alone, as rank 0 of 1. Compile it with `weft mpicc` or `weft mpicxx`. "
+            f"{_INSTALL_MPI4PY}",
+            is_error=False,
         )
 
     def stop(self) -> None:
         """Nothing is looked for any more: a PE has joined the job, or all is said."""
         self.deadline = None
+
+
+def is_of_mpi4py(argv: Sequence[str]) -> bool:
+    """Whether the Python files of a command line, or its -m, name mpi4py and do not name Weft."""
+    try:
+        text = b"\n".join(Path(word).read_bytes() for word in argv if word.endswith(".py"))
+    except OSError:
+        return False
+    return ("mpi4py" in argv or b"mpi4py" in text) and b"weft" not in text
 
 
 def mapped_library(maps: str) -> str | None:

@@ -340,8 +340,11 @@ void LoopbackMachine::wait(std::int64_t timeout_us) {
   if (has_work() || !peer_memory().before_sleep()) return;
   std::unique_lock lock(wake_mutex_);
   const auto woken = [this] { return woken_; };
+  // condition_variable::wait() of g++ 12 needs the libstdc++ of g++ 12 at run time, and a wheel runs with an older one.
+  // wait_for() needs only the C library.
+  constexpr std::chrono::hours long_time(1);
   if (timeout_us < 0) {
-    wake_condition_.wait(lock, woken);
+    while (!wake_condition_.wait_for(lock, long_time, woken)) continue;
   } else {
     wake_condition_.wait_for(lock, std::chrono::microseconds(timeout_us), woken);
   }

@@ -30,7 +30,11 @@ constexpr const char* kVariables[] = {"WEFT_BOOTSTRAP",
                                       "PMI_SIZE",
                                       "SLURM_NTASKS",
                                       "SLURM_STEP_NUM_TASKS",
-                                      "OMPI_COMM_WORLD_SIZE"};
+                                      "OMPI_COMM_WORLD_SIZE",
+                                      "MASTER_ADDR",
+                                      "MASTER_PORT",
+                                      "RANK",
+                                      "WORLD_SIZE"};
 
 class MakeBootstrapTest : public ::testing::Test {
  protected:
@@ -118,6 +122,27 @@ TEST_F(MakeBootstrapTest, ProcessesThatCannotFindOneAnotherAreRefused) {
   // One of them prints the sentence.
   set({{"PMI_SIZE", "4"}, {"PMI_RANK", "1"}});
   expect_refused(StatusCode::kCancelled, "process 0 says why");
+}
+
+TEST_F(MakeBootstrapTest, ProcessesOfTorchrunAreRefused) {
+  const std::map<std::string, std::string> torchrun{
+      {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}, {"RANK", "0"}, {"WORLD_SIZE", "4"}};
+  set(torchrun);
+  expect_refused(StatusCode::kUnsupported, "`weft run -n 4`");
+  set({{"RANK", "1"}});
+  expect_refused(StatusCode::kCancelled, "process 0 says why");
+  set({{"WEFT_BOOTSTRAP", "singleton"}});
+  EXPECT_TRUE(make_bootstrap().ok());
+  // A program that starts processes itself sets some of them only. One process is a job of one PE.
+  for (const char* variable : {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"}) {
+    SetUp();
+    set(torchrun);
+    unsetenv(variable);
+    EXPECT_TRUE(make_bootstrap().ok()) << variable;
+  }
+  set(torchrun);
+  set({{"WORLD_SIZE", "1"}});
+  EXPECT_TRUE(make_bootstrap().ok());
 }
 
 // The variables of an outer launcher stay; the connection of the inner one is open.

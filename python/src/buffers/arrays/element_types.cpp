@@ -34,10 +34,9 @@ PyArray_Descr* as_descriptor(PyObject* dtype) { return reinterpret_cast<PyArray_
 
 const ElementType* found_or_null(const ElementType* found) { return found == kTypes.end() ? nullptr : found; }
 
-// The name of a type that another package registered with NumPy: the last part of "ml_dtypes.bfloat16".
-std::string_view registered_name(PyArray_Descr* descriptor) {
-  const std::string_view name = descriptor->typeobj->tp_name;
-  return name.substr(name.rfind('.') + 1);
+// The name of a type that another package registered with NumPy, such as "bfloat16".
+std::string registered_name(PyArray_Descr* descriptor) {
+  return readable(attribute(reinterpret_cast<PyObject*>(descriptor->typeobj), "__name__").get());
 }
 
 // The name of the only field of a record; empty for other types.
@@ -72,7 +71,7 @@ Ref dtype_of_own(const ElementType& type) {
 
 const ElementType* element_type_of(PyObject* dtype) {
   PyArray_Descr* const descriptor = as_descriptor(dtype);
-  std::string_view name;
+  std::string name;
   if (descriptor->type_num >= NPY_USERDEF) name = registered_name(descriptor);
   if (descriptor->type_num == NPY_VOID) name = field_name(descriptor);
   if (name.empty()) return nullptr;

@@ -37,7 +37,7 @@ class OwnMemory {
 
 Ref make_object(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<void> owner,
                 LandedMemory* landed, Ref stream_keeper) {
-  Ref object = checked(device_array_type->tp_alloc(device_array_type, 0));
+  Ref object = checked(PyType_GenericAlloc(device_array_type, 0));
   DeviceArrayObject* array = as_device_array(object.get());
   new (&array->form) ArrayForm(std::move(form));
   new (&array->memory) memory::Buffer(memory);

@@ -192,7 +192,7 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
     }
     Engine& engine = Engine::current();
     auto own = std::make_shared<OwnStream>(engine, place_from(kind, "weft.Stream"));
-    Ref object = checked(type->tp_alloc(type, 0));
+    Ref object = checked(PyType_GenericAlloc(type, 0));
     new (&as_object(object.get())->own) std::shared_ptr<OwnStream>(std::move(own));
     return object.release();
   });

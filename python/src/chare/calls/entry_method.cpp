@@ -486,7 +486,7 @@ PyMethodDef functions[] = {
 
 Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index, int method,
                       std::int32_t priority, chare::SectionMembers::Pointer section) {
-  auto* object = reinterpret_cast<EntryMethodObject*>(type->tp_alloc(type, 0));
+  auto* object = reinterpret_cast<EntryMethodObject*>(PyType_GenericAlloc(type, 0));
   if (object == nullptr) throw PythonError();
   object->vectorcall = &call_without_result;
   new (&object->core) ProxyCore(core);

@@ -18,7 +18,7 @@ PyObject* with_room = nullptr;
 SentObject* as_sent(PyObject* object) { return reinterpret_cast<SentObject*>(object); }
 
 Ref make(int pe, bool has_room) {
-  Ref object = checked(type->tp_alloc(type, 0));
+  Ref object = checked(PyType_GenericAlloc(type, 0));
   as_sent(object.get())->pe = pe;
   as_sent(object.get())->has_room = has_room;
   return object;

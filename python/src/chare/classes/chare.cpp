@@ -211,14 +211,14 @@ void creation_has_raised(PyChare& chare, CreationPart part) {
 
 // Sets the error that Python raises for an __init__ that is no coroutine.
 void refuse_result_of_constructor(PyObject* result) {
-  PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result)->tp_name);
+  PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", type_name_of(result).c_str());
 }
 
 // Whether the method has returned work that nothing does.
 bool is_left_over(PyObject* result) {
-  const PyAsyncMethods* const async = Py_TYPE(result)->tp_as_async;
-  return PyGen_Check(result) ||
-         (async != nullptr && (async->am_await != nullptr || async->am_anext != nullptr));
+  PyTypeObject* const type = Py_TYPE(result);
+  return PyGen_Check(result) || PyType_GetSlot(type, Py_am_await) != nullptr ||
+         PyType_GetSlot(type, Py_am_anext) != nullptr;
 }
 
 class CreationCoroutine final : public Coroutine {
@@ -297,7 +297,7 @@ void PyChare::begin_hook() {
         base::format(
             "created() of the class {} has returned an object of the type {}, which nothing runs or "
             "awaits. Define it as `async def created(self)`, without yield, and await what it waits for",
-            info_.name(), Py_TYPE(result.get())->tp_name)));
+            info_.name(), type_name_of(result.get()))));
   }
   collection().chares().created_ended(*this, error);
 }
@@ -335,13 +335,14 @@ std::string PyChare::where_in(std::size_t method) const {
 PyObject* PyChare::make_object(PyTypeObject* type) {
   PyChare* chare = std::exchange(being_made, nullptr);
   if (chare == nullptr) {
+    const std::string type_name = readable(attribute(reinterpret_cast<PyObject*>(type), "__name__").get());
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("{} is a chare class and cannot be called directly; make chares with weft.Array, "
                      "weft.Group or weft.Singleton",
-                     type->tp_name));
+                     type_name));
   }
-  Ref object = checked(type->tp_alloc(type, 0));
+  Ref object = checked(PyType_GenericAlloc(type, 0));
   reinterpret_cast<ChareObject*>(object.get())->chare = chare;
   chare->object_ = object;
   return object.release();

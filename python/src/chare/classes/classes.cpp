@@ -13,13 +13,20 @@
 
 namespace weft::python {
 
+namespace {
+
+// "co_argcount" or "co_flags" of a Python function.
+long code_number(PyObject* function, const char* name) {
+  return PyLong_AsLong(attribute(attribute(function, "__code__").get(), name).get());
+}
+
+}  // namespace
+
 bool needs_arguments(PyObject* function) {
   if (PyFunction_Check(function) == 0) return false;
-  const auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(function));
-  PyObject* const defaults = PyFunction_GetDefaults(function);
-  const Py_ssize_t num_defaults =
-      defaults != nullptr && PyTuple_Check(defaults) ? PyTuple_GET_SIZE(defaults) : 0;
-  return code->co_argcount - num_defaults > 1;
+  const Ref defaults = attribute(function, "__defaults__");
+  const Py_ssize_t num_defaults = PyTuple_Check(defaults.get()) ? PyTuple_GET_SIZE(defaults.get()) : 0;
+  return code_number(function, "co_argcount") - num_defaults > 1;
 }
 
 namespace {
@@ -80,8 +87,7 @@ bool overrides(PyObject* type, const char* method) {
 // Whether a function cannot be called with the chare alone, or says that it takes any arguments.
 bool takes_arguments(PyObject* function) {
   if (PyFunction_Check(function) == 0) return false;
-  const auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(function));
-  return (code->co_flags & CO_VARARGS) != 0 || needs_arguments(function);
+  return (code_number(function, "co_flags") & CO_VARARGS) != 0 || needs_arguments(function);
 }
 
 // The class need not be an abc.ABC, whose constructor would refuse the same methods.
@@ -237,8 +243,7 @@ chare::Balancing balancing_of(PyObject* type, const std::string& name) {
 
 bool is_coroutine_function(PyObject* object) {
   if (PyFunction_Check(object) == 0) return false;
-  const auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(object));
-  return (code->co_flags & CO_COROUTINE) != 0;
+  return (code_number(object, "co_flags") & CO_COROUTINE) != 0;
 }
 
 Ref index_type_of(PyObject* type, const std::string& name) {
@@ -290,9 +295,9 @@ const ClassInfo& ClassInfo::of(PyObject* type) {
     return *found->second;
   }
   if (!PyType_Check(type) || PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), chare_type()) == 0) {
-    invalid(base::format(
-        "a collection is made of a class derived from weft.Chare, not of {}",
-        PyType_Check(type) ? reinterpret_cast<PyTypeObject*>(type)->tp_name : type_name_of(type)));
+    invalid(
+        base::format("a collection is made of a class derived from weft.Chare, not of {}",
+                     PyType_Check(type) ? readable(attribute(type, "__name__").get()) : type_name_of(type)));
   }
   expect_concrete(type);
   expect_free_names(type);

@@ -42,7 +42,7 @@ Ref make_collection_proxy(chare::Collection& collection, const ClassInfo& info) 
 }
 
 Ref make_collection_proxy(PyTypeObject* type, const ProxyCore& core) {
-  Ref object = checked(type->tp_alloc(type, 0));
+  Ref object = checked(PyType_GenericAlloc(type, 0));
   new (&as_collection(object.get())->core) ProxyCore(core);
   return object;
 }

@@ -326,7 +326,7 @@ PyObject* names_of(PyObject* self, PyObject*) { return list_names(self, {&collec
 
 PyObject* collection_text(PyObject* self) {
   const ProxyCore& core = collection_core(self);
-  return PyUnicode_FromFormat("<%s of %s>", Py_TYPE(self)->tp_name, core.info->name().c_str());
+  return PyUnicode_FromFormat("<%s of %s>", type_name_of(self).c_str(), core.info->name().c_str());
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int operation) {

@@ -37,7 +37,7 @@ const CombinedProxy& proxy_of(PyObject* object) { return *as_combined(object)->p
 
 Ref make_combined(CombinedProxy proxy) {
   auto shared = std::make_shared<const CombinedProxy>(std::move(proxy));
-  Ref object = checked(combined_type->tp_alloc(combined_type, 0));
+  Ref object = checked(PyType_GenericAlloc(combined_type, 0));
   new (&as_combined(object.get())->proxy) std::shared_ptr<const CombinedProxy>(std::move(shared));
   return object;
 }

@@ -182,7 +182,7 @@ PyType_Spec element_spec = {"weft.ElementProxy", sizeof(ElementObject), 0,
 }  // namespace
 
 Ref make_element_proxy(const ProxyCore& core, std::uint64_t index, std::int32_t priority) {
-  Ref object = checked(element_type->tp_alloc(element_type, 0));
+  Ref object = checked(PyType_GenericAlloc(element_type, 0));
   new (&as_element(object.get())->core) ProxyCore(core);
   as_element(object.get())->index = index;
   as_element(object.get())->priority = priority;

@@ -51,7 +51,8 @@ bool accepts(PyObject* function, PyObject* index) {
 std::vector<std::uint64_t> listed(const ProxyCore& core, PyObject* indices) {
   const Ref iterator = Ref::steal(PyObject_GetIter(indices));
   if (!iterator) {
-    if (Py_TYPE(indices)->tp_iter != nullptr || PyErr_ExceptionMatches(PyExc_TypeError) == 0)
+    if (PyType_GetSlot(Py_TYPE(indices), Py_tp_iter) != nullptr ||
+        PyErr_ExceptionMatches(PyExc_TypeError) == 0)
       throw PythonError();
     PyErr_Clear();
     throw Error(
@@ -306,7 +307,7 @@ PyType_Spec spec = {"weft.Section", sizeof(SectionObject), 0,
 }  // namespace
 
 Ref make_section(const ProxyCore& core, SectionMembers::Pointer members) {
-  Ref object = checked(section_type->tp_alloc(section_type, 0));
+  Ref object = checked(PyType_GenericAlloc(section_type, 0));
   new (&as_section(object.get())->core) ProxyCore(core);
   new (&as_section(object.get())->members) SectionMembers::Pointer(std::move(members));
   return object;

@@ -392,7 +392,7 @@ Ref make_global_pointer(const rma::GlobalAddress& address, Ref dtype) {
   const std::size_t item_bytes = item_size_bytes(dtype);
   if (item_bytes == 0) invalid(base::format("elements of type {} have no bytes", dtype_name(dtype)));
   const ElementCode code = element_code(dtype);
-  Ref object = checked(pointer_type->tp_alloc(pointer_type, 0));
+  Ref object = checked(PyType_GenericAlloc(pointer_type, 0));
   GlobalPointerObject* const pointer = as_global_pointer(object.get());
   pointer->address = address;
   new (&pointer->dtype) Ref(std::move(dtype));

@@ -82,7 +82,7 @@ Ref make_object(Engine& engine, ArrayForm form, rma::Segment segment, ArrayUnder
   const rma::GlobalAddress address = segment.address();
   const memory::Place place = segment.place();
   auto own = std::make_shared<OwnedSegment>(engine, std::move(segment), std::move(under));
-  Ref object = checked(segment_type->tp_alloc(segment_type, 0));
+  Ref object = checked(PyType_GenericAlloc(segment_type, 0));
   new (&parts_of(object.get()))
       SegmentParts{EngineRef(engine), std::move(own), std::move(form), address, place, Ref()};
   return object;

@@ -408,7 +408,7 @@ PyType_Spec group_spec = {"weft.pgas.DeviceGroup", sizeof(DeviceGroupObject), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, group_slots};
 
 Ref make_group_object(Engine& engine, const queued::DeviceGroup& group) {
-  Ref object = checked(device_group_type->tp_alloc(device_group_type, 0));
+  Ref object = checked(PyType_GenericAlloc(device_group_type, 0));
   new (&group_parts(object.get()))
       DeviceGroupParts{EngineRef(engine), std::make_shared<queued::DeviceGroup>(group)};
   return object;

@@ -90,7 +90,7 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
                                      type_name_of(team)));
     }
     Engine& engine = Engine::current();
-    Ref object = checked(type->tp_alloc(type, 0));
+    Ref object = checked(PyType_GenericAlloc(type, 0));
     new (&parts_of(object.get())) DistObjectParts{EngineRef(engine), nullptr, Ref::borrow(value)};
     parts_of(object.get()).named = std::make_shared<NamedObject>(team_of(team), object.get());
     return object.release();

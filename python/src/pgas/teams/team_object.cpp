@@ -43,7 +43,7 @@ std::int64_t integer_from(PyObject* number) {
 
 Ref make_team(Engine& engine, const pgas::Team& team) {
   if (!team) return Ref::borrow(Py_None);
-  Ref object = checked(team_type->tp_alloc(team_type, 0));
+  Ref object = checked(PyType_GenericAlloc(team_type, 0));
   new (&team_parts(object.get())) TeamParts{EngineRef(engine), team};
   return object;
 }

@@ -71,12 +71,18 @@ bool is_pmix_inside_weft_run() {
   return process != text_of("WEFT_OUTER_PMIX");
 }
 
+// Launchers of PyTorch, such as torchrun, set these four for each process.
+bool is_started_by_torchrun() {
+  return is_set("MASTER_ADDR") && is_set("MASTER_PORT") && is_set("RANK") && number_in("WORLD_SIZE") > 1;
+}
+
 // By itself every process would be a job of one PE. The first one prints the sentence.
 base::Status refuse_silent_copies() {
+  const base::Status other_process(base::StatusCode::kCancelled, "process 0 says why this one ends");
   for (const auto& [size, rank] : kJobVariables) {
     const int processes = number_in(size);
     if (processes < 2) continue;
-    if (number_in(rank) != 0) return {base::StatusCode::kCancelled, "process 0 says why this one ends"};
+    if (number_in(rank) != 0) return other_process;
     return {base::StatusCode::kUnsupported,
             base::format(
                 "a launcher started {} processes of this program ({}={}) and gave them no way to find one "
@@ -85,7 +91,17 @@ base::Status refuse_silent_copies() {
                 "run` on one host. If each process is to be a job of its own, set WEFT_BOOTSTRAP={}",
                 processes, size, processes, kAlone)};
   }
-  return {};
+  if (!is_started_by_torchrun()) return {};
+  if (number_in("RANK") != 0) return other_process;
+  return {base::StatusCode::kUnsupported,
+          base::format("torchrun, or a launcher like it, started {0} processes of this program "
+                       "(WORLD_SIZE={0}), and Weft cannot "
+                       "connect them. Start the program with `weft run -n {0}`; for torch.distributed, set "
+                       "MASTER_ADDR and MASTER_PORT "
+                       "before, and pass rank=weft.my_pe() and world_size=weft.num_pes() to "
+                       "init_process_group(). If each process is to "
+                       "be a job of its own, set WEFT_BOOTSTRAP={1}",
+                       number_in("WORLD_SIZE"), kAlone)};
 }
 
 // A misspelled word would be without effect.
