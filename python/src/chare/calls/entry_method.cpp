@@ -189,15 +189,17 @@ void set_gathered(PyFutureState& state, Pup& p, const std::vector<std::uint64_t>
   }
 }
 
-chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state, const Ref& future) {
+chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state) {
   if (!entry.to_all) return chare::reply_to(*state);
   chare::Chares& chares = entry.core.engine->chares();
+  // A share of the state, and none of the Python object, whose end says that the program does not read the results.
+  const runtime::FutureShare<PyFutureState> share(state);
   if (entry.section != nullptr) {
-    return chares.sections().expect_gather([state, future, places = entry.section->places_by_index()](
-                                               Pup& p) { set_gathered(*state, p, places); });
+    return chares.sections().expect_gather([share, places = entry.section->places_by_index()](Pup& p) {
+      set_gathered(*share.get(), p, places);
+    });
   }
-  return chares.expect_gather([state, future](Pup& p) { set_gathered(*state, p, {}); },
-                              entry.core.collection);
+  return chares.expect_gather([share](Pup& p) { set_gathered(*share.get(), p, {}); }, entry.core.collection);
 }
 
 PyObject* call_with_result(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
@@ -210,13 +212,14 @@ PyObject* call_with_result(PyObject* self, PyObject* const* arguments, Py_ssize_
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
     state->end_job_if_unobserved("a call whose result was not awaited");
+    state->set_subject(Ref::borrow(self));
+    state->expect_reader();
     runtime::OperationState* sending = nullptr;
     if (entry.combined != nullptr) {
-      sending = send_expecting_combined(*entry.combined, state, future, [&](const auto& replies) {
-        return send(entry, encoder, replies).sending;
-      });
+      sending = send_expecting_combined(
+          *entry.combined, state, [&](const auto& replies) { return send(entry, encoder, replies).sending; });
     } else {
-      const chare::ReplyTo reply = expect_reply(entry, state, future);
+      const chare::ReplyTo reply = expect_reply(entry, state);
       sending = entry.core.engine->chares().send_expecting(
           reply, [&] { return send(entry, encoder, {&reply, 1}).sending; });
     }
@@ -256,6 +259,14 @@ PyObject* text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     as_method_object(self)->core.engine->expect_open();
     return make_text(base::format("<weft.EntryMethod {}>", name_of(*as_method_object(self)))).release();
+  });
+}
+
+// "Ring[3].work", for the texts of its futures.
+PyObject* name(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    as_method_object(self)->core.engine->expect_open();
+    return make_text(name_of(*as_method_object(self))).release();
   });
 }
 
@@ -371,10 +382,11 @@ PyMethodDef methods[] = {
      "order of the section.\n\n"
      "Raises:\n"
      "    weft.Error: an argument cannot be sent.\n"
-     "    weft.RemoteError: when awaited, if the method raised an exception. Its type_name is the name of\n"
-     "        the exception's type; ``except ValueError`` does not catch it. If the future is dropped and\n"
-     "        was never awaited, the exception ends the job. In a call to several chares the first\n"
-     "        exception is raised as soon as it arrives; the other chares may still run."},
+     "    weft.RemoteError: when awaited, if the method raised an exception. It is of that exception's type\n"
+     "        too, so ``except ValueError`` catches a ValueError. If the future is dropped and was never\n"
+     "        awaited, the exception ends the job. In a call to several chares the first exception is "
+     "raised\n"
+     "        as soon as it arrives; the other chares may still run."},
     {"bind", as_method(&bind), METH_FASTCALL,
      "bind($self, /, *args)\n--\n\n"
      "The same entry method with its first arguments fixed.\n\n"
@@ -403,6 +415,7 @@ PyType_Slot slots[] = {
     {Py_tp_members, members},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_str, reinterpret_cast<void*>(&name)},
     {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
     {Py_tp_hash, reinterpret_cast<void*>(&hash)},
     {Py_tp_doc,
