@@ -30,6 +30,7 @@
 #include "codec/linked_pickle.h"
 #include "codec/no_copy.h"
 #include "codec/separate_values.h"
+#include "engine/ending.h"
 #include "engine/engine.h"
 #include "job/own_device.h"
 #include "job/report.h"
@@ -58,6 +59,7 @@ void init_topics(PyObject* module) {
   init_engine();
   init_errors(module);
   init_importable(module);
+  init_ending(module);
   init_landed_memory(module);
   init_no_copy(module);
   init_byte_values(module);

@@ -21,8 +21,8 @@ Arguments of calls are values: a change after the call never reaches the callee.
 returned or the result of ``call`` is there. A call with large arguments may be overtaken by a later one with
 small arguments.
 
-An exception that an entry method raises arrives as weft.RemoteError. ``except ValueError`` does not catch it;
-its ``type_name`` is the name of the original type.
+An exception that an entry method raises arrives with its own type, and is a weft.RemoteError too: ``except
+ValueError`` catches it, and so does ``except weft.RemoteError``.
 """
 
 from __future__ import annotations
@@ -177,6 +177,7 @@ _HOMES = {
     "wait": "weft._await.waiting",
     "when": "weft._chare.when",
     "_itself": "weft._chare.migration",
+    "_remote_error": "weft._support.remote_errors",
     "_take": "weft._chare.migration",
 }
 _SUBMODULES = ("emulated", "load_balancing", "pgas")
@@ -188,6 +189,7 @@ _PICKLED = (
     "_future_at",
     "_itself",
     "_moved_channel",
+    "_remote_error",
     "_set_copied_future",
     "_take",
 )

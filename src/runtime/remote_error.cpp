@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <typeinfo>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -26,8 +27,8 @@ std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::s
   try {
     std::rethrow_exception(error);
   } catch (const base::RemoteError& remote) {
-    return std::make_exception_ptr(
-        base::RemoteError(remote.type(), remote.remote_message(), remote.traceback() + frame));
+    return std::make_exception_ptr(base::RemoteError(remote.type(), remote.remote_message(),
+                                                     remote.traceback() + frame, remote.original()));
   } catch (const std::exception& exception) {
     // Weft's own error has one name in both languages.
     const std::type_info& type = typeid(exception);
@@ -43,22 +44,25 @@ void pack_error(Pup& p, const std::exception_ptr& error) {
   std::string type;
   std::string message;
   std::string traceback;
+  std::string original;
   try {
     std::rethrow_exception(as_remote_error(error, ""));
   } catch (const base::RemoteError& remote) {
     type = remote.type();
     message = remote.remote_message();
     traceback = remote.traceback();
+    original = remote.original();
   }
-  p | type | message | traceback;
+  p | type | message | traceback | original;
 }
 
 std::exception_ptr unpack_error(Pup& p) {
   std::string type;
   std::string message;
   std::string traceback;
-  p | type | message | traceback;
-  return std::make_exception_ptr(base::RemoteError(type, message, traceback));
+  std::string original;
+  p | type | message | traceback | original;
+  return std::make_exception_ptr(base::RemoteError(type, message, traceback, std::move(original)));
 }
 
 }  // namespace weft::runtime

@@ -209,7 +209,7 @@ int Scheduler::run() {
       idle();
     }
   }
-  return failure_.empty() ? exit_code_ : 1;
+  return exit_code_;
 }
 
 bool Scheduler::run_until(bool (*done)(void* context), void* context) {
@@ -348,13 +348,16 @@ void Scheduler::drop_queue() {
 
 // --- Ending
 
-void Scheduler::fail(std::string message) {
+void Scheduler::fail(std::string message, int code) {
   if (pthread_equal(pthread_self(), thread_) == 0) {
     announce_end();
-    post_from_any_thread([this, why = std::move(message)]() mutable { fail(std::move(why)); });
+    post_from_any_thread([this, code, why = std::move(message)]() mutable { fail(std::move(why), code); });
     return;
   }
-  if (failure_.empty()) failure_ = std::move(message);
+  if (failure_.empty()) {
+    failure_ = std::move(message);
+    exit_code_ = code;
+  }
   exiting_ = true;
   stopped_ = true;
 }

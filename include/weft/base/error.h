@@ -22,17 +22,21 @@ class Error : public std::runtime_error {
 class RemoteError : public Error {
  public:
   // `type` is the exception's type as its language names it; `traceback` says PE, chare, entry method
-  // and, from Python, the remote traceback.
-  RemoteError(const std::string& type, const std::string& message, const std::string& traceback);
+  // and, from Python, the remote traceback. `original` are the bytes from which the exception's language can make the exception
+  // again; empty for none.
+  RemoteError(const std::string& type, const std::string& message, const std::string& traceback,
+              std::string original = {});
 
   const std::string& type() const noexcept { return type_; }
   const std::string& remote_message() const noexcept { return message_; }
   const std::string& traceback() const noexcept { return traceback_; }
+  const std::string& original() const noexcept { return original_; }
 
  private:
   std::string type_;
   std::string message_;
   std::string traceback_;
+  std::string original_;
 };
 
 // Throws `status` as an Error. REQUIRES: status.failed().

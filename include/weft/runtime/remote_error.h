@@ -8,7 +8,7 @@
 
 namespace weft::runtime {
 
-// The wire form of an error, in a message that sets a future and in the reply to a call: three strings.
+// The wire form of an error, in a message that sets a future and in the reply to a call: four strings.
 void pack_error(Pup& p, const std::exception_ptr& error);
 std::exception_ptr unpack_error(Pup& p);
 // `error` as the RemoteError that travels: what it was, and where ("in Ring[3].work on PE 1").

@@ -160,9 +160,9 @@ class Scheduler {
   void list_pending(DetachedTask* task) { task->link(detached_); }
 
   // --- Ending
-  // This PE cannot continue: run() returns 1, failure() says why, and Job ends the other PEs. Any thread: a
-  // call on another thread than the PE's takes effect in the PE's next turn; a sleeping PE wakes up.
-  void fail(std::string message);
+  // This PE cannot continue: run() returns `code`, failure() says why, and Job ends the other PEs. The first failure counts.
+  // Any thread: a call on another thread than the PE's takes effect in the PE's next turn; a sleeping PE wakes up.
+  void fail(std::string message, int code = 1);
   // As fail(), for an exception that no caller awaits. Any thread. `where` names chare and entry method.
   void fail_unawaited(const std::exception_ptr& error, const std::string& where);
   const std::string& failure() const { return failure_; }

@@ -69,6 +69,7 @@ PyObject* make_by_vectorcall(PyObject*, PyObject* const* values, std::size_t cou
 
 void deallocate(PyObject* self) {
   if (PyFutureState* state = state_of(self)) {
+    state->lose_reader();
     if (state->is_mirror() && !state->engine().is_on_this_thread()) {  // its end may send a message
       Engine::drop_on_pe_thread({state, [](PyFutureState* one) { one->release(); }});
     } else {
@@ -95,6 +96,9 @@ PyObject* set_from_other_thread(PyObject* self, PyObject* value) {
   post_method_to_pe(state.engine(), self, "set", state.copy_for_set(value).get(), kSetElsewhere);
   Py_RETURN_NONE;
 }
+
+// A copy that was sent as an argument: it can be set, and not be awaited.
+bool is_of_other_pe(const PyFutureState& state) { return state.remote().id != 0 && !state.is_mirror(); }
 
 PyObject* set(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
@@ -152,7 +156,52 @@ PyObject* then(PyObject* self, PyObject* callback) {
 
 PyObject* done(PyObject* self, PyObject*) {
   return guarded([self] {
-    return PyBool_FromLong(state_of(self)->is_ready() ? 1 : 0);
+    PyFutureState* const state = state_of(self);
+    if (is_of_other_pe(*state)) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          base::format("this future belongs to PE {}, and only that PE knows whether it is set; ask it "
+                       "there",
+                       state->remote().pe));
+    }
+    if (state->engine().is_open_here()) state->look();
+    return PyBool_FromLong(state->is_ready() ? 1 : 0);
+  });
+}
+
+// The exception's type, for the text of a future. The exception of another chare is not unpickled for that.
+std::string error_name(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const base::RemoteError& remote) {
+    return remote.type();
+  } catch (...) {
+    return "weft.Error";
+  }
+}
+
+std::string state_text(const PyFutureState& state) {
+  if (is_of_other_pe(state)) return base::format("of PE {}", state.remote().pe);
+  if (!state.is_ready()) return "pending";
+  return state.error() ? base::format("failed with {}", error_name(state.error())) : "ready";
+}
+
+PyObject* representation(PyObject* self) {
+  return guarded([self] {
+    const PyFutureState& state = *state_of(self);
+    const std::string subject = state.subject() == nullptr || state.engine().is_closed()
+                                    ? std::string()
+                                    : base::format(" of {}", readable(state.subject()));
+    return make_text(base::format("<weft.Future{}: {}>", subject, state_text(state))).release();
+  });
+}
+
+int truth(PyObject* self) {
+  return guarded_status([self] {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("{} is neither true nor false: `await` it for its value, or ask its done()",
+                     readable(self)));
   });
 }
 
@@ -219,8 +268,7 @@ Raises:
     {"set_error", &set_error, METH_O, R"(set_error($self, exception, /)
 --
 
-Sets an error; does not block. Awaiting the future then raises weft.RemoteError with the exception's type, text and
-traceback.
+Sets an error; does not block. Awaiting the future then raises a weft.RemoteError that is of the exception's type too.
 
 Args:
     exception: an exception, not a class.
@@ -244,7 +292,10 @@ Raises:
     {"done", &done, METH_NOARGS, R"(done($self, /)
 --
 
-Whether the future is set. Always False for a future of another PE, unless the chare that holds it has moved with it.)"},
+Whether the future is set; does not wait.
+
+Raises:
+    weft.Error: the future belongs to another PE, and has not moved here with a chare.)"},
     {"result", &result, METH_NOARGS, R"(result($self, /)
 --
 
@@ -273,6 +324,8 @@ PyType_Slot slots[] = {
     {Py_am_send, reinterpret_cast<void*>(&Slots::send)},
     {Py_tp_iter, reinterpret_cast<void*>(&Slots::itself)},
     {Py_tp_iternext, reinterpret_cast<void*>(&Slots::next)},
+    {Py_tp_repr, reinterpret_cast<void*>(&representation)},
+    {Py_nb_bool, reinterpret_cast<void*>(&truth)},
     {Py_tp_methods, methods},
     {Py_tp_doc, const_cast<char*>(R"(Future(num_values=None)
 --

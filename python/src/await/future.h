@@ -53,7 +53,23 @@ class PyFutureState final : public runtime::FutureState {
   }
   // `where` is a literal: calls do not copy it.
   void end_job_if_unobserved(const char* where) { where_ = where; }
-  void observe() { observed_ = true; }
+  void observe() {
+    observed_ = true;
+    look();
+  }
+  // What it is of, for its text: an entry method of a proxy, or a name.
+  void set_subject(Ref subject) { subject_ = std::move(subject); }
+  PyObject* subject() const { return subject_.get(); }
+  // The program is to read it. If it ends unread, the PE says so at the end of the job.
+  void expect_reader() { is_unread_ = true; }
+  // The program has looked at it without reading its outcome: done().
+  void look() {
+    is_unread_ = false;
+    if (is_lost_) [[unlikely]]
+      find_reader();
+  }
+  // The last Python object of a call whose outcome is not there is gone. The job waits for the outcome when main ends.
+  void lose_reader();
   // Keeps something as long as the future exists.
   void keep(std::shared_ptr<void> kept) { kept_ = std::move(kept); }
   std::string setter() const override;
@@ -75,16 +91,21 @@ class PyFutureState final : public runtime::FutureState {
   // Unpacks: values are packed by Encoder.
   void pup_value(Pup& p) override;
   bool waits_for_copy() const { return is_mirror() && !is_ready(); }
+  void count_unread();
+  void find_reader();
 
   EngineRef engine_;
   Ref value_;
   int bare_form_ = -1;
   bool observed_ = false;
+  bool is_unread_ = false;
+  bool is_lost_ = false;  // the engine waits for its outcome
   std::uint64_t promises_left_ = 1;
   std::string_view where_;  // empty: an error does not end the job
   std::string where_text_;  // has `where_`, unless that is a literal
   Setter setter_;           // which code of the program has set it last
   std::shared_ptr<void> kept_;
+  Ref subject_;  // null for none
 };
 
 void init_future(PyObject* module);

@@ -20,12 +20,40 @@
 namespace weft::python {
 
 PyFutureState::~PyFutureState() {
+  if (is_lost_) [[unlikely]]
+    engine_->lost_call_ended();
+  if (is_unread_ && !error()) [[unlikely]]
+    count_unread();
   if (!error() || observed_ || where_.empty() || engine_->is_closed() || runtime().exiting()) return;
   runtime().fail_unawaited(error(), std::string(where_));
 }
 
+// The text of the subject is Python code, which runs in the middle of other code.
+void PyFutureState::count_unread() {
+  is_unread_ = false;
+  if (engine_->is_closed() || runtime().exiting()) return;  // what the end of the job drops
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  engine_->count_unread(subject_.get());
+  PyErr_Restore(type, value, traceback);
+}
+
+void PyFutureState::find_reader() {
+  is_lost_ = false;
+  engine_->lost_call_ended();
+}
+
+void PyFutureState::lose_reader() {
+  if (!is_unread_ || is_lost_ || is_ready() || where_.empty()) return;
+  is_lost_ = true;
+  engine_->lost_call_started();
+  count_unread();
+}
+
 Ref PyFutureState::result() {
-  observed_ = true;
+  observe();
   if (error()) {
     set_python_error(error());
     throw PythonError();
@@ -122,7 +150,8 @@ void PyFutureState::set_packed(Pup& p) {
       setter_ = Setter::unpack(static_cast<runtime::Message*>(p.carrier())->envelope().source_pe,
                                {reinterpret_cast<const char*>(p.cursor()), p.remaining_bytes()});
     }
-  } catch (...) {  // the awaiting caller gets the error of unpacking
+  } catch (...) {  // the awaiting caller gets the error of unpacking, and that of a reducer
+    if (bare_form_ >= 0) end_job_if_unobserved("an allreduce whose result was not awaited");
     set_error(caught_as_travelling_error());
   }
 }
@@ -171,7 +200,7 @@ void send_encoded(runtime::Runtime& runtime, std::uint32_t pe, runtime::HandlerI
 }  // namespace
 
 void PyFutureState::send_outcome(std::uint32_t to_pe, runtime::FutureAddress future) {
-  observed_ = true;  // the duty is the copy's now
+  observe();  // the duty is the copy's now
   if (error()) return FutureState::send_outcome(to_pe, future);
   try {
     Encoder encoder(OutOfBand::kLarge);

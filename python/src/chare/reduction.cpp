@@ -1,6 +1,7 @@
 #include "chare/reduction.h"
 
 #include <cstring>
+#include <exception>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/chare/sections.h"
 #include "weft/runtime/reduction.h"
+#include "weft/runtime/remote_error.h"
 
 #include "await/future.h"
 #include "base/format.h"
@@ -21,7 +23,9 @@
 #include "codec/encoder.h"
 #include "codec/result.h"
 #include "engine/ending.h"
+#include "models/chare/elements/parts.h"
 #include "runtime/collective/reducer_failure.h"
+#include "runtime/collective/reductions.h"
 #include "support/errors.h"
 #include "support/importable.h"
 
@@ -116,10 +120,38 @@ bool merge_large_arrays(Reducer reducer, std::span<std::byte> accumulated, std::
   return true;
 }
 
+// "the reducer weft.Reducer.sum of a reduction of Ring on PE 1".
+std::string place_of_merge(runtime::Runtime& runtime, Reducer reducer, const std::string& function_key) {
+  const std::string name = function_key.empty()
+                               ? base::format("weft.Reducer.{}", runtime::reducer_name(reducer))
+                               : base::format("weft.Reducer.custom({})", function_key);
+  const auto number = chare::collection_of(runtime.reductions().merged_scope());
+  const std::string of = number ? base::format(" of a reduction of {}",
+                                               runtime.model<chare::Chares>().collection(*number).name())
+                                : std::string();
+  return base::format("the reducer {}{} on PE {}", name, of, runtime.pe());
+}
+
+// REQUIRES: both name the same function.
+void merge_encoded(Reducer reducer, Decoder& left, Decoder& right, const std::string& function_key,
+                   std::vector<std::byte>& merged) {
+  Ref a = left.value();
+  Ref b = right.value();
+  Ref both = merge_values(reducer, function_key, a.get(), b.get());
+  Encoder encoder;
+  encoder.name(function_key);
+  encoder.value(both.get());
+  merged = encoder.copy();
+  end_if_forked();
+}
+
+// An exception takes the place of the merged value. It goes where the result would go: to the callers that await it, or to an entry
+// method, which then ends the job.
 void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
              std::span<const std::byte> more) {
   if (merge_large_arrays(reducer, accumulated, more)) return;
   std::string function_key;
+  std::exception_ptr error;
   try {
     Decoder left{std::span<const std::byte>(accumulated)};
     Decoder right{more};
@@ -130,25 +162,21 @@ void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>&
           "contributors to one reduction name different functions in weft.Reducer.custom; each element "
           "must name the same");
     }
-    Ref a = left.value();
-    Ref b = right.value();
-    Ref merged = merge_values(reducer, function_key, a.get(), b.get());
-    Encoder encoder;
-    encoder.name(function_key);
-    encoder.value(merged.get());
-    accumulated = encoder.copy();
-    end_if_forked();
+    return merge_encoded(reducer, left, right, function_key, accumulated);
+  } catch (const base::RemoteError&) {  // an earlier merge has raised it
+    error = std::current_exception();
   } catch (...) {
     end_if_forked();
     // SystemExit in a custom reducer ends the job with its code.
     if (PyErr_Occurred() != nullptr && ended_by_exception(Engine::current()))
       throw runtime::AbandonedReduction();
-    const std::string name = function_key.empty()
-                                 ? base::format("weft.Reducer.{}", runtime::reducer_name(reducer))
-                                 : base::format("weft.Reducer.custom({})", function_key);
-    runtime::fail_in_reducer(runtime, name, caught_as_travelling_error());
-    throw runtime::AbandonedReduction();
+    error = runtime::as_remote_error(caught_as_travelling_error(),
+                                     "in " + place_of_merge(runtime, reducer, function_key));
   }
+  Encoder encoder;
+  encoder.name(function_key);
+  encoder.raised(error);
+  accumulated = encoder.copy();
 }
 
 runtime::Combiner combiner{"weft::python value", &combine, 0, &layout_of_value};

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
 #include "codec/forms.h"
@@ -96,6 +97,8 @@ Ref Decoder::nested(int depth) {
       return linked_arguments(depth);
     case ValueTag::kLinkedArgument:
       return linked_argument(number<std::uint16_t>());
+    case ValueTag::kRaised:
+      throw_raised();
     case ValueTag::kKept:
       return kept(number<std::uint32_t>());
     default:
@@ -103,6 +106,12 @@ Ref Decoder::nested(int depth) {
       if (DecodeFunction decode = decoding_of(tag)) return decode(*this);
       corrupt(base::format("there is no form {}", static_cast<int>(tag)));
   }
+}
+
+void Decoder::throw_raised() {
+  std::exception_ptr error;
+  packed(nullptr, [&error](base::Pup& p) { error = runtime::unpack_error(p); });
+  std::rethrow_exception(error);
 }
 
 Ref Decoder::container(ValueTag tag, int depth) {

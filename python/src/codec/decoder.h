@@ -107,6 +107,7 @@ class Decoder {
   Ref linked_arguments(int depth);
   Ref linked_argument(std::size_t which);
   Ref kept(std::size_t which) const;
+  [[noreturn]] void throw_raised();
 
   const std::byte* cursor_;
   const std::byte* end_;

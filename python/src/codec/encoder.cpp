@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
 #include "codec/forms.h"
@@ -51,6 +52,11 @@ std::vector<std::byte> Encoder::copy() const {
   std::vector<std::byte> bytes(size_bytes());
   copy_to(bytes.data());
   return bytes;
+}
+
+void Encoder::raised(const std::exception_ptr& error) {
+  tag(ValueTag::kRaised);
+  packed(base::Pup::sizer(), [&error](base::Pup& p) { runtime::pack_error(p, error); });
 }
 
 void Encoder::name(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -98,6 +99,8 @@ class Encoder {
   // Adds a buffer to attached() and writes its number. `keeper` owns it. attach_all() has the copy made, if
   // `how` is kCopy. Throws base::Error if nothing can travel out of band.
   void write_attached(Ref keeper, const memory::Buffer& memory, Attach how);
+  // Writes an exception in the place of a value: decoding it throws a base::RemoteError.
+  void raised(const std::exception_ptr& error);
   void tag(ValueTag tag) { *room(1) = static_cast<std::byte>(tag); }
   // Writes the bytes that a pup function packs.
   template <class Function>

@@ -59,6 +59,9 @@ enum class ValueTag : std::uint8_t {
   kLinkedPickle,
   kLinkedArguments,  // a tuple: the arguments of a call. The first one is the value; the next ones are kLinkedArgument
   kLinkedArgument,  // 2 bytes number of an argument of the last kLinkedArguments
+  // Four strings of runtime::pack_error(): an exception in the place of a value, which decoding throws. The result of a reduction
+  // whose reducer has raised it.
+  kRaised,
   kKept,  // 4 bytes number of an object that the encoder keeps, see OutOfBand::kHere; never in a message
 };
 

@@ -2,11 +2,15 @@
 
 #include <unistd.h>
 
+#include <csignal>
+
 #include "support/errors.h"
 
 namespace weft::python {
 
 namespace {
+
+PyObject* terminated_type = nullptr;
 
 // REQUIRES: the current exception is SystemExit, which is cleared. The exit code as the interpreter takes it:
 // None is 0, an int is itself, anything else is printed and is 1.
@@ -33,13 +37,17 @@ void flush(const char* stream_name) {
 
 }  // namespace
 
+bool interrupted_by_exception(Engine& engine) {
+  const bool is_interrupt = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+  if (!is_interrupt && PyErr_ExceptionMatches(terminated_type) == 0) return false;
+  PyErr_Clear();
+  engine.interrupt(is_interrupt ? SIGINT : SIGTERM);
+  return true;
+}
+
 bool ended_by_exception(Engine& engine) {
   end_if_forked();
-  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) {
-    PyErr_Clear();
-    engine.interrupt();
-    return true;
-  }
+  if (interrupted_by_exception(engine)) return true;
   if (PyErr_ExceptionMatches(PyExc_SystemExit) == 0) return false;
   engine.runtime().exit(take_exit_code());
   return true;
@@ -49,6 +57,15 @@ void end_by_exception(Engine& engine, const std::string& where) {
   if (ended_by_exception(engine)) return;
   Ref exception = PythonError::take();
   engine.runtime().fail_unawaited(as_travelling_error(exception.get()), where);
+}
+
+void end_by_exception_of_main(Engine& engine) {
+  if (!ended_by_exception(engine)) engine.end_by_main(PythonError::take());
+}
+
+void init_ending(PyObject* module) {
+  terminated_type = PyErr_NewException("weft._core._Terminated", PyExc_SystemExit, nullptr);
+  checked(PyModule_AddObjectRef(module, "_Terminated", terminated_type));
 }
 
 void end_forked_child() {

@@ -1,6 +1,11 @@
 #include "engine/engine.h"
 
+#include <algorithm>
+#include <csignal>
+#include <functional>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/pgas/pgas.h"
@@ -73,6 +78,81 @@ void Engine::drop_on_pe_thread(std::shared_ptr<void> owned) {
   if (running_ == nullptr || running_->closed_) return;
   if (pthread_equal(pthread_self(), running_->thread_) != 0) return;
   running_->runtime().post_from_any_thread([owned = std::move(owned)] {});
+}
+
+namespace {
+
+// How long the job waits for the outcomes of lost calls, when main has returned. Long enough for calls that run at once, and short
+// for a program with a call that does not end.
+constexpr double kLostCallsSeconds = 1;
+// How long the other PEs have to end after an exception of main: as long as a busy PE whose launcher has gone.
+constexpr double kMainErrorSeconds = 3;
+constexpr std::size_t kMostNamesUnread = 3;
+
+// Calls a function after a time, also while the job ends; not when it has ended.
+class After final : public runtime::Work {
+ public:
+  static void start(runtime::Runtime& runtime, double seconds, std::function<void()> function) {
+    runtime.post_after(seconds, new After(std::move(function)));
+  }
+
+ private:
+  explicit After(std::function<void()> function)
+      : runtime::Work(&After::turn), function_(std::move(function)) {}
+  static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction) {
+    const std::unique_ptr<After> work(static_cast<After*>(self));
+    if (!runtime.stopped()) work->function_();
+  }
+
+  std::function<void()> function_;
+};
+
+}  // namespace
+
+void Engine::interrupt(int signal) {
+  if (interrupting_signal_ == 0) interrupting_signal_ = signal;
+  runtime().fail(base::format("PE {}: interrupted by signal {} ({})", runtime().pe(), signal,
+                              signal == SIGINT ? "SIGINT" : "SIGTERM"),
+                 128 + signal);
+}
+
+void Engine::lost_call_ended() {
+  if (--lost_calls_ == 0 && exits_after_lost_calls_) exit_after_closings();
+}
+
+void Engine::exit_after_lost_calls() {
+  if (lost_calls_ == 0) return exit_after_closings();
+  exits_after_lost_calls_ = true;
+  After::start(runtime(), kLostCallsSeconds, [this] { exit_after_closings(); });
+}
+
+void Engine::count_unread(PyObject* subject) {
+  ++num_unread_;
+  if (subject == nullptr || unread_.size() == kMostNamesUnread) return;
+  std::string name = readable(subject);
+  if (std::ranges::find(unread_, name) == unread_.end()) unread_.push_back(std::move(name));
+}
+
+std::string Engine::unread_report() const {
+  if (num_unread_ == 0) return {};
+  std::string names;
+  for (const std::string& name : unread_) names += (names.empty() ? "" : ", ") + name;
+  return base::format(
+      "weft: PE {}: the program has not awaited {} future{} that it has made, such as of {}; await them, or "
+      "call the "
+      "method without `.call`\n",
+      job_->runtime().pe(), num_unread_, num_unread_ == 1 ? "" : "s", names);
+}
+
+void Engine::end_by_main(Ref error) {
+  main_error_ = std::move(error);
+  if (runtime().ending()) return;
+  runtime().exit(1);
+  After::start(runtime(), kMainErrorSeconds, [this] {
+    runtime().fail(base::format("main on PE {} raised a {}, and other PEs have not ended within {} s: {}",
+                                runtime().pe(), type_name_of(main_error_.get()), kMainErrorSeconds,
+                                readable(main_error_.get())));
+  });
 }
 
 void Engine::closing_ended() {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -64,12 +65,11 @@ class Engine {
   }
   bool is_on_this_thread() const { return pthread_equal(pthread_self(), thread_) != 0; }
 
-  // Ctrl-C: ends the job. weft.run raises KeyboardInterrupt, or SystemExit where a launcher says why.
-  void interrupt() {
-    interrupted_ = true;
-    runtime().fail("interrupted");
-  }
-  bool interrupted() const { return interrupted_; }
+  // A signal that ends programs: ends the job. weft.run raises KeyboardInterrupt after SIGINT, SystemExit after SIGTERM.
+  void interrupt(int signal);
+  bool interrupted() const { return interrupting_signal_ != 0; }
+  // 0 for none.
+  int interrupting_signal() const { return interrupting_signal_; }
 
   // Drops `owned`, a part of the machine or the memory layer, on the PE's thread. Python objects are deallocated
   // on any thread that holds the GIL. On the PE's thread, and when no job runs, it is dropped at once. A forked
@@ -97,6 +97,23 @@ class Engine {
   void closing_started() { ++closings_; }
   void closing_ended();
   void exit_after_closings();
+
+  // --- Calls whose results the program does not read
+  // Their futures were dropped before the outcome was there.
+  void lost_call_started() { ++lost_calls_; }
+  void lost_call_ended();
+  // main has returned. Ends the job when the outcomes of lost calls are there, or a second later: an exception among them is an
+  // error of the program.
+  void exit_after_lost_calls();
+  // A future was dropped that the program has not read. `subject`: what it is of.
+  void count_unread(PyObject* subject);
+  // A sentence for the end of the job; empty if the program has read all.
+  std::string unread_report() const;
+
+  // The exception that left main, which ends the job: weft.run raises it. Null for none.
+  const Ref& main_error() const { return main_error_; }
+  // Ends the job with code 1. The job fails if the other PEs do not end in time.
+  void end_by_main(Ref error);
 
   // The coroutine of main, if weft.run runs it on this PE alone; null for none. Borrowed, set and reset by the
   // object that runs it.
@@ -138,7 +155,12 @@ class Engine {
   PyObject* lone_main_ = nullptr;
   Ref collective_watch_;
   bool closed_ = false;
-  bool interrupted_ = false;
+  int interrupting_signal_ = 0;
+  std::uint64_t lost_calls_ = 0;
+  bool exits_after_lost_calls_ = false;
+  std::uint64_t num_unread_ = 0;
+  std::vector<std::string> unread_;  // the names of the first ones
+  Ref main_error_;
 };
 
 // Once, when the extension is initialised.

@@ -49,31 +49,31 @@ class SleepingGil final : public runtime::IdleHook {
   PyThreadState* thread_ = nullptr;
 };
 
-// Makes Ctrl-C wake a sleeping PE: a signal that comes just before the sleep would otherwise be noticed after
-// it. While it lives Python's SIGINT handler is called by ours, which then wakes the machine (an
-// async-signal-safe write).
-class WakingInterrupt {
+// Makes a signal that ends the job wake a sleeping PE: one that comes just before the sleep would otherwise be noticed after it.
+// While it lives, Python's handler of the signal is called by ours, which then wakes the machine (an async-signal-safe write).
+template <int Signal>
+class WakingSignal {
  public:
-  explicit WakingInterrupt(machine::Machine& machine) {
-    if (sigaction(SIGINT, nullptr, &python_action) != 0 || (python_action.sa_flags & SA_SIGINFO) != 0 ||
+  explicit WakingSignal(machine::Machine& machine) {
+    if (sigaction(Signal, nullptr, &python_action) != 0 || (python_action.sa_flags & SA_SIGINFO) != 0 ||
         python_action.sa_handler == SIG_DFL || python_action.sa_handler == SIG_IGN) {
       return;
     }
     to_wake.store(&machine);
     struct sigaction ours = python_action;
-    ours.sa_handler = &WakingInterrupt::handle;
-    installed_ = sigaction(SIGINT, &ours, nullptr) == 0;
+    ours.sa_handler = &WakingSignal::handle;
+    installed_ = sigaction(Signal, &ours, nullptr) == 0;
   }
-  ~WakingInterrupt() {
+  ~WakingSignal() {
     struct sigaction current{};
-    if (installed_ && sigaction(SIGINT, nullptr, &current) == 0 &&
-        current.sa_handler == &WakingInterrupt::handle) {
-      sigaction(SIGINT, &python_action, nullptr);
+    if (installed_ && sigaction(Signal, nullptr, &current) == 0 &&
+        current.sa_handler == &WakingSignal::handle) {
+      sigaction(Signal, &python_action, nullptr);
     }
     to_wake.store(nullptr);
   }
-  WakingInterrupt(const WakingInterrupt&) = delete;
-  WakingInterrupt& operator=(const WakingInterrupt&) = delete;
+  WakingSignal(const WakingSignal&) = delete;
+  WakingSignal& operator=(const WakingSignal&) = delete;
 
  private:
   static void handle(int signal) {
@@ -115,8 +115,6 @@ class PythonActivity final : public runtime::ProgramActivity {
   Engine& engine_;
 };
 
-std::string name_of_main(Engine& engine) { return base::format("main on PE {}", engine.runtime().pe()); }
-
 // Where main runs, and what ends the job.
 enum class Mains : bool {
   kOnPe0,    // it ends the job
@@ -134,9 +132,9 @@ class MainCoroutine final : public Coroutine {
  private:
   void returned(Ref result) override {
     result_ = std::move(result);
-    if (mains_ == Mains::kOnPe0) engine().exit_after_closings();
+    if (mains_ == Mains::kOnPe0) engine().exit_after_lost_calls();
   }
-  void raised() override { end_by_exception(engine(), name_of_main(engine())); }
+  void raised() override { end_by_exception_of_main(engine()); }
 
   Ref& result_;
   Mains mains_;
@@ -162,7 +160,7 @@ struct StartMain final : runtime::Work {
       start->engine.set_lone_main(made.get());
     }
     if (!made) {
-      end_by_exception(start->engine, name_of_main(start->engine));
+      end_by_exception_of_main(start->engine);
     } else if (is_coroutine(made.get())) {
       (new MainCoroutine(start->engine, std::move(made), start->result, start->mains))->start();
     }
@@ -183,42 +181,53 @@ struct StartMain final : runtime::Work {
   Mains mains;
 };
 
-constexpr int kInterruptedCode = 128 + SIGINT;
+// How a job has ended on this PE.
+struct End {
+  int code = 0;
+  int signal = 0;                     // that has ended it, such as SIGINT; 0 for none
+  bool by_launcher = false;           // it failed, and its launcher ends the processes
+  Ref error;                          // what main raised here; null for nothing
+  Ref result = Ref::borrow(Py_None);  // of main
+};
 
-// (exit code, whether to raise KeyboardInterrupt, what main returned)
+// A signal that the end of the job overtook belongs to it.
+void take_late_signals(Engine& engine) {
+  if (PyErr_CheckSignals() != 0 && !interrupted_by_exception(engine)) throw PythonError();
+}
+
+void run_main(PyObject* main, Mains mains, End& end) {
+  RunningEngine running;
+  Engine& engine = running.engine();
+  SleepingGil gil(engine);
+  PythonActivity activity(engine);
+  WakingSignal<SIGINT> interrupt(engine.runtime().machine());
+  WakingSignal<SIGTERM> termination(engine.runtime().machine());
+  watch_device_libraries(engine);
+  StartMain start(engine, main, end.result, mains);
+  if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) engine.runtime().post(&start);
+  end.code = engine.job().run();
+  take_late_signals(engine);
+  end.signal = engine.interrupting_signal();
+  end.error = engine.main_error();
+  end.by_launcher = engine.job().has_launcher() && !engine.runtime().failure().empty();
+  if (end.code == 0 && end.signal == 0) PySys_FormatStderr("%s", engine.unread_report().c_str());
+}
+
+// (exit code, the signal that has ended the job or 0, whether a launcher ends the processes, what main returned, what main raised
+// on this PE or None)
 PyObject* run_job(PyObject* main, Mains mains) {
   return guarded([&]() -> PyObject* {
-    int code = 0;
-    bool interrupted = false;
-    Ref result = Ref::borrow(Py_None);
+    End end;
     try {
-      RunningEngine running;
-      Engine& engine = running.engine();
-      SleepingGil gil(engine);
-      PythonActivity activity(engine);
-      WakingInterrupt interrupt(engine.runtime().machine());
-      watch_device_libraries(engine);
-      StartMain start(engine, main, result, mains);
-      if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) engine.runtime().post(&start);
-      code = engine.job().run();
-      // A Ctrl-C that the end of the job overtook belongs to it.
-      if (PyErr_CheckSignals() != 0) {
-        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw PythonError();
-        PyErr_Clear();
-        engine.interrupt();
-      }
-      interrupted = engine.interrupted();
-      if (interrupted && engine.job().has_launcher()) {
-        // The launcher has said so, once: a traceback from every PE would add nothing.
-        interrupted = false;
-        code = kInterruptedCode;
-      }
+      run_main(main, mains, end);
     } catch (const base::Error& error) {
       // The launcher ended the job while it started, and has said why.
       if (error.code() != base::StatusCode::kCancelled) throw;
-      code = 1;
+      end.code = 1;
+      end.by_launcher = true;
     }
-    return Py_BuildValue("(iOO)", code, interrupted ? Py_True : Py_False, result.get());
+    return Py_BuildValue("(iiOOO)", end.code, end.signal, end.by_launcher ? Py_True : Py_False,
+                         end.result.get(), end.error ? end.error.get() : Py_None);
   });
 }
 

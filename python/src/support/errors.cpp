@@ -1,6 +1,7 @@
 #include "support/errors.h"
 
 #include <new>
+#include <utility>
 
 #include "base/format.h"
 
@@ -15,6 +16,12 @@ void set_attribute(PyObject* object, const char* name, std::string_view value) {
   checked(PyObject_SetAttrString(object, name, make_text(value).get()));
 }
 
+constexpr const char* kRemoteErrors = "weft._support.remote_errors";
+
+void raise(const Ref& exception) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
+}
+
 void raise_error(PyObject* type, const base::Error& error) {
   Ref exception = checked(PyObject_CallOneArg(type, make_text(error.what()).get()));
   set_attribute(exception.get(), "code", base::status_code_name(error.code()));
@@ -23,7 +30,18 @@ void raise_error(PyObject* type, const base::Error& error) {
     set_attribute(exception.get(), "message", remote->remote_message());
     set_attribute(exception.get(), "traceback_text", remote->traceback());
   }
-  PyErr_SetObject(type, exception.get());
+  raise(exception);
+}
+
+// An exception from which another PE has sent the original, too, is of the original's type.
+void raise_remote_error(const base::RemoteError& error) {
+  if (error.original().empty()) return raise_error(remote_error_type, error);
+  static PyObject* const function = import_from(kRemoteErrors, "made_again").release();
+  const Ref original = checked(
+      PyBytes_FromStringAndSize(error.original().data(), static_cast<Py_ssize_t>(error.original().size())));
+  raise(checked(PyObject_CallFunctionObjArgs(function, make_text(error.type()).get(),
+                                             make_text(error.remote_message()).get(),
+                                             make_text(error.traceback()).get(), original.get(), nullptr)));
 }
 
 void raise_internal_error(const char* what) noexcept {
@@ -34,17 +52,6 @@ void raise_internal_error(const char* what) noexcept {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   }
-}
-
-// "Traceback (most recent call last): ..." and causes; the exception's own line is left out, since message
-// and type travel beside it.
-std::string formatted_traceback(PyObject* exception) {
-  Ref lines = checked(PyObject_CallOneArg(import_from("traceback", "format_exception").get(), exception));
-  std::string text;
-  for (Py_ssize_t i = 0; i + 1 < PyList_GET_SIZE(lines.get()); ++i) {
-    text += readable(PyList_GET_ITEM(lines.get(), i));
-  }
-  return text;
 }
 
 }  // namespace
@@ -64,7 +71,7 @@ void set_python_error() noexcept {
     return;  // it is set already
   } catch (const base::RemoteError& error) {
     try {
-      raise_error(remote_error_type, error);
+      raise_remote_error(error);
     } catch (const PythonError&) {
       return;  // the failure to raise it is set instead
     }
@@ -95,23 +102,23 @@ std::string text_attribute(PyObject* exception, const char* name) {
 }  // namespace
 
 std::exception_ptr as_travelling_error(PyObject* exception) {
-  std::string traceback;
   try {
-    traceback = formatted_traceback(exception);
+    static PyObject* const function = import_from(kRemoteErrors, "travelling").release();
+    const Ref parts = checked(PyObject_CallOneArg(function, exception));
+    const auto part = [&parts](Py_ssize_t which) { return readable(PyTuple_GET_ITEM(parts.get(), which)); };
+    PyObject* const bytes = PyTuple_GET_ITEM(parts.get(), 3);
+    std::string original(PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes)));
+    // An exception from another chare keeps the type and message of the original over any number of hops.
+    const std::string type = part(0);
+    return std::make_exception_ptr(
+        type.empty()
+            ? base::RemoteError(type_name_of(exception), readable(exception), part(2), std::move(original))
+            : base::RemoteError(type, part(1), part(2), std::move(original)));
   } catch (const PythonError&) {
     PyErr_Clear();
-    traceback = "  (its traceback could not be formatted)\n";
+    return std::make_exception_ptr(base::RemoteError(type_name_of(exception), readable(exception),
+                                                     "  (its traceback could not be formatted)\n"));
   }
-  // An exception from another chare keeps the type and message of the original over any number of hops.
-  if (PyObject_IsInstance(exception, remote_error_type) == 1) {
-    const std::string type = text_attribute(exception, "type_name");
-    if (!type.empty()) {
-      return std::make_exception_ptr(
-          base::RemoteError(type, text_attribute(exception, "message"),
-                            text_attribute(exception, "traceback_text") + traceback));
-    }
-  }
-  return std::make_exception_ptr(base::RemoteError(type_name_of(exception), readable(exception), traceback));
 }
 
 std::exception_ptr caught_as_travelling_error() {
@@ -154,10 +161,13 @@ void init_errors(PyObject* module) {
   remote_error_type = PyErr_NewExceptionWithDoc(
       "weft.RemoteError",
       "An exception that an entry method raised. Awaiting the result of ``call`` raises it.\n\n"
-      "``except ValueError`` does not catch it, even if the entry method raised a ValueError: test\n"
-      "``type_name`` instead.\n\n"
+      "It is of the original type too: ``except ValueError`` catches it if the entry method raised a\n"
+      "ValueError. It has the original's ``args``, notes and those attributes that pickle; its "
+      "``__cause__``\n"
+      "shows the traceback on the other PE. An exception that cannot be pickled, or made again on this PE,\n"
+      "and one of C++, is a plain weft.RemoteError, whose text is type, message and traceback.\n\n"
       "Attributes:\n"
-      "    code: always 'internal error'.\n"
+      "    code: 'internal error'; that of the original if this is a weft.Error.\n"
       "    type_name: the name of the original exception's type.\n"
       "    message: the text of the original exception.\n"
       "    traceback_text: its traceback on the PE where it was raised, followed by chare, entry method and\n"

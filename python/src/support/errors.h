@@ -38,8 +38,9 @@ int guarded_status(Function&& function) noexcept {
   }
 }
 
-// Turns a Python exception into the RemoteError that is sent to the caller: type name, text and formatted traceback.
-// For a weft.RemoteError, type and message of the original are kept, and the traceback of this hop is appended.
+// Turns a Python exception into the RemoteError that is sent to the caller: type name, text, formatted traceback, and the pickled
+// exception if it pickles. For a weft.RemoteError, type and message of the original are kept, and the traceback of this hop is
+// appended.
 std::exception_ptr as_travelling_error(PyObject* exception);
 // In a catch block: the same for the caught exception, which may be a PythonError.
 std::exception_ptr caught_as_travelling_error();

@@ -9,6 +9,7 @@ import threading
 from typing import Any, NoReturn
 
 from weft import _core
+from weft._job.signals import HANDLERS
 
 _NOTHING_LEFT = (
     "main is an ordinary function and has returned, weft.exit() was not called, and nothing can happen any "
@@ -62,7 +63,8 @@ def _threads_may_post() -> bool:
 
 def _signals_may_act() -> bool:
     """Whether the program has a signal handler of its own, which may call weft.exit()."""
+    own = (signal.default_int_handler, *HANDLERS)
     return any(
-        callable(handler) and handler is not signal.default_int_handler
+        callable(handler) and handler not in own
         for handler in map(signal.getsignal, signal.valid_signals())
     )

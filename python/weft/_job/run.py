@@ -10,6 +10,7 @@ from typing import Any, TextIO, TypeVar, overload
 
 from weft import _core
 from weft._await.async_generators import closed_when_left
+from weft._job.signals import EndingSignals
 
 _T = TypeVar("_T")
 
@@ -51,11 +52,11 @@ def run(main: Callable[[], Any], *, pes: int | None = None) -> Any:
         multiprocessing that imports the program (``spawn``, ``forkserver``).
 
     Raises:
-        Exception: what main raised, if this process has started the other PEs.
+        Exception: what main raised, on the PE of main, with its traceback. On the other PEs SystemExit(1).
         SystemExit: the job ended with a code other than 0, after weft.exit(code) or after an exception
-            without an awaiting caller, which was printed on stderr. Ctrl-C under a launcher: code 130; the
-            launcher prints one message for all PEs.
-        KeyboardInterrupt: Ctrl-C in a program that runs without a launcher.
+            without an awaiting caller, which was printed on stderr; or SIGTERM has ended it (code 143).
+        KeyboardInterrupt: Ctrl-C. Under a launcher every PE raises it, and the launcher prints one message for
+            all of them: no traceback is printed.
         weft.Error: the job could not start; or it ended because of an error, and this process has started the
             other PEs.
     """
@@ -87,15 +88,37 @@ def is_import_of_multiprocessing() -> bool:
     return process is not None and getattr(process.current_process(), "_inheriting", False)
 
 
-def run_with(start: Callable[[Callable[[], Any]], tuple[int, bool, Any]], main: Callable[[], Any]) -> Any:
+# Runs a job with main. Returns its exit code, the signal that has ended it or 0, whether a launcher ends the
+# processes, what main returned, and what it raised on this PE.
+Start = Callable[[Callable[[], Any]], tuple[int, int, bool, Any, BaseException | None]]
+
+
+def run_with(start: Start, main: Callable[[], Any]) -> Any:
     """What weft.run and weft.pgas.run have in common: `start` runs the job with `main`."""
+    with EndingSignals() as signals:
+        code, number, by_launcher, result, error = _start(start, main)
+        if by_launcher:
+            signals.ignore_termination()
+        if number != 0:
+            raise signals.end_of_program(number, by_launcher)
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error  # its traceback refers to this frame
+    if code != 0:
+        raise SystemExit(code)
+    return result
+
+
+def _start(start: Start, main: Callable[[], Any]) -> tuple[int, int, bool, Any, BaseException | None]:
     # A PE that is ended from outside does not come to flush what it printed; and a line that is written
     # at once stays whole among those of other PEs: with PYTHONUNBUFFERED its end would be written on its own.
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.closed:
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
     try:
         with closed_when_left():
-            code, interrupted, result = start(main)
+            return start(main)
     finally:
         if "weft._pool.members" in sys.modules:
             sys.modules["weft._pool.members"].end_of_job()
@@ -105,11 +128,6 @@ def run_with(start: Callable[[Callable[[], Any]], tuple[int, bool, Any]], main: 
             sys.modules["weft._await.asyncio_edge"].end_of_job()
         _flush(sys.stdout)
         _flush(sys.stderr)
-    if interrupted:
-        raise KeyboardInterrupt
-    if code != 0:
-        raise SystemExit(code)
-    return result
 
 
 def _flush(stream: TextIO | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from weft import _core
 from weft._pool.members import Failure, Link, as_remote
+from weft._support.remote_errors import made_again
 
 #: The time that a chunk is to take if the program does not choose the chunks. Measured with empty tasks (two
 #: cores, PEs on one host): a chunk costs 7 us on the caller's own PE and 14 us on another, beside 0.15 us per
@@ -193,9 +194,8 @@ class Job:
         return f"  in one of the tasks {first} to {first + count - 1} of {self.what} on PE {pe}\n"
 
     def _fail_task(self, number: int, first: int, pe: int, failure: Failure) -> None:
-        offset, type_name, message, traceback_text, argument = failure
-        remote = _core.RemoteError(message)
-        remote.type_name, remote.message, remote.traceback_text = type_name, message, traceback_text
+        offset, type_name, message, traceback_text, original, argument = failure
+        remote = made_again(type_name, message, traceback_text, original)
         context = f"  in task {first + offset} of {self.what} on PE {pe}, whose argument is {argument}\n"
         self._fail(number, remote, context)
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, ClassVar
 
 from weft import _core
+from weft._support.remote_errors import original_of
 
 #: How a task takes its item: f(item), f(*item), f(*item[0], **item[1]).
 ONE_ARGUMENT, ARGUMENTS, KEYWORDS = range(3)
@@ -245,9 +246,9 @@ class Link:
             self._home.give(self._number, token)
 
 
-#: A task's failure: its place in the chunk, the exception's type_name, message and traceback_text, the
+#: A task's failure: its place in the chunk, the exception's type_name, message, traceback_text and original, the
 #: argument.
-Failure = tuple[int, str, str, str, str]
+Failure = tuple[int, str, str, str, bytes, str]
 
 
 class Member(_core.Chare):
@@ -321,13 +322,13 @@ def _watched(coroutine: Coroutine[Any, Any, Any], waits: Callable[[], None]) -> 
             error = raised
 
 
-def _travelling(error: Exception) -> tuple[str, str, str]:
-    """Its type_name, message and traceback_text, which begins where the task does."""
+def _travelling(error: Exception) -> tuple[str, str, str, bytes]:
+    """Its type_name, message and traceback_text, which begins where the task does; and the original."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
         traceback = traceback.tb_next
     remote = as_remote(error.with_traceback(traceback))
-    return remote.type_name, remote.message, remote.traceback_text
+    return remote.type_name, remote.message, remote.traceback_text, original_of(remote)
 
 
 def as_remote(error: Exception) -> _core.RemoteError:

@@ -26,6 +26,9 @@ from weft.launch.topology import usable_cores
 
 # From SIGTERM to SIGKILL for the PEs of a job that ends.
 GRACE_S = 1.0
+# From the end of a job by a signal that was passed on to SIGKILL: the time of `finally` and exit functions. A second signal
+# kills at once.
+CLEANUP_S = 5.0
 # A PE whose connection has closed counts as dead if it has not exited after this time.
 HANGUP_S = 2.0
 # timeout(1) signals the launcher and then its process group: two signals within microseconds. A person who
@@ -230,7 +233,7 @@ class Job:
                 self._judge_exit(pe, exit_status_of(pe))
 
     def _judge_kill(self, pe: Pe, status: int) -> None:
-        if self._ending and (self._killed or status == -signal.SIGTERM):
+        if self._ending and (self._killed or -status in (signal.SIGTERM, self._passed_signal)):
             return
         sentence = f"{pe.name} {describe_exit(status)}"
         if pe.finished_code is not None:
@@ -283,16 +286,17 @@ class Job:
     def _abort(self, pe: Pe, exit_code: int, message: str) -> None:
         if self._ending:
             return
+        if self._passed_signal is not None:
+            return self._end_interrupted(self._passed_signal)
         if message:
             self._write(message if message.endswith("\n") else message + "\n")
-        if self._passed_signal is not None:
-            self._end_interrupted(self._passed_signal)
         self._end(f"{pe.name} aborted with exit code {exit_code}", exit_code)
 
     def _end_interrupted(self, number: signal.Signals) -> None:
-        self._end(f"interrupted by signal {int(number)} ({number.name})", 128 + number)
+        """The PEs have the signal, and clean up."""
+        self._end(f"interrupted by signal {int(number)} ({number.name})", 128 + number, terminates=False)
 
-    def _end(self, reason: str, exit_code: int) -> None:
+    def _end(self, reason: str, exit_code: int, *, terminates: bool = True) -> None:
         """Prints the reason, sends it to every PE, and sets the time at which the rest are killed."""
         if self._ending:
             return
@@ -303,9 +307,10 @@ class Job:
         self._say(f"{reason}; ending the job" if others else reason)
         self._service.end(f"the job ends: {reason}")
         for pe in self._pes:
-            pe.send_signal(signal.SIGTERM)
+            if terminates:
+                pe.send_signal(signal.SIGTERM)
             pe.send_signal(signal.SIGCONT)
-        self._kill_at = time.monotonic() + GRACE_S
+        self._kill_at = time.monotonic() + (GRACE_S if terminates else CLEANUP_S)
 
     # --- events of the service
 

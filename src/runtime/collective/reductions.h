@@ -126,6 +126,13 @@ class Reductions {
   // `merges` merges large values that are alike; null for none. It lives until another one is set, the same on all PEs.
   void set_large_merges(LargeMerges* merges);
   LargeMerges* large_merges() const { return large_merges_; }
+  // The scope whose values a combiner merges now. Outside of a combiner it is any.
+  ScopeId merged_scope() const { return latest_id_; }
+  // For reductions that are counted elsewhere: the values of that scope are merged next.
+  void note_merge(ScopeId scope) {
+    latest_ = nullptr;
+    latest_id_ = scope;
+  }
   // Reductions whose values this PE keeps, or of which others have sent parts.
   std::size_t num_deferred() const { return deferred_values_.size(); }
   // For LargeMerges: the merge is over on this PE. `error`: null if the result is there.

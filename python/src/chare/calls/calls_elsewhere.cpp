@@ -98,9 +98,11 @@ PyObject* call_from_other_thread(PyObject* method, PyObject* const* arguments, P
   auto* const state = new PyFutureState(engine);
   Ref future = make_future_object(state);
   state->end_job_if_unobserved(kUnawaitedCall);
+  state->set_subject(Ref::borrow(method));
+  state->expect_reader();
   engine.runtime().post_from_any_thread([posted = std::move(posted), state, future] {
     try {
-      send_for_result(posted->method.get(), state, future,
+      send_for_result(posted->method.get(), state,
                       [&](Replies replies) { return posted->send(replies).sending; });
     } catch (...) {
       state->set_error(caught_as_travelling_error());

@@ -46,8 +46,8 @@ struct Sent {
 Outgoing encode_outgoing(PyObject* method, PyObject* const* arguments, Py_ssize_t num_positional,
                          PyObject* keyword_names);
 Sent send_outgoing(PyObject* method, Outgoing call, Replies replies);
-// Calls `send_call` with the replies that `future`, that of `state`, expects.
-void send_for_result(PyObject* method, PyFutureState* state, const Ref& future,
+// Calls `send_call` with the replies that the future of `state` expects.
+void send_for_result(PyObject* method, PyFutureState* state,
                      const std::function<runtime::OperationState*(Replies)>& send_call);
 Engine& engine_of_method(PyObject* method);
 

@@ -78,7 +78,7 @@ void send_combined(const CombinedMethod& method, std::span<const chare::ReplyTo>
 }
 
 runtime::OperationState* send_expecting_combined(
-    const CombinedMethod& method, PyFutureState* state, const Ref& future,
+    const CombinedMethod& method, PyFutureState* state,
     const std::function<runtime::OperationState*(std::span<const chare::ReplyTo> replies)>& send) {
   const chare::CombinedMembers::Pointer& members = method.proxy->members;
   const auto results = std::make_shared<CombinedResults>();
@@ -86,16 +86,17 @@ runtime::OperationState* send_expecting_combined(
   results->errors.resize(members->parts().size());
   results->num_missing = members->parts().size();
   std::vector<chare::ReplyTo> replies;
+  const runtime::FutureShare<PyFutureState> share(state);
   for (std::size_t i = 0; i < members->parts().size(); ++i) {
-    replies.push_back(sections_of(method).expect_gather([state, future, results, members, i](Pup& p) {
+    replies.push_back(sections_of(method).expect_gather([share, results, members, i](Pup& p) {
       try {
         read_part(*results, *members, i, p);
       } catch (...) {
         results->errors[i] = caught_as_travelling_error();
       }
       --results->num_missing;
-      if (state->is_set()) return;  // a member has failed, or the arguments did not reach a PE
-      if (results->num_missing == 0 || results->errors[i]) set_results(*results, *state);
+      if (share->is_set()) return;  // a member has failed, or the arguments did not reach a PE
+      if (results->num_missing == 0 || results->errors[i]) set_results(*results, *share.get());
     }));
   }
   try {

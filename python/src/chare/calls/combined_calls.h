@@ -39,10 +39,9 @@ void encode_combined(Encoder& encoder, const CombinedProxy& proxy);
 // Sends the call, whose header was written for the first part.
 void send_combined(const CombinedMethod& method, std::span<const chare::ReplyTo> replies,
                    runtime::MessagePtr call);
-// Calls `send` with a reply for each part and returns its result. `future`: that of `state`, which gets the list of the results in
-// the order of the members.
+// Calls `send` with a reply for each part and returns its result. `state` gets the list of the results in the order of the members.
 runtime::OperationState* send_expecting_combined(
-    const CombinedMethod& method, PyFutureState* state, const Ref& future,
+    const CombinedMethod& method, PyFutureState* state,
     const std::function<runtime::OperationState*(std::span<const chare::ReplyTo> replies)>& send);
 // As target_of_method(). `bound`: the number of bound arguments and these arguments, encoded.
 runtime::Target target_of_combined(const CombinedMethod& method, std::uint8_t result_form,

@@ -205,26 +205,27 @@ void set_gathered(PyFutureState& state, Pup& p, const std::vector<std::uint64_t>
   }
 }
 
-chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state, const Ref& future) {
+chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state) {
   if (!entry.to_all) return chare::reply_to(*state);
   chare::Chares& chares = entry.core.engine->chares();
+  // A share of the state, and none of the Python object, whose end says that the program does not read the results.
+  const runtime::FutureShare<PyFutureState> share(state);
   if (entry.section != nullptr) {
-    return chares.sections().expect_gather([state, future, places = entry.section->places_by_index()](
-                                               Pup& p) { set_gathered(*state, p, places); });
+    return chares.sections().expect_gather([share, places = entry.section->places_by_index()](Pup& p) {
+      set_gathered(*share.get(), p, places);
+    });
   }
-  return chares.expect_gather([state, future](Pup& p) { set_gathered(*state, p, {}); },
-                              entry.core.collection);
+  return chares.expect_gather([share](Pup& p) { set_gathered(*share.get(), p, {}); }, entry.core.collection);
 }
 
-// Calls `send_call` with what `future`, that of `state`, expects.
+// Calls `send_call` with what the future of `state` expects.
 template <class SendCall>
-void send_for_result(const EntryMethodObject& entry, PyFutureState* state, const Ref& future,
-                     SendCall send_call) {
+void send_for_result(const EntryMethodObject& entry, PyFutureState* state, SendCall send_call) {
   runtime::OperationState* sending = nullptr;
   if (entry.combined != nullptr) {
-    sending = send_expecting_combined(*entry.combined, state, future, send_call);
+    sending = send_expecting_combined(*entry.combined, state, send_call);
   } else {
-    const chare::ReplyTo reply = expect_reply(entry, state, future);
+    const chare::ReplyTo reply = expect_reply(entry, state);
     sending = entry.core.engine->chares().send_expecting(reply, [&] { return send_call({&reply, 1}); });
   }
   chare::delay_until_sent(*state, sending);
@@ -241,8 +242,9 @@ PyObject* call_with_result(PyObject* self, PyObject* const* arguments, Py_ssize_
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
     state->end_job_if_unobserved(kUnawaitedCall);
-    send_for_result(entry, state, future,
-                    [&](Replies replies) { return send(entry, encoder, replies).sending; });
+    state->set_subject(Ref::borrow(self));
+    state->expect_reader();
+    send_for_result(entry, state, [&](Replies replies) { return send(entry, encoder, replies).sending; });
     return future.release();
   });
 }
@@ -278,6 +280,14 @@ PyObject* text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     as_method_object(self)->core.engine->expect_open();
     return make_text(base::format("<weft.EntryMethod {}>", name_of(*as_method_object(self)))).release();
+  });
+}
+
+// "Ring[3].work", for the texts of its futures.
+PyObject* name(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    as_method_object(self)->core.engine->expect_open();
+    return make_text(name_of(*as_method_object(self))).release();
   });
 }
 
@@ -417,10 +427,11 @@ PyMethodDef methods[] = {
      "order of the section.\n\n"
      "Raises:\n"
      "    weft.Error: an argument cannot be sent.\n"
-     "    weft.RemoteError: when awaited, if the method raised an exception. Its type_name is the name of\n"
-     "        the exception's type; ``except ValueError`` does not catch it. If the future is dropped and\n"
-     "        was never awaited, the exception ends the job. In a call to several chares the first\n"
-     "        exception is raised as soon as it arrives; the other chares may still run."},
+     "    weft.RemoteError: when awaited, if the method raised an exception. It is of that exception's type\n"
+     "        too, so ``except ValueError`` catches a ValueError. If the future is dropped and was never\n"
+     "        awaited, the exception ends the job. In a call to several chares the first exception is "
+     "raised\n"
+     "        as soon as it arrives; the other chares may still run."},
     {"bind", as_method(&bind), METH_FASTCALL,
      "bind($self, /, *args)\n--\n\n"
      "The same entry method with its first arguments fixed.\n\n"
@@ -453,6 +464,7 @@ PyType_Slot slots[] = {
     {Py_tp_members, members},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_str, reinterpret_cast<void*>(&name)},
     {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
     {Py_tp_hash, reinterpret_cast<void*>(&hash)},
     {Py_tp_doc,
@@ -552,9 +564,9 @@ Sent send_outgoing(PyObject* method, Outgoing call, Replies replies) {
   return send(*as_method_object(method), std::move(call), replies);
 }
 
-void send_for_result(PyObject* method, PyFutureState* state, const Ref& future,
+void send_for_result(PyObject* method, PyFutureState* state,
                      const std::function<runtime::OperationState*(Replies)>& send_call) {
-  send_for_result(*as_method_object(method), state, future, send_call);
+  send_for_result(*as_method_object(method), state, send_call);
 }
 
 Engine& engine_of_method(PyObject* method) { return *as_method_object(method)->core.engine; }

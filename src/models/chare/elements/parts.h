@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -366,6 +367,12 @@ bool exchanges_suit(const runtime::Runtime& runtime);
 inline runtime::ScopeId scope_of(const Collection& collection, std::uint32_t set = 0) {
   return {static_cast<std::uint32_t>(collection.id() >> 32),
           runtime::kFirstModelScope + (collection.id() & 0xffffffff) + (std::uint64_t{set} << 32)};
+}
+
+// The collection of a scope that scope_of() has made, or none.
+inline std::optional<std::uint64_t> collection_of(runtime::ScopeId scope) {
+  if (scope.id < runtime::kFirstModelScope || (scope.id & kGatherScopes) != 0) return std::nullopt;
+  return std::uint64_t{scope.root_pe} << 32 | ((scope.id - runtime::kFirstModelScope) & 0xffffffff);
 }
 
 // Distinguishes the reductions of different sets of a sparse array.

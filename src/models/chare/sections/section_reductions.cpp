@@ -131,6 +131,7 @@ void Sections::contribute(ChareBase& chare, const Contribution& contribution, ru
   SectionState::Merged& merged = found->second;
   merged.num_members = contribution.num_members;
   if (is_new && contribution.combined != nullptr) merged.others = contribution.combined->other_collections();
+  runtime.reductions().note_merge(scope_of(chare.collection()));
   runtime.reductions().add_to(merged.partial, contribution.place, reducer, combiner, value, to);
 }
 
@@ -196,6 +197,7 @@ void Sections::SectionState::count(const SectionPart& part, const Partial& parti
                      "removed and inserted again contributes after the next done_inserting()",
                      part.sequence, target.name(), section.num_members()));
   }
+  runtime.reductions().note_merge(scope_of(target));
   into->add(runtime, partial.view());
   if (into->is_abandoned || into->count < section.num_members()) return;
   Partial complete = section.complete(part.sequence);
