@@ -1,6 +1,6 @@
 # Each target works alone from a clean clone: it makes .venv and the build tree it needs.
-.PHONY: help setup build demo test test-sanitized test-python test-release test-multihost test-gpu bench bench-gpu lint lint-all \
-        format docs clean
+.PHONY: help setup build wheel demo test test-sanitized test-python test-release test-install test-multihost \
+        test-gpu bench bench-gpu lint lint-all format docs clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -13,7 +13,7 @@ SANITIZED := build/sanitized
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:
-	@echo "make setup | demo | build | test | lint | bench | format | docs | clean; test-release | lint-all | test-multihost | test-gpu | bench-gpu   (see README.md, CONTRIBUTING.md)"
+	@echo "make setup | demo | build | wheel | test | lint | bench | format | docs | clean; test-release | test-install | lint-all | test-multihost | test-gpu | bench-gpu   (see README.md, CONTRIBUTING.md)"
 
 setup:
 	tools/setup
@@ -34,21 +34,25 @@ $(QUICK)/build.ninja: $(SETUP)
 $(SANITIZED)/build.ninja: $(SETUP)
 	$(CONFIGURE) -B $(SANITIZED) -DWEFT_SANITIZE=address,undefined -DWEFT_BUILD_EXAMPLES=OFF -DWEFT_BUILD_BENCHMARKS=OFF
 
-# Installs the Python package of a build tree into .venv, as the wheel that users get, and weft-bench.
-PIP_INSTALL := pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall
-INSTALL := $(PIP_INSTALL) ./benchmarks && $(PIP_INSTALL) .
+# $(call install,TREE,OPTIONS): makes the wheel of a build tree in TREE/wheel, and installs it into .venv, with weft-bench.
+PIP_OPTIONS := -q --disable-pip-version-check --no-build-isolation --no-deps
+install = rm -rf $(1)/wheel && pip wheel $(PIP_OPTIONS) --wheel-dir $(1)/wheel --config-settings=build-dir=$(1) $(2) . && \
+    pip install $(PIP_OPTIONS) --force-reinstall ./benchmarks $(1)/wheel/weft-*.whl
 
 # The examples, the mini-apps and the Python package with the MPI library.
 build: $(RELEASE)/build.ninja
 	cmake --build $(RELEASE) --target weft_python_package weft_mpi_library weft_examples weft_miniapps
-	$(INSTALL) --config-settings=build-dir=$(RELEASE)
+	$(call install,$(RELEASE))
+
+# Wheels for users, in dist/, of each Python on PATH. pip fetches what it builds with.
+wheel: $(SETUP)
+	tools/make_wheels.py $(PYTHONS)
 
 # Builds what Jacobi3D in both languages needs, without the MPI library.
 demo: $(QUICK)/build.ninja
 	@echo "demo: compiling Weft and Jacobi3D; the first time this takes some minutes"
 	cmake --build $(QUICK) --target weft_python_package jacobi3d
-	$(INSTALL) --config-settings=build-dir=$(QUICK) --config-settings=build.targets=weft_python_package \
-	    --config-settings=install.components=python
+	$(call install,$(QUICK),--config-settings=build.targets=weft_python_package --config-settings=install.components=python)
 	weft run -n 2 $(QUICK)/miniapps/jacobi3d --odf 4 --size 128 --iterations 300 --verify
 	weft run -n 2 miniapps/jacobi3d/jacobi3d.py --odf 4 --size 128 --iterations 300 --verify
 
@@ -65,7 +69,7 @@ PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-python: $(QUICK)/build.ninja
 	cmake --build $(QUICK) --target weft_tested_programs
-	$(INSTALL) --config-settings=build-dir=$(QUICK)
+	$(call install,$(QUICK))
 	WEFT_BUILD_FOLDER=$(QUICK) $(PYTEST) -m "not long" --durations 40
 
 # All tests on the full build: the C++ tests without sanitizers, and the programs that users get.
@@ -73,6 +77,11 @@ test-release: build
 	cmake --build $(RELEASE)
 	WEFT_SPARSE_TRAFFIC_S=30 ctest -j 2 --test-dir $(RELEASE) --output-on-failure --no-tests=error
 	WEFT_BUILD_FOLDER=$(RELEASE) $(PYTEST)
+
+# The wheels of `make wheel` on systems without a compiler. Debian is fetched with debootstrap, as root; `make test` installs
+# the wheel of the quick build on this system without its compilers.
+test-install: wheel
+	WEFT_WHEELS=dist WEFT_DEBOOTSTRAP=bookworm pytest tests/install/test_clean_systems.py --timeout 1200
 
 # All tests on several hosts, which are namespaces of this machine; `make test` runs a part of them. FAULT_ROUNDS: how often
 # each fault is tried, with different seeds.
@@ -144,4 +153,4 @@ docs: build
 	python -W error docs/reference.py build/docs/api
 
 clean:
-	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

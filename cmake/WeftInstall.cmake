@@ -29,9 +29,9 @@ foreach(layer IN LISTS weft_layers)
   endif()
 endforeach()
 
-# Where UCX is if it is on no path of CMake's. A folder that pip makes for a build is gone after it.
+# Where UCX is if it is on no path of CMake's.
 set(weft_ucx_hint "\"${ucx_DIR}\"")
-if(weft_ucx_hint MATCHES "/pip-build-env-")
+if(WEFT_RELOCATABLE)
   set(weft_ucx_hint "")
 endif()
 configure_package_config_file("${weft_SOURCE_DIR}/cmake/weft-config.cmake.in" "${weft_BINARY_DIR}/weft-config.cmake"

@@ -20,8 +20,8 @@ from weft.launch.mpi_compiler import CompilerError, compiler_argv, package_folde
 from weft.launch.mpi_programs import program_text
 
 VERSION = "4.1.2"
-# Makes the name of the wheel differ from that of a wheel for another MPI.
-LOCAL_VERSION = "weft"
+# The build tag in the wheel's name, which differs from that of a wheel for another MPI.
+BUILD_TAG = "0weft"
 # -O1 compiles in a third of the processor time of -O3, Python's own; debug symbols are never read.
 CFLAGS = "-O1 -g0"
 
@@ -43,17 +43,19 @@ def build_wheel(folder: Path, environment: Mapping[str, str]) -> Path:
     with tempfile.TemporaryDirectory() as temporary:
         # What pip prints is not the command's result.
         done = subprocess.run(
-            [*command, "--wheel-dir", str(folder), f"mpi4py=={VERSION}"],
+            [*command, f"--wheel-dir={temporary}", f"mpi4py=={VERSION}"],
             env=build_environment(environment, Path(temporary, "mpicc")),
             stdout=sys.stderr,
             check=False,
         )
-    if done.returncode != 0 or (found := _built(folder)) is None:
-        raise WheelError(
-            f"pip could not build mpi4py {VERSION} (its output is above). It needs the package index, for "
-            "the sources of mpi4py and for Cython"
-        )
-    return found
+        if done.returncode != 0:
+            raise WheelError(
+                f"pip could not build mpi4py {VERSION} (its output is above). It needs the package index, "
+                "for the sources of mpi4py and for Cython"
+            )
+        (built,) = Path(temporary).glob("mpi4py-*.whl")
+        distribution, version, *tags = built.name.split("-")
+        return Path(shutil.move(built, folder / "-".join([distribution, version, BUILD_TAG, *tags])))
 
 
 def build_environment(environment: Mapping[str, str], compiler: Path) -> dict[str, str]:
@@ -70,12 +72,11 @@ def build_environment(environment: Mapping[str, str], compiler: Path) -> dict[st
         "CFLAGS": environment.get("CFLAGS", CFLAGS),
         "LDFLAGS": f"{environment.get('LDFLAGS', '')} {beside}".strip(),
         "MPI4PY_BUILD_PYSABI": "abi3",
-        "MPI4PY_LOCAL_VERSION": LOCAL_VERSION,
     }
 
 
 def _built(folder: Path) -> Path | None:
-    return next(iter(folder.glob(f"mpi4py-{VERSION}+{LOCAL_VERSION}-*.whl")), None)
+    return next(iter(folder.glob(f"mpi4py-{VERSION}-{BUILD_TAG}-*.whl")), None)
 
 
 def _check_tools(environment: Mapping[str, str]) -> None:
