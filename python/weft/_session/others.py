@@ -1,4 +1,4 @@
-"""The PEs beside this process, for one job: their launcher, a process that ends with this one, and its words."""
+"""The PEs beside this process, for one job: their launcher, and what it has to say."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ class OtherPes:
         words = self._received.decode(errors="replace")
         code = self._launcher.wait()
         if code < 0:
-            words += f"the launcher of the other PEs (pid {self._launcher.pid}) was killed by signal {-code}\n"
+            pid = self._launcher.pid
+            words += f"the launcher of the other PEs (pid {pid}) was killed by signal {-code}\n"
         return words
 
 

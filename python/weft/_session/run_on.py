@@ -15,7 +15,7 @@ from weft._session.outcome import Outcome
 
 
 def launched_pes() -> int | None:
-    """How many PEs the launcher of this process has started; None without a launcher, 0 if it does not say."""
+    """How many PEs the launcher of this process has started: None without one, 0 if it does not say."""
     bootstrap = os.environ.get("WEFT_BOOTSTRAP", "")
     if bootstrap == "singleton":
         return None

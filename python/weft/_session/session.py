@@ -10,7 +10,7 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, overload
 
 from weft import _core
 from weft._session.run_on import check_pes, launched_pes, run_with_others
@@ -230,7 +230,7 @@ def open_session() -> Session | None:
 
 
 def session(pes: int) -> Session:
-    """Starts a job of `pes` PEs that is kept: in a notebook for its cells, in a program for several functions.
+    """Starts a job that is kept: in a notebook for its cells, in a program for several functions.
 
         session = weft.session(pes=4)
         ring = session.run(make_ring)                 # any function; its result is handed over
@@ -253,8 +253,8 @@ def session(pes: int) -> Session:
     check_pes(pes)
     if launched_pes() is not None:
         raise _core.Error(
-            "weft.session starts its PEs itself, and this process is a PE of a launch: use weft.run(main), which "
-            "may be called several times, or start the program without a launcher"
+            "weft.session starts its PEs itself, and this process is a PE of a launch: use weft.run(main), "
+            "which may be called several times, or start the program without a launcher"
         )
     if _open is not None and not _open.closed:
         raise _core.Error(f"this process has an open session of {_open.pes} PEs; close it first")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-# Prints the process numbers of its PEs, and waits for ever. Its child holds all descriptors that it may inherit.
+# Prints the process numbers of its PEs, and waits for ever. Its child holds all descriptors that it can.
 WAITING = """\
 import os, signal, sys, time, weft
 class A(weft.Chare):

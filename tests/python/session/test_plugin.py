@@ -81,7 +81,8 @@ def test_a_launch_of_pytest_runs_each_test_on_all_pes(options: list[str], run_py
 
 def test_the_example_of_the_page(plugin_options: list[str], run_python, tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "notebooks.md").read_text(encoding="utf-8")
-    (example,) = (part.partition("```")[0] for part in page.split("```python\n") if "weft_job" in part[:200])
+    blocks = [part.partition("```")[0] for part in page.split("```python\n")]
+    (example,) = (block for block in blocks if "weft_job" in block)
     (tmp_path / "test_example.py").write_text(example)
     ended = run_python("-m", "pytest", *plugin_options, "-p", "no:cacheprovider", "--strict-markers")
     assert "2 passed" in ended.stdout, ended.stdout + ended.stderr

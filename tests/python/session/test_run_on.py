@@ -111,7 +111,8 @@ def test_an_error_that_nothing_awaits_is_raised_with_its_traceback() -> None:
         weft.Array(Counter, 2)[1].fail()
         await weft.Future()
 
-    with pytest.raises(weft.Error, match=r"left Counter\[1\].fail on PE 1(.|\n)*nothing awaits this") as caught:
+    words = r"left Counter\[1\].fail on PE 1(.|\n)*nothing awaits this"
+    with pytest.raises(weft.Error, match=words) as caught:
         weft.run(main, pes=2)
     assert __file__ in str(caught.value)
 
