@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from weft import _core
-from weft.launch.attached import FOLDER
+from weft.launch.environment import SESSION_FOLDER
 
 #: PEs of one host, as in weft.launch.command.
 MAX_PES = 4096
@@ -40,7 +40,7 @@ class OtherPes:
             )
         self._received = b""
         self._environment = self._first_line()
-        self.folder = self._environment.pop(FOLDER)
+        self.folder = self._environment.pop(SESSION_FOLDER)
         self._before: dict[str, str | None] = {}
 
     def _first_line(self) -> dict[str, str]:

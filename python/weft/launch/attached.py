@@ -23,17 +23,16 @@ import time
 from collections.abc import Mapping
 
 from weft.launch.command import UsageError
-from weft.launch.environment import pe_environment
+from weft.launch.environment import SESSION_FOLDER, pe_environment
 from weft.launch.job import GRACE_S, Job
 from weft.launch.leftovers import make_locked_folder
 from weft.launch.processes import Pe, Starter
 
-FOLDER = "WEFT_SESSION_FOLDER"
 _FOLDER_PREFIX = "weft-session-"
 # Characters. They fit into the buffer of a socket.
 _MOST_WORDS = 1 << 14
 # What PE 0 needs to join, of what all PEs get.
-_OF_PE_0 = ("WEFT_BOOTSTRAP", "WEFT_NUM_PES", "WEFT_LAUNCHER_PID", FOLDER)
+_OF_PE_0 = ("WEFT_BOOTSTRAP", "WEFT_NUM_PES", "WEFT_LAUNCHER_PID", SESSION_FOLDER)
 
 
 class AttachedJob(Job):
@@ -106,7 +105,7 @@ def main() -> None:
             raise UsageError(
                 f"no private folder can be made in {tempfile.gettempdir()}: set TMPDIR to a writable one"
             )
-        environment = {**pe_environment(os.environ), FOLDER: made[0]}
+        environment = {**pe_environment(os.environ), SESSION_FOLDER: made[0]}
         sys.exit(AttachedJob(int(num_pes), worker, control, environment).run())
     except UsageError as error:
         control.sendall(f"{error}\n".encode())
