@@ -58,8 +58,10 @@ class OtherPes:
 
     def enter_environment(self) -> None:
         """Gives this process the environment of PE 0, for the start of the job."""
-        self._before = {name: os.environ.get(name) for name in self._environment}
+        # A connection of the launcher around this job is not the job's.
+        self._before = {name: os.environ.get(name) for name in (*self._environment, "PMI_FD")}
         os.environ.update(self._environment)
+        os.environ.pop("PMI_FD", None)
 
     def leave_environment(self) -> None:
         """Takes it back: programs that this process starts are not in the job. May be called twice."""

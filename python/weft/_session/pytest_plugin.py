@@ -52,7 +52,8 @@ def weft_job(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
     main is a coroutine function or an ordinary one. The job ends when it returns. What it raises is raised.
     ``weft_job`` may be called several times. The number of PEs is that of the call, else of the mark
-    ``@pytest.mark.weft(pes=4)``, else of the launch, else 2.
+    ``@pytest.mark.weft(pes=4)``, else of the launch, else 2. While a session is open (`weft.session`), main
+    runs in it.
 
     Without a launcher this process is PE 0. The others are fresh processes, to which classes and functions of
     test modules travel by value. Under a launcher (``weft run -n 4 pytest``) the call is collective: main
@@ -64,8 +65,11 @@ def weft_job(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
     def run(main: Callable[[], Any], *, pes: int | None = None) -> Any:
         from weft._session.run_on import check_pes, launched_pes
+        from weft._session.session import open_session
 
         wanted = pes if pes is not None else marked
+        if (session := open_session()) is not None:
+            return session.run(main, pes=wanted)
         launched = launched_pes()
         if launched is None:
             from weft._session.run_on import run_and_return

@@ -32,7 +32,7 @@ _FOLDER_PREFIX = "weft-session-"
 # Characters. They fit into the buffer of a socket.
 _MOST_WORDS = 1 << 14
 # What PE 0 needs to join, of what all PEs get.
-_OF_PE_0 = ("WEFT_BOOTSTRAP", "WEFT_NUM_PES", "WEFT_LAUNCHER_PID", SESSION_FOLDER)
+_OF_PE_0 = ("WEFT_BOOTSTRAP", "WEFT_NUM_PES", "WEFT_LAUNCHER_PID", "WEFT_OUTER_PMIX", SESSION_FOLDER)
 
 
 class AttachedJob(Job):

@@ -247,6 +247,18 @@ def test_the_launch_decides_how_many_pes_there_are(run_program) -> None:
     assert "weft.run was called with pes=2 in a launch of 3 PEs: leave out pes=" in ended.stderr
 
 
+def test_a_process_of_a_launch_may_start_pes_of_its_own(run_program, monkeypatch) -> None:
+    monkeypatch.setenv("WEFT_BOOTSTRAP", "singleton")
+    # As a launcher of PMIx and one of PMI leave them.
+    monkeypatch.setenv("PMIX_NAMESPACE", "namespace")
+    monkeypatch.setenv("PMIX_RANK", "0")
+    monkeypatch.setenv("PMI_FD", "0")
+    monkeypatch.setenv("PMI_SIZE", "4")
+    ended = run_program(SCRIPT)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.count("(1, '__main__', [])") == 2
+
+
 SPAWN = """\
 import concurrent.futures, multiprocessing, sys, weft
 print("imported")
