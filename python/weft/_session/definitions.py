@@ -1,13 +1,13 @@
 """Classes and functions that the other PEs cannot import: they travel by value, as cloudpickle takes them.
 
 The other PEs of a job that this process has started have not run the program. They import modules by name.
-What is in ``__main__``, in a notebook or in a test module, and what is defined inside a function, has no name by
-which they could. Such a definition is written into a folder of the job when a PE first names it to others, and
-its name there is what travels; a PE that meets the name for the first time reads it. The folder can be entered by
-this user alone, and it is removed at the end.
+What is in ``__main__``, in a notebook or in a test module, and what is defined inside a function, has no name
+by which they could. Such a definition is written into a folder of the job when a PE first names it to others,
+and its name there is what travels. A PE that meets the name for the first time reads it. The folder can be
+entered by this user alone, and it is removed at the end.
 
-A definition is the object, not its text: a class that is defined again is another one. Its name is kept in the
-object itself, so that copies on other PEs have the same.
+A definition is the object, not its text: a class that is defined again is another one. Its name is kept in
+the object itself, so that copies on other PEs have the same.
 
 Threads: the PE's.
 """
@@ -24,7 +24,7 @@ import uuid
 from collections import ChainMap
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
 
@@ -37,7 +37,7 @@ _FILE_NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class Definitions:
-    """Those of one job, while it is entered: the extension then asks for keys of classes here, and pickles by `dumps`.
+    """Those of one job, while it is entered. The extension then asks it for keys of classes, and for pickles.
 
     `folder` is shared by the PEs of the job.
     """
@@ -148,7 +148,9 @@ def _reduce_code(code: types.CodeType) -> Any:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    dispatch_table = ChainMap({types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table)
+    dispatch_table: ClassVar[ChainMap[Any, Any]] = ChainMap(
+        {types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table
+    )
 
     def __init__(
         self,

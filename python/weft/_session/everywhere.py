@@ -21,7 +21,10 @@ class _Receiver(_core.Chare):
 
 
 def run_everywhere(main: Callable[[], Any]) -> Any:
-    """Collective. Runs ``main()`` on PE 0, a coroutine function or another one, and returns its value on all PEs.
+    """Collective. Runs ``main()`` on PE 0, and returns its value on all PEs.
+
+    Args:
+        main: a coroutine function, or an ordinary one, with whose return the job ends.
 
     Raises:
         Exception: what main raised, on all PEs.

@@ -1,4 +1,4 @@
-"""The PEs beside this process, for one job: their launcher, a process that ends with this one, and its words."""
+"""The PEs beside this process, for one job: their launcher, and what it has to say."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from weft import _core
-from weft.launch.attached import FOLDER
+from weft.launch.environment import SESSION_FOLDER
 
 #: PEs of one host, as in weft.launch.command.
 MAX_PES = 4096
@@ -40,7 +40,7 @@ class OtherPes:
             )
         self._received = b""
         self._environment = self._first_line()
-        self.folder = self._environment.pop(FOLDER)
+        self.folder = self._environment.pop(SESSION_FOLDER)
         self._before: dict[str, str | None] = {}
 
     def _first_line(self) -> dict[str, str]:
@@ -58,8 +58,10 @@ class OtherPes:
 
     def enter_environment(self) -> None:
         """Gives this process the environment of PE 0, for the start of the job."""
-        self._before = {name: os.environ.get(name) for name in self._environment}
+        # A connection of the launcher around this job is not the job's.
+        self._before = {name: os.environ.get(name) for name in (*self._environment, "PMI_FD")}
         os.environ.update(self._environment)
+        os.environ.pop("PMI_FD", None)
 
     def leave_environment(self) -> None:
         """Takes it back: programs that this process starts are not in the job. May be called twice."""
@@ -82,7 +84,8 @@ class OtherPes:
         words = self._received.decode(errors="replace")
         code = self._launcher.wait()
         if code < 0:
-            words += f"the launcher of the other PEs (pid {self._launcher.pid}) was killed by signal {-code}\n"
+            pid = self._launcher.pid
+            words += f"the launcher of the other PEs (pid {pid}) was killed by signal {-code}\n"
         return words
 
 

@@ -1,7 +1,7 @@
 """The pytest plugin of Weft: the fixture ``weft_job``. pytest loads it when Weft is installed.
 
-Under ``weft run -n N pytest`` every PE runs all tests, so that jobs of tests are those of the launch. PE 0 reports;
-the others name their failures on stderr.
+Under ``weft run -n N pytest`` every PE runs all tests, so that jobs of tests are those of the launch. PE 0
+reports. The others name their failures on stderr.
 """
 
 from __future__ import annotations
@@ -50,21 +50,26 @@ def _number_of_pe() -> int:
 def weft_job(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Runs jobs: ``weft_job(main)`` or ``weft_job(main, pes=4)`` returns what ``main()`` returned.
 
-    main is a coroutine function, or an ordinary one, with which the job ends then. What it raises is raised. It may be
-    called several times. The number of PEs is that of the call, else of the mark ``@pytest.mark.weft(pes=4)``, else of
-    the launch, else 2.
+    main is a coroutine function or an ordinary one. The job ends when it returns. What it raises is raised.
+    ``weft_job`` may be called several times. The number of PEs is that of the call, else of the mark
+    ``@pytest.mark.weft(pes=4)``, else of the launch, else 2. While a session is open (`weft.session`), main
+    runs in it.
 
-    Without a launcher this process is PE 0, and the others are fresh processes, to which classes and functions of test
-    modules travel by value. Under a launcher (``weft run -n 4 pytest``) the call is collective, main runs on PE 0, and
-    all PEs get its outcome. A test that asks for another number of PEs than the launch has is skipped.
+    Without a launcher this process is PE 0. The others are fresh processes, to which classes and functions of
+    test modules travel by value. Under a launcher (``weft run -n 4 pytest``) the call is collective: main
+    runs on PE 0, and all PEs get its outcome. A test that asks for another number of PEs than the launch has
+    is skipped.
     """
     marker = request.node.get_closest_marker("weft")
     marked = None if marker is None else marker.kwargs.get("pes")
 
     def run(main: Callable[[], Any], *, pes: int | None = None) -> Any:
         from weft._session.run_on import check_pes, launched_pes
+        from weft._session.session import open_session
 
         wanted = pes if pes is not None else marked
+        if (session := open_session()) is not None:
+            return session.run(main, pes=wanted)
         launched = launched_pes()
         if launched is None:
             from weft._session.run_on import run_and_return

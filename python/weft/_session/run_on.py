@@ -15,14 +15,15 @@ from weft._session.outcome import Outcome
 
 
 def launched_pes() -> int | None:
-    """How many PEs the launcher of this process has started; None without a launcher, 0 if it does not say."""
+    """How many PEs the launcher of this process has started: None without one, 0 if it does not say."""
     bootstrap = os.environ.get("WEFT_BOOTSTRAP", "")
     if bootstrap == "singleton":
         return None
     if bootstrap:
         return int(os.environ.get("WEFT_NUM_PES", "0"))
     if "PMI_SIZE" in os.environ and "PMI_FD" in os.environ:
-        return int(os.environ["PMI_SIZE"])
+        size = int(os.environ["PMI_SIZE"])
+        return size if size > 1 else None  # one process is a job without a launcher
     return 0 if "PMIX_NAMESPACE" in os.environ else None
 
 
@@ -42,7 +43,8 @@ def check_launch(pes: int, launched: int) -> None:
     if launched not in (0, pes):
         raise _core.Error(
             f"weft.run was called with pes={pes} in a launch of {launched} PEs: leave out pes=, or start "
-            f"{pes} PEs (weft run -n {pes}), or start the program without a launcher"
+            f"{pes} PEs (weft run -n {pes}), or start the program without a launcher; with "
+            "WEFT_BOOTSTRAP=singleton in its environment, a process of a launch starts PEs of its own"
         )
 
 

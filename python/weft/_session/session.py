@@ -10,12 +10,15 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, overload
 
 from weft import _core
 from weft._session.run_on import check_pes, launched_pes, run_with_others
 
 _T = TypeVar("_T")
+
+# A function of the session that computes for ever must not keep the interpreter from ending.
+_LIMIT_AT_EXIT_S = 10
 
 
 class SessionTask(concurrent.futures.Future[_T], Generic[_T]):
@@ -115,8 +118,12 @@ class Session:
     def close(self) -> None:
         """Ends the job and its processes. Blocks until they have ended. May be called again.
 
-        Functions that have not returned are abandoned: their tasks raise weft.Error.
+        Functions that have not returned are abandoned: their tasks raise weft.Error. One that computes and
+        never waits is not interrupted.
         """
+        self._close(None)
+
+    def _close(self, limit_s: float | None) -> None:
         self._refuse_own_thread()
         with self._lock:
             if self._ended is None:
@@ -124,7 +131,7 @@ class Session:
                 # A job that has just ended by itself takes no calls any more.
                 with contextlib.suppress(_core.Error):
                     _core.post_from_any_thread(self._end_main)
-        self._thread.join()
+        self._thread.join(limit_s)
 
     def __enter__(self) -> Session:
         return self
@@ -230,7 +237,7 @@ def open_session() -> Session | None:
 
 
 def session(pes: int) -> Session:
-    """Starts a job of `pes` PEs that is kept: in a notebook for its cells, in a program for several functions.
+    """Starts a job that is kept: in a notebook for its cells, in a program for several functions.
 
         session = weft.session(pes=4)
         ring = session.run(make_ring)                 # any function; its result is handed over
@@ -253,8 +260,9 @@ def session(pes: int) -> Session:
     check_pes(pes)
     if launched_pes() is not None:
         raise _core.Error(
-            "weft.session starts its PEs itself, and this process is a PE of a launch: use weft.run(main), which "
-            "may be called several times, or start the program without a launcher"
+            "weft.session starts its PEs itself, and this process is a PE of a launch: use weft.run(main), "
+            "which may be called several times, or start the program without a launcher; with "
+            "WEFT_BOOTSTRAP=singleton in its environment, a process of a launch starts PEs of its own"
         )
     if _open is not None and not _open.closed:
         raise _core.Error(f"this process has an open session of {_open.pes} PEs; close it first")
@@ -267,4 +275,5 @@ def session(pes: int) -> Session:
 @atexit.register
 def _close_at_exit() -> None:
     if _open is not None:
-        _open.close()
+        # The other PEs end with this process anyway.
+        _open._close(_LIMIT_AT_EXIT_S)

@@ -7,12 +7,12 @@ import os
 from weft import _core
 from weft._job.run import run_with
 from weft._session.definitions import Definitions
-from weft.launch.attached import FOLDER
+from weft.launch.environment import SESSION_FOLDER
 
 
 def main() -> None:
     """Runs on PEs other than 0."""
-    with Definitions(os.environ.pop(FOLDER)):
+    with Definitions(os.environ.pop(SESSION_FOLDER)):
         run_with(_core._run, _main_of_pe_0)
 
 

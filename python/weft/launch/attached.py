@@ -3,8 +3,8 @@
 It is `weft run` but for these differences:
 
 - It starts PEs 1 to N - 1 alone. PE 0 joins like they do. It is neither signalled nor reaped.
-- It ends with PE 0's end of a socket pair, which closes when PE 0 is done with the job or ends in any way, and
-  with PE 0's process, because children of PE 0 may hold the socket.
+- It ends with PE 0's end of a socket pair, which closes when PE 0 is done with the job or ends in any way. It
+  ends with PE 0's process too, because children of PE 0 may hold the socket.
 - What it has to say goes to PE 0 over that socket, because PE 0 raises it: first a line of JSON with the
   variables of PE 0's environment, then sentences.
 """
@@ -23,21 +23,20 @@ import time
 from collections.abc import Mapping
 
 from weft.launch.command import UsageError
-from weft.launch.environment import pe_environment
+from weft.launch.environment import SESSION_FOLDER, pe_environment
 from weft.launch.job import GRACE_S, Job
 from weft.launch.leftovers import make_locked_folder
 from weft.launch.processes import Pe, Starter
 
-FOLDER = "WEFT_SESSION_FOLDER"
 _FOLDER_PREFIX = "weft-session-"
 # Characters. They fit into the buffer of a socket.
 _MOST_WORDS = 1 << 14
 # What PE 0 needs to join, of what all PEs get.
-_OF_PE_0 = ("WEFT_BOOTSTRAP", "WEFT_NUM_PES", "WEFT_LAUNCHER_PID", FOLDER)
+_OF_PE_0 = ("WEFT_BOOTSTRAP", "WEFT_NUM_PES", "WEFT_LAUNCHER_PID", "WEFT_OUTER_PMIX", SESSION_FOLDER)
 
 
 class AttachedJob(Job):
-    """A job with `num_pes` PEs, of which this process starts all but the first with the command line `worker`."""
+    """A job with `num_pes` PEs. This process starts all but the first, with the command line `worker`."""
 
     def __init__(
         self, num_pes: int, worker: list[str], control: socket.socket, environment: Mapping[str, str]
@@ -58,7 +57,9 @@ class AttachedJob(Job):
         self._send(json.dumps({**own, "WEFT_PE": "0", "WEFT_ATTACHED": "1"}) + "\n")
 
     def _is_for_pe_0(self, name: str) -> bool:
-        return name in _OF_PE_0 or (name.startswith("UCX_") and self._environment[name] != os.environ.get(name))
+        return name in _OF_PE_0 or (
+            name.startswith("UCX_") and self._environment[name] != os.environ.get(name)
+        )
 
     def _start_pe(self, starter: Starter, number: int) -> Pe:
         return Pe(0, self._pid_of_pe_0, is_child=False) if number == 0 else starter.start(number)
@@ -94,7 +95,7 @@ class AttachedJob(Job):
 
 
 def main() -> None:
-    """Serves one job. Arguments: the number of PEs, the number of the control socket, the workers' command."""
+    """Serves one job. Arguments: the number of PEs, the control socket's descriptor, the workers' command."""
     num_pes, descriptor, *worker = sys.argv[1:]
     control = socket.socket(fileno=int(descriptor))
     control.set_inheritable(False)
@@ -104,7 +105,7 @@ def main() -> None:
             raise UsageError(
                 f"no private folder can be made in {tempfile.gettempdir()}: set TMPDIR to a writable one"
             )
-        environment = {**pe_environment(os.environ), FOLDER: made[0]}
+        environment = {**pe_environment(os.environ), SESSION_FOLDER: made[0]}
         sys.exit(AttachedJob(int(num_pes), worker, control, environment).run())
     except UsageError as error:
         control.sendall(f"{error}\n".encode())

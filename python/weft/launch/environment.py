@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from weft._ucx_hooks import GRACE, NO_THREADS
 from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 
+#: Where the definitions are that travel by value, of a job whose PEs a program has started.
+SESSION_FOLDER = "WEFT_SESSION_FOLDER"
 _OUTER_PMIX = "WEFT_OUTER_PMIX"
 
 

@@ -43,10 +43,11 @@ class Rendezvous:
             )
         if pe in self._entered:
             raise ProtocolError(f"PE {pe} entered {name} twice before the others entered it once")
-        if self._entered and self._jobs[pe] != self._jobs[min(self._entered)]:
+        other = min(self._entered, default=pe)
+        if self._jobs[pe] != self._jobs[other]:
             raise ProtocolError(
-                f"PE {pe} entered {name} of job {self._jobs[pe]} of this launch while PE {min(self._entered)} "
-                f"waits in job {self._jobs[min(self._entered)]}: every PE has to run the same jobs"
+                f"PE {pe} entered {name} of job {self._jobs[pe]} of this launch while PE {other} "
+                f"waits in job {self._jobs[other]}: every PE has to run the same jobs"
             )
         if frame.type is FrameType.BARRIER and frame.payload:
             raise ProtocolError(f"malformed frame: a barrier of {len(frame.payload)} bytes")

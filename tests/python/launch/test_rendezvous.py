@@ -82,7 +82,7 @@ def test_collectives_of_different_jobs_are_an_error() -> None:
     rendezvous.finish(1)
     rendezvous.join_next_job(1)
     rendezvous.enter(1, BARRIER)
-    with pytest.raises(ProtocolError, match="PE 0 entered a barrier of job 1 .* while PE 1 waits in job 2"):
+    with pytest.raises(ProtocolError, match=r"PE 0 entered a barrier of job 1 .* while PE 1 waits in job 2"):
         rendezvous.enter(0, BARRIER)
 
 
@@ -94,7 +94,8 @@ def test_waiting_in_a_job_for_a_pe_that_has_ended_is_an_error(leaves_first: bool
     if leaves_first:
         rendezvous.leave(0)
     rendezvous.join_next_job(1)
-    with pytest.raises(ProtocolError, match="PE 1 is in job 2 of this launch, and PE 0 has ended after job 1"):
+    problem = "PE 1 is in job 2 of this launch, and PE 0 has ended after job 1"
+    with pytest.raises(ProtocolError, match=problem):
         if leaves_first:
             rendezvous.enter(1, BARRIER)
         else:

@@ -41,7 +41,7 @@ def run_python(tmp_path: Path) -> RunProgram:
 
 @pytest.fixture
 def run_program(run_python: RunProgram, tmp_path: Path) -> RunProgram:
-    """run_program(text, launched=2): runs a program, under `weft run -n 2` with `launched`, without by default."""
+    """run_program(text, launched=2): runs a program under `weft run -n 2`, by default without a launcher."""
 
     def run(text: str, *arguments: str, launched: int | None = None) -> subprocess.CompletedProcess[str]:
         (tmp_path / "program.py").write_text(text)

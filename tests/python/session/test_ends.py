@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
-# Prints the process numbers of its PEs, and waits for ever. Its child holds all descriptors that it may inherit.
+# Prints the process numbers of its PEs, and waits for ever. Its child holds all descriptors that it can.
 WAITING = """\
 import os, signal, sys, time, weft
 class A(weft.Chare):
     def process(self): return os.getpid()
 async def main():
-    print(*await weft.Group(A).process.call(), flush=True)
+    processes = await weft.Group(A).process.call()
     if os.fork() == 0:
         os.close(1)
         signal.pause()
+    print(*processes, flush=True)
     try:
         await weft.Future()
     finally:

@@ -87,6 +87,4 @@ def test_a_module_is_a_program(run_python, tmp_path: Path) -> None:
     assert ended.stdout == "__main__ ['-n', '--flag'] [0, 1]\n"
     ended = run_python("-m", "weft", "run", "-n", "2", "-m")
     assert ended.returncode == 2
-    assert ended.stderr == (
-        "weft run: -m takes the name of a Python module, for example -m package.module\n"
-    )
+    assert ended.stderr == ("weft run: -m takes the name of a Python module, for example -m package.module\n")

@@ -111,7 +111,8 @@ def test_an_error_that_nothing_awaits_is_raised_with_its_traceback() -> None:
         weft.Array(Counter, 2)[1].fail()
         await weft.Future()
 
-    with pytest.raises(weft.Error, match=r"left Counter\[1\].fail on PE 1(.|\n)*nothing awaits this") as caught:
+    words = r"left Counter\[1\].fail on PE 1(.|\n)*nothing awaits this"
+    with pytest.raises(weft.Error, match=words) as caught:
         weft.run(main, pes=2)
     assert __file__ in str(caught.value)
 
@@ -244,6 +245,18 @@ def test_the_launch_decides_how_many_pes_there_are(run_program) -> None:
     ended = run_program(SCRIPT, launched=3)
     assert ended.returncode == 1
     assert "weft.run was called with pes=2 in a launch of 3 PEs: leave out pes=" in ended.stderr
+
+
+def test_a_process_of_a_launch_may_start_pes_of_its_own(run_program, monkeypatch) -> None:
+    monkeypatch.setenv("WEFT_BOOTSTRAP", "singleton")
+    # As a launcher of PMIx and one of PMI leave them.
+    monkeypatch.setenv("PMIX_NAMESPACE", "namespace")
+    monkeypatch.setenv("PMIX_RANK", "0")
+    monkeypatch.setenv("PMI_FD", "0")
+    monkeypatch.setenv("PMI_SIZE", "4")
+    ended = run_program(SCRIPT)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.count("(1, '__main__', [])") == 2
 
 
 SPAWN = """\

@@ -88,6 +88,20 @@ TEST_F(LocalTest, JoinsAndKnowsItsPlace) {
   EXPECT_EQ(bootstrap_->local_size(), kNumPes);
 }
 
+// PE 0 of weft.run(main, pes=...): the job does not end the process.
+TEST_F(LocalTest, AProcessThatHasStartedTheLauncherHasNoneAboveIt) {
+  join_welcomed();
+  EXPECT_TRUE(bootstrap_->has_launcher());
+  SocketPair sockets;
+  ASSERT_TRUE(write_frame(sockets.ours(), FrameType::kWelcome, u32(kNumPes)).ok());
+  LocalSettings settings;
+  settings.num_pes = kNumPes;
+  settings.is_attached = true;
+  auto attached = LocalBootstrap::join(sockets.give_theirs(), settings);
+  ASSERT_TRUE(attached.ok()) << attached.status().to_string();
+  EXPECT_FALSE((*attached)->has_launcher());
+}
+
 TEST_F(LocalTest, RefusalSaysWhy) {
   answer(FrameType::kEnd, bytes_of("PE 1 has joined already"));
   expect_says(join().status(), StatusCode::kCancelled, "PE 1 has joined already");

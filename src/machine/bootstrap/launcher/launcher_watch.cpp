@@ -46,7 +46,10 @@ base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& boo
 }
 
 LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word)
-    : pe_(bootstrap.pe()), watched_fd_(bootstrap.watch_fd()), ends_process_(bootstrap.has_launcher()), on_word_(std::move(on_word)) {}
+    : pe_(bootstrap.pe()),
+      watched_fd_(bootstrap.watch_fd()),
+      ends_process_(bootstrap.has_launcher()),
+      on_word_(std::move(on_word)) {}
 
 LauncherWatch::~LauncherWatch() {
   if (stop_fd_ < 0) return;
