@@ -164,18 +164,17 @@ def _class_of(original: type[Exception]) -> type[_core.RemoteError]:
     bases = (original,) if issubclass(original, _core.RemoteError) else (original, _core.RemoteError)
     if issubclass(_core.RemoteError, original):
         bases = (_core.RemoteError,)
-    return type(
-        original.__name__,
-        bases,
-        {
-            "__module__": original.__module__,
-            "__qualname__": original.__qualname__,
-            "__doc__": original.__doc__,
-            "__reduce__": _reduce,
-            "__reduce_ex__": lambda self, _: _reduce(self),
-            "_remote_of": original,
-        },
-    )
+    names = {
+        "__module__": original.__module__,
+        "__qualname__": original.__qualname__,
+        "__doc__": original.__doc__,
+        "__reduce__": _reduce,
+        "__reduce_ex__": lambda self, _: _reduce(self),
+        "_remote_of": original,
+    }
+    if original is _core.Error:
+        names["code"] = original.code
+    return type(original.__name__, bases, names)
 
 
 def _reduce(error: _core.RemoteError) -> tuple[Callable[..., _core.RemoteError], tuple[str, str, str, bytes]]:
