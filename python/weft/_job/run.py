@@ -44,8 +44,8 @@ def run(main: Callable[[], Any]) -> Any:
         Exception: what main raised, on the PE of main, with its traceback. On the other PEs SystemExit(1).
         SystemExit: the job ended with a code other than 0, after weft.exit(code) or after an exception
             without an awaiting caller, which was printed on stderr; or SIGTERM has ended it (code 143).
-        KeyboardInterrupt: Ctrl-C. Under a launcher every PE raises it, and the launcher prints one message for
-            all of them: no traceback is printed.
+        KeyboardInterrupt: Ctrl-C. Under a launcher every PE raises it, and the launcher prints one message
+            for all of them: no traceback is printed.
         weft.Error: the job could not start.
     """
     if not callable(main):
@@ -55,8 +55,8 @@ def run(main: Callable[[], Any]) -> Any:
     return run_with(_core._run, main)
 
 
-# Runs a job with main. Returns its exit code, the signal that has ended it or 0, whether a launcher ends the processes, what main
-# returned, and what it raised on this PE.
+# Runs a job with main. Returns its exit code, the signal that has ended it or 0, whether a launcher ends the
+# processes, what main returned, and what it raised on this PE.
 Start = Callable[[Callable[[], Any]], tuple[int, int, bool, Any, BaseException | None]]
 
 

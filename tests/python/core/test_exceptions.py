@@ -91,9 +91,15 @@ def test_the_exception_of_a_forgotten_call_ends_the_job(run_job: RunJob, mode: s
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("work", "PE 0: the program has not awaited 4 futures that it has made, such as of Worker[1].work, Worker.work"),
+        (
+            "work",
+            "has not awaited 4 futures that it has made, such as of Worker[1].work, Worker.work;",
+        ),
         ("never", "PE 0: the program has not awaited 1 future that it has made, such as of Worker[1].never"),
-        ("elsewhere", "PE 1: the program has not awaited 1 future that it has made, such as of Worker[0].work"),
+        (
+            "elsewhere",
+            "PE 1: the program has not awaited 1 future that it has made, such as of Worker[0].work",
+        ),
         ("sleep", "PE 0: the program has not awaited 1 future that it has made, such as of weft.sleep"),
         ("coroutine", "RuntimeWarning: coroutine 'helper' was never awaited"),
     ],

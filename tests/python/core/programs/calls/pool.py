@@ -253,7 +253,9 @@ async def failures():
         error = await error_of(pool.map(await_wrongly, [5]))
         assert "entry method awaited a" in error.message, error
         error = await error_of(pool.map(lambda_result, range(8), 8))
-        assert "cannot be sent" in error.message and "tasks 0 to 7 of map(lambda_result)" in error.traceback_text, error
+        assert (
+            "cannot be sent" in error.message and "tasks 0 to 7 of map(lambda_result)" in error.traceback_text
+        ), error
         error = await error_of(pool.map(square, [lambda: 1]))
         assert "cannot be sent" in error.message and "task 0 of map(square)" in error.traceback_text, error
         error = await error_of(pool.map(square, [1, Slow(), 2], 3))

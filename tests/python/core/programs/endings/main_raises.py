@@ -1,4 +1,4 @@
-"""main raises: weft.run raises the same object on the PE of main. argv[1] says what the program does with it."""
+"""main raises: weft.run raises the same object on the PE of main. argv[1] says what the program does."""
 
 import sys
 import time
@@ -12,17 +12,18 @@ raised = ValueError("boom")
 
 
 class Busy(weft.Chare):
-    def compute(self):
-        weft.Future()
+    def compute(self, began):
+        began.set()
+        weft.progress()  # sends it
         while True:
             time.sleep(0.01)
 
 
 async def main():
     if MODE == "busy":
-        if weft.num_pes() > 1:
-            weft.Singleton(Busy, weft.num_pes() - 1).compute()
-            await weft.sleep(0.1)
+        began = weft.Future()
+        weft.Singleton(Busy, 1).compute(began)
+        await began
     raise raised
 
 

@@ -1,5 +1,6 @@
-"""Exceptions that come from another chare: their types, attributes, notes and causes. Prints "all checked"."""
+"""Exceptions of other chares: their types, attributes, notes and causes. Prints "all checked"."""
 
+import builtins
 import copy
 import pickle
 import sys
@@ -75,7 +76,7 @@ def not_made_again():
 
 
 def group():
-    return ExceptionGroup("several", [ValueError("one"), KeyError("two")])
+    return builtins.ExceptionGroup("several", [ValueError("one"), KeyError("two")])
 
 
 MADE = {
@@ -180,7 +181,7 @@ async def typed(ask):
     assert isinstance(await error_of(ask("remote")), OwnRemoteError)
     if sys.version_info >= (3, 11):
         error = await error_of(ask("group"))
-        assert isinstance(error, ExceptionGroup) and isinstance(error.exceptions[1], KeyError), error
+        assert isinstance(error, builtins.ExceptionGroup) and isinstance(error.exceptions[1], KeyError), error
 
 
 async def untyped(ask):
@@ -210,7 +211,9 @@ async def main():
     future = weft.Future()
     future.set_error(KeyError("set"))
     assert isinstance(await error_of(future), KeyError)
-    assert type(await error_of(raisers[3].fail.call("key"))) is type(await error_of(raisers[0].fail.call("key")))
+    assert type(await error_of(raisers[3].fail.call("key"))) is type(
+        await error_of(raisers[0].fail.call("key"))
+    )
     return "all checked"
 
 
