@@ -50,8 +50,8 @@ async def main():
 
         try:
             await pool.map(math.sqrt, [4, 1, -1])
-        except weft.RemoteError as error:
-            print(f"the map failed: {error.type_name}: {error.message}")
+        except ValueError as error:
+            print(f"the map failed: ValueError: {error}")
 
 
 weft.run(main)

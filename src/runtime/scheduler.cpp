@@ -209,7 +209,8 @@ int Scheduler::run() {
       idle();
     }
   }
-  return exit_code_;
+  // A later exit() may have changed the code of a failure.
+  return failure_.empty() ? exit_code_ : std::max(exit_code_, 1);
 }
 
 bool Scheduler::run_until(bool (*done)(void* context), void* context) {

@@ -105,6 +105,9 @@ PyObject* sleep(PyObject*, PyObject* duration) {
     Engine& engine = Engine::current();
     auto* const state = new PyFutureState(engine);
     Ref future = make_future_object(state);
+    static PyObject* const name = PyUnicode_InternFromString("weft.sleep");
+    state->set_subject(Ref::borrow(name));
+    state->expect_reader();
     auto waiter = std::make_shared<Sleep>(*state);
     waiter->start(engine, seconds);
     state->keep(std::move(waiter));

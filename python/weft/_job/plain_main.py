@@ -65,6 +65,5 @@ def _signals_may_act() -> bool:
     """Whether the program has a signal handler of its own, which may call weft.exit()."""
     own = (signal.default_int_handler, *HANDLERS)
     return any(
-        callable(handler) and handler not in own
-        for handler in map(signal.getsignal, signal.valid_signals())
+        callable(handler) and handler not in own for handler in map(signal.getsignal, signal.valid_signals())
     )

@@ -99,7 +99,7 @@ def run_with(start: Start, main: Callable[[], Any]) -> Any:
         code, number, by_launcher, result, error = _start(start, main)
         if by_launcher:
             signals.ignore_termination()
-        if number != 0:
+        if number != 0 and error is None:
             raise signals.end_of_program(number, by_launcher)
     if error is not None:
         try:

@@ -11,16 +11,15 @@ from types import FrameType, TracebackType
 
 from weft import _core
 
-
-#: timeout(1) signals a process and then its process group: two signals within microseconds. A person who wants to
-#: kill the process takes longer.
+#: timeout(1) signals a process and then its process group: two signals within microseconds. A person who
+#: wants to kill the process takes longer.
 _REPEAT_S = 0.2
 
 _terminated_at: float | None = None
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """A second signal kills the process. Under a launcher the launcher does that: it passes on each signal."""
+    """A second signal kills the process. Under a launcher the launcher does that, for all PEs."""
     global _terminated_at
     now = time.monotonic()
     if _terminated_at is None:
@@ -32,7 +31,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _is_ending_already(number: int, frame: FrameType | None) -> None:
-    """The launcher ends a job with SIGTERM, and kills what is left of it a little later."""
+    """The launcher ends a job with SIGTERM, and kills what is left of it later."""
 
 
 #: The handlers of this module, which are none of the program's.
@@ -42,8 +41,8 @@ HANDLERS = (_terminate, _is_ending_already)
 class EndingSignals:
     """While it is entered, SIGTERM ends the job and makes weft.run raise SystemExit(143).
 
-    A handler of the program stays. Other threads than the main one cannot set handlers; SIGTERM then kills the
-    process at once, as without Weft.
+    A handler of the program stays. Other threads than the main one cannot set handlers; SIGTERM then kills
+    the process at once, as without Weft.
     """
 
     def __init__(self) -> None:

@@ -246,8 +246,8 @@ class Link:
             self._home.give(self._number, token)
 
 
-#: A task's failure: its place in the chunk, the exception's type_name, message, traceback_text and original, the
-#: argument.
+#: A task's failure: its place in the chunk, the exception's type_name, message, traceback_text and original,
+#: the argument.
 Failure = tuple[int, str, str, str, bytes, str]
 
 

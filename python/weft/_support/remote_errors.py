@@ -1,12 +1,14 @@
 """Exceptions that travel between chares.
 
-An exception travels as texts (its type, message and traceback) and as bytes from which it can be made again: the
-*original*. The awaiting PE makes an object that is an instance of the original type and of weft.RemoteError. If the
-original cannot be pickled, or not be made there, the object is a weft.RemoteError with the texts.
+An exception travels as texts (its type, message and traceback) and as bytes from which it can be made again:
+the *original*. The awaiting PE makes an object that is an instance of the original type and of
+weft.RemoteError. If the original cannot be pickled, or not be made there, the object is a weft.RemoteError
+with the texts.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
 import sys
 import traceback
@@ -21,7 +23,7 @@ _NOT_MADE_AGAIN = (StopIteration, StopAsyncIteration)
 _TEXTS = ("type_name", "message", "traceback_text")
 
 
-class RemoteTraceback(Exception):
+class RemoteTraceback(Exception):  # noqa: N818 - its name heads the printed text
     """The cause of an exception that has come from another chare. Its text is the traceback there."""
 
     def __init__(self, text: str) -> None:
@@ -36,8 +38,8 @@ def travelling(error: BaseException) -> tuple[str, str, str, bytes]:
     """What the error carries to another PE.
 
     Returns:
-        The type's name and the message, both empty if the error is no weft.RemoteError; the traceback, which begins
-        with that of other PEs; the original, empty if it cannot be pickled.
+        The type's name and the message, both empty if the error is no weft.RemoteError; the traceback, which
+        begins with that of other PEs; the original, empty if it cannot be pickled.
     """
     remote = _texts_of(error)
     here = _traceback_of(error, chain=remote is None)
@@ -91,7 +93,7 @@ def _texts_of(error: BaseException) -> tuple[str, str, str] | None:
 def _traceback_of(error: BaseException, *, chain: bool) -> str:
     """ "Traceback (most recent call last): ..." with causes and notes; without the exception's own line."""
     lines = traceback.format_exception(type(error), error, error.__traceback__, chain=chain)
-    if sys.version_info >= (3, 11) and isinstance(error, BaseExceptionGroup):
+    if sys.version_info >= (3, 11) and isinstance(error, builtins.BaseExceptionGroup):
         return "".join(lines)
     notes = getattr(error, "__notes__", ())
     own = traceback.format_exception_only(type(error), error)
@@ -164,18 +166,17 @@ def _class_of(original: type[Exception]) -> type[_core.RemoteError]:
     bases = (original,) if issubclass(original, _core.RemoteError) else (original, _core.RemoteError)
     if issubclass(_core.RemoteError, original):
         bases = (_core.RemoteError,)
-    return type(
-        original.__name__,
-        bases,
-        {
-            "__module__": original.__module__,
-            "__qualname__": original.__qualname__,
-            "__doc__": original.__doc__,
-            "__reduce__": _reduce,
-            "__reduce_ex__": lambda self, _: _reduce(self),
-            "_remote_of": original,
-        },
-    )
+    names = {
+        "__module__": original.__module__,
+        "__qualname__": original.__qualname__,
+        "__doc__": original.__doc__,
+        "__reduce__": _reduce,
+        "__reduce_ex__": lambda self, _: _reduce(self),
+        "_remote_of": original,
+    }
+    if original is _core.Error:
+        names["code"] = original.code
+    return type(original.__name__, bases, names)
 
 
 def _reduce(error: _core.RemoteError) -> tuple[Callable[..., _core.RemoteError], tuple[str, str, str, bytes]]:

@@ -26,8 +26,8 @@ from weft.launch.topology import usable_cores
 
 # From SIGTERM to SIGKILL for the PEs of a job that ends.
 GRACE_S = 1.0
-# From the end of a job by a signal that was passed on to SIGKILL: the time of `finally` and exit functions. A second signal
-# kills at once.
+# From the end of a job by a signal that was passed on to SIGKILL: the time of `finally` and exit functions. A
+# second signal kills at once.
 CLEANUP_S = 5.0
 # A PE whose connection has closed counts as dead if it has not exited after this time.
 HANGUP_S = 2.0
@@ -286,10 +286,12 @@ class Job:
     def _abort(self, pe: Pe, exit_code: int, message: str) -> None:
         if self._ending:
             return
-        if self._passed_signal is not None:
-            return self._end_interrupted(self._passed_signal)
-        if message:
+        passed = self._passed_signal
+        # Each PE says that the signal has ended it, and the launcher says it for all.
+        if message and (passed is None or f"interrupted by signal {int(passed)} " not in message):
             self._write(message if message.endswith("\n") else message + "\n")
+        if passed is not None:
+            self._end_interrupted(passed)
         self._end(f"{pe.name} aborted with exit code {exit_code}", exit_code)
 
     def _end_interrupted(self, number: signal.Signals) -> None:

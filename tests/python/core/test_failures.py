@@ -14,14 +14,18 @@ UNAWAITED = [
     ("unawaited", ["PE 1", "Worker[3].divide", "ZeroDivisionError", "failing.py", "return 1 / x"]),
     ("coroutine", ["PE 1", "Worker[3].later", "ValueError: too late"]),
     ("dropped_call", ["Worker[3].divide on PE 1", "ZeroDivisionError", "was not awaited"]),
-    ("main", ["main on PE 0", "ValueError: from main"]),
+    ("main", ["in main", "ValueError: from main"]),
     ("constructor", ["Fragile[3] on PE 1", "OverflowError: no element 3"]),
     ("shared", ["the constructor of Shared[", "Shared.__new__ must return the object"]),
     ("mismatch", ["Worker[1]", "Worker[0]", "80 bytes", "40 bytes"]),
-    ("uneven", ["weft.Reducer.sum", "ends the job", "shapes", "(3,)", "(4,)"]),
+    ("uneven", ["in the reducer weft.Reducer.sum of a reduction of Worker on PE", "shapes", "(3,)", "(4,)"]),
     (
         "reducer",
-        ["the reducer weft.Reducer.custom(__main__:raise_reducing)", "ends the job", "no such key"],
+        [
+            "in the reducer weft.Reducer.custom(__main__:raise_reducing) of a reduction of Worker on PE",
+            "in Worker[",
+            "KeyError: 'no such key'",
+        ],
     ),
     ("forgotten_await", ["the result of Worker[3].forgets_await", "did you forget `await`?"]),
     ("unsendable_result", ["the result of Worker[3].unsendable", "cannot be sent"]),
@@ -56,7 +60,7 @@ def test_what_another_thread_drops_while_the_pe_sleeps(
 def test_without_a_launcher(run_job: RunJob, mode: str) -> None:
     ended = run_job(1, "failing.py", mode)
     assert ended.returncode == 1
-    assert "PE 0" in ended.stderr
+    assert ("main" if mode == "main" else "PE 0") in ended.stderr
 
 
 @pytest.mark.parametrize("mode", ["awaited", "gathered", "at_once"])
@@ -111,7 +115,8 @@ def test_a_reducer_that_ends_the_job_leaves_no_result(
     ended = run_job(num_pes, "reducer_ends_job.py", reduction, end)
     assert (ended.returncode, ended.stdout) == (code, ""), ended.stdout + ended.stderr
     if end == "raise":
-        assert "custom(__main__:most) raised" in ended.stderr and "a rank has no value" in ended.stderr
+        assert "in the reducer weft.Reducer.custom(__main__:most) " in ended.stderr, ended.stderr
+        assert "a rank has no value" in ended.stderr
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])

@@ -64,7 +64,7 @@ def test_lists_that_do_not_fit_end_the_job(
 ) -> None:
     ended = run_job(num_pes, "list_reductions.py", mode)
     assert ended.returncode == 1
-    for word in (*words, "the reducer weft.Reducer.sum raised an exception"):
+    for word in (*words, "in the reducer weft.Reducer.sum of a reduction of Part on PE"):
         assert word in ended.stderr, ended.stderr
 
 

@@ -16,6 +16,7 @@
 #include "models/pgas/team/algorithms.h"
 #include "models/pgas/team/exchange.h"
 #include "runtime/collective/reducer_failure.h"
+#include "runtime/collective/reductions.h"
 
 namespace weft::pgas {
 
@@ -132,6 +133,7 @@ void ValueData::merge(Part part, bool is_in_front) {
     error_ = part.error;
     return;
   }
+  team_.runtime.reductions().note_merge({});  // of no collection
   try {
     if (!is_in_front) return combiner_->function(team_.runtime, reducer_, bytes_, part.bytes);
     std::vector<std::byte> front(part.bytes.begin(), part.bytes.end());

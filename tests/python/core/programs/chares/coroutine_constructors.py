@@ -235,7 +235,7 @@ async def raises() -> None:
         error = await error_of(made)
         assert isinstance(error, weft.RemoteError) and error.type_name == "ValueError", error
         where = f"in the constructor of WithCreated[{failing}] on PE"
-        assert f"no block {failing}" in str(error) and where in str(error), error
+        assert f"no block {failing}" in str(error) and where in error.traceback_text, error
         text = str(await error_of(early))
         why = "the collection WithCreated could not be created: the constructor of WithCreated["
         assert why in text, text

@@ -190,9 +190,8 @@ async def raises() -> None:
         gate.set()
         error = await error_of(made)
         assert isinstance(error, weft.RemoteError) and error.type_name == "ValueError", error
-        assert f"no block {failing}" in str(error) and f"in created() of Block[{failing}]" in str(error), (
-            error
-        )
+        assert f"no block {failing}" in str(error), error
+        assert f"in created() of Block[{failing}]" in error.traceback_text, error.traceback_text
         text = str(await error_of(early))
         assert "the collection Block could not be created: created() of Block[" in text, text
     await weft.quiescence()

@@ -62,7 +62,7 @@ async def raises():
         error = await error_of(picky)
         assert isinstance(error, weft.RemoteError) and error.type_name == "ValueError", error
         assert f"no element {first}" in error.message or last > first, error
-        assert "in the constructor of Picky[" in str(error), error
+        assert "in the constructor of Picky[" in error.traceback_text, error
         text = str(await error_of(early))
         assert "the collection Picky could not be created: the constructor of Picky[" in text, text
         try:

@@ -145,7 +145,7 @@ async def elements() -> None:
         try:
             await cells.insert(7, -1, pe=pe)
         except weft.RemoteError as error:
-            assert "ValueError" in str(error) and "no negative value" in str(error), error
+            assert isinstance(error, ValueError) and "no negative value" in str(error), error
         else:
             raise AssertionError("the insertion has not failed")
     await cells.insert(7, 71)

@@ -100,7 +100,7 @@ async def calls(world: Team) -> None:
             expect(error.message == "the value is 3", error.message)
             expect(
                 f"a function that rank {next_rank} of a team of {world.size} ran on PE {next_rank}"
-                in str(error)
+                in error.traceback_text
             )
     expect("cannot be sent" in await error_of(world.rpc(next_rank, return_lock)))
     for wrong in (

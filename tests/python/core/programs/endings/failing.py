@@ -140,8 +140,8 @@ async def main():
             await workers[3].ask.call(1)
         except weft.RemoteError as error:
             assert (error.type_name, error.message) == ("ZeroDivisionError", "division by zero")
-            assert "in divide" in str(error) and "Worker[1].divide on PE" in str(error)
-            assert "in ask" in str(error) and "Worker[3].ask on PE" in str(error)
+            assert "in divide" in error.traceback_text and "Worker[1].divide on PE" in str(error.__cause__)
+            assert "in ask" in error.traceback_text and "Worker[3].ask on PE" in error.traceback_text
             try:
                 await workers[2].ask_for.call(workers[3], 1)
             except weft.RemoteError as again:

@@ -26,7 +26,9 @@ async def main():
         await worker.fail.call()
     except weft.RemoteError as error:
         assert error.type_name == "ValueError" and error.message == "no file caf\\udce9", ascii(error.message)
-        assert "no file caf\\udce9" in str(error)
+        assert str(error) == f"no file {NAME}" and "no file caf\\udce9" in str(error.__cause__), ascii(
+            str(error)
+        )
     failed = weft.Future()
     failed.set_error(SilentError())
     try:

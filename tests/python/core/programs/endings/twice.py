@@ -68,8 +68,8 @@ assert weft.run(first) == 1
 assert weft.run(second) is None
 try:
     weft.run(lambda: 1 / 0)
-except SystemExit as exit:
-    assert exit.code == 1
+except ZeroDivisionError:
+    pass
 weft.run(leaves_behind)
 assert weft.run(comes_after) == "dropped"
 
