@@ -1,5 +1,5 @@
-// What other threads than the PE's do with futures, operations and calls. They hold the GIL, so that the PE's thread is in user code or
-// has given the GIL away while it rests: reading is safe. Everything else is posted to the PE's thread.
+// What other threads than the PE's hand to it. They hold the GIL, so that the PE's thread is in user code or has given the GIL away while
+// it rests: they may read, and make objects. Everything else is posted to the PE's thread.
 #pragma once
 
 #include "engine/engine.h"
@@ -13,11 +13,5 @@ void post_to_pe(Engine& engine, Ref function, Ref arguments, const char* where);
 // The same for a method of `self` with one argument.
 void post_method_to_pe(Engine& engine, PyObject* self, const char* method, PyObject* argument,
                        const char* where);
-
-// For the await of `awaited`, which is not ready, on another thread: what the coroutine yields to the event loop of this thread. Null with
-// a Python error if no loop runs here or the job has ended.
-PyObject* follow_in_event_loop(PyObject* awaited);
-
-void init_other_threads(PyObject* module);
 
 }  // namespace weft::python
