@@ -2,9 +2,9 @@
 // codec.
 #include "await/closing.h"
 #include "await/coroutine.h"
-#include "await/following.h"
 #include "await/future.h"
 #include "await/operation.h"
+#include "await/threads/following.h"
 #include "await/timer.h"
 #include "await/travelling_future.h"
 #include "await/turn.h"

@@ -5,7 +5,6 @@
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
-#include "await/post_to_pe.h"
 #include "await/setter.h"
 #include "base/format.h"
 #include "support/errors.h"

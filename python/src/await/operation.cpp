@@ -6,7 +6,6 @@
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
-#include "await/post_to_pe.h"
 #include "codec/forms.h"
 #include "support/errors.h"
 

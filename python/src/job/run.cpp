@@ -10,7 +10,6 @@
 
 #include "await/coroutine.h"
 #include "await/future.h"
-#include "await/post_to_pe.h"
 #include "base/format.h"
 #include "chare/reduction.h"
 #include "codec/decoder.h"

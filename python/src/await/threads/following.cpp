@@ -1,4 +1,4 @@
-#include "await/following.h"
+#include "await/threads/following.h"
 
 #include <memory>
 #include <utility>
