@@ -55,8 +55,8 @@ PySendResult send_on_other_thread(PyObject* self, PollFunction poll, PyObject** 
   const PySendResult outcome = poll(self, result);
   if (outcome != PYGEN_NEXT) return outcome;
   *result = guarded([self] {
-    const Ref follow = import_from("weft._await.asyncio_edge", "follow");
-    return PyObject_CallOneArg(follow.get(), self);
+    static PyObject* const follow = import_from("weft._await.asyncio_edge", "follow").release();
+    return PyObject_CallOneArg(follow, self);
   });
   return *result == nullptr ? PYGEN_ERROR : PYGEN_NEXT;
 }

@@ -66,6 +66,14 @@ async def values_of_arguments(stores):
     assert array.flags.writeable
 
 
+async def too_many(stores):
+    """A loop of calls without an await waits for the PE, and none of them is lost."""
+    array = np.zeros(1 << 20)
+    for i in range(20):
+        stores[1].put(f"big {i % 2}", array)
+    await stores[1].put.call("after", 1)
+
+
 async def errors(stores):
     try:
         await stores[0].get.call("nowhere")
@@ -167,6 +175,7 @@ async def futures():
 async def in_a_loop(stores, sections):
     await calls(stores, sections)
     await values_of_arguments(stores)
+    await too_many(stores)
     await errors(stores)
     await giving_up(stores)
     await several(stores)
