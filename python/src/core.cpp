@@ -1,9 +1,10 @@
 // weft._core: the extension module. Each topic adds its types and functions to the module and its forms to the
 // codec.
 #include "await/closing.h"
+#include "await/coroutine.h"
 #include "await/future.h"
 #include "await/operation.h"
-#include "await/other_threads.h"
+#include "await/threads/following.h"
 #include "await/timer.h"
 #include "await/travelling_future.h"
 #include "await/turn.h"
@@ -68,7 +69,8 @@ void init_topics(PyObject* module) {
   init_operation(module);
   init_future(module);
   init_travelling_futures(module);
-  init_other_threads(module);
+  init_coroutine(module);
+  init_following(module);
   init_turn(module);
   init_timer(module);
   init_closing(module);

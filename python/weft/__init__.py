@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     __version__: str
     from weft import emulated, load_balancing, pgas
     from weft._await.asyncio_edge import as_asyncio, as_concurrent, asyncio_future
+    from weft._await.timeouts import timeout
     from weft._await.waiting import as_completed, gather, wait
     from weft._buffers.packing import pack
     from weft._buffers.registration import register
@@ -140,6 +141,7 @@ __all__ = [
     "session",
     "sleep",
     "stream_done",
+    "timeout",
     "transport_use",
     "wait",
     "when",
@@ -172,6 +174,7 @@ _HOMES = {
     "TransportUse": "weft._job.transport",
     "peer_transports": "weft._job.transport",
     "transport_use": "weft._job.transport",
+    "timeout": "weft._await.timeouts",
     "as_completed": "weft._await.waiting",
     "gather": "weft._await.waiting",
     "wait": "weft._await.waiting",

@@ -6,7 +6,6 @@
 
 #include "weft/base/error.h"
 
-#include "await/other_threads.h"
 #include "base/format.h"
 #include "engine/engine.h"
 #include "support/errors.h"
@@ -18,6 +17,7 @@ namespace {
 struct AwaitableType {
   PyTypeObject* type = nullptr;
   WaitFunction wait = nullptr;
+  ForgetFunction forget = nullptr;
 };
 std::array<AwaitableType, 8> awaitables;
 std::size_t num_awaitables = 0;
@@ -33,7 +33,7 @@ bool runs_an_asyncio_loop() {
 
 // Null if another thread, or something else than the scheduler, steps the coroutine.
 Engine* stepping_engine() {
-  if (!SteppedByScheduler::is_stepping()) return nullptr;
+  if (SteppedByScheduler::innermost() == nullptr) return nullptr;
   // Another thread may have the interpreter while the PE's thread is in a step.
   Engine* const engine = Engine::running();
   return engine != nullptr && engine->is_on_this_thread() ? engine : nullptr;
@@ -54,7 +54,10 @@ PySendResult send_on_other_thread(PyObject* self, PollFunction poll, PyObject** 
   // It is not counted: the event loop decides on turns.
   const PySendResult outcome = poll(self, result);
   if (outcome != PYGEN_NEXT) return outcome;
-  *result = follow_in_event_loop(self);
+  *result = guarded([self] {
+    static PyObject* const follow = import_from("weft._await.asyncio_edge", "follow").release();
+    return PyObject_CallOneArg(follow, self);
+  });
   return *result == nullptr ? PYGEN_ERROR : PYGEN_NEXT;
 }
 
@@ -65,11 +68,19 @@ bool must_take_turn() {
 
 bool is_stepped_by_scheduler() { return stepping_engine() != nullptr && !runs_an_asyncio_loop(); }
 
-void add_awaitable(PyTypeObject* type, WaitFunction wait) {
+void add_awaitable(PyTypeObject* type, WaitFunction wait, ForgetFunction forget) {
   if (num_awaitables == awaitables.size()) {
     throw base::Error(base::StatusCode::kInternal, "the table of awaitables is full; enlarge it");
   }
-  awaitables[num_awaitables++] = {type, wait};
+  awaitables[num_awaitables++] = {type, wait, forget};
+}
+
+bool forget_wait(PyObject* yielded, runtime::Work* work) {
+  for (std::size_t i = 0; i < num_awaitables; ++i) {
+    if (awaitables[i].type == Py_TYPE(yielded))
+      return awaitables[i].forget != nullptr && awaitables[i].forget(yielded, work);
+  }
+  return false;
 }
 
 bool wait_for(PyObject* yielded, runtime::Work* work) {

@@ -4,6 +4,8 @@
 // wait_for(). It hands its result over through am_send, so that no StopIteration object is made.
 #pragma once
 
+#include <utility>
+
 #include "weft/runtime/work.h"
 
 #include "engine/engine.h"
@@ -13,23 +15,33 @@ namespace weft::python {
 
 // Posts `work` when the object is ready, for the next turn if it is ready already. Throws base::Error if it cannot be waited for.
 using WaitFunction = void (*)(PyObject* awaitable, runtime::Work* work);
-// For objects of exactly this type, once per type, when the extension is initialised.
-void add_awaitable(PyTypeObject* type, WaitFunction wait);
+// Undoes the wait. Returns false if `work` is posted already, because the object is ready.
+using ForgetFunction = bool (*)(PyObject* awaitable, runtime::Work* work);
+// For objects of exactly this type, once per type, when the extension is initialised. `forget`: null if waits for the type end soon by
+// themselves.
+void add_awaitable(PyTypeObject* type, WaitFunction wait, ForgetFunction forget = nullptr);
 // Returns false if the object is no awaitable of this extension.
 bool wait_for(PyObject* yielded, runtime::Work* work);
 
-// While it lives, the scheduler steps a coroutine on this thread, the PE's.
+// Undoes wait_for(). Returns false if `work` is posted already, or soon.
+bool forget_wait(PyObject* yielded, runtime::Work* work);
+
+class Coroutine;
+
+// While it lives, the scheduler steps this coroutine on this thread, the PE's.
 class SteppedByScheduler {
  public:
-  SteppedByScheduler() { ++depth_; }
-  ~SteppedByScheduler() { --depth_; }
+  explicit SteppedByScheduler(Coroutine& coroutine) : outer_(std::exchange(innermost_, &coroutine)) {}
+  ~SteppedByScheduler() { innermost_ = outer_; }
   SteppedByScheduler(const SteppedByScheduler&) = delete;
   SteppedByScheduler& operator=(const SteppedByScheduler&) = delete;
 
-  static bool is_stepping() { return depth_ > 0; }
+  // Null if the scheduler steps none.
+  static Coroutine* innermost() { return innermost_; }
 
  private:
-  static inline int depth_ = 0;  // under the GIL
+  Coroutine* outer_;
+  static inline Coroutine* innermost_ = nullptr;  // under the GIL
 };
 
 // Counts an await that found its result ready. Returns whether it must yield to the scheduler all the same, so

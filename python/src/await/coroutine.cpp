@@ -40,14 +40,39 @@ void Coroutine::step() {
   if (has_ended) destroy();
 }
 
+namespace {
+
+// asyncio's functions raise one of these if no event loop runs: the error then names Weft's function.
+[[gnu::cold, gnu::noinline]] void explain_missing_loop() {
+  if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0 && PyErr_ExceptionMatches(PyExc_AttributeError) == 0)
+    return;
+  if (PyDict_GetItemString(PyImport_GetModuleDict(), "asyncio") == nullptr) return;
+  const Ref error = PythonError::take();
+  try {
+    const Ref explain = import_from("weft._await.asyncio_errors", "explain");
+    checked(PyObject_CallOneArg(explain.get(), error.get()));
+  } catch (const PythonError&) {
+    PyErr_Clear();
+  }
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+}
+
+}  // namespace
+
 bool Coroutine::run_to_await() {
-  const SteppedByScheduler stepped;
+  const SteppedByScheduler stepped(*this);
   const WhileRunning running(running_);
   PyObject* result = nullptr;
   PySendResult outcome = PYGEN_NEXT;
   {
     const InContext entered(context_.get());
-    outcome = PyIter_Send(coroutine_.get(), Py_None, &result);
+    awaited_ = Ref();
+    if (interruptions_ != nullptr && std::exchange(interruptions_->has_forgotten, false)) [[unlikely]] {
+      raise_first();
+      outcome = raise_inside(&result);
+    } else {
+      outcome = PyIter_Send(coroutine_.get(), Py_None, &result);
+    }
     while (outcome == PYGEN_NEXT) {
       end_if_forked();
       if (suspend(Ref::steal(result))) return false;
@@ -58,6 +83,7 @@ bool Coroutine::run_to_await() {
   if (outcome == PYGEN_RETURN) {
     returned(Ref::steal(result));
   } else {
+    explain_missing_loop();
     raised();
   }
   return true;
@@ -65,12 +91,25 @@ bool Coroutine::run_to_await() {
 
 // Returns false with the error indicator set when it cannot wait for that.
 bool Coroutine::suspend(Ref yielded) {
+  if (has_to_raise()) [[unlikely]] {
+    raise_first();
+    return false;
+  }
   try {
-    if (wait_for(yielded.get(), this)) return true;
+    if (wait_for(yielded.get(), this)) {
+      awaited_ = std::move(yielded);
+      return true;
+    }
+    if (yielded.get() == Py_None) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        "an entry method awaited asyncio.sleep(0) or another bare yield, which Weft's scheduler "
+                        "cannot wait for; await weft.yield_now()");
+    }
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("an entry method awaited a {}, which Weft's scheduler cannot wait for; await futures, "
-                     "channel operations and calls of weft, and wrap asyncio's awaitables in "
+                     "channel operations and calls of weft; use weft.gather, weft.wait, weft.sleep and weft.timeout "
+                     "in place of asyncio's functions, and wrap other coroutines of asyncio in "
                      "weft.asyncio_future(...)",
                      type_name_of(yielded.get())));
   } catch (...) {
@@ -79,11 +118,36 @@ bool Coroutine::suspend(Ref yielded) {
   }
 }
 
+const std::shared_ptr<Coroutine::Interruptions>& Coroutine::interruptions() {
+  if (interruptions_ == nullptr) interruptions_ = std::make_shared<Interruptions>(Interruptions{this, {}});
+  return interruptions_;
+}
+
+void Coroutine::interrupt(const Ref& exception) {
+  std::vector<Ref>& to_raise = interruptions()->to_raise;
+  to_raise.push_back(exception);
+  if (to_raise.size() > 1 || !awaited_ || !forget_wait(awaited_.get(), this)) return;
+  interruptions_->has_forgotten = true;
+  engine_->runtime().post(this);
+}
+
+void Coroutine::take_back(const Ref& exception) {
+  if (interruptions_ != nullptr)
+    std::erase_if(interruptions_->to_raise, [&](const Ref& one) { return one.get() == exception.get(); });
+}
+
+void Coroutine::raise_first() {
+  const Ref exception = std::move(interruptions_->to_raise.front());
+  interruptions_->to_raise.erase(interruptions_->to_raise.begin());
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
+}
+
 // Its blocks that are left, such as `with decimal.localcontext()`, reset what they have set in its own context.
 void Coroutine::abandon() noexcept {
   {
     const InContext entered(context_.get());
     coroutine_ = Ref();
+    awaited_ = Ref();
   }
   destroy();
 }
@@ -164,5 +228,81 @@ runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::st
   expect_callback(callback.get());
   return new Callback(engine, std::move(callback), std::move(argument), std::move(where));
 }
+
+void post_to_pe(Engine& engine, Ref function, Ref arguments, const char* where) {
+  engine.runtime().post_from_any_thread([&engine, function = std::move(function),
+                                         arguments = std::move(arguments), context = copy_of_context(),
+                                         where] {
+    Ref result;
+    {
+      const InContext entered(context.get());
+      result = Ref::steal(PyObject_CallObject(function.get(), arguments.get()));
+    }
+    end_if_forked();
+    if (!result) end_by_exception(engine, where);
+  });
+}
+
+void post_method_to_pe(Engine& engine, PyObject* self, const char* method, PyObject* argument,
+                       const char* where) {
+  post_to_pe(engine, checked(PyObject_GetAttrString(self, method)), checked(PyTuple_Pack(1, argument)),
+             where);
+}
+
+namespace {
+
+constexpr const char* kCapsule = "weft._core coroutine";
+using InterruptionsShare = std::shared_ptr<Coroutine::Interruptions>;
+
+// For the package: the coroutine that the scheduler steps, for _interrupt() and _take_back().
+PyObject* current_coroutine(PyObject*, PyObject* use) {
+  return guarded([use]() -> PyObject* {
+    if (!is_stepped_by_scheduler()) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        base::format("{} is for coroutines that Weft's scheduler runs, and was used in an event loop "
+                                   "of asyncio or on another thread than the PE's; use asyncio's own function there",
+                                   text_of(use)));
+    }
+    auto share = std::make_unique<InterruptionsShare>(SteppedByScheduler::innermost()->interruptions());
+    Ref capsule = checked(PyCapsule_New(share.get(), kCapsule, [](PyObject* object) {
+      delete static_cast<InterruptionsShare*>(PyCapsule_GetPointer(object, kCapsule));
+    }));
+    static_cast<void>(share.release());  // the capsule's
+    return capsule.release();
+  });
+}
+
+// Calls `function` with the coroutine of the first argument, if it has not ended, and the exception that is the second.
+PyObject* with_coroutine(const char* name, PyObject* const* values, Py_ssize_t count,
+                         void (Coroutine::*function)(const Ref&)) {
+  return guarded([&]() -> PyObject* {
+    const Arguments arguments(name, {"coroutine", "exception"}, 2, values, count, nullptr);
+    const auto* const share =
+        static_cast<InterruptionsShare*>(PyCapsule_GetPointer(arguments[0], kCapsule));
+    if (share == nullptr) throw PythonError();
+    Engine::refuse_other_threads();
+    if (Coroutine* const coroutine = (*share)->coroutine) (coroutine->*function)(Ref::borrow(arguments[1]));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* interrupt(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return with_coroutine("_interrupt", values, count, &Coroutine::interrupt);
+}
+
+PyObject* take_back(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return with_coroutine("_take_back", values, count, &Coroutine::take_back);
+}
+
+PyMethodDef functions[] = {
+    {"_current_coroutine", &current_coroutine, METH_O, nullptr},
+    {"_interrupt", as_method(&interrupt), METH_FASTCALL, nullptr},
+    {"_take_back", as_method(&take_back), METH_FASTCALL, nullptr},
+    {},
+};
+
+}  // namespace
+
+void init_coroutine(PyObject* module) { add_functions(module, functions); }
 
 }  // namespace weft::python

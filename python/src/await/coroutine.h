@@ -1,7 +1,9 @@
 // Python code that runs as work of the scheduler: coroutines, stepped with PyIter_Send, and callbacks.
 #pragma once
 
-#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
@@ -23,7 +25,25 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   // Runs it to its first await or its end. It deletes itself in the end.
   void start();
 
+  // Raises the exception where the coroutine waits: at once, or where it waits next if what it awaits is over or if it runs now. What has
+  // arrived for it is therefore not lost. Another exception that waits to be raised stays.
+  void interrupt(const Ref& exception);
+  // Takes an exception back that interrupt() has not raised.
+  void take_back(const Ref& exception);
+  struct Interruptions {
+    Coroutine* coroutine;  // null: it has ended
+    std::vector<Ref> to_raise;
+    bool has_forgotten = false;  // what it awaited: it is posted, to raise the first one
+  };
+  // Made when it is asked for.
+  const std::shared_ptr<Interruptions>& interruptions();
+
  protected:
+  ~Coroutine() override {
+    if (interruptions_ != nullptr) [[unlikely]]
+      interruptions_->coroutine = nullptr;
+  }
+
   // Called once.
   virtual void returned(Ref result) = 0;
   // With Python's error indicator set, and to be cleared.
@@ -41,6 +61,9 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   // Returns whether it has ended.
   bool run_to_await();
   bool suspend(Ref yielded);
+  bool has_to_raise() const { return interruptions_ != nullptr && !interruptions_->to_raise.empty(); }
+  // Sets Python's error to the first exception of interrupt().
+  [[gnu::cold, gnu::noinline]] void raise_first();
   PySendResult raise_inside(PyObject** result);
   void finished() noexcept override {}
   void abandon() noexcept override;
@@ -48,9 +71,13 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   EngineRef engine_;
   Ref coroutine_;
   Ref context_;
+  Ref awaited_;                                   // while it is suspended
+  std::shared_ptr<Interruptions> interruptions_;  // null until it is asked for
   RunningChare running_ = running_chare;
   runtime::WorkTimeShare time_;  // of the chare that has started it, if it is measured
 };
+
+void init_coroutine(PyObject* module);
 
 // Whether a called function turned out to be a coroutine that has to be run.
 inline bool is_coroutine(PyObject* object) { return PyCoro_CheckExact(object); }
@@ -63,5 +90,14 @@ void expect_callback(PyObject* callback);
 // Calls callback(argument) from the scheduler when posted; an exception ends the job, naming `where`. If it
 // returns a coroutine that is run too. Both run in a copy of the context in which the callback was given.
 runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::string where);
+
+// --- For other threads than the PE's. They hold the GIL, so that the PE's thread is in user code or has given the GIL away while it
+// rests: they may read, and make objects. Everything else is posted to the PE's thread.
+// Calls `function` with the tuple `arguments` (null: without) on the PE's thread, soon and in a copy of the caller's context. An
+// exception ends the job, naming `where`.
+void post_to_pe(Engine& engine, Ref function, Ref arguments, const char* where);
+// The same for a method of `self` with one argument.
+void post_method_to_pe(Engine& engine, PyObject* self, const char* method, PyObject* argument,
+                       const char* where);
 
 }  // namespace weft::python

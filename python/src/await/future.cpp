@@ -5,7 +5,6 @@
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
-#include "await/other_threads.h"
 #include "await/setter.h"
 #include "base/format.h"
 #include "support/errors.h"
@@ -223,6 +222,14 @@ void wait(PyObject* future, runtime::Work* work) {
   }
 }
 
+bool forget(PyObject* future, runtime::Work* work) {
+  PyFutureState* const state = state_of(future);
+  if (state->is_ready()) return false;
+  state->forget(work);
+  state->observe();  // a wait that is given up counts as a look at the result, as one of weft.wait that has timed out
+  return true;
+}
+
 // Makes the future that a call returns, for calls that are written in Python.
 PyObject* call_future_function(PyObject*, PyObject* where) {
   return guarded([&]() -> PyObject* {
@@ -355,7 +362,7 @@ void init_future(PyObject* module) {
 #ifndef Py_LIMITED_API  // the stable ABI calls the slots tp_new and tp_init, which takes longer
   future_type->tp_vectorcall = &make_by_vectorcall;
 #endif
-  add_awaitable(future_type, &wait);
+  add_awaitable(future_type, &wait, &forget);
   add_functions(module, functions);
 }
 

@@ -6,7 +6,6 @@
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
-#include "await/other_threads.h"
 #include "codec/forms.h"
 #include "support/errors.h"
 
@@ -128,6 +127,18 @@ void wait(PyObject* self, runtime::Work* work) {
   add_waiter(operation, work);
 }
 
+bool forget(PyObject* self, runtime::Work* work) {
+  OperationObject* operation = as_operation(self);
+  if (is_over(operation)) return false;
+  if (operation->shared != nullptr) {
+    std::erase(operation->shared->waiters, work);
+  } else if (operation->waiter == work) {
+    operation->state->forget_waiter();
+    operation->waiter = nullptr;
+  }
+  return true;
+}
+
 PyObject* then(PyObject* self, PyObject* callback) {
   return guarded([&]() -> PyObject* {
     OperationObject* operation = as_operation(self);
@@ -238,7 +249,7 @@ Ref finished_operation() { return Ref::borrow(finished); }
 
 void init_operation(PyObject* module) {
   operation_type = add_type(module, spec);
-  add_awaitable(operation_type, &wait);
+  add_awaitable(operation_type, &wait, &forget);
   // It does not travel; a future of this PE may get it: operation.then(future.set).
   add_encoding(operation_type, [](Encoder&, PyObject*) { return false; });
   finished = make_finished_operation(Ref::borrow(Py_None)).release();

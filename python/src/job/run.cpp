@@ -11,7 +11,6 @@
 
 #include "await/coroutine.h"
 #include "await/future.h"
-#include "await/other_threads.h"
 #include "base/format.h"
 #include "chare/reduction.h"
 #include "codec/decoder.h"

@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import itertools
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from weft import _core
@@ -219,6 +220,36 @@ def follow(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Future[_T
     following = as_asyncio(awaited)
     following._asyncio_future_blocking = True  # as in Future.__await__
     return following
+
+
+async def gather_in_loop(awaitables: Iterable[Awaitable[_T]], return_exceptions: bool) -> list[_T]:
+    """weft.gather in an event loop of another thread."""
+    followed: dict[int, asyncio.Future[Any]] = {}
+    for awaitable in awaitables:
+        if isinstance(awaitable, (_core.Future, _core.Operation)):
+            followed.setdefault(id(awaitable), as_asyncio(awaitable))
+    results: list[_T] = await asyncio.gather(
+        *[followed.get(id(awaitable), awaitable) for awaitable in awaitables],
+        return_exceptions=return_exceptions,
+    )
+    return results
+
+
+async def wait_in_loop(things: list[Any], timeout_s: float | None, first: bool) -> tuple[list[Any], list[Any]]:
+    """weft.wait in an event loop of another thread."""
+    left = [as_asyncio(thing) for thing in things if not thing.done()]
+    if left and not (first and len(left) < len(things)):
+        when = asyncio.FIRST_COMPLETED if first else asyncio.ALL_COMPLETED
+        await asyncio.wait(left, timeout=timeout_s, return_when=when)
+    else:
+        await asyncio.sleep(0)
+    for following in left:
+        if following.done():
+            following.exception()  # as in an entry method: what nothing looks at is dropped
+        else:
+            following.cancel()
+    over = [thing.done() for thing in things]
+    return list(itertools.compress(things, over)), [thing for thing, done in zip(things, over) if not done]
 
 
 def as_concurrent(awaited: _core.Future[_T] | _core.Operation[_T]) -> concurrent.futures.Future[_T]:

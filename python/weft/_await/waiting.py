@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 from weft import _core
+from weft._await.timeouts import GivenUp
 
 _T = TypeVar("_T")
 _Thing: TypeAlias = "_core.Future[Any] | _core.Operation[Any]"
@@ -114,7 +115,7 @@ async def wait(
     """Waits until all are over, or the first, or a time has passed. Raises nothing that they raise.
 
     Other entry methods of the PE run meanwhile. What is still pending goes on, and may be awaited or waited
-    for again. An exception of theirs that nothing looks at is dropped.
+    for again. An exception of theirs that nothing looks at is dropped. Works in event loops of other threads too.
 
     Args:
         awaitables: futures and operations of this PE, each once.
@@ -128,6 +129,10 @@ async def wait(
         weft.Error: not a future or an operation of this PE, or one that is named twice.
     """
     things = _things(awaitables, "wait")
+    if not _core._is_pe_thread():
+        from weft._await.asyncio_edge import wait_in_loop
+
+        return await wait_in_loop(things, _limit_s(timeout), first)
     waiting = _Wait(things, _limit_s(timeout))
     try:
         enough = min(1, len(things)) if first else len(things)
@@ -159,7 +164,13 @@ class as_completed:  # noqa: N801 - used as a function
     """
 
     def __init__(self, awaitables: Iterable[Any], *, timeout: float | None = None) -> None:
-        self._waiting = _Wait(_things(awaitables, "as_completed"), _limit_s(timeout))
+        things = _things(awaitables, "as_completed")
+        if not _core._is_pe_thread():
+            raise _core.Error(
+                "weft.as_completed was called on another thread than the PE's; there asyncio.as_completed takes "
+                "futures and operations of weft"
+            )
+        self._waiting = _Wait(things, _limit_s(timeout))
         self._left = len(self._waiting.things)
 
     def __aiter__(self) -> as_completed:
@@ -178,44 +189,69 @@ class as_completed:  # noqa: N801 - used as a function
         self._left -= 1
         return waiting.things[waiting.over.popleft()]
 
+    def _leave(self) -> None:
+        self._waiting.leave()
+
     def __del__(self) -> None:
-        waiting = getattr(self, "_waiting", None)
-        if waiting is not None:
-            waiting.leave()
+        if hasattr(self, "_waiting"):  # else the arguments were refused
+            self._leave()
 
 
-def _start(awaitable: Awaitable[Any]) -> tuple[_Thing, bool]:
-    """A future or operation of it, and whether its value is a pair of value and exception."""
-    if isinstance(awaitable, (_core.Future, _core.Operation)):
-        return awaitable, False
-    pair: _core.Future[tuple[Any, Exception | None]] = _core.Future()
+class _Branch:
+    """A coroutine that gather runs beside others."""
 
-    async def run() -> None:
+    def __init__(self, awaitable: Awaitable[Any]) -> None:
+        self._awaitable = awaitable
+        #: Of its value and its exception.
+        self.pair: _core.Future[tuple[Any, Exception | None]] = _core.Future()
+        self._coroutine: object = None  # while it runs
+        self._signal: GivenUp | None = None
+        begun: _core.Future[None] = _core.Future()
+        begun.set()
+        begun.then(lambda _: self._run())
+
+    async def _run(self) -> None:
+        if self._signal is not None:  # before it has begun
+            if isinstance(self._awaitable, Coroutine):
+                self._awaitable.close()
+            return
+        self._coroutine = _core._current_coroutine("weft.gather")
         try:
-            _core._hand_over(pair, (await awaitable, None))
+            _core._hand_over(self.pair, (await self._awaitable, None))
         except Exception as error:
-            _core._hand_over(pair, (None, error))
+            _core._hand_over(self.pair, (None, error))
+        except GivenUp as signal:
+            if signal is not self._signal:
+                raise
+        finally:
+            self._coroutine = None
 
-    begun: _core.Future[None] = _core.Future()
-    begun.set()
-    begun.then(lambda _: run())
-    return pair, True
+    def give_up(self) -> None:
+        self._signal = GivenUp()
+        if self._coroutine is not None:
+            _core._interrupt(self._coroutine, self._signal)
+
+    def result(self) -> Any:
+        value, error = self.pair.result()
+        if error is not None:
+            raise error
+        return value
 
 
-def _result(thing: _Thing, is_pair: bool) -> Any:
-    if not is_pair:
-        return thing.result()
-    value, error = thing.result()
-    if error is not None:
-        raise error
-    return value
+def _start(awaitable: Awaitable[Any]) -> _Thing | _Branch:
+    return awaitable if isinstance(awaitable, (_core.Future, _core.Operation)) else _Branch(awaitable)
+
+
+def _thing(part: _Thing | _Branch) -> _Thing:
+    return part.pair if isinstance(part, _Branch) else part
 
 
 async def gather(*awaitables: Awaitable[_T], return_exceptions: bool = False) -> list[_T]:
     """Waits for all and gives their results in order: ``await weft.gather(a.work.call(), b.work.call())``.
 
     Nothing starts before the await. The first exception that one of them raises is raised at once; the others
-    go on, and their exceptions are dropped. One that is named twice gives its result twice.
+    go on, and their exceptions are dropped. One that is named twice gives its result twice. In an event loop of
+    another thread it is asyncio.gather.
 
     Args:
         awaitables: futures and operations of this PE, coroutines, proxies of new collections. Coroutines run
@@ -225,16 +261,27 @@ async def gather(*awaitables: Awaitable[_T], return_exceptions: bool = False) ->
     Raises:
         weft.Error: a future of another PE.
     """
+    if not _core._is_pe_thread():
+        from weft._await.asyncio_edge import gather_in_loop
+
+        return await gather_in_loop(awaitables, return_exceptions)
     parts = [_start(awaitable) for awaitable in awaitables]
-    once = list({id(thing): thing for thing, _ in parts}.values())
-    is_pair = {id(thing): pair for thing, pair in parts}
-    async for thing in as_completed(once):
-        if not return_exceptions:
-            _result(thing, is_pair[id(thing)])
+    by_thing = {id(_thing(part)): part for part in parts}
+    completed = as_completed([_thing(part) for part in by_thing.values()])
+    try:
+        async for thing in completed:
+            if not return_exceptions:
+                by_thing[id(thing)].result()
+    except GivenUp:
+        completed._leave()
+        for part in parts:
+            if isinstance(part, _Branch):
+                part.give_up()
+        raise
     results: list[Any] = []
-    for thing, pair in parts:
+    for part in parts:
         try:
-            results.append(_result(thing, pair))
+            results.append(part.result())
         except Exception as error:
             if not return_exceptions:
                 raise

@@ -215,6 +215,7 @@ class Pool:
     ) -> Job:
         if self._is_closing:
             raise closed_error()
+        _core._sleeps_pending()  # raises on another thread than the PE's
         if chunksize is not None and (not isinstance(chunksize, int) or chunksize < 1):
             raise _core.Error(f"chunksize is a number of tasks from 1, or None, not {chunksize!r}")
         what = f"{name}({getattr(function, '__qualname__', type(function).__name__)})"

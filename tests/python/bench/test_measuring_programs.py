@@ -311,3 +311,10 @@ def test_one_sided_operations_of_mpi(build_folder, monkeypatch, library, languag
     readings = system.run(question)
     assert [reading.size_bytes for reading in readings] == list(sizes)
     assert all(reading.value > 0 for reading in readings)
+
+
+@pytest.mark.parametrize("way", ["tasks", "calls"])
+def test_service_calls(python_programs, way):
+    wanted = {("latency_us", 8), ("rate_Mps", 8)}
+    arguments = ("--way", way, "--count", "100", "--runs", "1")
+    assert set(figures(python_programs / "service_calls.py", 1, *arguments)) == wanted

@@ -17,6 +17,7 @@ from .conftest import TIMEOUT_S, program_environment, program_path
     "program",
     [
         "asyncio_edge.py",
+        "asyncio_functions.py",
         "call_values.py",
         "callbacks.py",
         "calls_elsewhere.py",
@@ -25,6 +26,8 @@ from .conftest import TIMEOUT_S, program_environment, program_path
         "class_names.py",
         "closed_waiters.py",
         "device_channels.py",
+        "event_loops.py",
+        "giving_up.py",
         "linked_arguments.py",
         "one_buffer.py",
         "other_threads.py",

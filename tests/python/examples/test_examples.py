@@ -208,6 +208,11 @@ def test_stream_signals(run_example, language: str, num_pes: int | None) -> None
 
 
 @pytest.mark.parametrize("num_pes", PES)
+def test_service(run_example, num_pes: int | None) -> None:
+    assert lines_of(run_example("service", "python", num_pes)) == ['200 "7"', '404 "no key colour20"']
+
+
+@pytest.mark.parametrize("num_pes", PES)
 def test_kernel_flags(run_example, num_pes: int | None) -> None:
     total = num_pes or 1
     lines = lines_of(run_example("kernel_flags", "python", num_pes))

@@ -1,6 +1,9 @@
 #include "chare/calls/calls_elsewhere.h"
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -8,17 +11,34 @@
 
 #include "await/future_operation.h"
 #include "await/operation.h"
+#include "base/format.h"
 #include "support/errors.h"
 
 namespace weft::python {
 
 namespace {
 
+// What calls of other threads may have in messages that the PE's thread has not sent, in bytes: as much as calls of the PE may have on
+// their way to another one before they wait, see Watermarks.
+constexpr std::size_t kMostPostedBytes = std::size_t{64} << 20;
+// How long a call waits for the PE's thread. That is in one entry method for so long, or waits for the caller.
+constexpr std::chrono::seconds kLongestWait{30};
+std::size_t posted_bytes = 0;  // under the GIL
+
+std::size_t size_bytes_of(runtime::Message& message) {
+  std::size_t size_bytes = message.payload_bytes();
+  for (const runtime::Attachment& one : message.attachments()) size_bytes += one.buffer().size_bytes;
+  return size_bytes;
+}
+
 // Dropped with its message if the job ends before the PE's thread has sent it.
 struct Posted {
   Posted(PyObject* method_in, Outgoing call_in)
-      : method(Ref::borrow(method_in)), call(std::move(call_in)) {}
+      : method(Ref::borrow(method_in)), call(std::move(call_in)), size_bytes(size_bytes_of(*call.message)) {
+    posted_bytes += size_bytes;
+  }
   ~Posted() {
+    posted_bytes -= size_bytes;
     if (call.message == nullptr || call.sending == nullptr) return;
     call.sending->observe();
     call.sending->drop_handle();
@@ -31,11 +51,33 @@ struct Posted {
 
   Ref method;
   Outgoing call;
+  std::size_t size_bytes;
 };
+
+// A loop of calls must not fill the memory while the PE is busy.
+[[gnu::noinline]] void wait_for_pe(Engine& engine) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (posted_bytes > kMostPostedBytes) {
+    if (std::chrono::steady_clock::now() - begin > kLongestWait) {
+      throw base::Error(base::StatusCode::kOutOfMemory,
+                        base::format("calls of other threads with {} MiB of arguments wait for PE {}, whose thread "
+                                     "has sent none of them for {} s; await the calls, and do not block the PE",
+                                     posted_bytes >> 20, engine.runtime().pe(), kLongestWait.count()));
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    Py_END_ALLOW_THREADS;
+    if (PyErr_CheckSignals() != 0) throw PythonError();
+    engine.expect_open_on_any_thread();
+  }
+}
 
 std::shared_ptr<Posted> encode(PyObject* method, PyObject* const* arguments, Py_ssize_t count,
                                PyObject* keyword_names) {
-  engine_of_method(method).expect_open_on_any_thread();
+  Engine& engine = engine_of_method(method);
+  engine.expect_open_on_any_thread();
+  if (posted_bytes > kMostPostedBytes) [[unlikely]]
+    wait_for_pe(engine);
   return std::make_shared<Posted>(method, encode_outgoing(method, arguments, count, keyword_names));
 }
 

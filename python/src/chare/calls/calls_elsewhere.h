@@ -1,5 +1,5 @@
 // Calls on other threads than the PE's. The calling thread encodes the arguments, which it may therefore change at once, and makes the
-// message; it holds the GIL, see await/other_threads.h. The PE's thread sends the message.
+// message; it holds the GIL, see await/coroutine.h. The PE's thread sends the message.
 #pragma once
 
 #include <functional>

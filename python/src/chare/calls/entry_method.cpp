@@ -252,7 +252,7 @@ PyObject* call_with_result(PyObject* self, PyObject* const* arguments, Py_ssize_
 PyObject* bind(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
-    entry.core.engine->expect_open();
+    entry.core.engine->expect_open_on_any_thread();
     if (has_post_entry(entry)) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
@@ -278,7 +278,7 @@ PyObject* bind(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
 
 PyObject* text(PyObject* self) {
   return guarded([self]() -> PyObject* {
-    as_method_object(self)->core.engine->expect_open();
+    as_method_object(self)->core.engine->expect_open_on_any_thread();
     return make_text(base::format("<weft.EntryMethod {}>", name_of(*as_method_object(self)))).release();
   });
 }
@@ -555,7 +555,10 @@ Outgoing encode_outgoing(PyObject* method, PyObject* const* arguments, Py_ssize_
   const EntryMethodObject& entry = *as_method_object(method);
   Encoder encoder(out_of_band_of(entry));
   encode_call(entry, encoder, arguments, num_positional, keyword_names);
-  return make_outgoing(entry, encoder, {});
+  Outgoing call = make_outgoing(entry, encoder, {});
+  // A send on this thread would copy them, or send them from where they are.
+  for (runtime::Attachment& one : call.message->attachments()) one.copy_now();
+  return call;
 }
 
 Sent send_outgoing(PyObject* method, Outgoing call, Replies replies) {

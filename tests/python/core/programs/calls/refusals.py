@@ -126,12 +126,11 @@ async def main():
     assert await future is array
     assert await workers[0, 0].work.call(Anything(a=1)) == {"a": 1}
     # What another thread does would not wake a sleeping PE, so it has to be handed over.
-    method = workers[0, 0].work
     outcomes = []
     thread = threading.Thread(
         target=lambda: outcomes.extend(
             refused("post_from_any_thread", call)
-            for call in (method, weft.Future, weft.quiescence, weft.exit)
+            for call in (weft.yield_now, weft.progress, weft.quiescence, weft.exit)
         )
     )
     thread.start()

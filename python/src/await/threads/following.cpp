@@ -1,4 +1,4 @@
-#include "await/other_threads.h"
+#include "await/threads/following.h"
 
 #include <memory>
 #include <utility>
@@ -6,32 +6,12 @@
 #include "weft/base/error.h"
 
 #include "await/awaitable.h"
-#include "await/context.h"
+#include "await/future.h"
 #include "base/format.h"
 #include "engine/ending.h"
 #include "support/errors.h"
 
 namespace weft::python {
-
-void post_to_pe(Engine& engine, Ref function, Ref arguments, const char* where) {
-  engine.runtime().post_from_any_thread([&engine, function = std::move(function),
-                                         arguments = std::move(arguments), context = copy_of_context(),
-                                         where] {
-    Ref result;
-    {
-      const InContext entered(context.get());
-      result = Ref::steal(PyObject_CallObject(function.get(), arguments.get()));
-    }
-    end_if_forked();
-    if (!result) end_by_exception(engine, where);
-  });
-}
-
-void post_method_to_pe(Engine& engine, PyObject* self, const char* method, PyObject* argument,
-                       const char* where) {
-  post_to_pe(engine, checked(PyObject_GetAttrString(self, method)), checked(PyTuple_Pack(1, argument)),
-             where);
-}
 
 namespace {
 
@@ -47,13 +27,15 @@ struct Following final : runtime::Work {
   // Takes `self`.
   static void begin(std::unique_ptr<Following> self) {
     try {
+      // A future of a job that has ended is never ready. Operations end with their job.
+      if (is_future(self->awaited.get())) future_state(self->awaited.get())->engine().expect_open();
       if (!wait_for(self->awaited.get(), self.get())) {
         throw base::Error(base::StatusCode::kInvalidArgument,
                           base::format("weft.as_asyncio and weft.as_concurrent take futures and operations, "
                                        "such as proxy.method.call(), not a {}",
                                        type_name_of(self->awaited.get())));
       }
-    } catch (...) {  // a future of another PE
+    } catch (...) {  // a future of another PE, or of another job
       set_python_error();
       return self->tell(Ref());
     }
@@ -99,13 +81,6 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-void init_other_threads(PyObject* module) { add_functions(module, functions); }
-
-PyObject* follow_in_event_loop(PyObject* awaited) {
-  return guarded([awaited] {
-    const Ref follow = import_from("weft._await.asyncio_edge", "follow");
-    return PyObject_CallOneArg(follow.get(), awaited);
-  });
-}
+void init_following(PyObject* module) { add_functions(module, functions); }
 
 }  // namespace weft::python
