@@ -318,7 +318,7 @@ PyType_Slot slots[] = {
 
 Every public method of a subclass is an entry method: ``proxy.method(args)`` calls it asynchronously from any PE.
 Entry methods of a chare run one after the other, ``async def`` ones up to each await, each in a context
-(contextvars) of its own. A class that defines a method with a name of this class, such as index or migrate, raises
+(contextvars) of its own. A class that defines a method with a name of this class or of proxies, such as migrate or insert, raises
 weft.Error; created, migrated and resume_from_sync are there to be overridden. Chares are made in collections (weft.Array, weft.Group, weft.Singleton). ``self.index`` and ``self.proxy`` work in ``__init__``
 already. If ``__init__`` is ``async def``, calls to the chare wait until it has ended, as for ``created()``.)")},
     {0, nullptr},

@@ -411,6 +411,7 @@ PyMethodDef methods[] = {
      "Returns:\n"
      "    A weft.Operation. It is over when all arguments may be changed again.\n\n"
      "Raises:\n"
+     "    TypeError: the method does not take these arguments.\n"
      "    weft.Error: an argument cannot be sent. Awaiting the operation raises it if the send of an\n"
      "        argument has failed; the method does not run then."},
     {"call", as_method(&call_with_result), METH_FASTCALL | METH_KEYWORDS,
@@ -426,6 +427,7 @@ PyMethodDef methods[] = {
      "section in the "
      "order of the section.\n\n"
      "Raises:\n"
+     "    TypeError: the method does not take these arguments.\n"
      "    weft.Error: an argument cannot be sent.\n"
      "    weft.RemoteError: when awaited, if the method raised an exception. It is of that exception's type\n"
      "        too, so ``except ValueError`` catches a ValueError. If the future is dropped and was never\n"
@@ -481,7 +483,9 @@ PyType_Slot slots[] = {
          "each chare gets its own copy; values that nothing can change are shared by the chares of a PE.\n\n"
          "A call with large arguments may be overtaken by a later one with small arguments. An entry method\n"
          "can also be the target of a reduction, and travels as an argument, as a callback.\n\n"
+         "``help(proxy.method)`` shows the parameters and the docstring of the method.\n\n"
          "Raises:\n"
+         "    TypeError: the method does not take these arguments.\n"
          "    weft.Error: an argument cannot be sent.")},
     {0, nullptr},
 };

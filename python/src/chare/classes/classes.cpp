@@ -51,7 +51,11 @@ Table& table() {
 }
 
 PyTypeObject* base_type = nullptr;
-std::vector<PyTypeObject*> proxy_types;
+struct ProxyName {
+  PyObject* name;  // a str, kept for ever
+  PyTypeObject* type;
+};
+std::vector<ProxyName> proxy_names;
 
 constexpr const char* kPostMark = "__weft_post_entry__";  // set by weft.post_entry
 
@@ -115,30 +119,29 @@ void expect_concrete(PyObject* type) {
 void set_chare_type(PyTypeObject* type) { base_type = type; }
 PyTypeObject* chare_type() { return base_type; }
 
-void reserve_names_of(PyTypeObject* proxy_type) { proxy_types.push_back(proxy_type); }
+void reserve_names_of(PyTypeObject* proxy_type) {
+  const Ref names = checked(PyObject_Dir(reinterpret_cast<PyObject*>(proxy_type)));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+    PyObject* const name = PyList_GET_ITEM(names.get(), i);
+    if (!text_of(name).starts_with('_')) proxy_names.push_back({Py_NewRef(name), proxy_type});
+  }
+}
 
 namespace {
 
 void expect_no_names_of_proxies(PyObject* type) {
-  for (PyTypeObject* const proxy_type : proxy_types) {
-    const Ref names = checked(PyObject_Dir(reinterpret_cast<PyObject*>(proxy_type)));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
-      PyObject* const name = PyList_GET_ITEM(names.get(), i);
-      // weft.Chare's own names are checked by expect_free_names().
-      if (text_of(name).starts_with('_') ||
-          PyObject_HasAttr(reinterpret_cast<PyObject*>(base_type), name) != 0)
-        continue;
-      const Ref own = Ref::steal(PyObject_GetAttr(type, name));
-      if (!own) {
-        PyErr_Clear();
-      } else if (is_callable_by_proxies(own.get())) {
-        invalid(
-            base::format("the class {} defines a method {}, but `proxy.{}` is the proxy's own (help({}.{})); "
-                         "choose another "
-                         "name for the entry method",
-                         readable(attribute(type, "__qualname__").get()), text_of(name), text_of(name),
-                         proxy_type->tp_name, text_of(name)));
-      }
+  for (const auto& [name, proxy_type] : proxy_names) {
+    // expect_free_names() checks the names that weft.Chare has too.
+    if (PyObject_HasAttr(reinterpret_cast<PyObject*>(base_type), name) != 0) continue;
+    const Ref own = Ref::steal(PyObject_GetAttr(type, name));
+    if (!own) {
+      PyErr_Clear();
+    } else if (is_callable_by_proxies(own.get())) {
+      invalid(base::format(
+          "the class {} defines a method {}, but `proxy.{}` is the proxy's own (help({}.{})); choose another "
+          "name for the entry method",
+          readable(attribute(type, "__qualname__").get()), text_of(name), text_of(name), proxy_type->tp_name,
+          text_of(name)));
     }
   }
 }

@@ -390,7 +390,7 @@ Returns:
 Raises:
     weft.Error: the index is out of bounds, there is no such PE, an argument cannot travel, the collection is no sparse array,
         it has been destroyed, or no job is running.
-    TypeError: another keyword than pe.)"},
+    TypeError: another keyword than pe, or the constructor does not take these arguments.)"},
     {"done_inserting", &done_inserting, METH_NOARGS, R"(done_inserting($self, /)
 --
 
@@ -488,6 +488,7 @@ Args:
     sparse: whether the elements are inserted one by one.
 
 Raises:
+    TypeError: the constructor does not take these arguments.
     weft.Error: no job is running, an argument is not as above, or a constructor's argument cannot travel.)")},
     {0, nullptr},
 };
@@ -504,7 +505,7 @@ Args:
     args: the constructor's arguments; every element gets its own copy.
 
 Raises:
-    weft.Error: as for weft.Array.)")},
+    TypeError, weft.Error: as for weft.Array.)")},
     {0, nullptr},
 };
 
@@ -521,7 +522,7 @@ Args:
     args: the constructor's arguments.
 
 Raises:
-    weft.Error: as for weft.Array, or there is no such PE.)"},
+    TypeError, weft.Error: as for weft.Array; weft.Error also if there is no such PE.)"},
     {},
 };
 

@@ -106,7 +106,7 @@ async def main():
     assert await weft.pgas.world().rpc(last, check_there, value, value, third=value)
     # Which argument cannot travel.
     lock = threading.Lock()
-    wrong = ((value, value, lock), 3), ((Node(lock), value), 1), ((value, [value, lock]), 2)
+    wrong = ((value, value, lock, 0), 3), ((Node(lock), value, 0, 0), 1), ((value, [value, lock], 0, 0), 2)
     for arguments, number in wrong:
         refused(f"argument {number} of Worker[1].bound", workers[1].bound.call, *arguments)
     return "all checked"

@@ -33,7 +33,7 @@ class Plain:
 class Receiver(weft.Chare):
     """Without post entry methods: the runtime allocates."""
 
-    def __init__(self):
+    def __init__(self, array=None):
         self.kept = []
 
     async def describe(self, *arrays, **named):
@@ -352,7 +352,7 @@ async def check_posts(chare):
         message = await failure_of(chare.failing.call(await filled([1]), how))
         assert all(word in message for word in words), message
     assert "cannot wait" in await failure_of(chare.waiting.call(np.zeros(3)))
-    refused("no entry method", lambda: chare.post_halo, error=AttributeError)
+    refused("post_halo is a post entry method", lambda: chare.post_halo, error=AttributeError)
 
 
 async def copied_by_its_sender(values):

@@ -7,6 +7,7 @@ conditions.py destroying|checkpoint FOLDER|misplaced|failing unawaited|failing d
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import pickle
 import random
@@ -195,6 +196,11 @@ class Purse(weft.Chare):
     def limited(self, amount: int, *, least: int = 0) -> int:
         return amount
 
+    # With the condition of limited(). The caller does not know that it needs an argument.
+    @functools.wraps(limited)
+    def hidden(self, *args: Any, **kwargs: Any) -> int:
+        return self.limited(*args, **kwargs)
+
     @weft.when(lambda self, by_position, by_name="default": by_position == by_name)
     def equal(self, by_position: str, /, by_name: str = "left out") -> str:
         return by_name
@@ -256,7 +262,7 @@ async def arguments() -> None:
         assert await purse.equal.call("a", "a") == "a"
         assert await purse.equal.call("left out") == "left out"
         assert await purse.equal.call("b", by_name="b") == "b"
-        error = await expect_error(purse.limited.call(), "limited", "amount")
+        error = await expect_error(purse.hidden.call(), "hidden", "amount")
         assert isinstance(error, weft.RemoteError) and error.type_name == "TypeError"
 
 
