@@ -30,6 +30,10 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   virtual void raised() = 0;
   // Called each time that it has suspended, and when it has ended.
   virtual void after_step() {}
+  // Called after watch_steps(), when it has suspended and before it is resumed.
+  virtual void suspended() {}
+  virtual void resumed() {}
+  void watch_steps() { is_watched_ = true; }
   // Gives back the memory of the whole object.
   virtual void destroy() { delete this; }
 
@@ -37,7 +41,8 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
 
  private:
   static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
-  void step();
+  // Returns whether it has ended, and so has been destroyed.
+  bool step();
   // Returns whether it has ended.
   bool run_to_await();
   bool suspend(Ref yielded);
@@ -50,6 +55,7 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   Ref context_;
   RunningChare running_ = running_chare;
   runtime::WorkTimeShare time_;  // of the chare that has started it, if it is measured
+  bool is_watched_;              // it is measured, or watch_steps() was called
 };
 
 // Whether a called function turned out to be a coroutine that has to be run.
