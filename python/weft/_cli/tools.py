@@ -1,4 +1,4 @@
-"""`weft info`, `weft lb`, `weft mpi-bin`, `weft mpicc`, `weft mpicxx`, and `bench` and `study` of weft-bench."""
+"""`weft info`, `lb`, `mpi-bin`, `mpicc` and `mpicxx`, and `bench` and `study` of weft-bench."""
 
 from __future__ import annotations
 
