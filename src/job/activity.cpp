@@ -63,17 +63,18 @@ void Activity::end_part(Run& run, Clock::time_point now) {
 
 std::vector<std::string> Activity::long_runs() const {
   std::vector<std::pair<std::string_view, Runs>> rows;
-  std::ranges::copy_if(methods_, std::back_inserter(rows), [](const auto& row) { return row.second.num_long > 0; });
+  std::ranges::copy_if(methods_, std::back_inserter(rows),
+                       [](const auto& row) { return row.second.num_long > 0; });
   std::ranges::sort(rows, [](const auto& a, const auto& b) {
     return a.second.longest != b.second.longest ? a.second.longest > b.second.longest : a.first < b.first;
   });
   const auto long_ms = std::chrono::duration_cast<std::chrono::milliseconds>(kLong).count();
   std::vector<std::string> lines;
   for (const auto& [method, runs] : rows) {
-    lines.push_back(base::format("{} has run for {} ms or more without a wait, {} time{}, the longest {:.3f} s; the PE does "
-                                 "nothing else meanwhile",
-                                 method, long_ms, runs.num_long,
-                                 runs.num_long == 1 ? "" : "s", seconds(runs.longest)));
+    lines.push_back(base::format(
+        "{} has run for {} ms or more without a wait, {} time{}, the longest {:.3f} s; the PE does "
+        "nothing else meanwhile",
+        method, long_ms, runs.num_long, runs.num_long == 1 ? "" : "s", seconds(runs.longest)));
   }
   return lines;
 }

@@ -133,10 +133,11 @@ void UnchangedSends::check(runtime::OperationState* operation, std::size_t befor
   const auto& sent = *reinterpret_cast<const SentBytes*>(operation->extra() + aligned(before));
   if (checkpoint_files::crc32c(sent.data, sent.size_bytes) == sent.checksum) return;
   operation->set_outcome(
-      base::Status(base::StatusCode::kInvalidArgument,
-                   base::format("{}: the buffer of send {} ({} bytes at {}) was changed before the send was over; "
-                                "await the send before you write to its buffer, or send a copy",
-                                describe(end), counter, sent.size_bytes, sent.data)),
+      base::Status(
+          base::StatusCode::kInvalidArgument,
+          base::format("{}: the buffer of send {} ({} bytes at {}) was changed before the send was over; "
+                       "await the send before you write to its buffer, or send a copy",
+                       describe(end), counter, sent.size_bytes, sent.data)),
       sent.size_bytes);
 }
 

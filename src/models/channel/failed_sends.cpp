@@ -6,8 +6,8 @@
 #include "base/format.h"
 #include "machine/machine.h"
 #include "machine/tag.h"
-#include "models/channel/closed_ends.h"
 #include "models/channel/checked_messages.h"
+#include "models/channel/closed_ends.h"
 
 namespace weft::channel {
 

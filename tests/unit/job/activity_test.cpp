@@ -82,10 +82,12 @@ TEST(Activity, NamesWhatRunsForLongWithoutAWait) {
   std::vector<std::string> lines = activity.long_runs();
   ASSERT_EQ(lines.size(), 2u);
   for (std::string& line : lines) line = squeezed(line);
-  EXPECT_TRUE(lines[0].starts_with("compute has run for 100 ms or more without a wait, 2 times, the longest 0.250 s"))
+  EXPECT_TRUE(
+      lines[0].starts_with("compute has run for 100 ms or more without a wait, 2 times, the longest 0.250 s"))
       << lines[0];
   // It has waited for much longer.
-  EXPECT_TRUE(lines[1].starts_with("wait has run for 100 ms or more without a wait, 1 time, the longest 0.100 s"))
+  EXPECT_TRUE(
+      lines[1].starts_with("wait has run for 100 ms or more without a wait, 1 time, the longest 0.100 s"))
       << lines[1];
 }
 
