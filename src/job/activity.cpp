@@ -1,6 +1,7 @@
 #include "job/activity.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/format.h"
@@ -26,14 +27,56 @@ Activity::~Activity() {
 
 void Activity::entry_began(const runtime::EntryEvent& event) {
   ++methods_[event.method].count;
-  running_[event.run] = now_();
+  const Clock::time_point now = now_();
+  running_[event.run] = {event.method, now, now};
 }
 
 void Activity::entry_ended(const runtime::EntryEvent& event) {
   const auto found = running_.find(event.run);
   if (found == running_.end()) return;  // it began before the measurement
-  methods_[event.method].time += now_() - found->second;
+  const Clock::time_point now = now_();
+  end_part(found->second, now);
+  methods_[event.method].time += now - found->second.began;
   running_.erase(found);
+}
+
+void Activity::entry_suspended(const void* run) {
+  const auto found = running_.find(run);
+  if (found != running_.end()) end_part(found->second, now_());
+}
+
+void Activity::entry_resumed(const void* run) {
+  const auto found = running_.find(run);
+  if (found == running_.end()) return;
+  found->second.resumed = now_();
+  found->second.is_suspended = false;
+}
+
+void Activity::end_part(Run& run, Clock::time_point now) {
+  if (std::exchange(run.is_suspended, true)) return;
+  const Clock::duration time = now - run.resumed;
+  if (time < kLong) return;
+  Runs& runs = methods_[run.method];
+  ++runs.num_long;
+  runs.longest = std::max(runs.longest, time);
+}
+
+std::vector<std::string> Activity::long_runs() const {
+  std::vector<std::pair<std::string_view, Runs>> rows;
+  std::ranges::copy_if(methods_, std::back_inserter(rows),
+                       [](const auto& row) { return row.second.num_long > 0; });
+  std::ranges::sort(rows, [](const auto& a, const auto& b) {
+    return a.second.longest != b.second.longest ? a.second.longest > b.second.longest : a.first < b.first;
+  });
+  const auto long_ms = std::chrono::duration_cast<std::chrono::milliseconds>(kLong).count();
+  std::vector<std::string> lines;
+  for (const auto& [method, runs] : rows) {
+    lines.push_back(base::format(
+        "{} has run for {} ms or more without a wait, {} time{}, the longest {:.3f} s; the PE does "
+        "nothing else meanwhile",
+        method, long_ms, runs.num_long, runs.num_long == 1 ? "" : "s", seconds(runs.longest)));
+  }
+  return lines;
 }
 
 std::vector<std::string> Activity::end() {

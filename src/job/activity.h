@@ -1,4 +1,5 @@
-// How busy a PE is, and which entry methods it runs, for `weft run --stats`.
+// How busy a PE is, and which entry methods it runs, for `weft run --stats`; and which of them keep the PE from its other work for long,
+// for `weft run --check`.
 //
 // Threads: the PE's.
 #pragma once
@@ -27,10 +28,16 @@ class Activity final : public runtime::Observer {
   // Ends the measurement. Lines about this PE: how long it was busy and idle, then a table of the entry methods, the
   // longest first. If the program has set an observer of its own, one line says that nothing was measured.
   std::vector<std::string> end();
+  // A line for each entry method that has run for kLong or more without a wait, the longest first. In C++ the parts of a coroutine behind
+  // its first wait are not measured. Call before end().
+  std::vector<std::string> long_runs() const;
+  static constexpr Clock::duration kLong = std::chrono::milliseconds(100);
 
   bool observes_communication() const override { return false; }
   void entry_began(const runtime::EntryEvent& event) override;
   void entry_ended(const runtime::EntryEvent& event) override;
+  void entry_suspended(const void* run) override;
+  void entry_resumed(const void* run) override;
   void idle_began() override { idle_since_ = now_(); }
   void idle_ended() override { idle_time_ += now_() - idle_since_; }
 
@@ -38,7 +45,16 @@ class Activity final : public runtime::Observer {
   struct Runs {
     std::uint64_t count = 0;
     Clock::duration time{};  // of the runs that have ended
+    std::uint64_t num_long = 0;
+    Clock::duration longest{};
   };
+  struct Run {
+    std::string_view method;
+    Clock::time_point began;
+    Clock::time_point resumed;
+    bool is_suspended = false;
+  };
+  void end_part(Run& run, Clock::time_point now);
 
   runtime::Runtime& runtime_;
   Clock::time_point (*now_)();
@@ -46,7 +62,7 @@ class Activity final : public runtime::Observer {
   Clock::time_point idle_since_;
   Clock::duration idle_time_{};
   std::unordered_map<std::string_view, Runs> methods_;
-  std::unordered_map<const void*, Clock::time_point> running_;
+  std::unordered_map<const void*, Run> running_;
 };
 
 }  // namespace weft::job

@@ -156,6 +156,18 @@ bool statistics_wanted() {
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
 
+// The models read it, too, and refuse other values.
+bool checks_wanted() {
+  const char* const value = std::getenv("WEFT_CHECK");
+  return value != nullptr && std::strcmp(value, "1") == 0;
+}
+
+void print_long_runs(int pe, const Activity& activity) {
+  std::string text;
+  for (const std::string& line : activity.long_runs()) text += base::format("weft: PE {}: {}\n", pe, line);
+  std::fputs(text.c_str(), stderr);
+}
+
 void print_statistics(runtime::Runtime& runtime, Activity& activity) {
   machine::Machine& machine = runtime.machine();
   std::string text =
@@ -364,8 +376,9 @@ void Job::abort(int code, const std::string& sentence) {
 
 int Job::run() {
   std::optional<Activity> activity;
-  if (statistics_wanted()) activity.emplace(*parts_->runtime);
+  if (statistics_wanted() || checks_wanted()) activity.emplace(*parts_->runtime);
   int code = parts_->run_watched();
+  if (checks_wanted()) print_long_runs(parts_->bootstrap->pe(), *activity);
   const std::string& failure = parts_->runtime->failure();
   if (!failure.empty()) {
     std::fflush(stdout);  // abort may not return
@@ -373,7 +386,7 @@ int Job::run() {
     parts_->abort(code, base::format("weft: {}", failure));
     return code;
   }
-  if (activity) print_statistics(*parts_->runtime, *activity);
+  if (statistics_wanted()) print_statistics(*parts_->runtime, *activity);
   const base::Status together =
       parts_->bootstrap->num_pes() == 1 ? base::Status() : parts_->wait_for_all_pes();
   if (together.failed()) {

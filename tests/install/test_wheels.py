@@ -31,7 +31,14 @@ def contents(distribution: str) -> set[str]:
 
 def test_the_wheel_of_weft_is_the_package_without_the_tools() -> None:
     installed = contents("weft")
-    assert {"weft/__init__.py", "weft/_cli", "weft/cli.py", "weft/include", "weft/launch", "weft/py.typed"} <= installed
+    assert {
+        "weft/__init__.py",
+        "weft/_cli",
+        "weft/cli.py",
+        "weft/include",
+        "weft/launch",
+        "weft/py.typed",
+    } <= installed
     assert {"weft/bench", "weft/study"}.isdisjoint(installed)
     assert {path.split("/")[0] for path in installed} == {"weft"}
 

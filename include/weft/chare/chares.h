@@ -5,6 +5,7 @@
 // home it is. A message that arrives before its collection has been made waits. Threads: one PE's thread.
 #pragma once
 
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -148,6 +149,13 @@ enum class IsForwarded : bool { kNo, kYes };
 // kSparse: an array whose elements are inserted and removed one by one; its shape bounds their indices.
 enum class CollectionKind : std::uint8_t { kSingleton, kGroup, kArray, kSparse };
 
+// How a language other than C++ names a class, see Collection::set_class_name().
+struct ClassNames {
+  std::string name;
+  std::string key;
+  auto operator<=>(const ClassNames&) const = default;
+};
+
 class Collection {
  public:
   Collection(Chares& chares, std::uint64_t id);
@@ -185,11 +193,11 @@ class Collection {
   // The home PE of the element. Until the collection's map has arrived, it is this PE, where messages wait.
   int home(std::uint64_t index) const;
   // The class's name in error messages, instead of the name of its C++ type, and what finds the class in its language.
-  void set_class_name(std::string name, std::string key) {
-    class_name_ = std::move(name);
-    class_key_ = std::move(key);
+  void set_class_name(std::string_view name, std::string_view key);
+  // Empty for a C++ class.
+  std::string_view class_key() const {
+    return class_names_ == nullptr ? std::string_view() : class_names_->key;
   }
-  const std::string& class_key() const { return class_key_; }
   // The balancing for which its class asks.
   Balancing balancing() const { return balancing_; }
   void set_balancing(Balancing balancing) { balancing_ = balancing; }
@@ -227,9 +235,8 @@ class Collection {
   Balancing balancing_ = Balancing::kNone;
   bool is_balanced_ = false;
   bool has_created_ = false;
-  std::unique_ptr<std::string> failure_;  // why it was not made on all PEs; null if it was, or may be
-  std::string class_name_;
-  std::string class_key_;
+  std::unique_ptr<std::string> failure_;     // why it was not made on all PEs; null if it was, or may be
+  const ClassNames* class_names_ = nullptr;  // shared by the collections of the class; null for a C++ class
   // Not shared while the collection lives. One that has been destroyed has none, see Chares::Parts.
   std::shared_ptr<Elements> elements_;
 };
@@ -250,6 +257,8 @@ class Chares final : public runtime::Model {
   base::Status obstacle_to_moving(runtime::ElementId element) const override;
 
   runtime::Runtime& runtime() { return runtime_; }
+  // The same object for equal names, as long as the Chares live.
+  const ClassNames& shared_names(ClassNames names);
   // Storage of large arguments.
   base::VectorPool& vectors();
   // Saves and restores collections, see weft/chare/checkpoint.h.

@@ -42,6 +42,8 @@ using Body = void (*)(ChareBase& chare, void* arguments, const ReplyTo& reply);
 [[gnu::cold, gnu::noinline]] void report_begin(const ChareBase& chare, const EntryInfo& entry,
                                                const void* run);
 [[gnu::cold, gnu::noinline]] void report_end(const ChareBase& chare, const EntryInfo& entry, const void* run);
+// Its coroutine has run to its first wait or its end.
+[[gnu::cold, gnu::noinline]] void report_suspended(const runtime::Runtime& runtime, const void* run);
 
 // The coroutine of an entry method, which has been called and has not ended.
 class RunningCoroutine : public runtime::DetachedTask {
@@ -75,13 +77,8 @@ class Running final : public RunningCoroutine {
     auto* const running = new (chare.runtime().pool().allocate(sizeof(Running)))
         Running(chare, entry, std::move(arguments), reply);
     if (chare.runtime().observer() != nullptr) [[unlikely]]
-      report_begin(chare, entry, running);
-    try {
-      running->coroutine_ = call(chare, running->arguments_);
-    } catch (...) {
-      return running->fail_to_begin(std::current_exception());
-    }
-    running->begin(running->coroutine_.promise(), running->coroutine_);
+      return running->start_observed(call);
+    running->start(call);
   }
 
   void abandon() noexcept override {
@@ -94,6 +91,21 @@ class Running final : public RunningCoroutine {
  private:
   Running(ChareBase& chare, const EntryInfo& entry, Arguments&& arguments, const ReplyTo& reply)
       : RunningCoroutine(chare, entry, reply), arguments_(std::move(arguments)) {}
+
+  [[gnu::always_inline]] void start(Handle (*call)(ChareBase&, Arguments&)) {
+    try {
+      coroutine_ = call(chare_, arguments_);
+    } catch (...) {
+      return fail_to_begin(std::current_exception());
+    }
+    begin(coroutine_.promise(), coroutine_);
+  }
+  [[gnu::cold, gnu::noinline]] void start_observed(Handle (*call)(ChareBase&, Arguments&)) {
+    const runtime::Runtime& runtime = chare_.runtime();
+    report_begin(chare_, entry_, this);
+    start(call);
+    report_suspended(runtime, this);  // it may have been destroyed
+  }
 
   void conclude() noexcept override {
     if (reply_.kind != ReplyTo::Kind::kNone && !promise_->error) {

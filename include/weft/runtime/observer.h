@@ -66,6 +66,10 @@ class Observer {
   // abandoned at the end of the job does not end.
   virtual void entry_began(const EntryEvent&) {}
   virtual void entry_ended(const EntryEvent&) {}
+  // The coroutine of a run has suspended, for the first time or again, or has been resumed. Resumptions of C++ coroutines are not
+  // reported, because the scheduler does not know their runs. `run` may have ended, as EntryEvent::run.
+  virtual void entry_suspended(const void* /*run*/) {}
+  virtual void entry_resumed(const void* /*run*/) {}
   // Begin: the machine has accepted a transfer that `weft run --stats` counts. End: the transfer is over, and
   // its owner may use the buffer. `succeeded` is false after an error or a cancellation.
   virtual void transfer_began(const TransferEvent&) {}

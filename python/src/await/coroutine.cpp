@@ -2,6 +2,7 @@
 
 #include <coroutine>
 #include <memory>
+#include <optional>
 
 #include "await/awaitable.h"
 #include "await/context.h"
@@ -16,28 +17,35 @@ Coroutine::Coroutine(Engine& engine, Ref coroutine, Ref context)
       engine_(engine),
       coroutine_(std::move(coroutine)),
       context_(context ? std::move(context) : copy_of_context()),
-      time_(engine.runtime().meter().running()) {}
+      time_(engine.runtime().meter().running()),
+      is_watched_(time_.get() != nullptr) {}
 
 void Coroutine::start() {
   engine_->runtime().start_detached(this, std::noop_coroutine());
-  step();
+  if (!step() && is_watched_) [[unlikely]]
+    suspended();
 }
 
 void Coroutine::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
   // Dropped, it does nothing: the runtime abandons it with all other coroutines.
   if (action != runtime::WorkAction::kRun) return;
   auto* const coroutine = static_cast<Coroutine*>(self);
-  if (coroutine->time_.get() == nullptr) [[likely]]
-    return coroutine->step();
-  const runtime::WorkMeter::Span span(runtime.meter(), *coroutine->time_.get());
-  coroutine->step();
+  if (!coroutine->is_watched_) [[likely]] {
+    coroutine->step();
+    return;
+  }
+  coroutine->resumed();
+  std::optional<runtime::WorkMeter::Span> span;
+  if (coroutine->time_.get() != nullptr) span.emplace(runtime.meter(), *coroutine->time_.get());
+  if (!coroutine->step()) coroutine->suspended();
 }
 
-void Coroutine::step() {
+bool Coroutine::step() {
   engine_->step_made();
   const bool has_ended = run_to_await();
   after_step();
   if (has_ended) destroy();
+  return has_ended;
 }
 
 namespace {

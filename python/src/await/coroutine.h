@@ -50,6 +50,10 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   virtual void raised() = 0;
   // Called each time that it has suspended, and when it has ended.
   virtual void after_step() {}
+  // Called after watch_steps(), when it has suspended and before it is resumed.
+  virtual void suspended() {}
+  virtual void resumed() {}
+  void watch_steps() { is_watched_ = true; }
   // Gives back the memory of the whole object.
   virtual void destroy() { delete this; }
 
@@ -57,7 +61,8 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
 
  private:
   static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
-  void step();
+  // Returns whether it has ended, and so has been destroyed.
+  bool step();
   // Returns whether it has ended.
   bool run_to_await();
   bool suspend(Ref yielded);
@@ -75,6 +80,7 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   std::shared_ptr<Interruptions> interruptions_;  // null until it is asked for
   RunningChare running_ = running_chare;
   runtime::WorkTimeShare time_;  // of the chare that has started it, if it is measured
+  bool is_watched_;              // it is measured, or watch_steps() was called
 };
 
 void init_coroutine(PyObject* module);

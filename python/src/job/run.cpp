@@ -238,10 +238,11 @@ machine::LaunchPlace place_without_job(const char* function) {
   if (Engine::in_forked_child()) Engine::current_on_any_thread();  // throws
   const std::optional<machine::LaunchPlace> place = machine::place_in_launch();
   if (place && (place->num_pes > 0 || std::string_view(function) == "my_pe")) return *place;
-  throw base::Error(base::StatusCode::kInvalidArgument,
-                    base::format("no job is running, and this launcher tells a process its place only in one: "
-                                 "call weft.{}() in main or in an entry method",
-                                 function));
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("no job is running, and this launcher tells a process its place only in one: "
+                   "call weft.{}() in main or in an entry method",
+                   function));
 }
 
 PyObject* my_pe(PyObject*, PyObject*) {

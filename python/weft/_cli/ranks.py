@@ -17,6 +17,7 @@ processes, and `weft ranks` in each of them runs its share of the N ranks:
 
 On one host, `weft run --ranks N` does the same without another launcher."""
 
+
 def add_ranks(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "ranks",

@@ -63,13 +63,15 @@ SETTINGS = (
         "--check",
         "WEFT_CHECK",
         "channels check that the elements received are those that were sent (float64, int32, ...), and their "
-        "extents; reductions of MPI, that all ranks pass the same operator; messages take longer",
+        "extents, and that the bytes of a send do not change before it is over; reductions of MPI, that all "
+        "ranks pass the same operator; at the end each PE names the entry methods that have run for 100 ms "
+        "without a wait; messages take longer",
     ),
     Setting(
         "--ordered-reductions",
         "WEFT_ORDERED_REDUCTIONS",
-        "reductions of chares merge in the order of the elements, so that sums of floating-point numbers have "
-        "the same bits on any number of PEs; all contributions travel to where the result is",
+        "reductions of chares merge in the order of the elements: sums of floating-point numbers have the "
+        "same bits on any number of PEs, and all contributions travel to where the result is",
     ),
     Setting(
         "--peer-memory",

@@ -7,12 +7,16 @@ cores are divided among its PEs in runs of neighbours. SMT siblings stay togethe
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from weft.launch.topology import Core, cpu_list_text, processor_limit, usable_cores
 
 THREADS = "OMP_NUM_THREADS"
+
+_T = TypeVar("_T")
 
 
 def shares(cores: Sequence[Core], num_pes: int) -> list[list[Core]]:
@@ -59,10 +63,10 @@ def thread_settings(num_pes: int, environment: Mapping[str, str]) -> dict[str, s
     return {THREADS: str(max(1, usable // num_pes))}
 
 
-def _divide(things: list, count: int) -> list[list]:  # type: ignore[type-arg]
+def _divide(things: Sequence[_T], count: int) -> list[list[_T]]:
     """`count` runs of neighbours, whose lengths differ by one at most."""
     ends = [part * len(things) // count for part in range(count + 1)]
-    return [things[first:last] for first, last in zip(ends, ends[1:], strict=False)]
+    return [list(things[first:last]) for first, last in itertools.pairwise(ends)]
 
 
 def _apportion(sizes: Sequence[int], count: int) -> list[int]:

@@ -93,7 +93,7 @@ def parse_variables(texts: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise UsageError(
-                f"--env takes NAME=VALUE, not '{text}'; a variable of this environment is passed on without it"
+                f"--env takes NAME=VALUE, not '{text}'; the PEs have the variables of this environment"
             )
         if name in OWN_VARIABLES:
             raise UsageError(f"--env {name}: `weft run` sets {name} for each PE; it is not to be changed")

@@ -1,7 +1,7 @@
 """Where the PEs write: to the terminal of the launcher, through it with labels, or to a file for each PE.
 
-Threads: the launcher's. Labelled lines pass through its selector; a slow reader of the launcher's output makes
-the PEs wait, and never the launcher.
+Threads: the launcher's. Labelled lines pass through its selector. A slow reader of the launcher's output
+makes the PEs wait, and never the launcher.
 """
 
 from __future__ import annotations

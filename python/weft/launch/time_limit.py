@@ -45,14 +45,14 @@ class TimeLimit:
         return f"{self._at!r},{fd}", (fd,)
 
     def reports(self) -> Iterator[str]:
-        """Says where the PEs are. PEs with equal stacks are named together; those that wrote none are left out."""
+        """Says where the PEs are: those with equal stacks together, those that wrote none not at all."""
         pes_at: dict[str, list[int]] = {}
         for number, fd in self._files.items():
             if stacks := _without_addresses(os.pread(fd, _MOST_BYTES, 0).decode(errors="replace")):
                 pes_at.setdefault(stacks, []).append(number)
         for stacks, numbers in pes_at.items():
-            names = ", ".join(map(str, numbers))
-            yield f"PE {names} {'is' if len(numbers) == 1 else 'are'} here (most recent call first):\n{stacks}"
+            who = f"PE {', '.join(map(str, numbers))} {'is' if len(numbers) == 1 else 'are'}"
+            yield f"{who} here (most recent call first):\n{stacks}"
 
     def close(self) -> None:
         """Closes the files."""

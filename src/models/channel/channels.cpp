@@ -283,13 +283,13 @@ namespace {
   end.runtime->meter().count_message({end.key.peer_collection, end.key.peer_index}, size_bytes);
 }
 
-// Makes the operation of a send. `source` becomes the copy, in the operation, if `is_copied`.
-[[gnu::always_inline]] inline runtime::OperationState* begin_send(ChannelEnd& end,
-                                                                  memory::ConstBuffer& source,
-                                                                  bool is_copied) {
+// Makes the operation of a send. `source` becomes the copy, in the operation, if `is_copied`. `extra_bytes`: of one in place.
+[[gnu::always_inline]] inline runtime::OperationState* begin_send(
+    ChannelEnd& end, memory::ConstBuffer& source, bool is_copied,
+    std::size_t extra_bytes = FailedSends::kExtraBytes) {
   runtime::Runtime& runtime = *end.runtime;
   auto* const operation =
-      runtime::OperationState::create(runtime, is_copied ? source.size_bytes : FailedSends::kExtraBytes);
+      runtime::OperationState::create(runtime, is_copied ? source.size_bytes : extra_bytes);
   if (is_copied && source.size_bytes > 0) {
     std::memcpy(operation->extra(), source.data, source.size_bytes);
     source.data = operation->extra();
@@ -307,7 +307,12 @@ namespace {
   Channels::expect_open(end, "a send");
   end.channels->await_room(end);
   memory::ConstBuffer source = buffer;
-  runtime::OperationState* const operation = begin_send(end, source, is_sent_by_copy(buffer));
+  const bool is_copied = is_sent_by_copy(buffer);
+  const bool is_checked = end.checks != nullptr && !is_copied && buffer.place.is_host();
+  runtime::OperationState* const operation = begin_send(
+      end, source, is_copied,
+      is_checked ? UnchangedSends::extra_bytes(FailedSends::kExtraBytes) : FailedSends::kExtraBytes);
+  if (is_checked) UnchangedSends::note(operation, FailedSends::kExtraBytes, buffer);
   start_special_send(end, source, operation, contents);
   return runtime::Operation(operation);
 }

@@ -1,9 +1,11 @@
 #include "models/channel/checked_messages.h"
 
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "base/format.h"
+#include "checkpoint/crc32c.h"
 
 namespace weft::channel {
 
@@ -115,6 +117,28 @@ void CheckedMessages::finish(Receive& receive, Status status) {
 void CheckedMessages::close() {
   const Status closed{StatusCode::kClosed, "the job ended before the sender had described the message"};
   for (auto& [key, receive] : std::exchange(waiting_, {})) finish(*receive, closed);
+}
+
+// --- The bytes of sends in place
+
+void UnchangedSends::note(runtime::OperationState* operation, std::size_t before,
+                          const memory::ConstBuffer& buffer) {
+  new (operation->extra() + aligned(before))
+      SentBytes{buffer.data, buffer.size_bytes, checkpoint_files::crc32c(buffer.data, buffer.size_bytes)};
+}
+
+void UnchangedSends::check(runtime::OperationState* operation, std::size_t before, const ChannelEnd& end,
+                           std::uint32_t counter) {
+  if (operation->status().failed()) return;
+  const auto& sent = *reinterpret_cast<const SentBytes*>(operation->extra() + aligned(before));
+  if (checkpoint_files::crc32c(sent.data, sent.size_bytes) == sent.checksum) return;
+  operation->set_outcome(
+      base::Status(
+          base::StatusCode::kInvalidArgument,
+          base::format("{}: the buffer of send {} ({} bytes at {}) was changed before the send was over; "
+                       "await the send before you write to its buffer, or send a copy",
+                       describe(end), counter, sent.size_bytes, sent.data)),
+      sent.size_bytes);
 }
 
 }  // namespace weft::channel

@@ -9,6 +9,10 @@
 //   - one of them is plain bytes, or both have the same type of elements; and
 //   - one of them has one dimension at most, extents of 1 not counted, or both have the same extents.
 //
+// The bytes of a send in place must not change before the send is over. UnchangedSends takes a checksum of the buffer when the program
+// calls send(), and again when the operation ends. If they differ, the operation fails with an Error that names channel, message and
+// buffer: the receiver may have got the old bytes, the new ones or a mix. Host memory only, because the CPU does not read that of devices.
+//
 // Threads: the PE's. Invariant: a receive completes exactly once.
 #pragma once
 
@@ -18,6 +22,8 @@
 #include <utility>
 
 #include "weft/base/completion.h"
+#include "weft/memory/buffer.h"
+#include "weft/runtime/operation.h"
 #include "weft/runtime/runtime.h"
 
 #include "models/channel/description.h"
@@ -64,6 +70,27 @@ class CheckedMessages {
   runtime::HandlerId handler_;
   std::map<Key, Description> descriptions_;  // for receives that are not over
   std::map<Key, Receive*> waiting_;          // receives whose data has come
+};
+
+class UnchangedSends {
+ public:
+  // What an operation needs in its extra bytes, behind `before` bytes of others.
+  static constexpr std::size_t extra_bytes(std::size_t before) { return aligned(before) + sizeof(SentBytes); }
+  // REQUIRES: the operation was made with extra_bytes(before); the buffer is in host memory.
+  static void note(runtime::OperationState* operation, std::size_t before, const memory::ConstBuffer& buffer);
+  // For the finisher of an operation of note(): fails it if the bytes have changed. `counter`: the number of the message.
+  [[gnu::cold, gnu::noinline]] static void check(runtime::OperationState* operation, std::size_t before,
+                                                 const ChannelEnd& end, std::uint32_t counter);
+
+ private:
+  struct SentBytes {
+    const void* data = nullptr;
+    std::size_t size_bytes = 0;
+    std::uint32_t checksum = 0;
+  };
+  static constexpr std::size_t aligned(std::size_t before) {
+    return (before + alignof(SentBytes) - 1) / alignof(SentBytes) * alignof(SentBytes);
+  }
 };
 
 }  // namespace weft::channel

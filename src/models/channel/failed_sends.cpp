@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "machine/machine.h"
 #include "machine/tag.h"
+#include "models/channel/checked_messages.h"
 #include "models/channel/closed_ends.h"
 
 namespace weft::channel {
@@ -44,6 +45,9 @@ void FailedSends::watch(ChannelEnd& end, std::uint32_t counter, runtime::Operati
         if (status.failed() && status.code() != base::StatusCode::kPeerFailed) {
           const std::uint32_t number = *reinterpret_cast<const std::uint32_t*>(sent->extra());
           from.failed_sends->tell(from, number, status);
+        } else if (sent->extra_bytes() > kExtraBytes) [[unlikely]] {
+          UnchangedSends::check(sent, kExtraBytes, from,
+                                *reinterpret_cast<const std::uint32_t*>(sent->extra()));
         }
       },
       &end);

@@ -177,6 +177,10 @@ base::Status Chares::obstacle_to_moving(runtime::ElementId element) const {
                        count == 1 ? "s" : "")};
 }
 
+const ClassNames& Chares::shared_names(ClassNames names) {
+  return *parts_->class_names.insert(std::move(names)).first;
+}
+
 base::VectorPool& Chares::vectors() { return parts_->vectors; }
 Checkpoints& Chares::checkpoints() { return *parts_->checkpoints; }
 PeriodicBalancing& Chares::periodic() { return *parts_->periodic; }

@@ -62,6 +62,35 @@ def test_channels_in_check_mode(expect_success: Callable[..., str], num_pes: int
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
+def test_buffers_of_sends_must_not_change(expect_success: Callable[..., str], num_pes: int) -> None:
+    environment = {"WEFT_CHECK": "1"}
+    assert expect_success(num_pes, "changed_sends.py", environment=environment) == "all checked\n"
+
+
+@pytest.mark.parametrize("num_pes", [1, 3])
+def test_a_pe_knows_its_place_before_and_after_a_job(
+    expect_success: Callable[..., str], num_pes: int
+) -> None:
+    expect_success(num_pes, "place.py", str(num_pes))
+
+
+def test_the_place_under_a_launcher_that_does_not_say_it() -> None:
+    command = (
+        "import weft\nassert weft.my_pe() == 3\ntry: weft.num_pes()\nexcept weft.Error as error: print(error)"
+    )
+    environment = program_environment({"PMIX_NAMESPACE": "job", "PMIX_RANK": "3"})
+    ended = subprocess.run(
+        [sys.executable, "-c", command],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+        env=environment,
+    )
+    assert "call weft.num_pes() in main or in an entry method" in ended.stdout
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
 def test_device_channels_through_host_memory(expect_success: Callable[..., str], num_pes: int) -> None:
     staged = {"WEFT_STAGING": "host"}
     assert expect_success(num_pes, "device_channels.py", environment=staged) == "all checked\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from .conftest import RunJob
 
 RUNS = {
@@ -32,3 +34,14 @@ def test_nothing_is_counted_unless_asked(run_job: RunJob) -> None:
     ended = run_job(2, "entry_statistics.py")
     assert ended.returncode == 0
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_check_names_methods_that_keep_their_pe_busy(run_job: RunJob, num_pes: int) -> None:
+    ended = run_job(num_pes, "long_methods.py", environment={"WEFT_CHECK": "1"})
+    assert ended.returncode == 0, ended.stderr
+    for pe in range(num_pes):
+        for method, times in (("computes", "1 time"), ("computes_behind_a_wait", "2 times")):
+            begins = rf"^weft: PE {pe}: Slow.{method} has run for 100 ms or more without a wait"
+            line = rf"{begins}, {times}, the longest 0\.\d"
+            assert re.search(line, ended.stderr, re.MULTILINE), ended.stderr

@@ -59,6 +59,38 @@ TEST(Activity, SumsTheTimesOfEntryMethodsAndOfIdleness) {
   EXPECT_EQ(job.runtime(0).observer(), nullptr);
 }
 
+struct Slow : Chare<Slow> {
+  void compute(int milliseconds) { pass(milliseconds); }
+  runtime::Task<> wait(runtime::Future<> gate) {
+    pass(100);
+    co_await gate;
+  }
+};
+
+TEST(Activity, NamesWhatRunsForLongWithoutAWait) {
+  testing::InProcessJob job(1, "loopback");
+  Activity activity(job.runtime(0), [] { return now; });
+  EXPECT_EQ(job.run([](runtime::Runtime& runtime) -> runtime::Task<> {
+    auto slow = Array<Slow>::create(runtime, 1);
+    runtime::Future<> gate(runtime);
+    runtime::Future<> waits = slow[0].call<&Slow::wait>(gate);
+    for (const int milliseconds : {99, 250, 100}) co_await slow[0].call<&Slow::compute>(milliseconds);
+    gate.set();
+    co_await waits;
+  }),
+            "");
+  std::vector<std::string> lines = activity.long_runs();
+  ASSERT_EQ(lines.size(), 2u);
+  for (std::string& line : lines) line = squeezed(line);
+  EXPECT_TRUE(
+      lines[0].starts_with("compute has run for 100 ms or more without a wait, 2 times, the longest 0.250 s"))
+      << lines[0];
+  // It has waited for much longer.
+  EXPECT_TRUE(
+      lines[1].starts_with("wait has run for 100 ms or more without a wait, 1 time, the longest 0.100 s"))
+      << lines[1];
+}
+
 TEST(Activity, MeasuresNothingBesideAnObserverOfTheProgram) {
   testing::InProcessJob job(1, "loopback");
   runtime::Observer of_the_program;

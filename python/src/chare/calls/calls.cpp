@@ -150,7 +150,7 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
 void name_collection(chare::Collection& made, Pup& arguments) {
   Decoder decoder(arguments);
   const std::string_view key = decoder.name();
-  made.set_class_name(std::string(name_in_key(key)), std::string(key));
+  made.set_class_name(name_in_key(key), key);
   static_cast<void>(decoder.number<std::uint64_t>());  // the fingerprint
   const auto balancing = static_cast<chare::Balancing>(decoder.number<std::uint8_t>());
   made.set_balancing(chare::is_valid(balancing) ? balancing : chare::Balancing::kNone);

@@ -84,6 +84,12 @@ class ObservedRun {
   }
   ObservedRun(const PyChare& chare, std::size_t method) : chare_(chare), method_(method) {}
 
+  void suspended() const {
+    if (runtime::Observer* const observer = chare_.runtime().observer()) observer->entry_suspended(this);
+  }
+  void resumed() const {
+    if (runtime::Observer* const observer = chare_.runtime().observer()) observer->entry_resumed(this);
+  }
   void end() const {
     if (runtime::Observer* const observer = chare_.runtime().observer()) observer->entry_ended(event());
   }
@@ -107,6 +113,8 @@ class EntryCoroutine final : public Coroutine {
         method_(method),
         observed_(std::move(observed)) {
     chare_.coroutine_started();
+    if (observed_) [[unlikely]]
+      watch_steps();
   }
 
  private:
@@ -128,6 +136,12 @@ class EntryCoroutine final : public Coroutine {
       observed_->end();
   }
   void after_step() override { chare_.run_ready_calls(); }
+  void suspended() override {
+    if (observed_) observed_->suspended();
+  }
+  void resumed() override {
+    if (observed_) observed_->resumed();
+  }
 
   PyChare& chare_;
   chare::ReplyTo reply_;

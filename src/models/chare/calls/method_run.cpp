@@ -38,6 +38,10 @@ void report_end(const ChareBase& chare, const EntryInfo& entry, const void* run)
     observer->entry_ended(event_of(chare, entry, run));
 }
 
+void report_suspended(const runtime::Runtime& runtime, const void* run) {
+  if (runtime::Observer* const observer = runtime.observer()) observer->entry_suspended(run);
+}
+
 void RunningCoroutine::begin(runtime::PromiseBase& promise, std::coroutine_handle<> coroutine) {
   promise_ = &promise;
   promise.detached = this;

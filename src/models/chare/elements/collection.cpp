@@ -18,6 +18,10 @@ std::string short_name_of(const EntryInfo& entry) {
   return std::string(method);
 }
 
+void Collection::set_class_name(std::string_view name, std::string_view key) {
+  class_names_ = &chares_.shared_names({std::string(name), std::string(key)});
+}
+
 ChareBase* Collection::find(std::uint64_t index) const { return elements_->directory.find(index); }
 
 ChareBase* Collection::find_constructed(std::uint64_t index) const {
@@ -42,7 +46,7 @@ int Collection::home(std::uint64_t index) const {
 }
 
 std::string Collection::name() const {
-  if (!class_name_.empty()) return class_name_;
+  if (class_names_ != nullptr) return class_names_->name;
   return std::string(type_ == nullptr ? "chare" : type_->name);
 }
 

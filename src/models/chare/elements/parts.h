@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -175,6 +176,7 @@ struct Chares::Parts {
   // --- State
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
+  std::set<ClassNames> class_names;  // of all classes of other languages that collections have had
   // Those of all destroyed collections, which have none and get none. So a PE keeps little of a destroyed collection. A sparse array
   // has its own also then, because outcomes of insertions may come later.
   std::shared_ptr<Collection::Elements> no_elements;

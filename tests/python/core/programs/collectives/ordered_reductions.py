@@ -1,4 +1,4 @@
-"""Reductions with --ordered-reductions: their bits do not depend on the number of PEs, and are those of the elements' order.
+"""Reductions with --ordered-reductions have the bits of the elements' order, on any number of PEs.
 
 Checks itself against a loop over the elements.
 """
