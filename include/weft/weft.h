@@ -10,6 +10,7 @@
 #include "weft/chare/chare.h"
 #include "weft/chare/checkpoint.h"
 #include "weft/chare/combined_section.h"
+#include "weft/chare/device_group.h"
 #include "weft/chare/device_work.h"
 #include "weft/chare/payload.h"
 #include "weft/chare/proxy.h"
@@ -45,6 +46,7 @@ using chare::checkpoint;
 using chare::CollectionProxy;
 using chare::combine;
 using chare::CombinedSection;
+using chare::device_group;
 using chare::DeviceWork;
 using chare::ElementProxy;
 using chare::Group;
@@ -73,6 +75,8 @@ using memory::Kind;
 using memory::Place;
 using pgas::GlobalPtr;
 using pgas::Pgas;
+using queued::DeviceGroup;
+using queued::DeviceGroupOptions;
 using runtime::device_of;
 using runtime::DeviceArray;
 using runtime::DeviceView;

@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 
 #include "command_line/arguments.h"
+#include "queued/device_queues.h"
 
 namespace heat_conduction {
 
@@ -24,6 +25,13 @@ Options parse_options(int argc, char** argv) {
       options.until = arguments.take_real(option);
       if (options.until <= 0.0 || options.until >= 10.0)
         throw UserError("--until must be above 0 and below 10");
+    } else if (option == "--model") {
+      options.model = arguments.take_one_of(option, {"channel", "queued", "graph"});
+    } else if (option == "--memory") {
+      const std::string memory = arguments.take_one_of(option, {"host", "emulated", "cuda"});
+      options.memory = weft::memory::kind_from_name(memory).value();
+    } else if (option == "--checksum") {
+      options.checksum = true;
     } else if (option == "--verify") {
       options.verify = true;
     } else if (option == "--help" || option == "-h") {
@@ -31,6 +39,11 @@ Options parse_options(int argc, char** argv) {
     } else {
       throw UserError(fmt::format("there is no option '{}'", option));
     }
+  }
+  if (miniapps::is_queued_model(options.model)) {
+    miniapps::expect_device_queues(options.model, options.memory, options.odf);
+  } else if (options.memory != weft::Kind::kHost) {
+    throw UserError("--memory is for --model queued and graph: give one of them with it");
   }
   return options;
 }

@@ -14,6 +14,7 @@ import weft
 from decomposition import Range
 from kernels import COMPUTE, PACK, Interval
 from stencil import Values
+from weft_bench.queued_work import capture_cuda
 
 _SOURCE = r"""
 // A block's points have one layer of ghost points around them; sizes are those without. z is fastest.
@@ -138,16 +139,11 @@ class CudaKernels:
         return intervals
 
     def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
-        # Relaxed: calls of Weft's for other streams stay legal.
-        self._queue.begin_capture(cupy.cuda.runtime.streamCaptureModeRelaxed)
         self._is_captured = True
         try:
-            queue()
+            return capture_cuda(self._queue, queue)
         finally:
             self._is_captured = False
-            graph = self._queue.end_capture()
-        graph.upload(self._queue)
-        return lambda: graph.launch(self._queue)
 
     def _faces(self, points: weft.DeviceArray, halos: Mapping[int, weft.DeviceArray], packing: bool) -> None:
         size = tuple(extent - 2 for extent in points.shape)

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "gather.h"
 #include "messaging_block.h"
 #include "options.h"
+#include "queued/device_queues.h"
 #include "queued_block.h"
 #include "report.h"
 #include "verification.h"
@@ -79,7 +79,7 @@ weft::Task<bool> solve_all(weft::Runtime& runtime, const Options& options) {
   for (const std::string& model : options.models) {
     if (model == "messaging") {
       results.push_back(co_await solve<MessagingBlock>(runtime, options, problem, devices, model, expected));
-    } else if (is_queued_model(model)) {
+    } else if (miniapps::is_queued_model(model)) {
       results.push_back(co_await solve<QueuedBlock>(runtime, options, problem, devices, model, expected));
     } else {
       results.push_back(co_await solve<ChannelBlock>(runtime, options, problem, devices, model, expected));
@@ -104,9 +104,7 @@ weft::Task<bool> run(weft::Runtime& runtime, int argc, char** argv) {
 }  // namespace jacobi3d
 
 int main(int argc, char** argv) {
-  // Before the driver starts, which reads it once. Other models keep the default.
-  if (std::any_of(argv, argv + argc, jacobi3d::is_queued_model))
-    setenv(jacobi3d::kDeviceQueuesSetting, jacobi3d::kMostDeviceQueues, 0);
+  miniapps::ask_for_device_queues(argc, argv);
   return weft::run(argc, argv, [=](weft::Runtime& runtime) {
     return miniapps::run(runtime, "jacobi3d", jacobi3d::run(runtime, argc, argv));
   });

@@ -10,7 +10,6 @@ comes to the same values, to the last bit.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
@@ -26,14 +25,7 @@ from queued_blocks import QUEUED_BLOCKS
 from report import ProgressBar, Result, describe, progress_is_visible, table, write_json
 from stencil import Values, make_update
 from verification import compare, solve_serially
-
-#: CUDA's setting of how many hardware queues the streams of a process have, read when the driver starts: 8 by
-#: default, 32 at most. If two streams share a queue, one's wait for a face holds back the other's send, for
-#: which it may wait.
-DEVICE_QUEUES_SETTING = "CUDA_DEVICE_MAX_CONNECTIONS"
-MOST_DEVICE_QUEUES = "32"
-#: Streams of Weft's own, of CuPy's and of CUDA's are six today, and some room.
-OTHER_STREAMS = 8
+from weft_bench.queued_work import ask_for_device_queues, why_not_queued
 
 DESCRIPTION = """\
 Jacobi's iteration for Laplace's equation on a 3D grid of doubles with fixed boundary values. The grid is
@@ -151,20 +143,11 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
 
 def expect_queues(options: argparse.Namespace) -> None:
     """Raises UserError if streams cannot order the exchange of faces."""
-    model, odf = options.model, options.odf
-    if options.memory == "host" or options.host_staging:
-        raise UserError(
-            f"--model {model} needs streams of a device that reach the neighbours' memory: give --memory "
-            "emulated or cuda with it, without --staging host"
-        )
-    setting = os.environ.get(DEVICE_QUEUES_SETTING, "8")
-    most = max(0, (int(setting) if setting.isdecimal() else 0) - OTHER_STREAMS)
-    if options.memory == "cuda" and odf > most:
-        raise UserError(
-            f"--model {model} with --odf {odf}: with {DEVICE_QUEUES_SETTING}={setting} the streams of at "
-            f"most {most} blocks of a PE have hardware queues of their own; give a smaller --odf, "
-            f"{DEVICE_QUEUES_SETTING}={MOST_DEVICE_QUEUES}, or --model channel"
-        )
+    if options.host_staging:
+        raise UserError(f"--model {options.model} needs streams of a device: give it without --staging host")
+    why_not = why_not_queued(options.model, options.memory, options.odf)
+    if why_not:
+        raise UserError(why_not)
 
 
 def expect_usable(options: argparse.Namespace) -> None:
@@ -240,7 +223,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    # Before the driver starts, which reads it once. Other models keep the default.
-    if any(word.endswith(tuple(QUEUED_BLOCKS)) for word in sys.argv[1:]):
-        os.environ.setdefault(DEVICE_QUEUES_SETTING, MOST_DEVICE_QUEUES)
+    ask_for_device_queues(sys.argv[1:])
     weft.run(main)

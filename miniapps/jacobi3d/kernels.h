@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "grid.h"
+#include "queued/graph.h"
 
 namespace weft::runtime {
 class Stream;
@@ -41,13 +42,7 @@ struct Interval {
   double end_s = 0;
 };
 
-// Work of a block's stream that is captured once.
-class Graph {
- public:
-  virtual ~Graph() = default;
-  // Queues all of it once more.
-  virtual void launch() = 0;
-};
+using miniapps::Graph;
 
 class Kernels {
  public:

@@ -14,6 +14,7 @@ import numpy as np
 import weft
 from decomposition import Range, UserError
 from stencil import Update, Values, initial_values, make_update, pack_faces, unpack_faces
+from weft_bench.queued_work import capture_emulated
 
 # An array in memory of the block's kind: NumPy's or weft.DeviceArray.
 Array = Any
@@ -166,9 +167,7 @@ class EmulatedKernels:
         return self._host.take_intervals()
 
     def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
-        with weft.emulated.capture(self.stream) as graph:
-            queue()
-        return lambda: graph.launch(self.stream)
+        return capture_emulated(self.stream, queue)
 
     def _launch(self, function: Any, *arguments: Any) -> None:
         weft.emulated.launch(function, *arguments, stream=self.stream)

@@ -4,19 +4,15 @@
 #include <cuda_runtime.h>
 
 #include <optional>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "kernels.h"
+#include "queued/cuda_graph.h"
 
 namespace jacobi3d {
 namespace {
 
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  throw std::runtime_error(std::string(what) + " failed: " + cudaGetErrorString(error));
-}
+using miniapps::check;
 
 // z fastest, as in memory: the threads of a warp read neighbouring values.
 constexpr unsigned kBlockZ = 64, kBlockY = 4;
@@ -106,35 +102,6 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-class CudaGraph final : public Graph {
- public:
-  CudaGraph(cudaStream_t stream, const std::function<void()>& queue) : stream_(stream) {
-    // Relaxed: calls of Weft's for other streams stay legal.
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
-    cudaGraph_t graph = nullptr;
-    try {
-      queue();
-    } catch (...) {
-      if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
-      throw;
-    }
-    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-    const cudaError_t made = cudaGraphInstantiateWithFlags(&executable_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(made, "cudaGraphInstantiate");
-    check(cudaGraphUpload(executable_, stream), "cudaGraphUpload");
-  }
-  ~CudaGraph() override { cudaGraphExecDestroy(executable_); }
-  CudaGraph(const CudaGraph&) = delete;
-  CudaGraph& operator=(const CudaGraph&) = delete;
-
-  void launch() override { check(cudaGraphLaunch(executable_, stream_), "cudaGraphLaunch"); }
-
- private:
-  cudaStream_t stream_;
-  cudaGraphExec_t executable_ = nullptr;
-};
-
 class CudaKernels final : public Kernels {
  public:
   // Times count from `origin`, which must outlive this.
@@ -180,7 +147,7 @@ class CudaKernels final : public Kernels {
 
   std::unique_ptr<Graph> capture(const std::function<void()>& queue) override {
     is_captured_ = true;
-    auto graph = std::make_unique<CudaGraph>(stream_, queue);
+    auto graph = std::make_unique<miniapps::CudaGraph>(stream_, queue);
     is_captured_ = false;
     return graph;
   }

@@ -5,6 +5,7 @@
 
 #include "weft/weft.h"
 
+#include "queued/emulated_graph.h"
 #include "stencil.h"
 
 namespace jacobi3d {
@@ -22,17 +23,6 @@ Halos view_halos(const weft::DeviceView& view, const Triple& size, const Halos& 
   }
   return found;
 }
-
-class EmulatedGraph final : public Graph {
- public:
-  EmulatedGraph(weft::Stream& stream, const std::function<void()>& queue)
-      : stream_(stream), graph_(stream.capture(queue)) {}
-  void launch() override { stream_.launch(graph_); }
-
- private:
-  weft::Stream& stream_;
-  weft::StreamGraph graph_;
-};
 
 class EmulatedKernels final : public Kernels {
  public:
@@ -65,7 +55,7 @@ class EmulatedKernels final : public Kernels {
   }
   std::vector<Interval> take_intervals() override { return std::exchange(*intervals_, {}); }
   std::unique_ptr<Graph> capture(const std::function<void()>& queue) override {
-    return std::make_unique<EmulatedGraph>(stream_, queue);
+    return std::make_unique<miniapps::EmulatedGraph>(stream_, queue);
   }
 
  private:

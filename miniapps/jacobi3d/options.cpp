@@ -1,13 +1,11 @@
 #include "options.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <string_view>
 
 #include "fmt/format.h"
 
 #include "arguments.h"
+#include "queued/device_queues.h"
 
 namespace jacobi3d {
 namespace {
@@ -19,38 +17,18 @@ std::vector<std::string> take_models(Arguments& arguments) {
   return {model};
 }
 
-// Streams of Weft's own and of CUDA's are six today, and some room.
-constexpr int kOtherStreams = 8;
-
-// Each block of a PE has a stream, which may wait for a stream of another block.
-void check_streams(int odf, const std::string& model) {
-  const char* const given = std::getenv(kDeviceQueuesSetting);
-  const std::string_view setting = given == nullptr ? "8" : given;
-  int num_queues = 0;  // of a setting that is no number
-  std::from_chars(setting.data(), setting.data() + setting.size(), num_queues);
-  const int most = std::max(0, num_queues - kOtherStreams);
-  if (odf <= most) return;
-  throw UserError(fmt::format(
-      "--model {} with --odf {}: with {}={} the streams of at most {} blocks of a PE have hardware queues of "
-      "their own; give a smaller --odf, {}={}, or --model channel",
-      model, odf, kDeviceQueuesSetting, setting, most, kDeviceQueuesSetting, kMostDeviceQueues));
-}
-
 // What the options say together.
 void check(const Options& options, bool staging_given) {
   if (staging_given && options.placement.memory == weft::Kind::kHost) {
     throw UserError("--staging is about device memory: give --memory emulated or cuda with it");
   }
   for (const std::string& model : options.models) {
-    if (!is_queued_model(model)) continue;
-    if (options.placement.memory == weft::Kind::kHost || options.placement.host_staging) {
+    if (!miniapps::is_queued_model(model)) continue;
+    if (options.placement.host_staging) {
       throw UserError(
-          fmt::format("--model {} needs streams of a device that reach the neighbours' memory: give --memory "
-                      "emulated or cuda "
-                      "with it, without --staging host",
-                      model));
+          fmt::format("--model {} needs streams of a device: give it without --staging host", model));
     }
-    if (options.placement.memory == weft::Kind::kCuda) check_streams(options.odf, model);
+    miniapps::expect_device_queues(model, options.placement.memory, options.odf);
   }
 }
 

@@ -1,20 +1,21 @@
 #include "queued_block.h"
 
-#include <optional>
 #include <utility>
+#include <vector>
 
 namespace jacobi3d {
 namespace {
 
-// A stream of CUDA has room for about 1000 pieces of work. Behind that the CPU would wait for the device in a launch,
-// and the other blocks of its PE could not queue the sends for which the device waits. Two batches are in flight,
-// because the device must not run dry while the CPU queues one. An iteration is up to 33 pieces: six sends of large
-// faces of three each, six receives, three kernels with two events each.
-constexpr int kBatchIterations = 14;
+// Of an iteration on a stream: two launches and six copies of large faces, three kernels with two events each.
+constexpr int kMostPieces = 17;
 
 }  // namespace
 
-QueuedBlock::QueuedBlock(Setup setup) : part_(runtime(), index(), std::move(setup)) {
+QueuedBlock::QueuedBlock(Setup setup)
+    : part_(runtime(), index(), std::move(setup)),
+      iterations_(
+          *part_.field().stream(), kMostPieces, [this](int slot) { queue_iteration(slot); },
+          [this](int number) { part_.count_iterations(number); }) {
   FaceBuffers& buffers = part_.buffers();
   for (int face : part_.faces()) {
     sides_.push_back({face, weft::QueuedChannel(*this, proxy()[part_.neighbour(face)], part_.field().place(),
@@ -24,18 +25,7 @@ QueuedBlock::QueuedBlock(Setup setup) : part_(runtime(), index(), std::move(setu
 
 weft::Task<> QueuedBlock::run(int iterations) {
   co_await prepare();
-  std::optional<weft::Operation> batch_before;
-  for (int queued = 0; iterations > 0;) {
-    const int count = queue_next(iterations);
-    iterations -= count;
-    queued += count;
-    if (queued < kBatchIterations) continue;
-    queued = 0;
-    weft::Operation batch = part_.field().stream()->done();
-    if (batch_before) co_await *batch_before;
-    batch_before = std::move(batch);
-  }
-  if (batch_before) co_await *batch_before;
+  co_await iterations_.run(iterations);
   co_await part_.finish();
 }
 
@@ -51,29 +41,16 @@ weft::Task<> QueuedBlock::prepare() {
   field.rehearse_update();
   co_await field.done();
   if (!part_.use_graphs()) co_return;
-  graph_ = field.capture([this] {
-    for (int slot = 0; slot < kNumSlots; ++slot) queue_iteration(slot);
-  });
-}
-
-int QueuedBlock::queue_next(int most) {
-  // A graph begins with slot 0: its messages have the landings that it names.
-  if (graph_ != nullptr && part_.slot() == 0 && most >= kNumSlots) {
-    graph_->launch();
-    part_.count_iterations(kNumSlots);
-    return kNumSlots;
-  }
-  queue_iteration(part_.slot());
-  part_.count_iterations(1);
-  return 1;
+  iterations_.capture([&field](const auto& queue) { return field.capture(queue); });
 }
 
 void QueuedBlock::queue_iteration(int slot) {
   FaceBuffers& buffers = part_.buffers();
   const weft::memory::StreamHandle stream = part_.field().stream()->handle();
   buffers.queue_pack(slot);
-  for (Side& side : sides_) side.channel.send(buffers.outgoing(side.face, slot), stream);
-  for (Side& side : sides_) side.channel.recv(stream);
+  std::vector<weft::QueuedChannel::Side> exchanged;
+  for (Side& side : sides_) exchanged.push_back({&side.channel, buffers.outgoing(side.face, slot)});
+  weft::QueuedChannel::exchange_all(exchanged, stream);
   buffers.unpack(slot);
   part_.field().update();
 }

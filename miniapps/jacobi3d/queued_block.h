@@ -7,12 +7,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "weft/weft.h"
 
 #include "part.h"
+#include "queued/queued_iterations.h"
 
 namespace jacobi3d {
 
@@ -34,14 +34,12 @@ class QueuedBlock : public weft::Chare<QueuedBlock> {
   // Does what may wait for the device: connects, loads the kernels, and captures the graph. A stream that waits for
   // another block of this PE would then wait for ever.
   weft::Task<> prepare();
-  // Queues the next iteration, or two of them if a graph can have them and `most` allows. Returns how many.
-  int queue_next(int most);
   void queue_iteration(int slot);
 
   Part part_;
   std::vector<Side> sides_;
+  miniapps::QueuedIterations iterations_;
   bool is_prepared_ = false;
-  std::unique_ptr<Graph> graph_;
 };
 
 }  // namespace jacobi3d

@@ -92,6 +92,11 @@ class CudaKernels:
         blocks = (-(-rows // _COLUMN_BLOCK[0]), 1, 1)
         return lambda: self._launch("columns", blocks, _COLUMN_BLOCK, arguments)
 
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        from weft_bench.queued_work import capture_cuda  # Weft's, which the twin on mpi4py does without
+
+        return capture_cuda(self._queue, queue)
+
     def _launch(self, name: str, blocks: tuple[int, ...], block: tuple[int, ...], arguments: tuple) -> None:
         with self._queue:
             _kernel(name)(blocks, block, arguments)

@@ -43,6 +43,12 @@ class Kernels(Protocol):
         The keys of `columns` are sides, 2 and 3. The copier is made once and called in every iteration.
         """
 
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        """What launches a graph of what `queue` queues on the stream; that is not done then.
+
+        The kernels have run before, because a capture cannot compile them. Host memory has no graphs.
+        """
+
 
 def initial_values(range_: Range) -> Values:
     """What the points hold at the start, and the boundary for ever, with one layer around them.
@@ -111,6 +117,9 @@ class HostKernels:
                 np.copyto(to, source)
 
         return copy
+
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        raise UserError("host memory has no streams whose work a graph could have")
 
 
 def column_copies(

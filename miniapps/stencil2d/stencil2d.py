@@ -3,7 +3,7 @@
     weft run -n 2 miniapps/stencil2d/stencil2d.py --odf 4 --verify
 
 grid.py cuts the grid, field.py has a block's points, kernels.py the computations on them, which
-stencil2d_mpi4py.py shares.
+stencil2d_mpi4py.py shares. queued_blocks.py has the blocks whose streams do everything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 import time
 from argparse import Namespace
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,24 +20,17 @@ from field import NUM_SLOTS, Field
 from grid import Problem, UserError, divide, neighbours, range_of
 from kernels import Values
 from options import METHOD, at_least, grid_size, make_parser, pin
+from queued_blocks import QUEUED_BLOCKS, Setup
 from report import Result, describe, report, write_json
 from verification import examine
 from weft_bench.provenance import provenance
+from weft_bench.queued_work import ask_for_device_queues, why_not_queued
 from weft_kernels import make_kernels
 
 PROGRAM = "stencil2d.py"
 BARRIERS = f"""{METHOD} The first barrier is the end of the warm-up in all
 blocks; PE 0 then starts the iterations with a broadcast. The second one is the answer of the last block. With
 --lb-every the sync points lie between them."""
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The constructor argument of every block."""
-
-    problem: Problem
-    memory: str
-    kernel: str
 
 
 class Block(weft.Chare):
@@ -169,15 +161,17 @@ async def solve(options: Namespace) -> bool:
     here = provenance()
     if options.pin:
         await weft.Group(Pinner).pin.call()
-    kind = MovableBlock if options.lb_every else Block
+    kind = QUEUED_BLOCKS.get(options.model, MovableBlock if options.lb_every else Block)
     blocks = weft.Array(kind, problem.blocks, args=(Setup(problem, options.memory, options.kernel),))
+    if options.model in QUEUED_BLOCKS:
+        await blocks.prepare.call()
     await iterate(blocks, options.warmup, options.lb_every)
     start = time.perf_counter()
     await iterate(blocks, options.iterations, options.lb_every)
     seconds = time.perf_counter() - start
     grid = await gather(blocks, problem) if options.verify or options.checksum else None
     found, digest = examine(grid, options)
-    result = Result(problem, "weft", "channel", pes, options.odf, seconds, found, digest)
+    result = Result(problem, "weft", options.model, pes, options.odf, seconds, found, digest)
     print(report(options, result))
     if options.json is not None:
         write_json(options, result, here)
@@ -190,13 +184,30 @@ def parse_options(arguments: list[str]) -> Namespace:
     parser = make_parser(PROGRAM, usage, ("host", "emulated", "cuda"), BARRIERS)
     parser.add_argument("--odf", type=at_least(1), default=1, metavar="N", help="blocks per PE (1)")
     parser.add_argument(
+        "--model",
+        choices=["channel", *QUEUED_BLOCKS],
+        default="channel",
+        help="channel: the CPU waits for each halo; for device memory: queued: kernels, sends and receives "
+        "are queued on the block's stream; graph: two such iterations are captured once, and launched again "
+        "and again (channel)",
+    )
+    parser.add_argument(
         "--lb-every",
         type=at_least(0),
         default=0,
         metavar="N",
         help="load balancing may move blocks after every N iterations; 0: never (0)",
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.model in QUEUED_BLOCKS:
+        why_not = why_not_queued(options.model, options.memory, options.odf)
+        if options.lb_every:
+            why_not = (
+                f"--model {options.model}: blocks with queued channels do not move; leave out --lb-every"
+            )
+        if why_not:
+            raise UserError(why_not)
+    return options
 
 
 async def main() -> None:
@@ -212,4 +223,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    ask_for_device_queues(sys.argv[1:])
     weft.run(main)

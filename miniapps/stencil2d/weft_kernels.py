@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 import weft
 from grid import Range, UserError
 from kernels import HostKernels, Kernels
+from weft_bench.queued_work import capture_emulated
 
 
 def make_kernels(memory: str, update: str) -> Kernels:
@@ -60,3 +62,6 @@ class EmulatedKernels:
             self._host.columns_copier(points, halos, packing=packing)()
 
         return lambda: weft.emulated.launch(copy_columns, points, *columns.values(), stream=self.stream)
+
+    def capture(self, queue: Callable[[], None]) -> Callable[[], Any]:
+        return capture_emulated(self.stream, queue)

@@ -1,5 +1,6 @@
 #include "queued/link.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -25,7 +26,6 @@ struct Link::Words {
   // --- Of messages to the peer
   List freed;  // messages that the peer has done with
   List sent;   // the count of sends
-  List begun;  // the count of sends that have waited for their place, if that is a step of its own
 };
 
 struct Link::Held {
@@ -134,7 +134,7 @@ void Link::order(Direction& direction, memory::StreamHandle stream) {
   direction.is_used = true;
 }
 
-void Link::send(const memory::ConstBuffer& message, memory::StreamHandle stream) {
+void Link::begin_send(const memory::ConstBuffer& message, memory::StreamHandle stream) {
   expect_open();
   if (num_peer_landings_ == 0)
     refuse(StatusCode::kInvalidArgument, "the peer has no landing, so it only sends");
@@ -148,46 +148,165 @@ void Link::send(const memory::ConstBuffer& message, memory::StreamHandle stream)
                         memory::place_name(device_)));
   }
   order(out_, stream);
-  const std::size_t at = out_.next % num_peer_landings_;
-  DeviceStep step;
-  step.before.add({&held_->own->freed[at], 0});
-  step.signals.add({&held_->peers->arrived[at], 1});
-  step.count = &held_->own->sent[at];
-  if (message.size_bytes <= memory::kStepCopyLimitBytes) {
-    step.to = held_->peer_landings[at];
-    step.from = static_cast<const std::byte*>(message.data);
-    step.size_bytes = message.size_bytes;
-    base::check(kind().queue_step(step, device_, stream));
-  } else {
-    DeviceStep wait;
-    wait.before = step.before;  // the last step has it too: if the wait is ended, there is no signal
-    wait.count = &held_->own->begun[at];
-    base::check(kind().queue_step(wait, device_, stream));
-    watch_.note(device_, stream, held_);
-    is_open_ = false;  // unless all three are queued
-    base::check(kind().copy_async(held_->peer_landings[at], device_, message.data, device_,
-                                  message.size_bytes, stream));
-    base::check(kind().queue_step(step, device_, stream));
-    is_open_ = true;
-  }
-  ++out_.next;
-  watch_.note(device_, stream, held_);
 }
 
-std::size_t Link::receive(memory::StreamHandle stream) {
+void Link::begin_receive(memory::StreamHandle stream) {
   expect_open();
   if (landings_.empty()) refuse(StatusCode::kInvalidArgument, "it has no landing, so it only sends");
   order(in_, stream);
-  const std::size_t at = in_.next % landings_.size();
-  const std::size_t before = (at + landings_.size() - 1) % landings_.size();
-  DeviceStep step;
-  step.count = &held_->own->received[at];
-  step.signals.add({&held_->peers->freed[before], 0, &held_->own->received[before]});
-  step.after.add({&held_->own->arrived[at], 1});
-  base::check(kind().queue_step(step, device_, stream));
+}
+
+// What is queued for links on one stream, in steps that are launched when they are full.
+class Link::Launches {
+ public:
+  Launches(const Link& link, memory::StreamHandle stream)
+      : kind_(link.kind()), device_(link.device_), stream_(stream) {}
+
+  // REQUIRES: a step has room, see make_room().
+  DeviceStep& step() { return step_; }
+  // For so many more words of each list, counts and copies.
+  void make_room(std::size_t words, std::size_t counts, std::size_t copies) {
+    constexpr std::size_t kMost = memory::kMaxStepPeers;
+    const std::size_t most_words =
+        std::max({step_.before.size, step_.signals.size, step_.after.size}) + words;
+    if (most_words > kMost || step_.more_counts.size + counts > kMost ||
+        step_.more_copies.size + copies > memory::kMaxMoreCopies) {
+      flush();
+    }
+  }
+  void flush() {
+    if (step_.before.size + step_.signals.size + step_.after.size == 0) return;
+    base::check(kind_.queue_step(std::exchange(step_, {}), device_, stream_));
+    has_launched_ = true;
+  }
+  void add_copy(const memory::StepCopy& copy) {
+    if (step_.size_bytes > 0) return step_.more_copies.add(copy);
+    step_.to = copy.to;
+    step_.from = copy.from;
+    step_.size_bytes = copy.size_bytes;
+  }
+  bool has_launched() const { return has_launched_; }
+  // By the copy engine, behind what has been launched.
+  void copy(const memory::StepCopy& copy) {
+    base::check(kind_.copy_async(copy.to, device_, copy.from, device_, copy.size_bytes, stream_));
+  }
+
+ private:
+  memory::KindBackend& kind_;
+  memory::Place device_;
+  memory::StreamHandle stream_;
+  bool has_launched_ = false;
+  DeviceStep step_;
+};
+
+memory::StepCopy Link::copy_of(const LinkSide& side) {
+  return {side.link->held_->peer_landings[side.link->next_place()],
+          static_cast<const std::byte*>(side.message.data), side.message.size_bytes};
+}
+
+template <class Queue>
+void Link::launch(std::span<LinkSide> sides, memory::StreamHandle stream, Queue queue) {
+  Launches launches(*sides.front().link, stream);
+  const auto note = [&] {
+    for (const LinkSide& side : sides) side.link->watch_.note(side.link->device_, stream, side.link->held_);
+  };
+  try {
+    queue(launches);
+    launches.flush();
+  } catch (...) {
+    if (launches.has_launched()) {
+      note();
+      for (const LinkSide& side : sides) side.link->is_open_ = false;
+    }
+    throw;
+  }
+  note();
+}
+
+void Link::queue_sends(std::span<const LinkSide> sides, Launches& launches) {
+  const auto add_wait = [&](const LinkSide& side) {
+    Words& own = *side.link->held_->own;
+    const std::size_t at = side.link->next_place();
+    launches.step().before.add({&own.freed[at], 0, &own.sent[at]});
+  };
+  std::size_t bytes_of_steps = 0;
+  const auto is_large = [&](const LinkSide& side) {
+    if (bytes_of_steps + side.message.size_bytes > memory::kStepCopyLimitBytes) return true;
+    bytes_of_steps += side.message.size_bytes;
+    return false;
+  };
+  for (const LinkSide& side : sides) {
+    if (!is_large(side)) continue;
+    launches.make_room(1, 0, 0);
+    add_wait(side);
+  }
+  launches.flush();
+  bytes_of_steps = 0;
+  for (const LinkSide& side : sides) {
+    if (is_large(side)) launches.copy(copy_of(side));
+  }
+  bytes_of_steps = 0;
+  for (const LinkSide& side : sides) {
+    Held& held = *side.link->held_;
+    const std::size_t at = side.link->next_place();
+    launches.make_room(1, 1, 1);
+    add_wait(side);  // of large ones, too: if the first wait is ended, there is no signal
+    if (!is_large(side)) launches.add_copy(copy_of(side));
+    launches.step().signals.add({&held.peers->arrived[at], 1, &held.own->sent[at]});
+    launches.step().more_counts.add(&held.own->sent[at]);
+  }
+}
+
+void Link::queue_receives(std::span<LinkSide> sides, Launches& launches) {
+  for (LinkSide& side : sides) {
+    Held& held = *side.link->held_;
+    const std::size_t num_landings = side.link->landings_.size();
+    const std::size_t at = side.link->next_landing();
+    const std::size_t before = (at + num_landings - 1) % num_landings;
+    launches.make_room(1, 1, 0);
+    launches.step().signals.add({&held.peers->freed[before], 0, &held.own->received[before]});
+    launches.step().after.add({&held.own->arrived[at], 1, &held.own->received[at]});
+    launches.step().more_counts.add(&held.own->received[at]);
+    side.landing = at;
+  }
+}
+
+void Link::send(const memory::ConstBuffer& message, memory::StreamHandle stream) {
+  begin_send(message, stream);
+  LinkSide side{this, message};
+  launch({&side, 1}, stream, [&](Launches& launches) { queue_sends({&side, 1}, launches); });
+  ++out_.next;
+}
+
+std::size_t Link::receive(memory::StreamHandle stream) {
+  begin_receive(stream);
+  LinkSide side{this, {}};
+  launch({&side, 1}, stream, [&](Launches& launches) { queue_receives({&side, 1}, launches); });
   ++in_.next;
-  watch_.note(device_, stream, held_);
-  return at;
+  return side.landing;
+}
+
+void Link::exchange(std::span<LinkSide> sides, memory::StreamHandle stream) {
+  for (const LinkSide& side : sides) {
+    if (side.link->device_ != sides.front().link->device_) {
+      side.link->refuse(StatusCode::kInvalidArgument,
+                        base::format("it is exchanged on {}, and its device is {}",
+                                     memory::place_name(sides.front().link->device_),
+                                     memory::place_name(side.link->device_)));
+    }
+    if (std::ranges::count(sides, side.link, &LinkSide::link) > 1)
+      side.link->refuse(StatusCode::kInvalidArgument, "it is twice in an exchange");
+    side.link->begin_send(side.message, stream);
+    side.link->begin_receive(stream);
+  }
+  launch(sides, stream, [&](Launches& launches) {
+    queue_sends(sides, launches);
+    queue_receives(sides, launches);
+  });
+  for (const LinkSide& side : sides) {
+    ++side.link->out_.next;
+    ++side.link->in_.next;
+  }
 }
 
 void Link::reset() {

@@ -8,6 +8,8 @@
 // has captured go on where the launch before has stopped, and if the two ends use the places in different orders, streams wait for
 // ever, but no message is overwritten.
 //
+// exchange() does both for several links in the fewest launches. It is as if all sends came first and then all receives.
+//
 // Memory: the words are a segment of this PE's device. Landings are the program's, kept until close() is over.
 // Threads: the PE's. Claims: what the peer grants is checked by accept().
 #pragma once
@@ -17,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +43,15 @@ struct Grant {
 };
 static_assert(std::is_trivially_copyable_v<Grant>);
 
+class Link;
+
+// A link of an exchange.
+struct LinkSide {
+  Link* link = nullptr;
+  memory::ConstBuffer message;
+  std::size_t landing = 0;  // result
+};
+
 class Link {
  public:
   // `landings`: device memory of one size, on `device`, for messages of the peer: 2 to kMaxLandings, or none if this end only sends. `name` is for
@@ -61,6 +73,8 @@ class Link {
   void send(const memory::ConstBuffer& message, memory::StreamHandle stream);
   // The landing: it has the message for work that is queued on `stream` after this call and before the next one.
   std::size_t receive(memory::StreamHandle stream);
+  // send() and receive() of each side. REQUIRES: there is one.
+  static void exchange(std::span<LinkSide> sides, memory::StreamHandle stream);
 
   // Ready when what was queued is over.
   runtime::Future<> over() { return watch_.over(); }
@@ -72,6 +86,7 @@ class Link {
  private:
   struct Words;
   struct Held;
+  class Launches;
 
   // The stream of a direction, and its order.
   struct Direction {
@@ -81,6 +96,17 @@ class Link {
   };
 
   memory::KindBackend& kind() const;
+  // Queues `queue(launches)` for the links of the sides, which are closed if only a part could be queued.
+  template <class Queue>
+  static void launch(std::span<LinkSide> sides, memory::StreamHandle stream, Queue queue);
+  static memory::StepCopy copy_of(const LinkSide& side);
+  static void queue_sends(std::span<const LinkSide> sides, Launches& launches);
+  static void queue_receives(std::span<LinkSide> sides, Launches& launches);
+  // Throw Error, also for what must not begin on `stream`. Nothing is queued but the order of a direction.
+  void begin_send(const memory::ConstBuffer& message, memory::StreamHandle stream);
+  void begin_receive(memory::StreamHandle stream);
+  std::size_t next_place() const { return out_.next % num_peer_landings_; }
+  std::size_t next_landing() const { return in_.next % landings_.size(); }
   // Work that is queued on `stream` now comes behind the direction's.
   void order(Direction& direction, memory::StreamHandle stream);
   void expect_open() const;

@@ -92,6 +92,13 @@ void GlobalMemory::close() {
   segments_->close();
   copies_->close();
   atomics_->close();
+  for (const std::weak_ptr<EndListener>& one : end_listeners_)
+    if (const std::shared_ptr<EndListener> listener = one.lock()) listener->job_has_ended();
+}
+
+void GlobalMemory::tell_of_end(std::weak_ptr<EndListener> listener) {
+  std::erase_if(end_listeners_, [](const auto& one) { return one.expired(); });
+  end_listeners_.push_back(std::move(listener));
 }
 
 void GlobalMemory::set_mapping(bool is_on) { segments_->set_mapping(is_on); }

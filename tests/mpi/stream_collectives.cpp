@@ -21,6 +21,47 @@ std::vector<char> bytes_of(const std::vector<T>& values) {
   return bytes;
 }
 
+// The collectives of MPI that streams have too: calls that queue them, and calls that wait.
+struct Calls {
+  decltype(&MPI_Allreduce) allreduce;
+  decltype(&MPI_Allreduce_c) allreduce_c;
+  decltype(&MPI_Reduce) reduce;
+  decltype(&MPI_Reduce_c) reduce_c;
+  decltype(&MPI_Reduce_scatter_block) reduce_scatter_block;
+  decltype(&MPI_Reduce_scatter_block_c) reduce_scatter_block_c;
+  decltype(&MPI_Bcast) bcast;
+  decltype(&MPI_Allgather) allgather;
+  decltype(&MPI_Allgather_c) allgather_c;
+  decltype(&MPI_Alltoall) alltoall;
+  decltype(&MPI_Alltoall_c) alltoall_c;
+  decltype(&MPI_Barrier) barrier;
+};
+const Calls kQueued{&MPIX_Allreduce_enqueue,
+                    &MPIX_Allreduce_enqueue_c,
+                    &MPIX_Reduce_enqueue,
+                    &MPIX_Reduce_enqueue_c,
+                    &MPIX_Reduce_scatter_block_enqueue,
+                    &MPIX_Reduce_scatter_block_enqueue_c,
+                    &MPIX_Bcast_enqueue,
+                    &MPIX_Allgather_enqueue,
+                    &MPIX_Allgather_enqueue_c,
+                    &MPIX_Alltoall_enqueue,
+                    &MPIX_Alltoall_enqueue_c,
+                    &MPIX_Barrier_enqueue};
+const Calls kWaiting{&MPI_Allreduce,
+                     &MPI_Allreduce_c,
+                     &MPI_Reduce,
+                     &MPI_Reduce_c,
+                     &MPI_Reduce_scatter_block,
+                     &MPI_Reduce_scatter_block_c,
+                     &MPI_Bcast,
+                     &MPI_Allgather,
+                     &MPI_Allgather_c,
+                     &MPI_Alltoall,
+                     &MPI_Alltoall_c,
+                     &MPI_Barrier};
+const Calls* calls = &kQueued;
+
 // --- Reductions
 
 struct Operator {
@@ -67,17 +108,15 @@ void reductions(MPI_Comm comm, const Stream& stream, MPI_Datatype type, const Op
   const int root = size - 1;
   const Bytes in(mine), out(mine.size()), in_place(mine), scattered(own.size()), scattered_in_place(mine);
   const Bytes at_root(mine), at_root_in_place(mine);
-  CHECK(MPIX_Allreduce_enqueue(in.data(), out.data(), count, type, op.handle, comm) == MPI_SUCCESS);
-  CHECK(MPIX_Allreduce_enqueue_c(MPI_IN_PLACE, in_place.data(), count, type, op.handle, comm) == MPI_SUCCESS);
-  CHECK(MPIX_Reduce_enqueue(in.data(), rank == root ? at_root.data() : nullptr, count, type, op.handle, root,
-                            comm) == MPI_SUCCESS);
+  CHECK(calls->allreduce(in.data(), out.data(), count, type, op.handle, comm) == MPI_SUCCESS);
+  CHECK(calls->allreduce_c(MPI_IN_PLACE, in_place.data(), count, type, op.handle, comm) == MPI_SUCCESS);
+  CHECK(calls->reduce(in.data(), rank == root ? at_root.data() : nullptr, count, type, op.handle, root,
+                      comm) == MPI_SUCCESS);
   const void* const sent = rank == root ? MPI_IN_PLACE : at_root_in_place.data();
-  CHECK(MPIX_Reduce_enqueue_c(sent, at_root_in_place.data(), count, type, op.handle, root, comm) ==
+  CHECK(calls->reduce_c(sent, at_root_in_place.data(), count, type, op.handle, root, comm) == MPI_SUCCESS);
+  CHECK(calls->reduce_scatter_block(in.data(), scattered.data(), part, type, op.handle, comm) == MPI_SUCCESS);
+  CHECK(calls->reduce_scatter_block_c(MPI_IN_PLACE, scattered_in_place.data(), part, type, op.handle, comm) ==
         MPI_SUCCESS);
-  CHECK(MPIX_Reduce_scatter_block_enqueue(in.data(), scattered.data(), part, type, op.handle, comm) ==
-        MPI_SUCCESS);
-  CHECK(MPIX_Reduce_scatter_block_enqueue_c(MPI_IN_PLACE, scattered_in_place.data(), part, type, op.handle,
-                                            comm) == MPI_SUCCESS);
   stream.wait();
   CHECK(in.read() == mine && out.read() == all && in_place.read() == all);
   CHECK(at_root.read() == (rank == root ? all : mine));
@@ -138,15 +177,15 @@ void moves(MPI_Comm comm, const Stream& stream, MPI_Datatype type, int width, in
   const Bytes mine(shifted(pattern(part, rank))), out(places),
       out_in_place(shifted(of_all(std::vector<int>(static_cast<std::size_t>(size), rank), part)));
   const Bytes to_all(shifted(of_all(sent, part))), from_all(places), both(shifted(of_all(sent, part)));
-  CHECK(MPIX_Bcast_enqueue(broadcast.data() + shift, count, type, root, comm) == MPI_SUCCESS);
-  CHECK(MPIX_Allgather_enqueue(mine.data() + shift, count, type, out.data() + shift, part, MPI_BYTE, comm) ==
+  CHECK(calls->bcast(broadcast.data() + shift, count, type, root, comm) == MPI_SUCCESS);
+  CHECK(calls->allgather(mine.data() + shift, count, type, out.data() + shift, part, MPI_BYTE, comm) ==
         MPI_SUCCESS);
-  CHECK(MPIX_Barrier_enqueue(comm) == MPI_SUCCESS);
-  CHECK(MPIX_Allgather_enqueue_c(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out_in_place.data() + shift, count, type,
-                                 comm) == MPI_SUCCESS);
-  CHECK(MPIX_Alltoall_enqueue(to_all.data() + shift, count, type, from_all.data() + shift, count, type,
-                              comm) == MPI_SUCCESS);
-  CHECK(MPIX_Alltoall_enqueue_c(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, both.data() + shift, count, type, comm) ==
+  CHECK(calls->barrier(comm) == MPI_SUCCESS);
+  CHECK(calls->allgather_c(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out_in_place.data() + shift, count, type,
+                           comm) == MPI_SUCCESS);
+  CHECK(calls->alltoall(to_all.data() + shift, count, type, from_all.data() + shift, count, type, comm) ==
+        MPI_SUCCESS);
+  CHECK(calls->alltoall_c(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, both.data() + shift, count, type, comm) ==
         MPI_SUCCESS);
   stream.wait();
   const auto all = static_cast<std::size_t>(part * size);
@@ -194,6 +233,33 @@ void parts_of_the_ranks(const Stream& stream) {
   MPI_Comm_free(&half);
 }
 
+// Ordinary calls come behind what is queued. They stage what streams do not do, and if one rank alone has other memory.
+void ordinary_calls(MPI_Comm comm, const Stream& stream) {
+  calls = &kWaiting;
+  for (const int part : {0, 1, 1000}) reductions<double>(comm, stream, MPI_DOUBLE, kOperators[0], part);
+  reductions<std::int32_t>(comm, stream, MPI_INT, kOperators[3], 70001);
+  for (const int count : {1, 5000}) moves(comm, stream, MPI_CHAR, 1, count, 3);
+  calls = &kQueued;
+  const Bytes value(bytes_of(std::vector<std::int64_t>{rank + 1})), sum(sizeof(std::int64_t));
+  std::int64_t expected = size * (size + 1) / 2;
+  for (int round = 0; round < 5; ++round, expected *= size) {
+    CHECK(MPIX_Allreduce_enqueue(MPI_IN_PLACE, value.data(), 1, MPI_INT64_T, MPI_SUM, comm) == MPI_SUCCESS);
+    CHECK(MPI_Allreduce(value.data(), sum.data(), 1, MPI_INT64_T, MPI_MAX, comm) == MPI_SUCCESS);
+    CHECK(sum.read() == bytes_of(std::vector<std::int64_t>{expected}));
+  }
+  const Bytes flags(bytes_of(std::vector<int>{rank == 0 ? 5 : 7})), both(sizeof(int));
+  CHECK(MPI_Allreduce(flags.data(), both.data(), 1, MPI_INT, MPI_BAND, comm) == MPI_SUCCESS);
+  CHECK(both.read() == bytes_of(std::vector<int>{size == 1 ? 5 : 5 & 7}));
+  int on_host = 3;
+  const Bytes mine(bytes_of(std::vector<int>{3})), all(sizeof(int));
+  void* const sent = rank == size - 1 ? static_cast<void*>(&on_host) : mine.data();
+  CHECK(MPI_Allreduce(sent, all.data(), 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+  CHECK(all.read() == bytes_of(std::vector<int>{3 * size}));
+  int root_has = rank == 0 ? 9 : 0;
+  CHECK(MPI_Bcast(&root_has, 1, MPI_INT, 0, comm) == MPI_SUCCESS && root_has == 9);
+  CHECK(class_of(MPI_Allreduce(mine.data(), all.data(), -1, MPI_INT, MPI_SUM, comm)) == MPI_ERR_COUNT);
+}
+
 void all(const Stream& stream) {
   MPI_Comm comm = stream.with(MPI_COMM_WORLD);
   for (const Operator& op : kOperators) {
@@ -215,6 +281,7 @@ void all(const Stream& stream) {
   among_messages(comm, stream);
   parts_of_the_ranks(stream);
   among_messages(comm, stream);
+  ordinary_calls(comm, stream);
   CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS);
 }
 

@@ -64,6 +64,16 @@ struct Run;
 using Strides = std::span<const std::ptrdiff_t>;
 using Extents = std::span<const std::size_t>;
 
+// Who holds memory of segments beyond the program's own objects.
+class EndListener {
+ public:
+  // The job has ended: no stream and no other PE uses the memory any more. GlobalMemory still exists.
+  virtual void job_has_ended() = 0;
+
+ protected:
+  ~EndListener() = default;
+};
+
 class GlobalMemory {
  public:
   static constexpr runtime::HandlerId kNumHandlers = 5;
@@ -315,6 +325,9 @@ class GlobalMemory {
     return atomic<AtomicKind::kXor, T>(to, value, T());
   }
 
+  // Tells the listener of the end of the job, if it still exists then.
+  void tell_of_end(std::weak_ptr<EndListener> listener);
+
   // --- For the model
 
   // Whether this PE maps segments of other PEs. Off: all operations on other PEs' memory go through the machine, for tests and
@@ -384,6 +397,7 @@ class GlobalMemory {
   std::unique_ptr<RemoteHooks> hooks_;
   std::unique_ptr<Copies> copies_;
   std::unique_ptr<RemoteAtomics> atomics_;
+  std::vector<std::weak_ptr<EndListener>> end_listeners_;
 };
 
 }  // namespace weft::rma

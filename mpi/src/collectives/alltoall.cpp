@@ -1,10 +1,12 @@
 // All-to-all.
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "weft/mpi/mpi.h"
 
 #include "collectives/calls.h"
+#include "collectives/on_stream.h"
 #include "entry/entry.h"
 #include "models/mpi/collective/data_movement.h"
 
@@ -58,6 +60,13 @@ Error call_alltoall(const PartsArgument& sent, const PartsArgument& received, co
   Views out;
   Views in;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  if (received.is_equal() && may_run_on_streams(way, *communicator)) {
+    const auto prepare = [&](StreamCollective* on_stream) {
+      return prepare_alltoall(sent.buffer(), sent.count(), sent.type(), received.buffer(), received.count(),
+                              received.type(), way.comm, on_stream);
+    };
+    if (const std::optional<Error> done = run_on_streams(*communicator, prepare)) return *done;
+  }
   if (Error error; alltoall_at_once(sent, received, way, *communicator, &error)) return error;
   const bool in_place = sent.is_in_place();
   if (in_place && communicator->is_inter())

@@ -1,10 +1,12 @@
 // Barriers and broadcasts.
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "weft/mpi/mpi.h"
 
 #include "collectives/calls.h"
+#include "collectives/on_stream.h"
 #include "entry/entry.h"
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/team_collectives.h"
@@ -56,6 +58,12 @@ Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
   if (Error error = check_root(*communicator, root); !error.ok()) return error;
   if (root != MPI_PROC_NULL)
     if (Error error = data.view(&view); !error.ok()) return error;
+  if (may_run_on_streams(way, *communicator)) {
+    const auto prepare = [&](StreamCollective* on_stream) {
+      return prepare_bcast(data.buffer, data.count, data.type, root, way.comm, on_stream);
+    };
+    if (const std::optional<Error> done = run_on_streams(*communicator, prepare)) return *done;
+  }
   using collective::Kind;
   if (can_run_at_once(way, *communicator) && is_one_block(view) &&
       communicator->collective_group()->serves(Kind::kBroadcast, view.size_bytes))
@@ -93,8 +101,9 @@ int MPI_Barrier_init(MPI_Comm comm, MPI_Info, MPI_Request* request) {
 }
 
 int MPI_Bcast_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm) {
-  return guarded(__func__, comm,
-                 [&] { return call_broadcast({buffer, count, datatype}, root, Way::waiting(comm)); });
+  return guarded(__func__, comm, [&] {
+    return call_broadcast({buffer, count, datatype}, root, Way::waiting(comm));
+  });
 }
 
 int MPI_Ibcast_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,

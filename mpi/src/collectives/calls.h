@@ -64,6 +64,10 @@ class PartsArgument {
   bool is_in_place() const { return buffer_ == MPI_IN_PLACE; }
   // Whether all parts of all processes have one size. (Null counts do not tell: they are significant at the root alone.)
   bool is_equal() const { return is_equal_; }
+  const void* buffer() const { return buffer_; }
+  // Of a part. REQUIRES: is_equal().
+  MPI_Count count() const { return count_; }
+  MPI_Datatype type() const { return type_; }
   // The view of all parts together, if they have one size and lie without gaps in host memory; false if not, or if there is an error.
   bool one_block(int num_parts, DataView* view) const;
   // Errors: as make_view(), and MPI_ERR_ARG for arrays that are null.

@@ -1,9 +1,11 @@
 // Gather, scatter and all-gather.
 #include <cstring>
+#include <optional>
 
 #include "weft/mpi/mpi.h"
 
 #include "collectives/calls.h"
+#include "collectives/on_stream.h"
 #include "entry/entry.h"
 #include "models/mpi/collective/data_movement.h"
 
@@ -120,6 +122,13 @@ Error call_allgather(const ElementsArgument& sent, const PartsArgument& received
   OwnView mine;
   Views views;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  if (received.is_equal() && may_run_on_streams(way, *communicator)) {
+    const auto prepare = [&](StreamCollective* on_stream) {
+      return prepare_allgather(sent.buffer, sent.count, sent.type, received.buffer(), received.count(),
+                               received.type(), way.comm, on_stream);
+    };
+    if (const std::optional<Error> done = run_on_streams(*communicator, prepare)) return *done;
+  }
   if (Error error; allgather_at_once(sent, received, way, *communicator, &error)) return error;
   const bool inter = communicator->is_inter();
   if (inter)

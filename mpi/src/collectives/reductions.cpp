@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "weft/mpi/mpi.h"
 
 #include "collectives/calls.h"
+#include "collectives/on_stream.h"
 #include "entry/entry.h"
 #include "entry/type_handles.h"
 #include "models/mpi/collective/reduction_check.h"
@@ -108,6 +110,13 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
   const MPI_Count count = is_idle ? 0 : passed_count;
   if (Error error = prepare_reduction(arguments, count, way.comm, &made); !error.ok()) return error;
   if (Error error = check_root(*made.communicator, root); !error.ok()) return error;
+  if (may_run_on_streams(way, *made.communicator)) {
+    const auto prepare = [&](StreamCollective* on_stream) {
+      return prepare_reduce(passed.sendbuf, passed.recvbuf, count, passed.type, passed.operation, root,
+                            way.comm, on_stream);
+    };
+    if (const std::optional<Error> done = run_on_streams(*made.communicator, prepare)) return *done;
+  }
   const bool inter = made.communicator->is_inter();
   const bool gets = inter ? root == MPI_ROOT : root == made.communicator->rank();
   const bool gives = !inter || (root != MPI_ROOT && root != MPI_PROC_NULL);
@@ -138,6 +147,13 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
 Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const Way& way) {
   PreparedReduction made;
   if (Error error = prepare_reduction(arguments, count, way.comm, &made); !error.ok()) return error;
+  if (may_run_on_streams(way, *made.communicator)) {
+    const auto prepare = [&](StreamCollective* on_stream) {
+      return prepare_allreduce(arguments.sendbuf, arguments.recvbuf, count, arguments.type,
+                               arguments.operation, way.comm, on_stream);
+    };
+    if (const std::optional<Error> done = run_on_streams(*made.communicator, prepare)) return *done;
+  }
   if (Error error = view_both(arguments, count, count, &made); !error.ok()) return error;
   if (can_reduce_at_once(way, made, collective::Kind::kAllreduce, made.out))
     return reduce_at_once(made, collective::Kind::kAllreduce, 0, made.out.data);
@@ -199,6 +215,13 @@ Error call_reduce_scatter(const ReductionArguments& arguments, const MPI_Count* 
 Error call_reduce_scatter_block(const ReductionArguments& arguments, MPI_Count recvcount, const Way& way) {
   Communicator* communicator = nullptr;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  if (may_run_on_streams(way, *communicator)) {
+    const auto prepare = [&](StreamCollective* on_stream) {
+      return prepare_reduce_scatter_block(arguments.sendbuf, arguments.recvbuf, recvcount, arguments.type,
+                                          arguments.operation, way.comm, on_stream);
+    };
+    if (const std::optional<Error> done = run_on_streams(*communicator, prepare)) return *done;
+  }
   return reduce_scatter_counts(
       arguments, std::vector<MPI_Count>(static_cast<std::size_t>(communicator->size()), recvcount), way);
 }
@@ -260,8 +283,9 @@ int MPI_Reduce_init_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_D
 
 int MPI_Allreduce_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                     MPI_Comm comm) {
-  return guarded(__func__, comm,
-                 [&] { return call_allreduce({sendbuf, recvbuf, datatype, op}, count, Way::waiting(comm)); });
+  return guarded(__func__, comm, [&] {
+    return call_allreduce({sendbuf, recvbuf, datatype, op}, count, Way::waiting(comm));
+  });
 }
 
 int MPI_Iallreduce_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,

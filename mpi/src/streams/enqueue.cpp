@@ -6,6 +6,7 @@
 #include "weft/mpi/weft_mpi_stream.h"
 
 #include "base/format.h"
+#include "collectives/on_stream.h"
 #include "communication/communication.h"
 #include "communication/status.h"
 #include "entry/entry.h"

@@ -16,6 +16,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "collectives/on_stream.h"
 #include "communication/communication.h"
 #include "entry/entry.h"
 #include "entry/objects.h"
@@ -135,23 +136,6 @@ void remember(const std::shared_ptr<StreamTransfers>& transfers) {
 }
 
 }  // namespace
-
-Error find_transfers(const Communicator& communicator, StreamTransfers** found) {
-  *found = communicator.stream_transfers.get();
-  if (*found != nullptr) return {};
-  return {MPI_ERR_COMM, "the communicator has no stream; make one with MPIX_Stream_comm_create"};
-}
-
-Error check_view_for_stream(const StreamTransfers& transfers, const DataView& view) {
-  if (!view.is_dense())
-    return {MPI_ERR_TYPE, "the elements have gaps between their bytes; pack them before (MPI_Pack)"};
-  const memory::Place device = transfers.stream().device();
-  if (view.size_bytes == 0 || view.place == device) return {};
-  return {MPI_ERR_BUFFER,
-          base::format("the buffer is in memory of {}, and the stream is of {}; give memory of "
-                       "the stream's device",
-                       memory::place_name(view.place), memory::place_name(device))};
-}
 
 Error close_streams(Communicator& communicator) {
   const std::shared_ptr<StreamTransfers> transfers = std::exchange(communicator.stream_transfers, nullptr);

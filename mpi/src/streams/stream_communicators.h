@@ -1,7 +1,6 @@
 // Communicators with streams (MPIX_Stream_comm_create), and their end.
 #pragma once
 
-#include "weft/base/error.h"
 #include "weft/mpi/mpi.h"
 #include "weft/mpi/weft_mpi_stream.h"
 
@@ -11,22 +10,6 @@
 #include "models/mpi/process.h"
 
 namespace weft::mpi {
-
-// The error of streams in words of MPI. Calls `body`, which may throw a base::Error.
-template <class Body>
-Error outcome_on_stream(const Body& body) {
-  try {
-    body();
-    return {};
-  } catch (const base::Error& error) {
-    return {MPI_ERR_OTHER, error.what()};
-  }
-}
-
-// Errors: MPI_ERR_COMM for a communicator without a stream.
-Error find_transfers(const Communicator& communicator, StreamTransfers** found);
-// Errors: MPI_ERR_TYPE for elements with gaps, MPI_ERR_BUFFER for memory of another place than the stream's device.
-Error check_view_for_stream(const StreamTransfers& transfers, const DataView& view);
 
 // Waits until the stream has done what the communicator has queued, and gives the memory back. All ranks of the communicator call it.
 // REQUIRES: it has a stream.

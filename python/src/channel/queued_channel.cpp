@@ -115,15 +115,72 @@ PyObject* send(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObje
   });
 }
 
+// The program's object for it.
+Ref landing_of(const QueuedChannelObject& object, const memory::Buffer& landing) {
+  const auto found = std::ranges::find(object.addresses, landing.data);
+  return Ref::borrow(PyTuple_GET_ITEM(object.landings.get(), found - object.addresses.begin()));
+}
+
 PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     QueuedChannelObject& object = *as_queued(self);
     object.engine->expect_open();
     const Arguments arguments("QueuedChannel.recv", {"stream"}, 0, values, count, names);
-    const memory::Buffer landing =
-        object.channel.recv(stream_of(object, arguments[0], nullptr, "QueuedChannel.recv"));
-    const auto found = std::ranges::find(object.addresses, landing.data);
-    return Py_NewRef(PyTuple_GET_ITEM(object.landings.get(), found - object.addresses.begin()));
+    return landing_of(object,
+                      object.channel.recv(stream_of(object, arguments[0], nullptr, "QueuedChannel.recv")))
+        .release();
+  });
+}
+
+PyObject* exchange(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    static constexpr const char* kThis = "QueuedChannel.exchange";
+    QueuedChannelObject& object = *as_queued(self);
+    object.engine->expect_open();
+    const Arguments arguments(kThis, {"array", "stream"}, 1, values, count, names);
+    const ObjectBuffer buffer = buffer_of({arguments[0], Access::kRead, kThis, nullptr});
+    const memory::StreamHandle stream = stream_of(object, arguments[1], buffer.memory.stream, kThis);
+    return landing_of(object, object.channel.exchange(buffer.memory, stream)).release();
+  });
+}
+
+PyObject* exchange_all(PyObject* type, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    static constexpr const char* kThis = "QueuedChannel.exchange_all";
+    const Arguments arguments(kThis, {"channels", "arrays", "stream"}, 2, values, count, names);
+    const Ref channels = checked(PySequence_Tuple(arguments[0]));
+    const Ref arrays = checked(PySequence_Tuple(arguments[1]));
+    const Py_ssize_t size = PyTuple_GET_SIZE(channels.get());
+    if (PyTuple_GET_SIZE(arrays.get()) != size) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        base::format("{}: {} channels and {} arrays: give an array for each channel", kThis,
+                                     size, PyTuple_GET_SIZE(arrays.get())));
+    }
+    std::vector<channel::QueuedChannel::Side> sides;
+    memory::StreamHandle stream = nullptr;
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      PyObject* const one = PyTuple_GET_ITEM(channels.get(), i);
+      if (PyObject_IsInstance(one, type) != 1) {
+        throw base::Error(base::StatusCode::kInvalidArgument,
+                          base::format("{}: a channel is not a {}", kThis, Py_TYPE(one)->tp_name));
+      }
+      QueuedChannelObject& object = *as_queued(one);
+      object.engine->expect_open();
+      const memory::Buffer array =
+          buffer_of({PyTuple_GET_ITEM(arrays.get(), i), Access::kRead, kThis, nullptr}).memory;
+      const memory::StreamHandle named = stream_of(object, arguments[2], array.stream, kThis);
+      if (i == 0) stream = named;
+      sides.push_back({&object.channel, array});
+    }
+    const std::vector<memory::Buffer> landings = channel::QueuedChannel::exchange_all(sides, stream);
+    Ref result = checked(PyList_New(size));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      PyList_SET_ITEM(
+          result.get(), i,
+          landing_of(*as_queued(PyTuple_GET_ITEM(channels.get(), i)), landings[static_cast<std::size_t>(i)])
+              .release());
+    }
+    return result.release();
   });
 }
 
@@ -175,6 +232,39 @@ Returns:
 
 Raises:
     weft.Error: not connected, or this end has no landings.)"},
+    {"exchange", as_method(&exchange), METH_FASTCALL | METH_KEYWORDS, R"(exchange($self, array, stream=None)
+--
+
+Queues a send of `array` and then a recv(), in one launch, which takes about half the time of the CPU.
+
+Args:
+    array: as send() takes it.
+    stream: as send() takes it.
+
+Returns:
+    The landing, as recv().
+
+Raises:
+    weft.Error: as send() and recv().)"},
+    {"exchange_all", as_method(&exchange_all), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+     R"(exchange_all($type, channels, arrays, stream=None)
+--
+
+Queues a send on each channel, and then a recv() on each: the halos of a stencil.
+
+It is one launch for up to 8 channels whose arrays have 64 KiB together. Larger arrays are copied by the device's copy engine,
+between two launches.
+
+Args:
+    channels: connected QueuedChannels of one device, each once.
+    arrays: what each sends, as send() takes it.
+    stream: as send() takes it; None for the stream that the first array names, else the default stream.
+
+Returns:
+    A list of the landings, in the order of the channels.
+
+Raises:
+    weft.Error: as send() and recv(); or the channels are of different devices, or not as many as the arrays.)"},
     {"over", &start_operation<&channel::QueuedChannel::over>, METH_NOARGS, R"(over($self, /)
 --
 

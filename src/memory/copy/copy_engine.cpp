@@ -359,9 +359,34 @@ bool CopyEngine::progress() {
 bool CopyEngine::has_pending() const { return !transfers_.empty() || !watches_.empty() || !done_.empty(); }
 
 bool CopyEngine::wait_for_devices(const std::function<bool()>& is_over) {
-  if (wait(is_over, timeout_left_)) return true;
+  const auto is_over_or_waits = [&] {
+    if (is_over()) return true;
+    end_steps_that_only_wait();
+    return false;
+  };
+  if (wait(is_over_or_waits, timeout_left_)) return true;
   abort_steps();
   return abort_timeout_left_ > std::chrono::nanoseconds::zero() && wait(is_over, abort_timeout_left_);
+}
+
+void CopyEngine::end_steps_that_only_wait() {
+  if (steps_are_aborted_) return;
+  bool only_waits = false;
+  bool is_unknown = false;
+  for (KindBackend* const kind : kinds_) {
+    const KindBackend::Activity activity = kind == nullptr ? KindBackend::Activity::kIdle : kind->activity();
+    only_waits |= activity == KindBackend::Activity::kOnlyWaits;
+    is_unknown |= activity == KindBackend::Activity::kUnknown;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!only_waits || is_unknown) {
+    only_waits_since_.reset();
+  } else if (!only_waits_since_.has_value()) {
+    only_waits_since_ = now;
+  } else if (now - *only_waits_since_ >= kSignalTimeout) {
+    has_ended_waits_ = true;
+    abort_steps();
+  }
 }
 
 void CopyEngine::abort_steps() {

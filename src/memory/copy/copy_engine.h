@@ -21,6 +21,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "weft/base/completion.h"
@@ -69,7 +70,8 @@ class CopyEngine {
   bool progress();
   bool has_pending() const;
   // Calls `is_over` until it returns true. When the timeout, which all waits share, ends before that, steps that wait for signals
-  // are ended, see abort_steps(), and the devices get kAbortTimeout more for that. Returns false if it ends, too.
+  // are ended, see abort_steps(), and the devices get kAbortTimeout more for that. Returns false if it ends, too. If all kinds know
+  // that their devices only wait for signals, steps are ended after kSignalTimeout.
   bool wait_for_devices(const std::function<bool()>& is_over);
   // Ends the waits of steps on all kinds. A stream's work that is not done then completes with kClosed.
   void abort_steps();
@@ -80,8 +82,8 @@ class CopyEngine {
   void close();
   // Whether close() found that a device hangs.
   bool has_hung() const { return has_hung_; }
-  // Whether the timeout has ended, and no device hangs since the steps that waited were ended.
-  bool has_ended_steps() const { return is_out_of_time() && !has_hung_; }
+  // Whether a timeout has ended, and no device hangs since the steps that waited were ended.
+  bool has_ended_steps() const { return (is_out_of_time() || has_ended_waits_) && !has_hung_; }
 
  private:
   using Piece = CopyLanes::Piece;
@@ -120,6 +122,7 @@ class CopyEngine {
   base::Status issue_chunk(Transfer& transfer, std::byte* chunk);
   base::Status copy_from_chunk(Piece piece);
 
+  void end_steps_that_only_wait();
   bool is_out_of_time() const { return timeout_left_ <= std::chrono::nanoseconds::zero(); }
   bool poll_watches();
   bool copy_host_slices();
@@ -141,6 +144,8 @@ class CopyEngine {
   std::vector<Done> delivering_;
   std::chrono::nanoseconds timeout_left_;
   std::chrono::nanoseconds abort_timeout_left_{0};  // 0 if no kind has steps, or none was aborted
+  std::optional<std::chrono::steady_clock::time_point> only_waits_since_;
+  bool has_ended_waits_ = false;  // of steps, after kSignalTimeout
   bool steps_are_aborted_ = false;
   bool closed_ = false;
   bool has_hung_ = false;

@@ -17,14 +17,14 @@ namespace weft::memory {
 inline constexpr std::size_t kMaxStepPeers = 16;
 
 // A short list inside a step, which the device gets as it is.
-template <class T>
+template <class T, std::size_t most = kMaxStepPeers>
 struct StepList {
-  std::array<T, kMaxStepPeers> items{};
   std::uint32_t size = 0;
+  std::array<T, most> items{};
 
-  // REQUIRES: fewer than kMaxStepPeers items.
+  // REQUIRES: fewer than `most` items.
   void add(const T& item) {
-    assert(size < kMaxStepPeers);
+    assert(size < most);
     items[size++] = item;
   }
   const T* begin() const { return items.data(); }
@@ -38,6 +38,15 @@ struct StepWord {
   std::uint32_t offset = 0;
   const std::uint32_t* number = nullptr;
 };
+
+struct StepCopy {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::size_t size_bytes = 0;
+};
+
+// The copies of a step behind its first one.
+inline constexpr std::size_t kMaxMoreCopies = 7;
 
 enum class Combination : std::uint32_t { kSum, kMin, kMax, kProduct };
 
@@ -57,12 +66,12 @@ enum StepRing : std::uint32_t { kRingOfTargets = 1, kRingOfSources = 2, kRingOfC
 
 // What one step does, in this order:
 //   1. waits until each word of `before` has been reached,
-//   2. copies size_bytes from `from` to `to`,
+//   2. copies size_bytes from `from` to `to`, and does `more_copies`,
 //   3. writes the words of `signals`: a device that has seen one sees all that the stream has written before,
 //   4. waits until each word of `after` has been reached,
 //   5. does `reduction`, if that has elements,
-//   6. raises *count by 1.
-// n, the step's number, is *count at its begin; without a count it is 0. The count is in memory of the stream's device, and steps
+//   6. raises *count and each of `more_counts` by 1.
+// n, the step's number, is *count at its begin; without a count it is 0. Counts are in memory of the stream's device, and steps
 // with one count are on one stream, or ordered by events. A step that a graph has captured thus has the next number at each launch.
 struct DeviceStep {
   std::uint32_t* count = nullptr;
@@ -82,6 +91,8 @@ struct DeviceStep {
   // and those in front of a source of kRingOfSources must hold it. The step fails if they do not, and copies nothing: a kind
   // that cannot fail a step alone fails its device. The address in front is aligned to 8 bytes.
   std::uint64_t label = 0;
+  StepList<StepCopy, kMaxMoreCopies> more_copies;  // without rings and labels
+  StepList<std::uint32_t*> more_counts;            // that words name as their number
 
   std::size_t place_of(std::uint32_t number, StepRing ring) const {
     return (rings & ring) != 0 ? (number & (num_places - 1)) * place_bytes : 0;

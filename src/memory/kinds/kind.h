@@ -171,6 +171,13 @@ class KindBackend {
   // Ends the waits of all steps, queued now or later. A step that waits does nothing else then, so its data and its signals are
   // not what the program expects. For the end of a job that has failed. Returns false if there has been no step.
   virtual bool abort_steps() { return false; }
+  // What the kind's devices have done since the last call, for the end of a job.
+  enum class Activity {
+    kIdle,
+    kOnlyWaits,  // for signals: all work that is left is in a step that waits, or behind one
+    kUnknown,    // they work, or the kind cannot tell
+  };
+  virtual Activity activity() { return Activity::kIdle; }
   // A step that writes `value` to the word, and one that waits until has_reached(the word, value).
   base::Status queue_write(std::uint32_t* word, Place place, std::uint32_t value, StreamHandle stream);
   base::Status queue_wait(std::uint32_t* word, Place place, std::uint32_t value, StreamHandle stream);

@@ -12,6 +12,9 @@ namespace weft::memory {
 
 // How long the end of a job waits for devices that are still at work, in all.
 inline constexpr auto kDeviceTimeout = std::chrono::seconds(10);
+// How long devices that only wait for signals may do so meanwhile, if their kind can tell. All PEs have ended by then, so a signal
+// can only come from work that a peer's device still does.
+inline constexpr auto kSignalTimeout = std::chrono::seconds(2);
 // And then for steps whose waits it has ended. They take milliseconds.
 inline constexpr auto kAbortTimeout = std::chrono::seconds(1);
 

@@ -4,22 +4,12 @@
 #include <string_view>
 
 #include "base/format.h"
-#include "queued/collective/group_state.h"
 
 namespace weft::mpi {
 
 Mpi::Mpi(runtime::Runtime& runtime, const runtime::ModelRange& range) : engines_(runtime, range) {}
 
-void Mpi::watch_group(const std::shared_ptr<queued::GroupState>& group) {
-  std::erase_if(groups_, [](const auto& one) { return one.expired(); });
-  groups_.push_back(group);
-}
-
-void Mpi::close() {
-  engines_.close();
-  for (const auto& one : groups_)
-    if (const auto group = one.lock()) group->abandon();
-}
+void Mpi::close() { engines_.close(); }
 
 std::vector<runtime::ModelOption> Mpi::options() {
   return {{"WEFT_CHECK", "1 or 0", [this](std::string_view value) {

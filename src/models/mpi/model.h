@@ -3,7 +3,6 @@
 // Threads: the PE's.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,10 +10,6 @@
 #include "weft/runtime/runtime.h"
 
 #include "models/mpi/p2p/rank_engines.h"
-
-namespace weft::queued {
-class GroupState;
-}
 
 namespace weft::mpi {
 
@@ -33,9 +28,6 @@ class Mpi final : public runtime::Model {
   // The first rank of this PE.
   PointToPoint& point_to_point() { return *engines_.engines().front(); }
 
-  // Forgets the memory of the group when the job ends, if the program has not freed its communicator.
-  void watch_group(const std::shared_ptr<queued::GroupState>& group);
-
   // --- runtime::Model
   void close() override;
   std::vector<runtime::ModelOption> options() override;
@@ -45,7 +37,6 @@ class Mpi final : public runtime::Model {
  private:
   RankEngines engines_;
   bool checks_calls_ = false;
-  std::vector<std::weak_ptr<queued::GroupState>> groups_;
 };
 
 }  // namespace weft::mpi

@@ -4,7 +4,6 @@
 
 #include "weft/pgas/team.h"
 
-#include "models/pgas/team/team_state.h"
 #include "queued/collective/make_group.h"
 
 namespace weft::pgas {
@@ -23,7 +22,6 @@ runtime::Task<> run_device_group(Team parent, memory::Place device, DeviceGroupO
     };
     queued::GroupMember member{team.members(), team.rank(), device};
     group = co_await queued::make_device_group(team.runtime(), std::move(member), options, gather);
-    team.state()->device_group = group.state();
   } catch (...) {
     error = std::current_exception();
   }

@@ -28,10 +28,7 @@ std::vector<std::string> Pgas::report() const { return teams_->report(); }
 
 World& world_of(runtime::Runtime& runtime) { return runtime.model<Pgas>().world(); }
 
-void Pgas::close() {
-  GlobalMemory::close();
-  teams_->close();
-}
+void Pgas::close() { GlobalMemory::close(); }
 
 std::vector<runtime::ModelOption> Pgas::options() {
   return {{"WEFT_PGAS_MAPPING", "on or off", [this](std::string_view value) {

@@ -19,8 +19,6 @@ class Teams {
   Teams(runtime::Runtime& runtime, runtime::HandlerId first_handler);
 
   World& world() { return table_.world(); }
-  // The job has ended, and GlobalMemory is closed.
-  void close() { table_.close(); }
   // For the model's functions of these names.
   std::vector<std::pair<std::string, std::string>> fingerprint() const;
   std::vector<std::string> report() const;

@@ -137,7 +137,7 @@ runtime::Future<> GroupState::close() {
   return closed;
 }
 
-void GroupState::abandon() {
+void GroupState::job_has_ended() {
   is_open_ = false;
   watch_.reset();
   reached_.clear();

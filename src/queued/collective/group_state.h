@@ -89,7 +89,7 @@ struct GroupMember {
   std::shared_ptr<StreamWatch> watch = nullptr;
 };
 
-class GroupState : public std::enable_shared_from_this<GroupState> {
+class GroupState final : public rma::EndListener, public std::enable_shared_from_this<GroupState> {
  public:
   GroupState(runtime::Runtime& runtime, GroupMember member, std::size_t place_bytes);
   GroupState(const GroupState&) = delete;
@@ -141,8 +141,8 @@ class GroupState : public std::enable_shared_from_this<GroupState> {
   void note(memory::StreamHandle stream, std::shared_ptr<void> keeper = nullptr);
   runtime::Future<> over();
   runtime::Future<> close();
-  // The job has ended: forgets all memory. REQUIRES: GlobalMemory exists, and no stream uses it.
-  void abandon();
+  // Forgets all memory.
+  void job_has_ended() override;
 
  private:
   struct Reached {

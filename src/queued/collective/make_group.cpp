@@ -181,6 +181,7 @@ runtime::Task<DeviceGroup> make_device_group(runtime::Runtime& runtime, GroupMem
   co_await map_members(global, *group, member, records, outcome);
   const std::vector<MemberRecord> outcomes = co_await gather(outcome);
   throw_first_failure(member, outcomes);
+  global.tell_of_end(group);
   co_return DeviceGroup(group);
 }
 

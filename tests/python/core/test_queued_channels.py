@@ -13,7 +13,7 @@ SIZES = ("3", "40000")  # one kernel a message, and a copy between two
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("mode", ["loop", "graph"])
+@pytest.mark.parametrize("mode", ["loop", "graph", "exchange"])
 def test_values_go_round(expect_success: Callable[..., str], num_pes: int, mode: str, size: str) -> None:
     assert "all checked" in expect_success(num_pes, PROGRAM, mode, size, "emulated")
 
@@ -54,3 +54,10 @@ def test_a_job_that_ends_while_a_stream_waits_says_so(
     ended = run_job(2, PROGRAM, "wait", "3", "emulated")
     assert "all checked" in ended.stdout
     assert "waits for a signal that no PE sends" in ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+def test_elements_of_a_collection_have_collectives_of_device_arrays(
+    expect_success: Callable[..., str], num_pes: int
+) -> None:
+    assert "all checked" in expect_success(num_pes, "chare_group.py")

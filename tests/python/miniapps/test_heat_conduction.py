@@ -31,6 +31,36 @@ def test_is_right_and_takes_as_many_steps_in_both_languages(
     assert steps.pop() % check_every == 0
 
 
+def checksum(done) -> str:
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert json.loads(done.stdout.splitlines()[-1])["verified"] is True
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("checksum "))
+    return line
+
+
+# An odd number of steps between two checks: some of them are queued beside the graph.
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("num_pes", "odf", "check_every"), [(1, 3, 7), (2, 1, 20), (2, 4, 5)])
+def test_streams_that_exchange_rows_come_to_the_same_bits(
+    run_example, language: str, num_pes: int, odf: int, check_every: int
+) -> None:
+    arguments = ["--size", 19, "--odf", odf, "--check-every", check_every, "--verify", "--checksum"]
+    expected = checksum(run_example("heat_conduction", language, num_pes, *arguments))
+    for model in ("queued", "graph"):
+        done = run_example(
+            "heat_conduction", language, num_pes, *arguments, "--memory", "emulated", "--model", model
+        )
+        assert checksum(done) == expected, model
+
+
+def test_rows_in_device_memory_over_channels(run_example) -> None:
+    arguments = ["--size", 19, "--odf", 2, "--verify", "--checksum"]
+    expected = checksum(run_example("heat_conduction", "python", 2, *arguments))
+    done = run_example("heat_conduction", "python", 2, *arguments, "--memory", "emulated")
+    assert checksum(done) == expected
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
     ("arguments", "part"),
@@ -42,6 +72,12 @@ def test_is_right_and_takes_as_many_steps_in_both_languages(
         (["--size", 3], "use a larger --size"),
         (["--odd", 3], "--odd"),
         (["--odf"], "--odf"),
+        (["--model", "queued"], "--model queued needs streams of a device"),
+        (["--model", "odd", "--memory", "emulated"], "--model"),
+        (
+            ["--model", "graph", "--memory", "cuda", "--odf", 25],
+            "--model graph with --odf 25: with CUDA_DEVICE_MAX_CONNECTIONS=32",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(run_example, language: str, arguments: list[object], part: str) -> None:
@@ -65,7 +101,7 @@ def test_verification_can_fail(import_miniapp) -> None:
     import_miniapp("heat_conduction")
     import numpy as np
 
-    from heat_conduction import TOLERANCE, temperatures
+    from plate import TOLERANCE, temperatures
 
     one, next_ = (temperatures(16, 0, 16, steps) for steps in (40, 41))
     assert np.abs(one - next_).max() > 1e6 * TOLERANCE

@@ -78,10 +78,27 @@ def test_is_right_however_it_is_cut(
     assert (fields["pes"], fields["odf"], fields["iterations"]) == (num_pes or 1, odf, 12)
 
 
+@pytest.mark.parametrize("model", ["queued", "graph"])
+@pytest.mark.parametrize(
+    ("num_pes", "odf", "size"), [(1, 4, "13 12"), (2, 1, "17 11"), (2, 4, "19 13"), (3, 2, "4 7")]
+)
+def test_streams_that_exchange_halos_come_to_the_same_bits(
+    run_example, num_pes: int, odf: int, size: str, model: str
+) -> None:
+    arguments = ["--size", *size.split(), "--odf", odf, "--iterations", 120, "--warmup", 3, "--verify"]
+    done = run_example("stencil2d", "python", num_pes, *arguments, "--memory", "emulated", "--model", model)
+    expect_verified(done)
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize("memory", ["host", "emulated"])
 def test_large_halos(run_example, memory: str) -> None:
     arguments = ["--size", 4, 20_000, "--odf", 2, "--iterations", 5, "--warmup", 2, "--verify"]
     expect_verified(run_example("stencil2d", "python", 2, *arguments, "--memory", memory))
+    if memory == "emulated":
+        expect_verified(
+            run_example("stencil2d", "python", 2, *arguments, "--memory", memory, "--model", "graph")
+        )
 
 
 @pytest.mark.parametrize("memory", ["host", "emulated"])
@@ -193,6 +210,21 @@ def test_mistakes_are_one_sentence(run_example, run_twin, arguments: list[object
     done = run_twin(2, *arguments)
     assert done.returncode == 2
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("stencil2d_mpi4py.py: "))
+    assert part in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--model", "queued"], "--model queued needs streams of a device"),
+        (["--model", "graph", "--memory", "emulated", "--lb-every", 3], "do not move; leave out --lb-every"),
+        (["--model", "graph", "--memory", "cuda", "--odf", 25], "streams of at most 24 blocks of a PE"),
+    ],
+)
+def test_mistakes_with_models_are_one_sentence(run_example, arguments: list[object], part: str) -> None:
+    done = run_example("stencil2d", "python", 2, *arguments)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
     assert part in line
 
 

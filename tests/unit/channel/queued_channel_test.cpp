@@ -59,9 +59,12 @@ struct Partner : Chare<Partner> {
       last_word(out) = first_word(out) + 7;
       ++num_made;
     });
-    channel.send(out, stream);
-    const memory::Buffer landing = channel.recv(stream);
+    const memory::Buffer landing = exchanges ? channel.exchange(out, stream) : sent_and_received();
     launch([this, landing] { got.emplace_back(first_word(landing), last_word(landing)); });
+  }
+  memory::Buffer sent_and_received() {
+    channel.send(out, stream);
+    return channel.recv(stream);
   }
   void launch(std::function<void()> kernel) {
     ASSERT_TRUE(kind()
@@ -90,6 +93,7 @@ struct Partner : Chare<Partner> {
   std::vector<memory::Buffer> landings;
   memory::StreamHandle stream = nullptr;
   QueuedChannel channel;
+  bool exchanges = false;  // with one call
   std::uint64_t num_made = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> got;
 };
@@ -155,9 +159,10 @@ struct QueuedChannelTest : ::testing::Test {
 };
 
 struct QueuedLoop : QueuedChannelTest,
-                    ::testing::WithParamInterface<std::tuple<int, std::size_t, std::size_t>> {
+                    ::testing::WithParamInterface<std::tuple<int, std::size_t, std::size_t, bool>> {
   QueuedLoop() : QueuedChannelTest(std::get<0>(GetParam())) {
     prepare(std::get<1>(GetParam()), std::get<2>(GetParam()));
+    partner(0).exchanges = std::get<3>(GetParam());  // the peer need not do the same
   }
 };
 
@@ -206,19 +211,110 @@ TEST_P(QueuedLoop, IsCapturedOnceAndLaunchedOften) {
 
 TEST_P(QueuedLoop, QuiescenceWaitsForIt) {
   ASSERT_EQ(connect(), "");
-  std::size_t got = 0;
+  int num_over = 0;
   for (std::size_t i = 0; i < 2; ++i) partner(i).queue_step();
+  EXPECT_FALSE(partner(0).channel.over().is_ready());
   EXPECT_EQ(run([&](Array<Partner>) -> Task<> {
               co_await job.runtime(0).quiescence();
-              got = partner(0).got.size() + partner(1).got.size();
+              for (std::size_t i = 0; i < 2; ++i) num_over += partner(i).channel.over().is_ready() ? 1 : 0;
             }),
             "");
-  EXPECT_EQ(got, 2U);
+  EXPECT_EQ(num_over, 2);
+  settle();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, QueuedLoop,
                          ::testing::Combine(::testing::Values(1, 2), ::testing::Values(kSmall, kLarge),
-                                            ::testing::Values(std::size_t{2}, std::size_t{3})));
+                                            ::testing::Values(std::size_t{2}, std::size_t{3}),
+                                            ::testing::Bool()));
+
+// Two chares with several channels between them, each of which has its own size of messages.
+struct QueuedExchange : QueuedChannelTest, ::testing::WithParamInterface<std::size_t> {
+  struct End {
+    std::vector<memory::Buffer> out;
+    std::vector<QueuedChannel> channels;
+    std::vector<std::vector<std::uint64_t>> got;
+    std::vector<QueuedChannel::Side> sides() {
+      std::vector<QueuedChannel::Side> result;
+      for (std::size_t i = 0; i < out.size(); ++i) result.push_back({&channels[i], out[i]});
+      return result;
+    }
+  };
+  void make_channels(const std::vector<std::size_t>& sizes) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      partner(i).prepare(kSmall, 2);
+      memory::Memory& memory = partner(i).runtime().memory();
+      for (std::size_t n = 0; n < sizes.size(); ++n) {
+        std::vector<memory::Buffer> landings;
+        for (int k = 0; k < 2; ++k) landings.push_back(memory.allocate(sizes[n], kEmulated0).value());
+        ends[i].out.push_back(memory.allocate(sizes[n], kEmulated0).value());
+        ends[i].channels.emplace_back(partner(i), partner(i).proxy()[1 - static_cast<int>(i)], kEmulated0,
+                                      landings, static_cast<std::uint32_t>(n + 1));
+        ends[i].got.emplace_back();
+      }
+    }
+    EXPECT_EQ(run([this](Array<Partner>) -> Task<> {
+                std::vector<Future<>> connecting;
+                for (End& end : ends)
+                  for (QueuedChannel& channel : end.channels) connecting.push_back(channel.connect());
+                for (const Future<>& one : connecting) co_await one;
+              }),
+              "");
+  }
+  void queue_step(std::size_t i, std::uint64_t step) {
+    End& end = ends[i];
+    Partner& one = partner(i);
+    one.launch([&end, &one, i, step] {
+      for (std::size_t n = 0; n < end.out.size(); ++n) one.last_word(end.out[n]) = 1000 * i + 100 * n + step;
+    });
+    const std::vector<memory::Buffer> landings = QueuedChannel::exchange_all(end.sides(), one.stream);
+    one.launch([&end, &one, landings] {
+      for (std::size_t n = 0; n < landings.size(); ++n) end.got[n].push_back(one.last_word(landings[n]));
+    });
+  }
+  void settle_all() {
+    EXPECT_EQ(run([this](Array<Partner>) -> Task<> { co_await job.runtime(0).quiescence(); }), "");
+  }
+
+  std::array<End, 2> ends;
+};
+
+TEST_P(QueuedExchange, HasTheMessagesOfAllChannels) {
+  constexpr std::uint64_t kSteps = 5;
+  std::vector<std::size_t> sizes(GetParam(), kSmall);
+  sizes[1] = memory::kStepCopyLimitBytes - 8;
+  sizes[2] = kLarge;
+  make_channels(sizes);
+  for (std::uint64_t step = 0; step < kSteps; ++step) {
+    for (std::size_t i = 0; i < 2; ++i) queue_step(i, step);
+  }
+  settle_all();
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t n = 0; n < sizes.size(); ++n) {
+      ASSERT_EQ(ends[i].got[n].size(), kSteps);
+      for (std::uint64_t step = 0; step < kSteps; ++step)
+        EXPECT_EQ(ends[i].got[n][step], 1000 * (1 - i) + 100 * n + step) << "end " << i << ", channel " << n;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, QueuedExchange, ::testing::Values(3, 6, 19));
+
+TEST_F(QueuedExchange, RefusesAChannelThatIsThereTwice) {
+  make_channels({kSmall});
+  std::vector<QueuedChannel::Side> sides = ends[0].sides();
+  EXPECT_TRUE(QueuedChannel::exchange_all({}, partner(0).stream).empty());
+  sides.push_back(sides[0]);
+  try {
+    QueuedChannel::exchange_all(sides, partner(0).stream);
+    ADD_FAILURE();
+  } catch (const base::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("is twice in an exchange"), std::string::npos) << error.what();
+  }
+  for (std::size_t i = 0; i < 2; ++i) queue_step(i, 7);
+  settle_all();
+  EXPECT_EQ(ends[0].got[0], std::vector<std::uint64_t>{1007}) << "nothing was queued before";
+}
 
 TEST_F(QueuedChannelTest, AReceiverThatIsLateKeepsTheSenderBack) {
   prepare(kSmall, 2);
@@ -261,9 +357,10 @@ TEST_F(QueuedChannelTest, WhatDoesNotFitIsRefusedInWords) {
       << wrong_size;
   EXPECT_NE(wrong_size.find("Partner[0] - "), std::string::npos) << wrong_size;
   std::array<std::byte, kSmall> host{};
-  EXPECT_NE(
-      error_of([&] { one.channel.send({host.data(), kSmall}, one.stream); }).find("a message is on host"),
-      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              one.channel.send({host.data(), kSmall}, one.stream);
+            }).find("a message is on host"),
+            std::string::npos);
   EXPECT_NE(connect().find("is connected already"), std::string::npos);
   const auto make = [&](std::vector<memory::Buffer> landings, memory::Place device = kEmulated0) {
     return error_of([&] { QueuedChannel(one, one.proxy()[1], device, std::move(landings), 5); });

@@ -14,10 +14,11 @@ using namespace weft::memory;
 struct CudaFunctionTag {
   std::size_t module = 0;
   int device = 0;
-  bool is_reduction = false;
+  enum class Kernel { kStep, kShortStep, kReduction } kernel = Kernel::kStep;
 };
 struct CudaModuleTag {
   CudaFunctionTag step;
+  CudaFunctionTag short_step;
   CudaFunctionTag reduction;
 };
 
@@ -55,9 +56,12 @@ bool is_valid(const DeviceStep& step, const std::byte* data, StepRing ring) {
 }
 
 bool is_valid(const DeviceStep& step) {
-  return (step.count == nullptr || is_word(step.count)) && are_words(step.before) &&
-         is_valid(step, step.to, kRingOfTargets) && is_valid(step, step.from, kRingOfSources) &&
-         are_words(step.signals) && are_words(step.after) &&
+  const bool has_copies = std::ranges::all_of(step.more_copies, [](const StepCopy& copy) {
+    return is_valid(copy.to, copy.size_bytes) && is_valid(copy.from, copy.size_bytes);
+  });
+  return (step.count == nullptr || is_word(step.count)) && std::ranges::all_of(step.more_counts, is_word) &&
+         has_copies && are_words(step.before) && is_valid(step, step.to, kRingOfTargets) &&
+         is_valid(step, step.from, kRingOfSources) && are_words(step.signals) && are_words(step.after) &&
          is_valid(step.reduction, step.extent_of(0, kRingOfContributions));
 }
 
@@ -74,12 +78,14 @@ class RunningStep {
       if (!move_label()) return fake_cuda()->broken = kLaunchFailed, true;
       if (step_.size_bytes > 0)
         std::memcpy(place(step_.to, kRingOfTargets), place(step_.from, kRingOfSources), step_.size_bytes);
+      for (const StepCopy& copy : step_.more_copies) std::memmove(copy.to, copy.from, copy.size_bytes);
       for (const StepWord& signal : step_.signals) std::atomic_ref(*signal.word).store(signal.offset);
       has_signalled_ = true;
     }
     if (!have_reached(step_.after)) return report_->is_aborted != 0;
     if (!is_empty(step_.reduction)) reduce_on_cpu(reduction_of_this_step());
     if (step_.count != nullptr) *step_.count = number_ + 1;
+    for (std::uint32_t* const count : step_.more_counts) ++*count;
     return true;
   }
 
@@ -136,6 +142,28 @@ class RunningStep {
 };
 
 template <class T>
+void lengthen(const ShortStep::List<T>& from, StepList<T>& to) {
+  for (const T& item : from) to.add(item);
+}
+
+DeviceStep lengthened(const ShortStep& step) {
+  DeviceStep result;
+  result.count = step.count;
+  lengthen(step.before, result.before);
+  result.to = step.to;
+  result.from = step.from;
+  result.size_bytes = step.size_bytes;
+  lengthen(step.signals, result.signals);
+  lengthen(step.after, result.after);
+  result.rings = step.rings;
+  result.num_places = step.num_places;
+  result.place_bytes = step.place_bytes;
+  result.label = step.label;
+  lengthen(step.more_counts, result.more_counts);
+  return result;
+}
+
+template <class T>
 const T& parameter(void** parameters, std::size_t number) {
   return *static_cast<const T*>(parameters[number]);
 }
@@ -150,8 +178,9 @@ int cuModuleLoadData(CudaModuleTag** module, const void* image) {
   for (std::size_t i = 0; i < kNumStepModules; ++i) {
     if (step_module_text(i) != static_cast<const char*>(image)) continue;
     const auto made = std::make_shared<CudaModuleTag>();
-    made->step = {i, current()->device, false};
-    made->reduction = {i, current()->device, true};
+    made->step = {i, current()->device, CudaFunctionTag::Kernel::kStep};
+    made->short_step = {i, current()->device, CudaFunctionTag::Kernel::kShortStep};
+    made->reduction = {i, current()->device, CudaFunctionTag::Kernel::kReduction};
     fake_cuda()->modules.push_back(made);
     *module = made.get();
     return 0;
@@ -162,10 +191,12 @@ int cuModuleLoadData(CudaModuleTag** module, const void* image) {
 int cuModuleGetFunction(CudaFunctionTag** function, CudaModuleTag* module, const char* name) {
   const int result = enter_context("cuModuleGetFunction", module->step.device);
   if (result != 0) return result;
-  const bool is_reduction = std::strcmp(name, kReductionKernel) == 0;
-  if (is_reduction ? module->reduction.module == 0 : std::strcmp(name, kStepKernel) != 0) return kNotFound;
-  *function = is_reduction ? &module->reduction : &module->step;
-  return 0;
+  const bool has_reduction = module->step.module > 0;
+  *function = std::strcmp(name, kStepKernel) == 0                          ? &module->step
+              : std::strcmp(name, kShortStepKernel) == 0 && !has_reduction ? &module->short_step
+              : std::strcmp(name, kReductionKernel) == 0 && has_reduction  ? &module->reduction
+                                                                           : nullptr;
+  return *function == nullptr ? kNotFound : 0;
 }
 
 int cuLaunchKernel(CudaFunctionTag* function, unsigned blocks, unsigned blocks_y, unsigned blocks_z,
@@ -180,7 +211,7 @@ int cuLaunchKernel(CudaFunctionTag* function, unsigned blocks, unsigned blocks_y
   const auto does = [&](const DeviceReduction& reduction) {
     return is_empty(reduction) || module_of(reduction) == function->module;
   };
-  if (function->is_reduction) {
+  if (function->kernel == CudaFunctionTag::Kernel::kReduction) {
     const auto& reduction = parameter<DeviceReduction>(parameters, 0);
     if (threads != kReductionThreads || blocks != reduction_blocks(reduction) ||
         parameter<std::uint64_t>(parameters, 1) != num_vectors(reduction) || !is_valid(reduction) ||
@@ -194,7 +225,9 @@ int cuLaunchKernel(CudaFunctionTag* function, unsigned blocks, unsigned blocks_y
     });
     return 0;
   }
-  const auto& step = parameter<DeviceStep>(parameters, 0);
+  const DeviceStep step = function->kernel == CudaFunctionTag::Kernel::kShortStep
+                              ? lengthened(parameter<ShortStep>(parameters, 0))
+                              : parameter<DeviceStep>(parameters, 0);
   auto* const report = parameter<StepReport*>(parameters, 1);
   if (blocks != 1 || threads != step_threads(step) || !is_valid(step) ||
       !is_known(reinterpret_cast<std::uintptr_t>(report), sizeof *report) ||

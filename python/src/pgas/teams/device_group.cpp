@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/chare/device_group.h"
 #include "weft/queued/device_group.h"
 
 #include "await/future.h"
@@ -17,6 +18,8 @@
 #include "buffers/arrays/element_types.h"
 #include "buffers/object_buffer.h"
 #include "buffers/streams/stream.h"
+#include "chare/classes/chare.h"
+#include "chare/classes/classes.h"
 #include "memory/memory.h"
 #include "pgas/teams/array_combine.h"
 #include "support/errors.h"
@@ -420,19 +423,19 @@ memory::Place device_or_own(Engine& engine, PyObject* device, const char* use) {
   return engine.runtime().own_place(has_gpu ? memory::Kind::kCuda : memory::Kind::kEmulated);
 }
 
-}  // namespace
-
-Ref start_device_group(TeamParts& team, PyObject* device, PyObject* place_bytes, const char* use) {
+// A future of the group that `start(place, options)` makes.
+template <class Start>
+Ref start_group(Engine& engine, PyObject* device, PyObject* place_bytes, const char* use, Start start) {
   queued::DeviceGroupOptions options;
-  const memory::Place place = device_or_own(*team.engine, device, use);
+  const memory::Place place = device_or_own(engine, device, use);
   if (is_given_object(place_bytes)) {
     const std::int64_t size_bytes = integer_from(place_bytes);
     options.place_bytes = size_bytes < 0 ? 0 : static_cast<std::size_t>(size_bytes);
   }
-  auto* state = new PyFutureState(*team.engine);
+  auto* state = new PyFutureState(engine);
   Ref future = make_future_object(state);
-  team.team.device_group(place, options)
-      .then([future, engine = team.engine](const runtime::Future<queued::DeviceGroup>& ready) {
+  start(place, options)
+      .then([future, engine = EngineRef(engine)](const runtime::Future<queued::DeviceGroup>& ready) {
         PyFutureState& result = *future_state(future.get());
         if (ready.state()->error()) return result.set_error(ready.state()->error());
         result.set(make_group_object(*engine, ready.get()));
@@ -440,6 +443,57 @@ Ref start_device_group(TeamParts& team, PyObject* device, PyObject* place_bytes,
   return future;
 }
 
-void init_device_group(PyObject* module) { device_group_type = add_type(module, group_spec); }
+PyObject* chare_device_group(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static constexpr const char* kUse = "weft.device_group";
+    const Arguments arguments(kUse, {"self", "device", "place_bytes"}, 1, values, count, keywords);
+    if (PyObject_TypeCheck(arguments[0], chare_type()) == 0) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        base::format("{} takes the chare that becomes a member, not a {}", kUse,
+                                     type_name_of(arguments[0])));
+    }
+    PyChare& self = chare_of(arguments[0]);
+    return start_group(
+               Engine::current(), arguments[1], arguments[2], kUse,
+               [&](auto place, const auto& options) { return chare::device_group(self, place, options); })
+        .release();
+  });
+}
+
+PyMethodDef group_functions[] = {
+    {"device_group", as_method(&chare_device_group), METH_FASTCALL | METH_KEYWORDS,
+     R"(device_group($module, self, device=None, place_bytes=None)
+--
+
+Collective: a weft.pgas.DeviceGroup of the elements of a collection, for collectives of device arrays that are queued on streams.
+
+All elements call it, and take part in no reduction of the collection before the future is ready. Element number i is rank i. They
+are at most 16, on PEs of one host whose devices reach one another, and each has a stream of its own.
+
+Args:
+    self: the element, of a weft.Group or weft.Array. It does not move before the future is ready, and cannot travel with the group.
+    device: the PE's own device, such as ``"cuda"``. None: its GPU, or an emulated device if the process can use no GPU.
+    place_bytes: as for Team.device_group().
+
+Returns:
+    a weft.Future of the group. If one member fails, the futures of all raise its weft.Error: with code "unsupported" if a device
+    does not reach that of a peer.
+
+Raises:
+    weft.Error: not a chare, one of a sparse array, there is no such device, or the job has ended.)"},
+    {},
+};
+
+}  // namespace
+
+Ref start_device_group(TeamParts& team, PyObject* device, PyObject* place_bytes, const char* use) {
+  return start_group(*team.engine, device, place_bytes, use,
+                     [&](auto place, const auto& options) { return team.team.device_group(place, options); });
+}
+
+void init_device_group(PyObject* module) {
+  device_group_type = add_type(module, group_spec);
+  add_functions(module, group_functions);
+}
 
 }  // namespace weft::python

@@ -5,30 +5,23 @@
 #include <utility>
 #include <vector>
 
-#include "weft/pgas/rpc.h"
 #include "weft/pgas/world.h"
 
 #include "await/future.h"
 #include "base/format.h"
-#include "buffers/object_buffer.h"
-#include "chare/reduction.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/forms.h"
-#include "pgas/teams/array_combine.h"
 #include "pgas/teams/device_group.h"
 #include "pgas/teams/lone_main.h"
-#include "pgas/teams/packed_or_raised.h"
 #include "pgas/teams/remote_calls.h"
+#include "pgas/teams/team_collectives.h"
 #include "pgas/teams/team_object.h"
 #include "support/errors.h"
 
 namespace weft::python {
 
 namespace {
-
-// The type of all Python values in collectives, whose form tells the rest.
-constexpr std::uint64_t kPythonValue = 0x7079;
 
 // --- Members
 
@@ -108,151 +101,6 @@ PyObject* rpc_ff(PyObject* self, PyObject* positional, PyObject* keywords) {
     const RpcArguments call(self, "Team.rpc_ff", positional);
     call_remotely_ff(call.parts.team, call.rank, call.function, call.rest.get(), keywords);
     Py_RETURN_NONE;
-  });
-}
-
-// --- Collectives
-
-PyObject* barrier(PyObject* self, PyObject*) {
-  return guarded([&]() -> PyObject* {
-    TeamParts& parts = open_team_parts(self);
-    Ref future = wrap_future(*parts.engine, parts.team.barrier());
-    watch_lone_main(self, future, "Team.barrier");
-    return future.release();
-  });
-}
-
-PyObject* blocking_barrier(PyObject* self, PyObject*) {
-  return guarded([&]() -> PyObject* {
-    open_team_parts(self).team.blocking_barrier();
-    if (PyErr_CheckSignals() != 0) throw PythonError();
-    Py_RETURN_NONE;
-  });
-}
-
-int root_from(const pgas::Team& team, PyObject* number) {
-  return number == nullptr ? 0 : rank_from(team, number);
-}
-
-PyObject* broadcast(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
-    const Arguments arguments("Team.broadcast", {"value", "root"}, 0, values, count, keywords);
-    TeamParts& parts = open_team_parts(self);
-    const int root = root_from(parts.team, arguments[1]);
-    const PackedOrRaised mine([&]() -> std::vector<std::byte> {
-      if (parts.team.rank() != root) return {};
-      Encoder encoder;
-      try {
-        encoder.value(arguments[0] == nullptr ? Py_None : arguments[0]);
-      } catch (const PythonError&) {
-        rethrow_unsendable("the value of Team.broadcast");
-      }
-      return encoder.copy();
-    });
-    auto* state = new PyFutureState(*parts.engine);
-    Ref future = make_future_object(state);
-    state->expect_bare(ResultForm::kValue);
-    parts.team.start_broadcast(mine.packed(), root, kPythonValue, *state);
-    mine.rethrow();
-    watch_lone_main(self, future, "Team.broadcast");
-    return future.release();
-  });
-}
-
-// `root` < 0: to all.
-PyObject* reduce_to(PyObject* self, PyObject* value, PyObject* reducer, int root, const char* use) {
-  TeamParts& parts = open_team_parts(self);
-  const Contribution how =
-      contribution_of(value, reducer, [&] { return base::format("rank {} of a team", parts.team.rank()); });
-  if (how.form == ResultForm::kNothing) {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        "a reduction over a team takes a value and a reducer; without a value it is Team.barrier()");
-  }
-  const PackedOrRaised mine(how.pack);
-  auto* state = new PyFutureState(*parts.engine);
-  Ref future = make_future_object(state);
-  const bool has_result = root < 0 || root == parts.team.rank();
-  state->expect_bare(has_result ? how.form : ResultForm::kNothing);
-  const std::uint64_t type = kPythonValue + static_cast<std::uint64_t>(how.form);
-  parts.team.start_reduce(mine.packed(), how.reducer, how.combiner, root, type, *state);
-  mine.rethrow();
-  watch_lone_main(self, future, use);
-  return future.release();
-}
-
-PyObject* reduce(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
-    const Arguments arguments("Team.reduce", {"value", "reducer", "root"}, 2, values, count, keywords);
-    const int root = root_from(open_team_parts(self).team, arguments[2]);
-    return reduce_to(self, arguments[0], arguments[1], root, "Team.reduce");
-  });
-}
-
-PyObject* allreduce(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
-    const Arguments arguments("Team.allreduce", {"value", "reducer"}, 2, values, count, keywords);
-    return reduce_to(self, arguments[0], arguments[1], -1, "Team.allreduce");
-  });
-}
-
-PyObject* allgather(PyObject* self, PyObject* value) {
-  return guarded([&]() -> PyObject* {
-    const Ref gather = attribute(import_from("weft._chare.reducers", "Reducer").get(), "gather");
-    return reduce_to(self, value, gather.get(), -1, "Team.allgather");
-  });
-}
-
-// --- Collectives in place
-
-// A future of the array, which keeps its memory.
-Ref keep_until(Engine& engine, const runtime::Future<>& done, PyObject* array, ObjectBuffer buffer) {
-  auto* state = new PyFutureState(engine);
-  Ref future = make_future_object(state);
-  done.then([future, array = Ref::borrow(array),
-             keeper = std::move(buffer.keeper)](const runtime::Future<>& ready) {
-    PyFutureState& result = *future_state(future.get());
-    if (ready.state()->error()) return result.set_error(ready.state()->error());
-    result.set(array);
-  });
-  return future;
-}
-
-PyObject* broadcast_in_place(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
-    static constexpr const char* kUse = "Team.broadcast_in_place";
-    const Arguments arguments(kUse, {"array", "root"}, 1, values, count, keywords);
-    TeamParts& parts = open_team_parts(self);
-    const int root = root_from(parts.team, arguments[1]);
-    ObjectBuffer buffer = buffer_of({arguments[0], Access::kWrite, kUse});
-    const runtime::Future<> done = parts.team.broadcast_buffer(buffer.memory, kPythonValue, root);
-    return keep_until(*parts.engine, done, arguments[0], std::move(buffer)).release();
-  });
-}
-
-PyObject* reduce_array(TeamParts& parts, PyObject* array, PyObject* reducer, int root, const char* use) {
-  ArrayForm form;
-  ObjectBuffer buffer = buffer_of({array, Access::kWrite, use, &form});
-  const runtime::Reducer operation = in_place_reducer(reducer, use);
-  const runtime::Future<> done =
-      parts.team.reduce_buffer(buffer.memory, array_combine(form, operation, use), operation, root);
-  return keep_until(*parts.engine, done, array, std::move(buffer)).release();
-}
-
-PyObject* reduce_in_place(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
-    static constexpr const char* kUse = "Team.reduce_in_place";
-    const Arguments arguments(kUse, {"array", "reducer", "root"}, 2, values, count, keywords);
-    TeamParts& parts = open_team_parts(self);
-    return reduce_array(parts, arguments[0], arguments[1], root_from(parts.team, arguments[2]), kUse);
-  });
-}
-
-PyObject* allreduce_in_place(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
-    static constexpr const char* kUse = "Team.allreduce_in_place";
-    const Arguments arguments(kUse, {"array", "reducer"}, 2, values, count, keywords);
-    return reduce_array(open_team_parts(self), arguments[0], arguments[1], -1, kUse);
   });
 }
 
@@ -363,11 +211,11 @@ Raises:
 --
 
 Like rpc(), without a result. An exception of the function ends the job.)"},
-    {"barrier", &barrier, METH_NOARGS, R"(barrier($self, /)
+    {"barrier", &team_barrier, METH_NOARGS, R"(barrier($self, /)
 --
 
 Awaitable: ready when all ranks have called it.)"},
-    {"blocking_barrier", &blocking_barrier, METH_NOARGS, R"(blocking_barrier($self, /)
+    {"blocking_barrier", &team_blocking_barrier, METH_NOARGS, R"(blocking_barrier($self, /)
 --
 
 Returns when all ranks have called barrier() or blocking_barrier().
@@ -376,7 +224,7 @@ This PE runs nothing else meanwhile: a rank that needs an answer of this PE to r
 
 Raises:
     weft.Error: the job ends first.)"},
-    {"broadcast", as_method(&broadcast), METH_FASTCALL | METH_KEYWORDS,
+    {"broadcast", as_method(&team_broadcast), METH_FASTCALL | METH_KEYWORDS,
      R"(broadcast($self, value=None, root=0)
 --
 
@@ -392,7 +240,8 @@ Returns:
 Raises:
     weft.Error: there is no such rank, the value cannot travel, or the job has ended. If it cannot travel, the futures of
         the other ranks raise weft.RemoteError.)"},
-    {"reduce", as_method(&reduce), METH_FASTCALL | METH_KEYWORDS, R"(reduce($self, value, reducer, root=0)
+    {"reduce", as_method(&team_reduce), METH_FASTCALL | METH_KEYWORDS,
+     R"(reduce($self, value, reducer, root=0)
 --
 
 Collective: the values of all ranks, merged, on `root`.
@@ -408,15 +257,16 @@ Returns:
 Raises:
     weft.Error: there is no such rank, no reducer, the value cannot travel, or the job has ended. If a value cannot travel,
         the futures of the ranks that depend on it raise weft.RemoteError.)"},
-    {"allreduce", as_method(&allreduce), METH_FASTCALL | METH_KEYWORDS, R"(allreduce($self, value, reducer)
+    {"allreduce", as_method(&team_allreduce), METH_FASTCALL | METH_KEYWORDS,
+     R"(allreduce($self, value, reducer)
 --
 
 Collective: the values of all ranks, merged, on all ranks with the same bits. See reduce().)"},
-    {"allgather", &allgather, METH_O, R"(allgather($self, value, /)
+    {"allgather", &team_allgather, METH_O, R"(allgather($self, value, /)
 --
 
 Collective: a weft.Future of the list of the values of all ranks, in the order of the ranks, on all of them.)"},
-    {"broadcast_in_place", as_method(&broadcast_in_place), METH_FASTCALL | METH_KEYWORDS,
+    {"broadcast_in_place", as_method(&team_broadcast_in_place), METH_FASTCALL | METH_KEYWORDS,
      R"(broadcast_in_place($self, array, root=0)
 --
 
@@ -434,7 +284,7 @@ Returns:
 
 Raises:
     weft.Error: there is no such rank, the memory cannot be used, or the job has ended. If the sizes differ, awaiting raises it.)"},
-    {"reduce_in_place", as_method(&reduce_in_place), METH_FASTCALL | METH_KEYWORDS,
+    {"reduce_in_place", as_method(&team_reduce_in_place), METH_FASTCALL | METH_KEYWORDS,
      R"(reduce_in_place($self, array, reducer, root=0)
 --
 
@@ -452,7 +302,7 @@ Returns:
 
 Raises:
     weft.Error: as broadcast_in_place(); or the elements or the reducer are others.)"},
-    {"allreduce_in_place", as_method(&allreduce_in_place), METH_FASTCALL | METH_KEYWORDS,
+    {"allreduce_in_place", as_method(&team_allreduce_in_place), METH_FASTCALL | METH_KEYWORDS,
      R"(allreduce_in_place($self, array, reducer)
 --
 

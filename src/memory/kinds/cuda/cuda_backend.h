@@ -84,6 +84,8 @@ class CudaBackend final : public KindBackend {
   bool is_capturing(StreamHandle stream, int device) override;
   base::Status prepare_steps(int device) override;
   base::Status prepare_reductions(int device, ElementType type, Combination combination) override;
+  // No call of the driver tells a kernel that waits from one that works.
+  Activity activity() override { return any_context() == nullptr ? Activity::kIdle : Activity::kUnknown; }
   base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream) override;
   base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) override;
   bool abort_steps() override;
@@ -102,6 +104,7 @@ class CudaBackend final : public KindBackend {
   };
   struct Kernels {
     CudaFunction step = nullptr;
+    CudaFunction short_step = nullptr;  // of module 0
     CudaFunction reduction = nullptr;
   };
   struct Device {

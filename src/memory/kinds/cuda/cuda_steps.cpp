@@ -1,6 +1,7 @@
 // Steps and reductions of kind cuda, see device_step.h: each is one launch of a kernel of step_kernels.h.
 #include <atomic>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "base/format.h"
@@ -36,7 +37,13 @@ void* parameter(T& value) {
 CudaResult CudaBackend::launch_step(const Kernels& kernels, const DeviceStep& step, CudaStream stream) {
   const std::uint64_t vectors = num_vectors(step);
   std::array<void*, 3> parameters{parameter(step), parameter(report_), parameter(vectors)};
-  return launch_kernel(*driver_, kernels.step, 1, step_threads(step), stream, parameters.data());
+  CudaFunction function = kernels.step;
+  const std::optional<ShortStep> shortened = short_step(step);
+  if (kernels.short_step != nullptr && shortened.has_value()) {
+    function = kernels.short_step;
+    parameters[0] = parameter(*shortened);
+  }
+  return launch_kernel(*driver_, function, 1, step_threads(step), stream, parameters.data());
 }
 
 CudaResult CudaBackend::launch_reduction(const Kernels& kernels, const DeviceReduction& reduction,
@@ -68,12 +75,19 @@ Status CudaBackend::load_kernels(std::size_t module, Device& device, int ordinal
   if (result != cuda::kSuccess) return call_failed(result, "cuModuleLoadData", ordinal);
   Kernels kernels;
   result = driver_->ModuleGetFunction(&kernels.step, loaded, kStepKernel);
-  if (result == cuda::kSuccess && module > 0)
-    result = driver_->ModuleGetFunction(&kernels.reduction, loaded, kReductionKernel);
+  if (result == cuda::kSuccess) {
+    result = module > 0 ? driver_->ModuleGetFunction(&kernels.reduction, loaded, kReductionKernel)
+                        : driver_->ModuleGetFunction(&kernels.short_step, loaded, kShortStepKernel);
+  }
   if (result != cuda::kSuccess) return call_failed(result, "cuModuleGetFunction", ordinal);
   Result<CudaStream> own = stream_of(nullptr, device);
   if (!own.ok()) return own.status();
   result = launch_step(kernels, DeviceStep(), *own);
+  if (result == cuda::kSuccess && module == 0) {
+    DeviceStep full;  // more than a ShortStep has, and nothing to do
+    full.more_copies.add({});
+    result = launch_step(kernels, full, *own);
+  }
   if (result == cuda::kSuccess && module > 0) result = launch_reduction(kernels, DeviceReduction(), *own);
   if (result != cuda::kSuccess) return call_failed(result, "cuLaunchKernel", ordinal);
   device.kernels[module] = kernels;

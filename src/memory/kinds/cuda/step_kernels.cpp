@@ -149,14 +149,41 @@ over:
   }
 )";
 
-// `width` is the widest vector for which both sides are aligned alike. The first bytes up to such an address and the last ones are
+constexpr std::string_view kCopiesBeginText = R"(
+  {
+  .reg .u64 left;
+  ld.param.u64 left, [step+$size_bytes];
+)";
+
+constexpr std::string_view kMoreCopiesBeginText = R"(
+  .reg .pred is_last;
+  .reg .u32 copy, copies;
+  .reg .u64 item;
+  ld.param.u32 copies, [step+$size];
+  mov.u32 copy, 0;
+next_copy:
+)";
+
+constexpr std::string_view kMoreCopiesEndText = R"(
+  setp.ge.u32 is_last, copy, copies;
+  @is_last bra all_copied;
+  mul.wide.u32 item, copy, $item_bytes;
+  add.u64 item, item, parameters;
+  ld.param.u64 to, [item+$list_to];
+  ld.param.u64 from, [item+$list_from];
+  ld.param.u64 left, [item+$list_size_bytes];
+  add.u32 copy, copy, 1;
+  bra next_copy;
+all_copied:
+)";
+
+// Does a copy of `left` bytes. `width` is the widest vector for which both sides are aligned alike. The first bytes up to such an address and the last ones are
 // fewer than 16, one for a thread.
 constexpr std::string_view kCopyBeginText = R"(
   {
   .reg .pred p;
   .reg .u16 byte;
-  .reg .u64 left, width, mask, head, at, limit, advance, wide_advance, reach, load, store;
-  ld.param.u64 left, [step+$size_bytes];
+  .reg .u64 width, mask, head, at, limit, advance, wide_advance, reach, load, store;
   setp.eq.u64 p, left, 0;
   @p bra over;
   xor.b64 width, to, from;
@@ -249,60 +276,81 @@ constexpr std::string_view kStepEndText = R"(
   setp.eq.and.u32 p, thread, 0, has_count;
   add.u32 number, number, 1;
   @p st.global.u32 [count], number;
+  {  // Thread i raises count i.
+  .reg .u32 size;
+  .reg .u64 item;
+  ld.param.u32 size, [step+$size];
+  setp.ge.u32 p, thread, size;
+  @p bra over;
+  mul.wide.u32 item, thread, 8;
+  add.u64 item, item, parameters;
+  ld.param.u64 count, [item+$items];
+  ld.global.u32 number, [count];
+  add.u32 number, number, 1;
+  st.global.u32 [count], number;
+over:
+  }
   ret;
 }
 )";
 
 std::string digits_of(std::size_t offset) { return std::to_string(offset); }
 
+// Where a list of a step has its items. Its size comes first.
+constexpr std::size_t kListItems = offsetof(StepList<StepWord>, items);
+static_assert(kListItems == offsetof(StepList<StepCopy>, items) &&
+              kListItems == offsetof(StepList<std::uint32_t*>, items));
+
 std::string word_text(const std::string& name, std::size_t list) {
   return filled(kWordText, {{"word", name + "_word"},
                             {"offset", name + "_offset"},
                             {"number", name + "_number"},
-                            {"size", digits_of(list + offsetof(StepList<StepWord>, size))},
+                            {"size", digits_of(list)},
                             {"item_bytes", digits_of(sizeof(StepWord))},
-                            {"list_word", digits_of(list + offsetof(StepWord, word))},
-                            {"list_offset", digits_of(list + offsetof(StepWord, offset))},
-                            {"list_number", digits_of(list + offsetof(StepWord, number))}});
+                            {"list_word", digits_of(list + kListItems + offsetof(StepWord, word))},
+                            {"list_offset", digits_of(list + kListItems + offsetof(StepWord, offset))},
+                            {"list_number", digits_of(list + kListItems + offsetof(StepWord, number))}});
 }
 
 std::string wait_text(const std::string& name, std::size_t list) {
   return filled(kWaitText, {{"word", name + "_word"},
                             {"offset", name + "_offset"},
                             {"number", name + "_number"},
-                            {"size", digits_of(list + offsetof(StepList<StepWord>, size))},
+                            {"size", digits_of(list)},
                             {"is_aborted", digits_of(offsetof(StepReport, is_aborted))}});
 }
 
 std::string shift_text(StepRing ring) { return filled(kShiftText, {{"ring", std::to_string(ring)}}); }
 
-std::string begin_text() {
-  std::string text = filled(kStepBeginText, {{"kernel", kStepKernel},
-                                             {"step_bytes", digits_of(sizeof(DeviceStep))},
+template <class Step>
+std::string begin_text(const char* kernel) {
+  std::string text = filled(kStepBeginText, {{"kernel", kernel},
+                                             {"step_bytes", digits_of(sizeof(Step))},
                                              {"threads", std::to_string(kMaxStepThreads)},
-                                             {"count", digits_of(offsetof(DeviceStep, count))}});
-  text += word_text("before", offsetof(DeviceStep, before));
-  text += word_text("signals", offsetof(DeviceStep, signals));
-  text += word_text("after", offsetof(DeviceStep, after));
-  return text += filled(kPlaceText, {{"rings", digits_of(offsetof(DeviceStep, rings))},
-                                     {"num_places", digits_of(offsetof(DeviceStep, num_places))},
-                                     {"place_bytes", digits_of(offsetof(DeviceStep, place_bytes))}});
+                                             {"count", digits_of(offsetof(Step, count))}});
+  text += word_text("before", offsetof(Step, before));
+  text += word_text("signals", offsetof(Step, signals));
+  text += word_text("after", offsetof(Step, after));
+  return text += filled(kPlaceText, {{"rings", digits_of(offsetof(Step, rings))},
+                                     {"num_places", digits_of(offsetof(Step, num_places))},
+                                     {"place_bytes", digits_of(offsetof(Step, place_bytes))}});
 }
 
+template <class Step>
 std::string label_text() {
-  return filled(kLabelText, {{"to", digits_of(offsetof(DeviceStep, to))},
-                             {"from", digits_of(offsetof(DeviceStep, from))},
+  return filled(kLabelText, {{"to", digits_of(offsetof(Step, to))},
+                             {"from", digits_of(offsetof(Step, from))},
                              {"shift_to", shift_text(kRingOfTargets)},
                              {"shift_from", shift_text(kRingOfSources)},
-                             {"label", digits_of(offsetof(DeviceStep, label))},
+                             {"label", digits_of(offsetof(Step, label))},
                              {"sources", std::to_string(kRingOfSources)},
                              {"targets", std::to_string(kRingOfTargets)},
                              {"found_label", digits_of(offsetof(StepReport, found_label))},
                              {"expected_label", digits_of(offsetof(StepReport, expected_label))}});
 }
 
-std::string copy_text() {
-  std::string text = filled(kCopyBeginText, {{"size_bytes", digits_of(offsetof(DeviceStep, size_bytes))}});
+std::string one_copy_text() {
+  std::string text(kCopyBeginText);
   struct Width {
     const char* bytes;
     const char* vector;
@@ -324,23 +372,82 @@ std::string copy_text() {
   return text += kCopyEndText;
 }
 
+template <class Step>
+std::string copy_text() {
+  std::string text = filled(kCopiesBeginText, {{"size_bytes", digits_of(offsetof(Step, size_bytes))}});
+  if constexpr (requires(Step step) { step.more_copies; }) {
+    constexpr std::size_t kList = offsetof(Step, more_copies);
+    text += filled(kMoreCopiesBeginText, {{"size", digits_of(kList)}});
+    text += one_copy_text();
+    text += filled(kMoreCopiesEndText,
+                   {{"item_bytes", digits_of(sizeof(StepCopy))},
+                    {"list_to", digits_of(kList + kListItems + offsetof(StepCopy, to))},
+                    {"list_from", digits_of(kList + kListItems + offsetof(StepCopy, from))},
+                    {"list_size_bytes", digits_of(kList + kListItems + offsetof(StepCopy, size_bytes))}});
+  } else {
+    text += one_copy_text();
+  }
+  return text += "  }\n";
+}
+
+// All but the reduction and the end.
+template <class Step>
+std::string step_text(const char* kernel) {
+  std::string text = begin_text<Step>(kernel);
+  text += wait_text("before", offsetof(Step, before));
+  text += label_text<Step>();
+  text += copy_text<Step>();
+  text += kSignalText;
+  return text += wait_text("after", offsetof(Step, after));
+}
+
+template <class Step>
+std::string end_text() {
+  constexpr std::size_t kList = offsetof(Step, more_counts);
+  return filled(kStepEndText, {{"size", digits_of(kList)}, {"items", digits_of(kList + kListItems)}});
+}
+
+template <class T>
+bool shorten(const StepList<T>& from, ShortStep::List<T>& to) {
+  if (from.size > to.items.size()) return false;
+  for (const T& item : from) to.add(item);
+  return true;
+}
+
 }  // namespace
 
 std::string step_module_text(std::size_t module) {
   std::string text(kHeadText);
-  text += begin_text();
-  text += wait_text("before", offsetof(DeviceStep, before));
-  text += label_text();
-  text += copy_text();
-  text += kSignalText;
-  text += wait_text("after", offsetof(DeviceStep, after));
-  if (module == 0) return text += kStepEndText;
+  text += step_text<DeviceStep>(kStepKernel);
+  if (module == 0) {
+    text += end_text<DeviceStep>();
+    text += step_text<ShortStep>(kShortStepKernel);
+    return text += end_text<ShortStep>();
+  }
   const auto type = static_cast<ElementType>((module - 1) / kNumCombinations);
   const auto combination = static_cast<Combination>((module - 1) % kNumCombinations);
   text += shift_text(kRingOfContributions);
   text += reduction_text(type, combination, "step", offsetof(DeviceStep, reduction));
-  text += kStepEndText;
+  text += end_text<DeviceStep>();
   return text += reduction_kernel_text(type, combination);
+}
+
+std::optional<ShortStep> short_step(const DeviceStep& step) {
+  ShortStep result;
+  if (step.more_copies.size > 0 || !is_empty(step.reduction) || !shorten(step.before, result.before) ||
+      !shorten(step.signals, result.signals) || !shorten(step.after, result.after) ||
+      !shorten(step.more_counts, result.more_counts)) {
+    return {};
+  }
+  result.count = step.count;
+  result.to = step.to;
+  result.from = step.from;
+  result.size_bytes = step.size_bytes;
+  result.rings = step.rings;
+  result.num_places = step.num_places;
+  result.place_bytes = step.place_bytes;
+  result.label = step.label;
+  return result;
 }
 
 std::uint64_t num_vectors(const DeviceStep& step) {
@@ -350,6 +457,8 @@ std::uint64_t num_vectors(const DeviceStep& step) {
 
 unsigned step_threads(const DeviceStep& step) {
   std::uint64_t wanted = step.size_bytes / 16;
+  for (const StepCopy& copy : step.more_copies)
+    wanted = std::max<std::uint64_t>(wanted, copy.size_bytes / 16);
   if (!is_empty(step.reduction))
     wanted = std::max(wanted, reduction_units(step.reduction, num_vectors(step)));
   wanted = std::clamp(wanted, kWarpThreads, kMaxStepThreads);

@@ -3,11 +3,13 @@
 // The text is PTX for compute capability 7.0 and later, and for drivers of CUDA 11 and later. A build therefore needs no CUDA. A
 // module has the kernels kStepKernel and kReductionKernel of one type and one combination, or kStepKernel without a reduction.
 //
-//   kStepKernel  one block of step_threads(). Parameters: DeviceStep, the address of the StepReport, num_vectors().
+//   kStepKernel       one block of step_threads(). Parameters: DeviceStep, the address of the StepReport, num_vectors().
+//   kShortStepKernel  the same for a ShortStep, in the module without a reduction
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "memory/kinds/cuda/reduction_kernels.h"
@@ -16,6 +18,29 @@
 namespace weft::memory {
 
 inline constexpr const char* kStepKernel = "weft_step";
+inline constexpr const char* kShortStepKernel = "weft_short_step";
+
+// A step as most are: a launch with the 1.7 KiB of a DeviceStep would copy mostly zeros. The names are those of DeviceStep.
+struct ShortStep {
+  template <class T>
+  using List = StepList<T, 2>;
+
+  std::uint32_t* count = nullptr;
+  List<StepWord> before;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::size_t size_bytes = 0;
+  List<StepWord> signals;
+  List<StepWord> after;
+  std::uint32_t rings = 0;
+  std::uint32_t num_places = 1;
+  std::size_t place_bytes = 0;
+  std::uint64_t label = 0;
+  List<std::uint32_t*> more_counts;
+};
+
+// None if the step has more than that.
+std::optional<ShortStep> short_step(const DeviceStep& step);
 
 // What steps and the host tell one another, in page-locked host memory.
 struct StepReport {

@@ -65,6 +65,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
 
   base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
                           std::size_t size_bytes, StreamHandle stream) override;
+  Activity activity() override;
   base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream) override;
   base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) override;
   bool abort_steps() override;
@@ -95,6 +96,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   // --- Steps, in emulated_steps.cpp
   struct Word;
   struct Reduction;
+  struct Copy;
   struct Step;
   base::Result<Side> check_device_side(const char* role, const void* address, std::size_t size_bytes);
   base::Result<Word> check_word(const StepWord& word, Place place);
@@ -125,6 +127,11 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   std::uint64_t next_generation_ = 1;
   int num_imports_ = 0;
   bool has_steps_ = false;
+  std::uint64_t num_step_waits_ = 0;  // polls in which a step was pending
+  struct {
+    SoftwareStreams::Counts counts;
+    std::uint64_t num_step_waits = 0;
+  } seen_;  // by the last activity()
   bool steps_are_aborted_ = false;
   void* next_address_ = nullptr;
   std::vector<std::size_t> used_bytes_;  // by device

@@ -35,6 +35,12 @@ struct EmulatedBackend::Word {
   std::uint32_t value = 0;  // of the step that runs
 };
 
+struct EmulatedBackend::Copy {
+  Side to;
+  Side from;
+  std::size_t size_bytes = 0;
+};
+
 struct EmulatedBackend::Reduction {
   DeviceReduction wanted;
   std::vector<Side> sources;
@@ -43,10 +49,11 @@ struct EmulatedBackend::Reduction {
 
 struct EmulatedBackend::Step {
   DeviceStep wanted;
-  Side count;
+  std::vector<Side> counts;  // the first one is that of the step, if it has one
   std::vector<Word> before;
   Side to;
   Side from;
+  std::vector<Copy> more_copies;
   std::vector<Word> signals;
   std::vector<Word> after;
   Reduction reduction;
@@ -111,10 +118,16 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
     }
     return add_words(words, to);
   };
+  const auto add_count = [&](const std::uint32_t* address) {
+    Result<Side> count = check_side(kCount, address, place, sizeof *address);
+    if (count.ok()) checked.counts.push_back(*count);
+    return count.status();
+  };
   if (step.count != nullptr) {
-    Result<Side> count = check_side(kCount, step.count, place, sizeof *step.count);
-    if (!count.ok()) return count.status();
-    checked.count = *count;
+    if (Status status = add_count(step.count); status.failed()) return status;
+  }
+  for (const std::uint32_t* const count : step.more_counts) {
+    if (Status status = add_count(count); status.failed()) return status;
   }
   const auto is_used = [&step](StepRing ring) {
     return step.size_bytes > 0 || (step.label != 0 && (step.rings & ring) != 0);
@@ -131,6 +144,13 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
     if (!from.ok()) return from.status();
     checked.from = *from;
   }
+  for (const StepCopy& copy : step.more_copies) {
+    Result<Side> to = check_device_side(kStepTarget, copy.to, copy.size_bytes);
+    if (!to.ok()) return to.status();
+    Result<Side> from = check_device_side(kStepSource, copy.from, copy.size_bytes);
+    if (!from.ok()) return from.status();
+    checked.more_copies.push_back({*to, *from, copy.size_bytes});
+  }
   if (Status status = add_waits(step.before, checked.before); status.failed()) return status;
   if (Status status = add_words(step.signals, checked.signals); status.failed()) return status;
   if (Status status = add_waits(step.after, checked.after); status.failed()) return status;
@@ -145,6 +165,15 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
 bool EmulatedBackend::abort_steps() {
   steps_are_aborted_ = true;
   return has_steps_;
+}
+
+KindBackend::Activity EmulatedBackend::activity() {
+  const SoftwareStreams::Counts counts = streams_.counts();
+  const auto before = std::exchange(seen_, {counts, num_step_waits_});
+  const std::uint64_t pending = counts.pending - before.counts.pending;
+  if (counts.done != before.counts.done || pending != num_step_waits_ - before.num_step_waits)
+    return Activity::kUnknown;
+  return pending > 0 ? Activity::kOnlyWaits : Activity::kIdle;
 }
 
 Status EmulatedBackend::queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) {
@@ -172,7 +201,10 @@ Status EmulatedBackend::await_words(const std::vector<Word>& words) {
     if (!found.ok()) return found.status();
     const std::uint32_t value =
         std::atomic_ref(*static_cast<std::uint32_t*>(*found)).load(std::memory_order_acquire);
-    if (!has_reached(value, word.value)) return steps_are_aborted_ ? aborted() : Status::pending();
+    if (has_reached(value, word.value)) continue;
+    if (steps_are_aborted_) return aborted();
+    ++num_step_waits_;
+    return Status::pending();
   }
   return {};
 }
@@ -208,14 +240,12 @@ Status EmulatedBackend::check_label(const Side& place, std::uint64_t label) {
 }
 
 Status EmulatedBackend::run_step(Step& step) {
-  std::uint32_t* count = nullptr;
-  if (step.wanted.count != nullptr) {
-    Result<void*> found = reach(kCount, step.count, sizeof *count);
-    if (!found.ok()) return found.status();
-    count = static_cast<std::uint32_t*>(*found);
-  }
   if (!step.has_begun) {
-    step.number = count == nullptr ? 0 : *count;
+    if (step.wanted.count != nullptr) {
+      Result<void*> found = reach(kCount, step.counts.front(), sizeof step.number);
+      if (!found.ok()) return found.status();
+      step.number = *static_cast<std::uint32_t*>(*found);
+    }
     for (std::vector<Word>* const words : {&step.before, &step.signals, &step.after}) {
       if (Status status = begin_words(*words, step.number); status.failed()) return status;
     }
@@ -240,6 +270,9 @@ Status EmulatedBackend::run_step(Step& step) {
           copy_now(place(step.to, kRingOfTargets), place(step.from, kRingOfSources), step.wanted.size_bytes);
       if (status.failed()) return status;
     }
+    for (const Copy& copy : step.more_copies) {
+      if (Status status = copy_now(copy.to, copy.from, copy.size_bytes); status.failed()) return status;
+    }
     if (Status status = write_words(step.signals); status.failed()) return status;
     step.has_signalled = true;
   }
@@ -247,7 +280,11 @@ Status EmulatedBackend::run_step(Step& step) {
   Reduction reduction = step.reduction;
   for (Side& source : reduction.sources) source = place(source, kRingOfContributions);
   if (Status status = reduce_now(reduction); status.failed()) return status;
-  if (count != nullptr) ++*count;
+  for (const Side& count : step.counts) {
+    Result<void*> found = reach(kCount, count, sizeof step.number);
+    if (!found.ok()) return found.status();
+    ++*static_cast<std::uint32_t*>(*found);
+  }
   return {};
 }
 

@@ -197,12 +197,16 @@ void SoftwareStreams::advance(Stream& stream) {
       if (worked) return;
       if (stream.failure.ok()) {
         Status status = run(stream, operation.work);
-        if (status.is_pending()) return;
+        if (status.is_pending()) {
+          ++counts_.pending;
+          return;
+        }
         stream.failure = std::move(status);
       }
       worked = true;
     }
     stream.queue.pop_front();
+    ++counts_.done;
   }
 }
 

@@ -57,6 +57,12 @@ class SoftwareStreams {
   // No poll.
   bool is_idle(StreamHandle stream, int device);
   void release(EventHandle event);
+  // Of all polls so far: pieces of work that were pending, and operations that were done.
+  struct Counts {
+    std::uint64_t pending = 0;
+    std::uint64_t done = 0;
+  };
+  Counts counts() const { return counts_; }
 
  private:
   struct Event {
@@ -86,7 +92,7 @@ class SoftwareStreams {
   base::Result<Stream*> find_uncaptured(StreamHandle stream, int device);
   base::Result<EventHandle> record(StreamHandle stream, int device, bool is_timed);
   void poll();
-  static void advance(Stream& stream);
+  void advance(Stream& stream);
   static base::Status run(Stream& stream, Work& work);
 
   Kind kind_;
@@ -94,6 +100,7 @@ class SoftwareStreams {
   // By handle. A handle is never reused, so a destroyed stream is recognised. The order is that of creation.
   std::map<std::uintptr_t, Stream> streams_;
   std::uintptr_t next_handle_;
+  Counts counts_;
 };
 
 }  // namespace weft::memory

@@ -134,6 +134,24 @@ memory::Buffer QueuedChannel::recv(memory::StreamHandle stream) {
   return state_->landings[state_->link.receive(stream)];
 }
 
+memory::Buffer QueuedChannel::exchange(const memory::ConstBuffer& message, memory::StreamHandle stream) {
+  queued::LinkSide side{&state_->link, message};
+  queued::Link::exchange({&side, 1}, stream);
+  return state_->landings[side.landing];
+}
+
+std::vector<memory::Buffer> QueuedChannel::exchange_all(std::span<const Side> sides,
+                                                        memory::StreamHandle stream) {
+  std::vector<queued::LinkSide> links;
+  for (const Side& side : sides) links.push_back({&side.channel->state_->link, side.message});
+  std::vector<memory::Buffer> landings;
+  if (links.empty()) return landings;
+  queued::Link::exchange(links, stream);
+  for (std::size_t i = 0; i < sides.size(); ++i)
+    landings.push_back(sides[i].channel->state_->landings[links[i].landing]);
+  return landings;
+}
+
 runtime::Future<> QueuedChannel::over() { return state_->link.over(); }
 
 runtime::Future<> QueuedChannel::close() {

@@ -11,7 +11,6 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "models/mpi/model.h"
 #include "queued/collective/make_group.h"
 
 namespace weft::mpi {
@@ -64,10 +63,7 @@ runtime::Task<queued::DeviceGroup> make_stream_group(Ref<Communicator> communica
     return gathered;
   };
   queued::GroupMember member{std::move(pes), communicator->rank(), stream->device(), stream->watch()};
-  const queued::DeviceGroup group =
-      co_await queued::make_device_group(runtime, std::move(member), {}, gather);
-  runtime.model<Mpi>().watch_group(group.state());
-  co_return group;
+  co_return co_await queued::make_device_group(runtime, std::move(member), {}, gather);
 }
 
 }  // namespace weft::mpi

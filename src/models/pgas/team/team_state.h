@@ -14,7 +14,6 @@
 #include "models/pgas/team/exchange.h"
 #include "models/pgas/team/members.h"
 #include "models/pgas/team/object_table.h"
-#include "queued/collective/group_state.h"
 
 namespace weft::pgas {
 
@@ -54,8 +53,6 @@ class TeamState {
   Exchange exchange;
   CallWatch watch;
   ObjectTable objects;
-  // Of the team that device_group() made for it.
-  std::weak_ptr<queued::GroupState> device_group;
 };
 
 }  // namespace weft::pgas

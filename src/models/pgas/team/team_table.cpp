@@ -44,12 +44,6 @@ TeamState& TeamTable::add(TeamId id, std::vector<int> pes) {
   return team;
 }
 
-void TeamTable::close() {
-  for (const auto& [id, team] : teams_) {
-    if (const auto group = team->device_group.lock()) group->abandon();
-  }
-}
-
 TeamState* TeamTable::find(TeamId id) {
   if (id == TeamId()) [[likely]]
     return world_.state();

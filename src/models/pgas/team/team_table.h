@@ -32,8 +32,6 @@ class TeamTable {
   std::uint32_t next_number() { return ++last_number_; }
   // Makes a team that this PE is a member of. Messages that wait for it are handled in later turns.
   TeamState& add(TeamId id, std::vector<int> pes);
-  // The job has ended, and GlobalMemory is closed: groups of device arrays forget their memory.
-  void close();
   // Null if this PE has not made it.
   TeamState* find(TeamId id);
   // The team of a message. Null if it is not made yet: the message then waits. Throws Error(kCorrupt) if no PE of the job

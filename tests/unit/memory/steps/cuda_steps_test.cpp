@@ -142,6 +142,32 @@ TEST_F(CudaStepsTest, AWordMayHaveTheNumberOfAnotherCount) {
   EXPECT_EQ(cuda().queue_step(step, kGpu0, receives).code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(CudaStepsTest, AStepHasSeveralCopiesAndCounts) {
+  *word(far, kData) = 5;
+  *word(far, 10) = 6;
+  *word(far, 4) = 40;
+  DeviceStep step = send();
+  step.before = {};
+  step.signals.add({word(own_at_peer, 5), 2, word(far, 4)});
+  step.more_counts.add(word(far, 4));
+  EXPECT_TRUE(short_step(step).has_value());
+  ASSERT_TRUE(cuda().queue_step(step, kGpu1, sends).ok());
+  step.more_copies.add({bytes(own_at_peer, 6), bytes(far, 10), 4});
+  EXPECT_FALSE(short_step(step).has_value());
+  ASSERT_TRUE(cuda().queue_step(step, kGpu1, sends).ok());
+  Outcome sent;
+  ASSERT_TRUE(memory->when_queued_done(kGpu1, sends, &sent).is_pending());
+  poll();
+  EXPECT_EQ(sent.calls, 1);
+  EXPECT_EQ(*word(own, kLanding), 5U);
+  EXPECT_EQ(*word(own, 6), 6U);
+  EXPECT_EQ(*word(own, 5), 43U) << "the number at the begin of the second step";
+  EXPECT_EQ(*word(far, 4), 42U);
+  EXPECT_EQ(*word(far, kSent), 2U);
+  step.more_counts.items[0] = &step.more_counts.size;
+  EXPECT_EQ(cuda().queue_step(step, kGpu1, sends).code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(CudaStepsTest, StepsUsePlacesInTurn) {
   for (std::uint32_t i = 0; i < 4; ++i) *word(far, 8 + i) = 100 + i;
   *word(far, kSent) = 0xfffffffe;
@@ -289,6 +315,7 @@ TEST(StepKernelsTest, EachModuleHasItsKernels) {
   for (std::size_t module = 0; module < kNumStepModules; ++module) {
     const std::string text = step_module_text(module);
     EXPECT_NE(text.find(std::string(".entry ") + kStepKernel), std::string::npos);
+    EXPECT_EQ(text.find(std::string(".entry ") + kShortStepKernel) != std::string::npos, module == 0);
     EXPECT_EQ(text.find(std::string(".entry ") + kReductionKernel) != std::string::npos, module > 0);
     EXPECT_EQ(text.find('$'), std::string::npos);
   }
@@ -300,6 +327,8 @@ TEST(StepKernelsTest, LaunchesFitTheWork) {
   EXPECT_EQ(step_threads(step), 32U);
   step.size_bytes = 1000;
   EXPECT_EQ(step_threads(step), 64U);
+  step.more_copies.add({nullptr, nullptr, 2000});
+  EXPECT_EQ(step_threads(step), 128U);
   step.size_bytes = std::size_t{1} << 30;
   EXPECT_EQ(step_threads(step), 1024U);
   DeviceReduction reduction;

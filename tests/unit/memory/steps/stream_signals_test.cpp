@@ -194,6 +194,31 @@ TEST_F(StreamSignalsTest, AWaitWithoutASignalEndsWithASentence) {
   EXPECT_TRUE(memory.deallocate(buffer).ok());
 }
 
+TEST_F(StreamSignalsTest, DevicesThatOnlyWaitAreNotGivenTheTimeOfDevicesThatWork) {
+  MemoryOptions options;
+  options.device_timeout = std::chrono::hours(10);
+  Memory memory(options);
+  const Buffer buffer = memory.allocate(4, kDevice0).value();
+  const StreamHandle stream = make_stream(memory);
+  const StreamHandle busy = make_stream(memory);
+  // Work that is longer than kSignalTimeout, and gives the signal.
+  const auto end = std::chrono::steady_clock::now() + kSignalTimeout + std::chrono::milliseconds(300);
+  const auto work = [end] { return std::chrono::steady_clock::now() < end ? Status::pending() : Status(); };
+  ASSERT_TRUE(emulated(memory).launch(busy, 0, work).ok());
+  ASSERT_TRUE(emulated(memory).queue_write(word(buffer), kDevice0, 1, busy).ok());
+  ASSERT_TRUE(emulated(memory).queue_wait(word(buffer), kDevice0, 1, stream).ok());
+  Outcome signalled;
+  watch(memory, stream, signalled);
+  ASSERT_TRUE(emulated(memory).queue_wait(word(buffer), kDevice0, 2, stream).ok());
+  Outcome over;
+  watch(memory, stream, over);
+  memory.close();
+  EXPECT_TRUE(signalled.status.ok()) << signalled.status.to_string();
+  EXPECT_EQ(over.status.code(), StatusCode::kClosed);
+  EXPECT_NE(memory.hang().message().find("has ended its steps"), std::string::npos);
+  EXPECT_TRUE(memory.deallocate(buffer).ok());
+}
+
 // Nothing is waited for, so the long timeout of the memory does not matter.
 TEST_F(StreamSignalsTest, AFailedJobEndsItsWaitsAtOnce) {
   const StreamHandle stream = make_stream(owner);

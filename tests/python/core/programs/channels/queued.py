@@ -1,6 +1,6 @@
 """Messages that streams order: a ring of chares whose values go round. Prints "all checked".
 
-queued.py loop|graph|wait|die|moves SIZE KIND
+queued.py loop|graph|exchange|wait|die|moves SIZE KIND
 """
 
 from __future__ import annotations
@@ -92,9 +92,12 @@ class Block(weft.Chare):
 
     def queue_steps(self, count: int) -> None:
         for _ in range(count):
-            for side in self.sides:
-                side.send(self.values, self.stream)
-            left, right = (side.recv(self.stream) for side in self.sides)
+            if MODE == "loop":
+                for side in self.sides:
+                    side.send(self.values, self.stream)
+                left, right = (side.recv(self.stream) for side in self.sides)
+            else:
+                left, right = weft.QueuedChannel.exchange_all(self.sides, [self.values] * 2, self.stream)
             self.queue.launch(self.values, left, right)
 
     async def run(self) -> list[int]:
@@ -132,6 +135,10 @@ class Block(weft.Chare):
             lambda: weft.QueuedChannel(self, self.proxy[0], id=-1),
             lambda: weft.QueuedChannel(5, self.proxy[0]),
             lambda: side.recv("no stream"),
+            lambda: weft.QueuedChannel.exchange_all([side], [self.values] * 2),
+            lambda: weft.QueuedChannel.exchange_all([self], [self.values]),
+            lambda: weft.QueuedChannel.exchange_all([side, side], [self.values] * 2, self.stream),
+            lambda: side.exchange(np.zeros(SIZE, np.int64), self.stream),
         ):
             try:
                 call()
@@ -158,7 +165,7 @@ async def main() -> None:
     count = 2 * weft.num_pes() + 1
     blocks = weft.Array(Block, count, args=[count])
     await blocks.connect.call()
-    if MODE in ("loop", "graph"):
+    if MODE in ("loop", "graph", "exchange"):
         results = await blocks.run.call()
         assert [one[0] for one in results] == expected(count), results
         await weft.quiescence()
@@ -183,6 +190,10 @@ async def main() -> None:
                 "an id is from 0",
                 "takes the chare that this end belongs to, not a int",
                 "QueuedChannel.recv",
+                "1 channels and 2 arrays",
+                "a channel is not a",
+                "is twice in an exchange",
+                "a message is on host",
             ),
             strict=True,
         ):
