@@ -305,10 +305,13 @@ static void check_dynamic(void) {
   EXPECT(MPI_Put(values, kCount, MPI_INT, right, other, kCount, MPI_INT, win) == MPI_SUCCESS);
   EXPECT(MPI_Win_fence(0, win) == MPI_SUCCESS);
   for (i = 0; i < kCount; ++i) EXPECT(memory[i] == left + i);
+  MPI_Barrier(MPI_COMM_WORLD);
   EXPECT(MPI_Get(got, kCount, MPI_INT, right, other, kCount, MPI_INT, win) == MPI_SUCCESS);
+  EXPECT(MPI_Win_fence(0, win) == MPI_SUCCESS);
   EXPECT(MPI_Accumulate(values, 1, MPI_INT, right, MPI_Aint_add(other, 4), 1, MPI_INT, MPI_SUM, win) == MPI_SUCCESS);
   EXPECT(MPI_Win_fence(0, win) == MPI_SUCCESS);
   EXPECT(memcmp(got, values, sizeof got) == 0 && memory[1] == left + 1 + left);
+  MPI_Barrier(MPI_COMM_WORLD);
   /* The target alone knows what is attached. */
   EXPECT(MPI_Put(values, 1, MPI_INT, right, MPI_Aint_add(other, kCount * sizeof(int)), 1, MPI_INT, win) ==
          MPI_SUCCESS);
@@ -321,14 +324,16 @@ static void check_dynamic(void) {
   free(memory);
 }
 
-int main(void) {
+/* Argument: "unmapped" if no rank reaches memory of another one. */
+int main(int argc, char* argv[]) {
   const int flavors[] = {MPI_WIN_FLAVOR_CREATE, MPI_WIN_FLAVOR_ALLOCATE, MPI_WIN_FLAVOR_SHARED};
   enum { kCount = 500 };
+  const int is_unmapped = argc > 1 && strcmp(argv[1], "unmapped") == 0;
   int i;
   MPI_Init(NULL, NULL);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  for (i = 0; i < 3; ++i) {
+  for (i = 0; i < (is_unmapped ? 2 : 3); ++i) {
     int* memory = NULL;
     MPI_Win win = make_window(flavors[i], &memory, kCount);
     check_attributes(win, flavors[i], memory, kCount * (MPI_Aint)sizeof(int));
@@ -342,7 +347,14 @@ int main(void) {
     free_window(&win, flavors[i], memory);
     EXPECT(num_deleted == 1);
   }
-  check_shared();
+  if (is_unmapped) {
+    int* memory;
+    MPI_Win win;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    EXPECT(class_of(MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win)) == MPI_ERR_RMA_SHARED);
+  } else {
+    check_shared();
+  }
   check_dynamic();
   if (rank == 0) printf("windows of %d ranks: as expected\n", size);
   return MPI_Finalize();

@@ -13,6 +13,7 @@
 #include "entry/widened.h"
 #include "models/mpi/window/window_creation.h"
 #include "objects/attributes.h"
+#include "system/device_memory.h"
 
 namespace weft::mpi {
 
@@ -82,6 +83,7 @@ int make_window(const char* function, WindowMemory memory, MPI_Aint size, MPI_In
     if (Error error = find_intracommunicator(comm, &communicator); !error.ok()) return error;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
     if (Error error = check_memory(memory, size); !error.ok()) return error;
+    if (Error error = find_place(hints, &memory.place); !error.ok()) return error;
     const std::string* const apart = hints == nullptr ? nullptr : hints->find("alloc_shared_noncontig");
     memory.size_bytes = static_cast<std::uint64_t>(size);
     Ref<Window> made;

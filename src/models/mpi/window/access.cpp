@@ -279,10 +279,10 @@ Error Window::start(const WindowAccess& access, Ref<Request>* request) {
   if (Error error = check_access(access); !error.ok()) [[unlikely]]
     return error;
   const Datatype* unit = nullptr;
-  if (is_accumulate(access.kind)) {
+  const bool is_empty = access.count == 0 || access.type->size_bytes() == 0;
+  if (is_accumulate(access.kind) && !is_empty) {
     if (Error error = find_unit(access, &unit); !error.ok()) return error;
   }
-  const bool is_empty = access.count == 0 || access.type->size_bytes() == 0;
   if (is_empty || target(access.target).is_direct) {
     if (!is_empty) access_directly(access, unit);
     if (request != nullptr) {

@@ -47,17 +47,35 @@ runtime::Task<> Window::listen(Ref<Window> self) {
   self->listening_ = {};
 }
 
+// The place of an access in an order: it waits until those that have come before are over.
+class Window::Turn {
+ public:
+  Turn(Order& order, runtime::Messenger& messenger) : order_(order), mine_(messenger) {
+    previous_ = std::exchange(order_.last, mine_);
+    ++order_.num_waiting;
+  }
+  bool must_wait() const { return previous_.has_value(); }
+  const runtime::Future<>& previous() const { return *previous_; }
+  void end() {
+    mine_.set();
+    if (--order_.num_waiting == 0) order_.last.reset();
+  }
+
+ private:
+  Order& order_;
+  runtime::Future<> mine_;
+  std::optional<runtime::Future<>> previous_;
+};
+
 runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byte> message) {
   ArrivedAccess access = parse_access(source, message);
-  if (access.awaits_runs()) {
-    access.runs.resize(access.header.num_runs);
-    const std::size_t run_bytes = access.runs.size() * sizeof(WindowRun);
-    const auto arriving = self->receive(source, data_tag(access.header.number),
-                                        DataView::of_bytes(access.runs.data(), run_bytes));
-    const Outcome arrived = co_await self->completed(*arriving);
-    check_follower(source, arrived, run_bytes);
-    check_runs(source, access.header, access.runs);
+  std::optional<Turn> turn;
+  if (access.header.is_accumulate()) {
+    Order& order = self->orders_[source];
+    if (access.awaits_runs() || access.awaits_data() || order.num_waiting > 0)
+      turn.emplace(order, self->messenger());
   }
+  if (access.awaits_runs()) co_await receive_runs(*self, source, access);
   ReplyHeader reply;
   reply.error = self->check_place(access.runs);
   std::vector<std::byte> got;
@@ -71,9 +89,20 @@ runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byt
   } else if (access.header.kind == AccessKind::kGet) {
     co_await serve_get(*self, access, got);
   } else {
-    co_await serve_accumulate(*self, source, access, got);
+    co_await serve_accumulate(*self, source, access, turn ? &*turn : nullptr, got);
   }
+  if (turn) turn->end();
   co_await send_reply(self, source, std::move(access), reply, std::move(got));
+}
+
+runtime::Task<> Window::receive_runs(Window& self, int source, ArrivedAccess& access) {
+  access.runs.resize(access.header.num_runs);
+  const std::size_t run_bytes = access.runs.size() * sizeof(WindowRun);
+  const auto arriving =
+      self.receive(source, data_tag(access.header.number), DataView::of_bytes(access.runs.data(), run_bytes));
+  const Outcome arrived = co_await self.completed(*arriving);
+  check_follower(source, arrived, run_bytes);
+  check_runs(source, access.header, access.runs);
 }
 
 runtime::Task<> Window::serve_put(Window& self, int source, ArrivedAccess& access) {
@@ -103,57 +132,42 @@ runtime::Task<> Window::serve_get(Window& self, const ArrivedAccess& access, std
   }
 }
 
-// Waits until the accumulates of the same order that have come before are over.
-class Window::Turn {
- public:
-  Turn(Order& order, runtime::Messenger& messenger) : order_(order), mine_(messenger) {
-    previous_ = std::exchange(order_.last, mine_);
-    ++order_.num_waiting;
-  }
-  bool must_wait() const { return previous_.has_value(); }
-  const runtime::Future<>& previous() const { return *previous_; }
-  void end() {
-    mine_.set();
-    if (--order_.num_waiting == 0) order_.last.reset();
-  }
-
- private:
-  Order& order_;
-  runtime::Future<> mine_;
-  std::optional<runtime::Future<>> previous_;
-};
-
-runtime::Task<> Window::serve_accumulate(Window& self, int source, ArrivedAccess& access,
+// `turn`: null if no access comes first, and nothing follows the request.
+runtime::Task<> Window::serve_accumulate(Window& self, int source, ArrivedAccess& access, const Turn* turn,
                                          std::vector<std::byte>& got) {
   VirtualRank* const rank = VirtualRank::current();
   if (access.header.received_bytes() > 0) got.resize(access.header.received_bytes());
-  const DataView target = self.local_view(access.runs);
-  Order& order = self.orders_[source];
-  if (!access.awaits_data() && target.place.is_host() && order.num_waiting == 0) {
-    self.apply(access, target, got, &self.own_control());
-    co_return;
-  }
-  Turn turn(order, self.messenger());
   if (access.awaits_data()) {
     access.data.resize(access.header.sent_bytes());
     const auto landing = self.receive(source, data_tag(access.header.number), view_of(access.data));
     const Outcome landed = co_await self.completed(*landing);
     check_follower(source, landed, access.data.size());
   }
-  if (turn.must_wait()) co_await turn.previous();
-  VirtualRank::set_current(rank);
+  if (turn != nullptr && turn->must_wait()) {
+    co_await turn->previous();
+    VirtualRank::set_current(rank);
+  }
+  const DataView target = self.local_view(access.runs);
   if (target.place.is_host()) {
     self.apply(access, target, got, &self.own_control());
   } else {
-    Turn on_device(self.device_order_, self.messenger());
-    if (on_device.must_wait()) co_await on_device.previous();
-    VirtualRank::set_current(rank);
-    std::vector<std::byte> values(target.size_bytes);
-    co_await self.copy_locally(target, view_of(values));
-    self.apply(access, view_of(values), got, nullptr);
-    co_await self.copy_locally(view_of(values), target);
-    on_device.end();
+    co_await accumulate_on_device(self, access, target, got);
   }
+}
+
+// One at a time, from all ranks.
+runtime::Task<> Window::accumulate_on_device(Window& self, const ArrivedAccess& access, const DataView& target,
+                                             std::vector<std::byte>& got) {
+  VirtualRank* const rank = VirtualRank::current();
+  Turn turn(self.device_order_, self.messenger());
+  if (turn.must_wait()) {
+    co_await turn.previous();
+    VirtualRank::set_current(rank);
+  }
+  std::vector<std::byte> values(target.size_bytes);
+  co_await self.copy_locally(target, view_of(values));
+  self.apply(access, view_of(values), got, nullptr);
+  co_await self.copy_locally(view_of(values), target);
   turn.end();
 }
 

@@ -45,6 +45,7 @@ struct WindowMemory {
   void* base = nullptr;  // of this process
   std::uint64_t size_bytes = 0;
   MPI_Aint displacement_unit = 1;
+  memory::Place place = {};  // of memory that the window allocates for this process alone
 };
 
 // One access of the program. All but the target's memory is of this process.
@@ -173,8 +174,12 @@ class Window final : public ErrorScope {
   static runtime::Task<> serve(Ref<Window> self, int source, std::vector<std::byte> message);
   static runtime::Task<> serve_put(Window& self, int source, ArrivedAccess& access);
   static runtime::Task<> serve_get(Window& self, const ArrivedAccess& access, std::vector<std::byte>& got);
-  static runtime::Task<> serve_accumulate(Window& self, int source, ArrivedAccess& access,
+  class Turn;
+  static runtime::Task<> serve_accumulate(Window& self, int source, ArrivedAccess& access, const Turn* turn,
                                           std::vector<std::byte>& got);
+  static runtime::Task<> accumulate_on_device(Window& self, const ArrivedAccess& access, const DataView& target,
+                                              std::vector<std::byte>& got);
+  static runtime::Task<> receive_runs(Window& self, int source, ArrivedAccess& access);
   void apply(const ArrivedAccess& access, const DataView& target, std::vector<std::byte>& got,
              WindowControl* control);
   static runtime::Task<> send_reply(Ref<Window> self, int source, ArrivedAccess access, ReplyHeader reply,
@@ -215,7 +220,6 @@ class Window final : public ErrorScope {
     std::optional<runtime::Future<>> last;
     int num_waiting = 0;
   };
-  class Turn;
   std::map<int, Order> orders_;
   Order device_order_;  // of those that change device memory
 

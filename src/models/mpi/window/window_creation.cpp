@@ -57,7 +57,11 @@ class Creation {
     for (int rank = 0; rank < communicator_.size(); ++rank) parts.targets.push_back(target(rank));
     if (memory_.flavor == MPI_WIN_FLAVOR_SHARED) co_await check_shared(parts.targets);
     const Window::Target& own = parts.targets[static_cast<std::size_t>(communicator_.rank())];
-    if (segment_ || is_one_segment_) memory_.base = own.memory;
+    if (is_one_segment_) {
+      memory_.base = own.memory;
+    } else if (segment_) {
+      memory_.base = segment_.buffer().data;
+    }
     parts.memory = memory_;
     parts.control = std::move(control_);
     parts.segment = std::move(segment_);
@@ -85,8 +89,10 @@ class Creation {
         mine.is_host = global_.runtime().memory().place_of(memory_.base).is_host() ? 1 : 0;
       }
       if (size_bytes == 0) return;
-      segment_ = global_.make_segment(size_bytes, {});
+      const memory::Place place = memory_.flavor == MPI_WIN_FLAVOR_SHARED ? memory::Place() : memory_.place;
+      segment_ = global_.make_segment(size_bytes, place);
       mine.memory = segment_.address();
+      mine.is_host = place.is_host() ? 1 : 0;
     } catch (const std::bad_alloc&) {
       mine.error = MPI_ERR_NO_MEM;
     } catch (const base::Error&) {
@@ -119,6 +125,8 @@ class Creation {
     const rma::GlobalMemory::HeldMemory control = global_.hold(one.control, sizeof(WindowControl));
     target.control = static_cast<WindowControl*>(control.memory.data);
     target.control_keeper = control.keeper;
+    // The CPU does not reach memory of devices.
+    if (one.is_host == 0) return target;
     if (const rma::GlobalAddress& segment = memory_of(place); !segment.is_null()) {
       const std::uint64_t offset = is_one_segment_ ? offsets_[place] : 0;
       const auto held = global_.hold(segment.moved_by(static_cast<std::ptrdiff_t>(offset)), one.size_bytes);
@@ -127,7 +135,7 @@ class Creation {
     } else if (memory_.flavor == MPI_WIN_FLAVOR_CREATE && is_here(rank)) {
       target.memory = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(one.base));
     }
-    target.is_direct = target.memory != nullptr && one.is_host != 0 && target.control != nullptr;
+    target.is_direct = target.memory != nullptr && target.control != nullptr;
     return target;
   }
 
