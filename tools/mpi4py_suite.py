@@ -36,28 +36,16 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/mpi4py"
 SKIPPED = 77
 
-# Modules that need processes that start later, one-sided communication, files, or partitioned messages.
+# Modules that need processes that start later, files, or partitioned messages.
 LATER_MODULES = [
     "test_spawn",
     "test_dynproc",
-    "test_rma",
-    "test_win",
     "test_file",
     "test_io",
     "test_p2p_buf_part",
 ]
-# The same for single tests, as patterns of their names.
-LATER_TESTS = [
-    "TestErrhandlerFile",
-    "TestErrhandlerWin",
-    "TestMessageRMA",
-    "TestSequential",  # mpi4py.util.sync uses windows
-    "TestCounter",
-    "TestMutex",
-    "TestCondition",
-    "TestSemaphore",
-    "TestObjModel.testSafeFreeCreated",  # makes a window
-]
+# The same for single tests, as patterns of their names: both open files.
+LATER_TESTS = ["TestErrhandlerFile", "TestObjModel.testSafeFreeCreated"]
 # This module opens a file when it is loaded, and goes on only after a certain error, so it runs apart.
 WITHOUT_FILES_MODULE = "test_subclass"
 # Runs the suite's main program, the first argument, so that no file can be opened.

@@ -14,6 +14,7 @@
 #include "entry/type_handles.h"
 #include "models/mpi/objects/addresses.h"
 #include "models/mpi/rank.h"
+#include "models/mpi/window/window.h"
 
 using namespace weft::mpi;
 
@@ -41,6 +42,17 @@ const int* predefined_attribute(int key) {
     default:
       return nullptr;
   }
+}
+
+bool has_predefined(ObjectKind kind, int key) {
+  if (kind == ObjectKind::kWindow) return Window::has_attribute(key);
+  return kind == ObjectKind::kCommunicator && predefined_attribute(key) != nullptr;
+}
+
+// The value of a predefined attribute that the object has. That of MPI_WIN_BASE may be null.
+const void* predefined_value(Object& object, int key) {
+  if (object.kind() == ObjectKind::kWindow) return static_cast<Window&>(object).attribute(key);
+  return predefined_attribute(key);
 }
 
 void store_pointer(const void* value, void* result) {
@@ -109,8 +121,8 @@ int get_attribute(const char* name, Handle object, int number, void* result, int
     if (Error error = require({{result, "attribute_val"}, {flag, "flag"}}); !error.ok()) return error;
     Object* target = nullptr;
     if (Error error = find_attributed(object, &target); !error.ok()) return error;
-    if (target->kind() == ObjectKind::kCommunicator && predefined_attribute(number) != nullptr) {
-      store_pointer(predefined_attribute(number), result);
+    if (has_predefined(target->kind(), number)) {
+      store_pointer(predefined_value(*target, number), result);
       *flag = 1;
       return {};
     }

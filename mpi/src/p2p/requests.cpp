@@ -111,14 +111,20 @@ inline int finish(MPI_Request* handle, MPI_Status* status, RequestFailure* failu
 
 // --- Errors
 
-// Runs `body(&scope)`. Its error belongs to the communicator that the body writes there: that of the request that failed.
+int raise_in(const char* function, ErrorScope* scope, const Error& error) {
+  if (scope != nullptr && scope->kind() == ObjectKind::kWindow)
+    return raise(function, handle_of<MPI_Win>(scope), error);
+  return raise(function, handle_of_scope(scope), error);
+}
+
+// Runs `body(&scope)`. Its error belongs to the communicator or window that the body writes there: that of the request that failed.
 template <class Body>
 [[gnu::always_inline]] inline int with_scope(const char* function, const Body& body) {
   Ref<ErrorScope> scope;
   const Error error = outcome_of([&]() -> Error { return body(&scope); });
   if (error.ok()) [[likely]]
     return MPI_SUCCESS;
-  return raise(function, handle_of_scope(scope.get()), error);
+  return raise_in(function, scope.get(), error);
 }
 
 Ref<ErrorScope> scope_of(MPI_Request handle) {

@@ -1,0 +1,196 @@
+// Accesses to windows: put, get, and accumulates, also those that give a request.
+#include <optional>
+
+#include "base/format.h"
+#include "entry/type_handles.h"
+#include "windows/windows.h"
+
+namespace weft::mpi {
+
+namespace {
+
+// Elements of this process.
+struct LocalElements {
+  const void* buffer;
+  MPI_Count count;
+  MPI_Datatype type;
+};
+
+struct TargetElements {
+  int rank;
+  MPI_Aint displacement;
+  MPI_Count count;
+  MPI_Datatype type;
+};
+
+struct AccessCall {
+  AccessKind kind;
+  TargetElements target;
+  std::optional<LocalElements> origin = std::nullopt;
+  std::optional<LocalElements> result = std::nullopt;
+  std::optional<LocalElements> compared = std::nullopt;
+  MPI_Op op = MPI_OP_NULL;
+};
+
+Error find_target(const Window& window, const TargetElements& target, WindowAccess* access) {
+  if (Error error = check_rank(window, target.rank); !error.ok()) return error;
+  Datatype* type = nullptr;
+  if (Error error = find_committed_type(target.type, &type); !error.ok()) return error;
+  if (Error error = check_count(target.count); !error.ok()) return error;
+  access->target = target.rank;
+  access->displacement = target.displacement;
+  access->count = target.count;
+  access->type = type;
+  return {};
+}
+
+Error find_view(const std::optional<LocalElements>& elements, DataView* view) {
+  return elements ? make_view(elements->buffer, elements->count, elements->type, view) : Error();
+}
+
+Error find_operands(const AccessCall& call, WindowAccess* access) {
+  if (call.op != MPI_OP_NULL || call.kind == AccessKind::kAccumulate || call.kind == AccessKind::kGetAccumulate) {
+    ReductionOperator* operation = nullptr;
+    if (Error error = find_operation(call.op, &operation); !error.ok()) return error;
+    access->operation = operation;
+  }
+  // The origin of MPI_NO_OP is not read: it may be anything.
+  if (call.op != MPI_NO_OP)
+    if (Error error = find_view(call.origin, &access->origin); !error.ok()) return error;
+  if (Error error = find_view(call.compared, &access->compared); !error.ok()) return error;
+  return find_view(call.result, &access->result);
+}
+
+// `request`: null for calls that give none.
+int run_access(const char* function, MPI_Win win, const AccessCall& call, MPI_Request* request) {
+  return with_window(function, win, {}, [&](Window& window) -> Error {
+    WindowAccess access;
+    access.kind = call.kind;
+    Ref<Request> started;
+    if (call.target.rank == MPI_PROC_NULL) {
+      if (request == nullptr) return {};
+      auto finished =
+          Request::make<FinishedRequest>(this_process().runtime(), Request::Type::kCollective, Outcome());
+      return give_request(as_request(std::move(finished)), nullptr, request, false);
+    }
+    if (Error error = find_target(window, call.target, &access); !error.ok()) return error;
+    if (Error error = find_operands(call, &access); !error.ok()) return error;
+    if (Error error = window.start(access, request == nullptr ? nullptr : &started); !error.ok()) return error;
+    if (request != nullptr) *request = make_handle<MPI_Request>(std::move(started));
+    return {};
+  });
+}
+
+int run_requested(const char* function, MPI_Win win, const AccessCall& call, MPI_Request* request) {
+  if (!is_address(static_cast<const void*>(request)))
+    return raise(function, win, no_place_for_request(static_cast<const void*>(request)));
+  return run_access(function, win, call, request);
+}
+
+AccessCall put_call(const LocalElements& origin, const TargetElements& target) {
+  return {.kind = AccessKind::kPut, .target = target, .origin = origin};
+}
+AccessCall get_call(const LocalElements& result, const TargetElements& target) {
+  return {.kind = AccessKind::kGet, .target = target, .result = result};
+}
+AccessCall accumulate_call(const LocalElements& origin, const TargetElements& target, MPI_Op op) {
+  return {.kind = AccessKind::kAccumulate, .target = target, .origin = origin, .op = op};
+}
+AccessCall get_accumulate_call(const LocalElements& origin, const LocalElements& result,
+                               const TargetElements& target, MPI_Op op) {
+  return {.kind = AccessKind::kGetAccumulate, .target = target, .origin = origin, .result = result, .op = op};
+}
+
+}  // namespace
+
+}  // namespace weft::mpi
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
+
+extern "C" {
+
+int MPI_Put_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+              MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
+  return run_access(__func__, win,
+                    put_call({origin_addr, origin_count, origin_datatype},
+                             {target_rank, target_disp, target_count, target_datatype}),
+                    nullptr);
+}
+int MPI_Rput_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+               MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win,
+               MPI_Request* request) {
+  return run_requested(__func__, win,
+                       put_call({origin_addr, origin_count, origin_datatype},
+                                {target_rank, target_disp, target_count, target_datatype}),
+                       request);
+}
+int MPI_Get_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+              MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
+  return run_access(__func__, win,
+                    get_call({origin_addr, origin_count, origin_datatype},
+                             {target_rank, target_disp, target_count, target_datatype}),
+                    nullptr);
+}
+int MPI_Rget_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+               MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win,
+               MPI_Request* request) {
+  return run_requested(__func__, win,
+                       get_call({origin_addr, origin_count, origin_datatype},
+                                {target_rank, target_disp, target_count, target_datatype}),
+                       request);
+}
+int MPI_Accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                     int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+                     MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
+  return run_access(__func__, win,
+                    accumulate_call({origin_addr, origin_count, origin_datatype},
+                                    {target_rank, target_disp, target_count, target_datatype}, op),
+                    nullptr);
+}
+int MPI_Raccumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                      int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+                      MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request) {
+  return run_requested(__func__, win,
+                       accumulate_call({origin_addr, origin_count, origin_datatype},
+                                       {target_rank, target_disp, target_count, target_datatype}, op),
+                       request);
+}
+int MPI_Get_accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                         void* result_addr, MPI_Count result_count, MPI_Datatype result_datatype,
+                         int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+                         MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
+  return run_access(__func__, win,
+                    get_accumulate_call({origin_addr, origin_count, origin_datatype},
+                                        {result_addr, result_count, result_datatype},
+                                        {target_rank, target_disp, target_count, target_datatype}, op),
+                    nullptr);
+}
+int MPI_Rget_accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                          void* result_addr, MPI_Count result_count, MPI_Datatype result_datatype,
+                          int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+                          MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request) {
+  return run_requested(__func__, win,
+                       get_accumulate_call({origin_addr, origin_count, origin_datatype},
+                                           {result_addr, result_count, result_datatype},
+                                           {target_rank, target_disp, target_count, target_datatype}, op),
+                       request);
+}
+int MPI_Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
+                     MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
+  return run_access(__func__, win,
+                    get_accumulate_call({origin_addr, 1, datatype}, {result_addr, 1, datatype},
+                                        {target_rank, target_disp, 1, datatype}, op),
+                    nullptr);
+}
+int MPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr,
+                         MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {
+  return run_access(__func__, win,
+                    {.kind = AccessKind::kCompareAndSwap,
+                     .target = {target_rank, target_disp, 1, datatype},
+                     .origin = LocalElements{origin_addr, 1, datatype},
+                     .result = LocalElements{result_addr, 1, datatype},
+                     .compared = LocalElements{compare_addr, 1, datatype}},
+                    nullptr);
+}
+
+}  // extern "C"

@@ -1,0 +1,326 @@
+// The origin's side of accesses.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "weft/base/error.h"
+#include "weft/mpi/mpi.h"
+
+#include "base/format.h"
+#include "models/mpi/collective/collective_request.h"
+#include "models/mpi/collective/typed_view.h"
+#include "models/mpi/datatype/checked.h"
+#include "models/mpi/process.h"
+#include "models/mpi/window/accumulation.h"
+#include "models/mpi/window/target_runs.h"
+#include "models/mpi/window/window.h"
+
+namespace weft::mpi {
+
+// An access by messages.
+struct Window::OutgoingAccess {
+  AccessHeader header;
+  int target = 0;
+  std::vector<WindowRun> runs;
+  DataView origin;
+  DataView result;
+  std::vector<std::byte> values;  // of kCompareAndSwap: the value to compare with, and the new one
+};
+
+namespace {
+
+bool is_accumulate(AccessKind kind) { return kind >= AccessKind::kAccumulate; }
+bool has_result(AccessKind kind) { return kind != AccessKind::kPut && kind != AccessKind::kAccumulate; }
+
+bool has_operand(const WindowAccess& access) {
+  return access.kind != AccessKind::kGet &&
+         (access.operation == nullptr || access.operation->handle() != MPI_NO_OP);
+}
+
+// Packed values of a view in host memory: its own bytes if they are dense.
+class PackedView {
+ public:
+  explicit PackedView(const DataView& view) : data_(view.data) {
+    if (view.is_dense()) return;
+    packed_.resize(view.size_bytes);
+    view.pack(packed_.data());
+    data_ = packed_.data();
+  }
+  const std::byte* data() const { return data_; }
+
+ private:
+  std::vector<std::byte> packed_;
+  const std::byte* data_;
+};
+
+// A copy in host memory of values on a device.
+class HostCopy {
+ public:
+  explicit HostCopy(const DataView& view) : view_(view) {
+    if (view.place.is_host()) return;
+    bytes_.resize(view.size_bytes);
+    view_ = DataView::of_bytes(bytes_.data(), bytes_.size());
+  }
+  bool is_copy() const { return !bytes_.empty(); }
+  const DataView& view() const { return view_; }
+
+ private:
+  DataView view_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+// --- Checks
+
+Error Window::check_access(const WindowAccess& access) const {
+  const Target& target = this->target(access.target);
+  if (!has_epoch_with(target)) [[unlikely]] {
+    return {MPI_ERR_RMA_SYNC,
+            base::format("no epoch with rank {} is open; call MPI_Win_fence, MPI_Win_start or MPI_Win_lock before",
+                         access.target)};
+  }
+  const std::optional<MPI_Count> size = access.type->packed_size(access.count);
+  if (!size) return {MPI_ERR_COUNT, base::format("{} elements at the target have too many bytes", access.count)};
+  const auto size_bytes = static_cast<std::size_t>(*size);
+  if ((has_operand(access) && access.origin.size_bytes != size_bytes) ||
+      (has_result(access.kind) && access.result.size_bytes != size_bytes)) [[unlikely]] {
+    return {MPI_ERR_TRUNCATE,
+            base::format("the access is of {} bytes at the target, {} at the origin and {} of the result; give "
+                         "the same amount everywhere",
+                         size_bytes, access.origin.size_bytes, access.result.size_bytes)};
+  }
+  if (is_dynamic() || *size == 0) return {};
+  const Wide between = Wide{access.count - 1} * access.type->extent();
+  const Wide start = Wide{access.displacement} * target.displacement_unit + access.type->true_lower_bound();
+  const Wide low = start + std::min<Wide>(between, 0);
+  const Wide high = start + std::max<Wide>(between, 0) + access.type->true_extent();
+  if (low >= 0 && high <= Wide{target.size_bytes}) [[likely]]
+    return {};
+  return {MPI_ERR_RMA_RANGE,
+          base::format("{} elements at displacement {} are outside of the window of rank {}, which has {} bytes "
+                       "there, with a displacement unit of {}",
+                       access.count, access.displacement, access.target, target.size_bytes,
+                       target.displacement_unit)};
+}
+
+Error Window::find_unit(const WindowAccess& access, const Datatype** unit) const {
+  const PredefinedTypes& types = this_rank().types;
+  *unit = unit_of(*access.type, types);
+  if (access.operation == nullptr) return {};
+  if (!access.operation->is_predefined())
+    return {MPI_ERR_OP, "the operator is not predefined; an accumulate takes one of those of mpi.h"};
+  const MPI_Op op = access.operation->handle();
+  if (op == MPI_REPLACE || op == MPI_NO_OP) {
+    // As bytes if there is no other choice.
+    if (*unit == nullptr) *unit = types.find(MPI_BYTE);
+    return {};
+  }
+  if (*unit == nullptr)
+    return {MPI_ERR_TYPE, "the datatype at the target does not consist of a single predefined datatype"};
+  return access.operation->check(**unit);
+}
+
+// --- Directly
+
+void Window::access_directly(const WindowAccess& access, const Datatype* unit) {
+  const Target& target = this->target(access.target);
+  std::byte* const start = target.memory + access.displacement * target.displacement_unit;
+  // The view keeps a layout of the datatype for the call alone.
+  const DataView memory = typed_view(const_cast<Datatype&>(*access.type), start, access.count);
+  HostCopy origin(access.origin);
+  HostCopy compared(access.compared);
+  const HostCopy result(access.result);
+  Process& process = this_process();
+  if (has_operand(access) && origin.is_copy()) process.run(copy_locally(access.origin, origin.view()));
+  if (compared.is_copy()) process.run(copy_locally(access.compared, compared.view()));
+  if (access.kind == AccessKind::kPut) {
+    origin.view().copy_to(memory);
+  } else if (access.kind == AccessKind::kGet) {
+    memory.copy_to(result.view());
+  } else {
+    std::vector<std::byte> packed(has_result(access.kind) && !result.view().is_dense() ? memory.size_bytes : 0);
+    std::byte* before = packed.empty() ? result.view().data : packed.data();
+    if (!has_result(access.kind)) before = nullptr;
+    if (access.kind == AccessKind::kCompareAndSwap) {
+      compare_and_swap(compared.view().data, origin.view().data, memory, before, target.control);
+    } else if (has_operand(access)) {
+      const PackedView operand(origin.view());
+      accumulate({*access.operation, *unit}, operand.data(), memory, before, target.control);
+    } else {
+      accumulate({*access.operation, *unit}, nullptr, memory, before, target.control);
+    }
+    if (!packed.empty()) result.view().unpack(packed.data(), packed.size());
+  }
+  if (result.is_copy()) process.run(copy_locally(result.view(), access.result));
+}
+
+// --- By messages
+
+Window::OutgoingAccess Window::outgoing(const WindowAccess& access, const Datatype* unit) {
+  OutgoingAccess out;
+  const Target& target = this->target(access.target);
+  const auto displacement = static_cast<MPI_Aint>(static_cast<std::uint64_t>(access.displacement) *
+                                                  static_cast<std::uint64_t>(target.displacement_unit));
+  out.target = access.target;
+  out.runs = runs_of(*access.type, access.count, displacement);
+  out.origin = has_operand(access) ? access.origin : DataView();
+  out.result = access.result;
+  AccessHeader& header = out.header;
+  header.kind = access.kind;
+  header.size_bytes = static_cast<std::uint64_t>(access.count * access.type->size_bytes());
+  header.num_runs = out.runs.size();
+  header.number = ++last_number_;
+  if (is_accumulate(access.kind)) header.unit = static_cast<std::uint16_t>(predefined_number(unit->handle()));
+  if (access.operation != nullptr)
+    header.operation = static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(access.operation->handle()));
+  if (access.kind == AccessKind::kCompareAndSwap) {
+    const HostCopy compared(access.compared);
+    const HostCopy desired(access.origin);
+    Process& process = this_process();
+    if (compared.is_copy()) process.run(copy_locally(access.compared, compared.view()));
+    if (desired.is_copy()) process.run(copy_locally(access.origin, desired.view()));
+    out.values.assign(compared.view().data, compared.view().data + header.size_bytes);
+    out.values.insert(out.values.end(), desired.view().data, desired.view().data + header.size_bytes);
+    out.origin = DataView::of_bytes(out.values.data(), out.values.size());
+  }
+  std::size_t size_bytes = sizeof header;
+  if (out.runs.size() <= (kMostMessageBytes - size_bytes) / sizeof(WindowRun)) {
+    header.flags |= kRunsInside;
+    size_bytes += out.runs.size() * sizeof(WindowRun);
+  }
+  if (out.origin.place.is_host() && out.origin.size_bytes <= kMostMessageBytes - size_bytes)
+    header.flags |= kDataInside;
+  if (out.result.place.is_host() && header.size_bytes <= kMostMessageBytes - sizeof(ReplyHeader))
+    header.flags |= kReplyInside;
+  return out;
+}
+
+namespace {
+
+std::vector<std::byte> request_of(const AccessHeader& header, const std::vector<WindowRun>& runs,
+                                  const DataView& origin) {
+  const std::size_t run_bytes = (header.flags & kRunsInside) != 0 ? runs.size() * sizeof(WindowRun) : 0;
+  const std::size_t data_bytes = (header.flags & kDataInside) != 0 ? origin.size_bytes : 0;
+  std::vector<std::byte> message(sizeof header + run_bytes + data_bytes);
+  std::memcpy(message.data(), &header, sizeof header);
+  if (run_bytes > 0) std::memcpy(message.data() + sizeof header, runs.data(), run_bytes);
+  if (data_bytes > 0) origin.pack(message.data() + sizeof header + run_bytes);
+  return message;
+}
+
+void keep_first(int error, Outcome& outcome) {
+  if (outcome.error == MPI_SUCCESS) outcome.error = error;
+}
+
+}  // namespace
+
+runtime::Task<> Window::access_by_messages(Ref<Window> self, OutgoingAccess access, Outcome* outcome) {
+  const AccessHeader& header = access.header;
+  const std::vector<std::byte> request = request_of(header, access.runs, access.origin);
+  std::vector<std::byte> reply_bytes(sizeof(ReplyHeader) +
+                                     ((header.flags & kReplyInside) != 0 ? header.received_bytes() : 0));
+  const int reply = reply_tag(header.number);
+  const auto answered =
+      self->receive(access.target, reply, DataView::of_bytes(reply_bytes.data(), reply_bytes.size()));
+  std::vector<Ref<SendRequest>> sends;
+  sends.push_back(
+      self->send(access.target, kRequestTag, DataView::of_bytes(request.data(), request.size())));
+  if ((header.flags & kRunsInside) == 0) {
+    sends.push_back(self->send(access.target, data_tag(header.number),
+                               DataView::of_bytes(access.runs.data(), access.runs.size() * sizeof(WindowRun))));
+  }
+  if ((header.flags & kDataInside) == 0 && header.sent_bytes() > 0)
+    sends.push_back(self->send(access.target, data_tag(header.number), access.origin));
+  for (const auto& send : sends) {
+    const Outcome sent = co_await self->completed(*send);
+    keep_first(sent.error, *outcome);
+  }
+  const Outcome arrived = co_await self->completed(*answered);
+  keep_first(arrived.error, *outcome);
+  ReplyHeader answer;
+  std::memcpy(&answer, reply_bytes.data(), sizeof answer);
+  if (arrived.size_bytes < static_cast<std::int64_t>(sizeof answer)) answer.error = MPI_ERR_INTERN;
+  keep_first(answer.error, *outcome);
+  if (outcome->error != MPI_SUCCESS || header.received_bytes() == 0) co_return;
+  if (answer.has_data != 0) {
+    const auto data_bytes = static_cast<std::size_t>(arrived.size_bytes) - sizeof answer;
+    if (data_bytes == access.result.size_bytes && (header.flags & kReplyInside) != 0) {
+      access.result.unpack(reply_bytes.data() + sizeof answer, data_bytes);
+    } else {
+      outcome->error = MPI_ERR_INTERN;
+    }
+    co_return;
+  }
+  const auto data = self->receive(access.target, reply, access.result);
+  const Outcome landed = co_await self->completed(*data);
+  keep_first(landed.error, *outcome);
+}
+
+runtime::Task<> Window::access_unobserved(Ref<Window> self, OutgoingAccess access) {
+  const int target = access.target;
+  Outcome outcome;
+  co_await access_by_messages(self, std::move(access), &outcome);
+  if (outcome.error != MPI_SUCCESS && self->first_error_.ok()) {
+    self->first_error_ = {outcome.error,
+                          base::format("rank {} could not carry out an access that this call completes", target)};
+  }
+  self->count_ended(target);
+}
+
+void Window::count_ended(int rank) {
+  --of(rank).num_outstanding;
+  --num_outstanding_;
+  if (rank_ != nullptr) [[unlikely]]
+    rank_->wake();
+}
+
+Error Window::start(const WindowAccess& access, Ref<Request>* request) {
+  if (Error error = check_access(access); !error.ok()) [[unlikely]]
+    return error;
+  const Datatype* unit = nullptr;
+  const bool is_empty = access.count == 0 || access.type->size_bytes() == 0;
+  if (is_accumulate(access.kind) && !is_empty) {
+    if (Error error = find_unit(access, &unit); !error.ok()) return error;
+  }
+  if (is_empty || target(access.target).is_direct) {
+    if (!is_empty) access_directly(access, unit);
+    if (request != nullptr) {
+      auto finished = Request::make<FinishedRequest>(messenger(), Request::Type::kCollective, Outcome());
+      finished->start();
+      *request = as_request(std::move(finished));
+    }
+    return {};
+  }
+  OutgoingAccess out = outgoing(access, unit);
+  if (out.runs.size() > kMostRuns)
+    return {MPI_ERR_TYPE, base::format("the target memory has {} pieces; {} at most are possible", out.runs.size(),
+                                       kMostRuns)};
+  ++of(access.target).num_outstanding;
+  ++num_outstanding_;
+  if (request == nullptr) {
+    messenger().spawn(access_unobserved(Ref<Window>(*this), std::move(out)), "an access to a window");
+    return {};
+  }
+  const auto body = [self = Ref<Window>(*this), shared = std::make_shared<OutgoingAccess>(std::move(out))](
+                        Outcome* outcome) -> runtime::Task<> { return access_observed(self, shared, outcome); };
+  auto made = Request::make<CollectiveRequest>(messenger(), body);
+  made->set_scope(*this);
+  made->start();
+  *request = as_request(std::move(made));
+  return {};
+}
+
+runtime::Task<> Window::access_observed(Ref<Window> self, std::shared_ptr<OutgoingAccess> access,
+                                        Outcome* outcome) {
+  const int target = access->target;
+  try {
+    co_await access_by_messages(self, std::move(*access), outcome);
+  } catch (...) {
+    self->count_ended(target);
+    throw;
+  }
+  self->count_ended(target);
+}
+
+}  // namespace weft::mpi

@@ -1,0 +1,116 @@
+#include "models/mpi/window/window.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "weft/mpi/mpi.h"
+
+#include "memory/memory.h"
+#include "models/mpi/collective/team_collectives.h"
+#include "models/mpi/collective/transfers.h"
+#include "models/mpi/process.h"
+#include "models/mpi/window/target_runs.h"
+
+namespace weft::mpi {
+
+Window::Window(Parts parts, Ref<ErrorHandler> handler)
+    : ErrorScope(ObjectKind::kWindow, std::move(handler)),
+      memory_(parts.memory),
+      displacement_unit_attribute_(static_cast<int>(parts.memory.displacement_unit)),
+      size_attribute_(static_cast<MPI_Aint>(parts.memory.size_bytes)),
+      communicator_(std::move(parts.communicator)),
+      control_(std::move(parts.control)),
+      segment_(std::move(parts.segment)),
+      targets_(std::move(parts.targets)),
+      rank_(VirtualRank::current()) {}
+
+void Window::open() { messenger().spawn(listen(Ref<Window>(*this)), "accesses of a window"); }
+
+rma::GlobalMemory& Window::global_memory() const {
+  return messenger().runtime().offered<rma::GlobalMemory>();
+}
+
+void* Window::attribute(int key) {
+  switch (key) {
+    case MPI_WIN_BASE:
+      return memory_.base;
+    case MPI_WIN_SIZE:
+      return &size_attribute_;
+    case MPI_WIN_DISP_UNIT:
+      return &displacement_unit_attribute_;
+    case MPI_WIN_CREATE_FLAVOR:
+      return &memory_.flavor;
+    case MPI_WIN_MODEL:
+      return &model_attribute_;
+    default:
+      return nullptr;
+  }
+}
+
+// --- Memory of a dynamic window
+
+Error Window::attach(void* base, std::uint64_t size_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(base);
+  const auto next = attached_.lower_bound(first);
+  const bool meets_next = next != attached_.end() && next->first - first < size_bytes;
+  const bool meets_previous = next != attached_.begin() && first - std::prev(next)->first < std::prev(next)->second;
+  if (meets_next || meets_previous)
+    return {MPI_ERR_RMA_ATTACH, "a part of the memory is attached to the window; detach it before"};
+  if (size_bytes > 0 || next == attached_.end() || next->first != first) attached_.emplace(first, size_bytes);
+  return {};
+}
+
+Error Window::detach(const void* base) {
+  if (attached_.erase(reinterpret_cast<std::uintptr_t>(base)) == 1) return {};
+  return {MPI_ERR_RMA_ATTACH, "no memory that begins at the address is attached to the window"};
+}
+
+int Window::check_place(std::span<const WindowRun> runs) const {
+  for (const WindowRun& run : runs) {
+    if (!is_dynamic()) {
+      if (!is_inside(run, 0, memory_.size_bytes)) return MPI_ERR_RMA_RANGE;
+      continue;
+    }
+    const auto next = attached_.upper_bound(static_cast<std::uintptr_t>(run.offset + std::min<std::int64_t>(
+        0, run.stride * static_cast<std::int64_t>(run.count - 1))));
+    if (next == attached_.begin()) return MPI_ERR_RMA_RANGE;
+    const auto& [first, size_bytes] = *std::prev(next);
+    if (!is_inside(run, first, size_bytes)) return MPI_ERR_RMA_RANGE;
+  }
+  return MPI_SUCCESS;
+}
+
+DataView Window::local_view(const std::vector<WindowRun>& runs) const {
+  auto* const base = static_cast<std::byte*>(is_dynamic() ? nullptr : memory_.base);
+  DataView view = runs_view(base, runs);
+  view.place = messenger().memory().place_of(base + runs.front().offset);
+  return view;
+}
+
+runtime::Task<> Window::copy_locally(DataView from, DataView to) const {
+  const int self = communicator_->rank();
+  const auto landing = receive(self, kLocalCopyTag, to);
+  const auto leaving = send(self, kLocalCopyTag, from);
+  const Outcome landed = co_await completed(*landing);
+  const Outcome left = co_await completed(*leaving);
+  if (landed.error != MPI_SUCCESS) throw TransferFailed(landed.error);
+  if (left.error != MPI_SUCCESS) throw TransferFailed(left.error);
+}
+
+// --- The end
+
+Error Window::check_closed() const {
+  bool is_open = has_locked_all_ || started_.has_value() || exposed_.has_value();
+  for (const Target& one : targets_) is_open |= one.lock != Target::Lock::kNone;
+  if (!is_open) return {};
+  return {MPI_ERR_RMA_SYNC, "an epoch of the window is open; end it before you free the window"};
+}
+
+void Window::close() {
+  Process& process = this_process();
+  process.wait_until([this] { return num_outstanding_ == 0; });
+  process.run(barrier_in_teams(communicator_->next_collective_contexts().local));
+  listening_->cancel();
+}
+
+}  // namespace weft::mpi
