@@ -1,6 +1,6 @@
 """How long the start of PEs from a running program takes, and a call in a session: medians.
 
-    python benchmarks/python/session_times.py [PES]
+    python benchmarks/python/session_times.py [PES [RUNS CALLS]]
 
 The program is warm: weft is imported and has run a job. "first_result" is one weft.run(main, pes=PES) from
 call to return, so with the end of the job; the class travels by value. "cpu_of_first_result" is the processor
@@ -18,8 +18,7 @@ from collections.abc import Callable
 
 import weft
 
-RUNS = 11
-CALLS = 201
+DEFAULTS = [2, 11, 201]
 
 
 class Echo(weft.Chare):
@@ -56,16 +55,17 @@ def report(metric: str, pes: int, taken: list[float]) -> None:
     print(json.dumps({**record, "median": median, "min": low, "max": high}))
 
 
-def measure(pes: int) -> None:
+def measure(pes: int, runs: int, calls: int) -> None:
     """Prints the records."""
     weft.run(main, pes=pes)
     before = cpu_s()
-    report("first_result", pes, times_s(lambda: weft.run(main, pes=pes), RUNS))
-    report("cpu_of_first_result", pes, [(cpu_s() - before) / RUNS])
+    report("first_result", pes, times_s(lambda: weft.run(main, pes=pes), runs))
+    report("cpu_of_first_result", pes, [(cpu_s() - before) / runs])
     with weft.session(pes=pes) as session:
         echoes = session.run(lambda: weft.Group(Echo))
-        report("call", pes, times_s(lambda: session.run(lambda: echoes.echo.call(1)), CALLS))
+        report("call", pes, times_s(lambda: session.run(lambda: echoes.echo.call(1)), calls))
 
 
 if __name__ == "__main__":
-    measure(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    given = [int(word) for word in sys.argv[1:]]
+    measure(*given, *DEFAULTS[len(given) :])

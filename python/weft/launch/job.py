@@ -253,6 +253,9 @@ class Job:
             return
         if pe.finished_code is not None:
             self._exit_code = self._exit_code or status
+            # A child of the PE may hold its connection.
+            if pe.connected_pid in (None, pe.pid):
+                self._service.expect_no_next_job(pe)
         elif status != 0:
             self._end(f"{pe.name} {describe_exit(status)}", exit_code_of(status))
         elif (connection := self._service.connections.get(pe.number)) is not None:

@@ -81,6 +81,13 @@ class BootstrapService:
         if connection.at_end:
             self._disconnect(connection)
 
+    def expect_no_next_job(self, pe: Pe) -> None:
+        """A PE that has finished a job has left: the launch ends if others wait for it in the next one."""
+        try:
+            self._rendezvous.leave(pe.number)
+        except ProtocolError as error:
+            self._events.broke_protocol(str(error))
+
     def end(self, reason: str) -> None:
         """Sends every PE the reason for which the job ends."""
         for connection in self._connections.values():
@@ -124,11 +131,8 @@ class BootstrapService:
         pe.connected_pid = None
         if pe.finished_code is None:
             self._events.hung_up(pe)
-            return
-        try:
-            self._rendezvous.leave(pe.number)
-        except ProtocolError as error:
-            self._events.broke_protocol(str(error))
+        else:
+            self.expect_no_next_job(pe)
 
     def _protocol_error(self, connection: Connection, problem: str) -> None:
         connection.send(encode(FrameType.END, f"weft run refused this process: {problem}".encode()))

@@ -204,6 +204,15 @@ def test_ping_pong_of_device_memory_in_python(python_programs, program, bench, m
     assert set(found) == {(metric, 0), (metric, 8), (metric, 100000)}
 
 
+def test_session_times(python_programs):
+    command = [sys.executable, str(python_programs / "session_times.py"), "2", "1", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    metrics = [(record["metric"], record["pes"], record["runs"]) for record in records]
+    assert metrics == [("first_result", 2, 1), ("cpu_of_first_result", 2, 1), ("call", 2, 3)]
+
+
 def test_chare_creation(python_programs):
     assert list(figures(python_programs / "chare_creation.py", 1)) == [("time_s", 0)]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 JOBS = """\
 import sys, weft
 class A(weft.Chare):
@@ -37,16 +39,23 @@ def test_the_exit_code_of_a_process_counts_after_its_last_job(run_program) -> No
     assert run_program(JOBS, "5", launched=2).returncode == 5
 
 
+# With an argument, a child of PE 1 outlives it, and holds what it can.
 UNEVEN = """\
-import os, weft
+import os, signal, sys, weft
 async def main(): pass
 weft.run(main)
-if os.environ["WEFT_PE"] == "0": weft.run(main)
+if os.environ["WEFT_PE"] == "0":
+    weft.run(main)
+elif sys.argv[1:] and os.fork() == 0:
+    for standard in range(3): os.close(standard)
+    signal.alarm(20)
+    signal.pause()
 """
 
 
-def test_a_job_that_one_pe_alone_starts_ends_the_launch(run_program) -> None:
-    ended = run_program(UNEVEN, launched=2)
+@pytest.mark.parametrize("arguments", [[], ["fork"]])
+def test_a_job_that_one_pe_alone_starts_ends_the_launch(run_program, arguments: list[str]) -> None:
+    ended = run_program(UNEVEN, *arguments, launched=2)
     assert ended.returncode == 1
     assert "PE 0 is in job 2 of this launch, and PE 1 has ended after job 1" in ended.stderr
 
