@@ -204,8 +204,8 @@ if "stubborn" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 try:
     weft.run(main)
-except SystemExit as ended:
-    say(f"ended with {ended.code}")
+except (SystemExit, KeyboardInterrupt) as ended:
+    say(f"ended with {ended!r}")
     raise
 """
 
@@ -245,7 +245,7 @@ def test_pes_that_outlive_control_c_leave_the_words_to_the_launcher(start, pytho
     job.wait_ready(NUM_PES)
     job.process.send_signal(signal.SIGINT)
     outcome = job.wait()
-    assert set(re.findall("ended with .*", outcome.stdout)) == {"ended with 130"}
+    assert set(re.findall("ended with .*", outcome.stdout)) == {"ended with KeyboardInterrupt()"}
     assert "Traceback" not in outcome.stderr
     assert outcome.exit_code == 128 + signal.SIGINT
 

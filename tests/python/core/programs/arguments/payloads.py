@@ -214,8 +214,8 @@ class TwoPosts(weft.Chare):
 async def failure_of(awaitable):
     try:
         await awaitable
-    except weft.RemoteError as error:
-        return f"{error}\n{error.traceback_text}"
+    except weft.Error as error:
+        return f"{error}\n{getattr(error, 'traceback_text', '')}"
     raise AssertionError("it did not fail")
 
 

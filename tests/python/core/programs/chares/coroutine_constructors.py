@@ -241,8 +241,8 @@ async def raises() -> None:
         assert why in text, text
     holder, gate = await gated()
     gate.set()
-    text = str(await error_of(weft.Array(WithPlainCreated, 7, args=(holder, -1))))
-    assert "no plain block 4" in text and "in created() of WithPlainCreated[4]" in text, text
+    error = await error_of(weft.Array(WithPlainCreated, 7, args=(holder, -1)))
+    assert "no plain block 4" in str(error) and "in created() of WithPlainCreated[4]" in error.traceback_text
     assert "no settings" in str(await error_of(weft.Array(Raises, 3, args=(None,))))
     refused(
         "takes 3 positional arguments but 5 were given", weft.Array, Block, 3, (1, 2, 3, 4), error=TypeError
@@ -281,7 +281,7 @@ async def sparse() -> None:
     errors = [await error_of(future) for future in inserted]
     assert [error is None for error in errors] == [True, True, True, False, True, True]
     assert "no block 3" in str(errors[3]), errors[3]
-    assert "in the constructor of WithCreated[3] on PE" in str(errors[3]), errors[3]
+    assert "in the constructor of WithCreated[3] on PE" in errors[3].traceback_text, errors[3]
     assert await early == ["began", "ended", "created"]
     await counted
     assert len(blocks) == 5
