@@ -35,6 +35,7 @@ from .conftest import TIMEOUT_S, program_environment, program_path
         "posted_pickles.py",
         "registered.py",
         "refusals.py",
+        "run_beside.py",
         "transports.py",
         "turns.py",
         "undecodable.py",
