@@ -3,10 +3,10 @@
     python service_calls.py                  on one PE
     weft run -n 2 service_calls.py           the chares are on two PEs, in turn
 
-A call has two small arguments and a small result. latency_us: a coroutine awaits calls one after the other; the
-value is the mean of the best of RUNS. rate_Mps: COUNT coroutines that await a call each, in one asyncio.gather
-(`--way tasks`), or the calls themselves in it (`--way calls`). The timed part begins before the first coroutine or
-call is made.
+A call has two small arguments and a small result. latency_us: a coroutine awaits calls one after the other;
+the value is the mean of the best of RUNS. rate_Mps: COUNT coroutines that await a call each, in one
+asyncio.gather (`--way tasks`), or the calls themselves in it (`--way calls`). The timed part begins before
+the first coroutine or call is made.
 """
 
 from __future__ import annotations

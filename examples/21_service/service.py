@@ -2,8 +2,8 @@
 
     weft run -n 2 examples/21_service/service.py
 
-The server runs in an event loop on a thread beside PE 0. A handler awaits calls of chares as it awaits sockets:
-many requests are under way at a time, and each of them waits for at most one second.
+The server runs in an event loop on a thread beside PE 0. A handler awaits calls of chares as it awaits
+sockets: many requests are under way at a time, and each of them waits for at most one second.
 """
 
 from __future__ import annotations

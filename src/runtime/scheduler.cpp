@@ -243,7 +243,8 @@ void Scheduler::leave_turn_to_threads() {
 }
 
 void Scheduler::idle() {
-  if (serves_threads_ && idle_rounds_ < spin_rounds_) [[unlikely]] {  // it polls no longer with the interpreter in its hands
+  if (serves_threads_ && idle_rounds_ < spin_rounds_)
+      [[unlikely]] {  // it polls no longer with the interpreter in its hands
     idle_rounds_ = spin_rounds_;
     idle_since_ = Clock::now();
   }

@@ -109,17 +109,19 @@ bool Coroutine::suspend(Ref yielded) {
       return true;
     }
     if (yielded.get() == Py_None) {
-      throw base::Error(base::StatusCode::kInvalidArgument,
-                        "an entry method awaited asyncio.sleep(0) or another bare yield, which Weft's scheduler "
-                        "cannot wait for; await weft.yield_now()");
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          "an entry method awaited asyncio.sleep(0) or another bare yield, which Weft's scheduler "
+          "cannot wait for; await weft.yield_now()");
     }
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        base::format("an entry method awaited a {}, which Weft's scheduler cannot wait for; await futures, "
-                     "channel operations and calls of weft; use weft.gather, weft.wait, weft.sleep and weft.timeout "
-                     "in place of asyncio's functions, and wrap other coroutines of asyncio in "
-                     "weft.asyncio_future(...)",
-                     type_name_of(yielded.get())));
+        base::format(
+            "an entry method awaited a {}, which Weft's scheduler cannot wait for; await futures, "
+            "channel operations and calls of weft; use weft.gather, weft.wait, weft.sleep and weft.timeout "
+            "in place of asyncio's functions, and wrap other coroutines of asyncio in "
+            "weft.asyncio_future(...)",
+            type_name_of(yielded.get())));
   } catch (...) {
     set_python_error();
     return false;
@@ -266,10 +268,11 @@ using InterruptionsShare = std::shared_ptr<Coroutine::Interruptions>;
 PyObject* current_coroutine(PyObject*, PyObject* use) {
   return guarded([use]() -> PyObject* {
     if (!is_stepped_by_scheduler()) {
-      throw base::Error(base::StatusCode::kInvalidArgument,
-                        base::format("{} is for coroutines that Weft's scheduler runs, and was used in an event loop "
-                                   "of asyncio or on another thread than the PE's; use asyncio's own function there",
-                                   text_of(use)));
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          base::format("{} is for coroutines that Weft's scheduler runs, and was used in an event loop "
+                       "of asyncio or on another thread than the PE's; use asyncio's own function there",
+                       text_of(use)));
     }
     auto share = std::make_unique<InterruptionsShare>(SteppedByScheduler::innermost()->interruptions());
     Ref capsule = checked(PyCapsule_New(share.get(), kCapsule, [](PyObject* object) {
@@ -285,8 +288,7 @@ PyObject* with_coroutine(const char* name, PyObject* const* values, Py_ssize_t c
                          void (Coroutine::*function)(const Ref&)) {
   return guarded([&]() -> PyObject* {
     const Arguments arguments(name, {"coroutine", "exception"}, 2, values, count, nullptr);
-    const auto* const share =
-        static_cast<InterruptionsShare*>(PyCapsule_GetPointer(arguments[0], kCapsule));
+    const auto* const share = static_cast<InterruptionsShare*>(PyCapsule_GetPointer(arguments[0], kCapsule));
     if (share == nullptr) throw PythonError();
     Engine::refuse_other_threads();
     if (Coroutine* const coroutine = (*share)->coroutine) (coroutine->*function)(Ref::borrow(arguments[1]));

@@ -226,7 +226,8 @@ bool forget(PyObject* future, runtime::Work* work) {
   PyFutureState* const state = state_of(future);
   if (state->is_ready()) return false;
   state->forget(work);
-  state->observe();  // a wait that is given up counts as a look at the result, as one of weft.wait that has timed out
+  state
+      ->observe();  // a wait that is given up counts as a look at the result, as one of weft.wait that has timed out
   return true;
 }
 
@@ -344,6 +345,9 @@ can be set where it arrives. A copy in the state of a chare that moves can be aw
 
 ``weft.Future(n)`` is set n times, by any chares, and is then ready: its result is the list of the n values in the
 order in which they arrived. The first error that is set is the result at once; what is set later is dropped.
+
+Any thread may make, set and read futures. Coroutines in event loops of other threads await them, too; threads without a
+loop use weft.as_concurrent.
 
 Args:
     num_values: None for a single value, which is the result; or the number of values, 0 or more, whose list is.

@@ -161,9 +161,7 @@ PyObject* then(PyObject* self, PyObject* callback) {
 }
 
 PyObject* done(PyObject* self, PyObject*) {
-  return guarded([self] {
-    return PyBool_FromLong(is_over(as_operation(self)) ? 1 : 0);
-  });
+  return guarded([self] { return PyBool_FromLong(is_over(as_operation(self)) ? 1 : 0); });
 }
 
 PyObject* result(PyObject* self, PyObject*) {

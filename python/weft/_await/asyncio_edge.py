@@ -157,7 +157,7 @@ class _Inbox:
 
     def _take(self) -> None:
         """On the loop's thread."""
-        self._is_waking = False  # before the outcomes are taken: what is put from here on wakes the loop again
+        self._is_waking = False  # what is put from here on wakes the loop again
         outcomes, self._outcomes = self._outcomes, []
         for following, value, error in outcomes:
             self.following.discard(following)
@@ -182,8 +182,8 @@ def as_asyncio(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Futur
     does the same, and so do ``asyncio.wait_for(call, 1)`` and ``asyncio.gather(*calls)``. A cancelled future
     stops following; the call goes on, and its outcome is dropped.
 
-    When the job ends first, the asyncio future raises weft.Error with the code ``'closed'``. When the loop has
-    closed first, the outcome is dropped.
+    When the job ends first, the asyncio future raises weft.Error with the code ``'closed'``. When the loop
+    has closed first, the outcome is dropped.
 
     Args:
         awaited: what is followed; it may have other waiters and callbacks.
@@ -235,7 +235,9 @@ async def gather_in_loop(awaitables: Iterable[Awaitable[_T]], return_exceptions:
     return results
 
 
-async def wait_in_loop(things: list[Any], timeout_s: float | None, first: bool) -> tuple[list[Any], list[Any]]:
+async def wait_in_loop(
+    things: list[Any], timeout_s: float | None, first: bool
+) -> tuple[list[Any], list[Any]]:
     """weft.wait in an event loop of another thread."""
     left = [as_asyncio(thing) for thing in things if not thing.done()]
     if left and not (first and len(left) < len(things)):
@@ -249,13 +251,14 @@ async def wait_in_loop(things: list[Any], timeout_s: float | None, first: bool) 
         else:
             following.cancel()
     over = [thing.done() for thing in things]
-    return list(itertools.compress(things, over)), [thing for thing, done in zip(things, over) if not done]
+    pending = [not done for done in over]
+    return list(itertools.compress(things, over)), list(itertools.compress(things, pending))
 
 
 def as_concurrent(awaited: _core.Future[_T] | _core.Operation[_T]) -> concurrent.futures.Future[_T]:
     """A future of `concurrent.futures` that follows a weft.Future or a weft.Operation of this PE.
 
-    A thread without an event loop waits with it: ``weft.as_concurrent(proxy.method.call()).result(timeout=5)``.
+    A thread without an event loop waits with it: ``weft.as_concurrent(proxy.method.call()).result(5)``.
     Never wait so on the PE's own thread, which must go on for the result to come: await there. A cancelled
     future stops following; the call goes on, and its outcome is dropped.
 
@@ -292,7 +295,7 @@ def _settle_concurrent(
 
 
 def _closed() -> _core.Error:
-    error = _core.Error("the job ended before the future or operation of weft that this one follows was ready")
+    error = _core.Error("the job ended before the future or operation of weft was ready that was waited for")
     error.code = "closed"
     return error
 

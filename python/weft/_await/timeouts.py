@@ -27,9 +27,9 @@ class timeout:  # noqa: N801 - used as a function
             reply = await proxy.method.call()
 
     Whatever the block awaits can be given up: calls, futures, sends and receives, ``weft.gather``,
-    ``weft.sleep``, and coroutines that await these. Only the wait ends. A call runs to its end, and its outcome
-    is dropped; an exception of it does not end the job. A receive or a send in place goes on, and its buffer
-    must not be touched before it is over: keep the operation, which can be awaited again, and ask its
+    ``weft.sleep``, and coroutines that await these. Only the wait ends. A call runs to its end, and its
+    outcome is dropped; an exception of it does not end the job. A receive or a send in place goes on, and its
+    buffer must not be touched before it is over: keep the operation, which can be awaited again, and ask its
     ``done()``. The coroutines that a ``weft.gather`` runs are given up with it.
 
     Blocks nest. ``finally`` parts of the block run, and may await.
@@ -39,8 +39,8 @@ class timeout:  # noqa: N801 - used as a function
 
     Raises:
         TimeoutError: at the end of the block, if the time has passed while it waited.
-        weft.Error: `cancel()` was called, with the code ``'cancelled'``; or the block is not in a coroutine of
-            Weft. A coroutine in an event loop of asyncio uses ``asyncio.timeout``.
+        weft.Error: `cancel()` was called, with the code ``'cancelled'``; or the block is not in a coroutine
+            of Weft. A coroutine in an event loop of asyncio uses ``asyncio.timeout``.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -69,7 +69,7 @@ class timeout:  # noqa: N801 - used as a function
         _core._take_back(coroutine, self._signal)
 
     def reschedule(self, seconds: float | None) -> None:
-        """Sets the time anew, from now on; None for no limit. On the PE's thread, before the time has passed."""
+        """Sets the time anew, from now on; None for no limit. On the PE's thread."""
         self._check(seconds)
         self._seconds = seconds
         if self._coroutine is not None and not self._is_given_up:

@@ -115,7 +115,7 @@ async def wait(
     """Waits until all are over, or the first, or a time has passed. Raises nothing that they raise.
 
     Other entry methods of the PE run meanwhile. What is still pending goes on, and may be awaited or waited
-    for again. An exception of theirs that nothing looks at is dropped. Works in event loops of other threads too.
+    for again. An exception of theirs that nothing looks at is dropped. Also for event loops of other threads.
 
     Args:
         awaitables: futures and operations of this PE, each once.
@@ -167,8 +167,8 @@ class as_completed:  # noqa: N801 - used as a function
         things = _things(awaitables, "as_completed")
         if not _core._is_pe_thread():
             raise _core.Error(
-                "weft.as_completed was called on another thread than the PE's; there asyncio.as_completed takes "
-                "futures and operations of weft"
+                "weft.as_completed was called on another thread than the PE's; asyncio.as_completed takes "
+                "futures and operations of weft there"
             )
         self._waiting = _Wait(things, _limit_s(timeout))
         self._left = len(self._waiting.things)
@@ -250,8 +250,8 @@ async def gather(*awaitables: Awaitable[_T], return_exceptions: bool = False) ->
     """Waits for all and gives their results in order: ``await weft.gather(a.work.call(), b.work.call())``.
 
     Nothing starts before the await. The first exception that one of them raises is raised at once; the others
-    go on, and their exceptions are dropped. One that is named twice gives its result twice. In an event loop of
-    another thread it is asyncio.gather.
+    go on, and their exceptions are dropped. One that is named twice gives its result twice. In an event loop
+    of another thread it is asyncio.gather.
 
     Args:
         awaitables: futures and operations of this PE, coroutines, proxies of new collections. Coroutines run

@@ -36,6 +36,7 @@ from .conftest import TIMEOUT_S, program_environment, program_path
         "proxies.py",
         "registered.py",
         "refusals.py",
+        "run_beside.py",
         "transports.py",
         "turns.py",
         "undecodable.py",

@@ -59,10 +59,11 @@ struct Posted {
   const auto begin = std::chrono::steady_clock::now();
   while (posted_bytes > kMostPostedBytes) {
     if (std::chrono::steady_clock::now() - begin > kLongestWait) {
-      throw base::Error(base::StatusCode::kOutOfMemory,
-                        base::format("calls of other threads with {} MiB of arguments wait for PE {}, whose thread "
-                                     "has sent none of them for {} s; await the calls, and do not block the PE",
-                                     posted_bytes >> 20, engine.runtime().pe(), kLongestWait.count()));
+      throw base::Error(
+          base::StatusCode::kOutOfMemory,
+          base::format("calls of other threads with {} MiB of arguments wait for PE {}, whose thread "
+                       "has sent none of them for {} s; await the calls, and do not block the PE",
+                       posted_bytes >> 20, engine.runtime().pe(), kLongestWait.count()));
     }
     Py_BEGIN_ALLOW_THREADS;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

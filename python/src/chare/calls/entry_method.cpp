@@ -160,7 +160,8 @@ PyObject* call_without_result(PyObject* self, PyObject* const* arguments, std::s
     Encoder encoder(out_of_band_of(entry));
     encode_call(entry, encoder, arguments, PyVectorcall_NARGS(count), keyword_names);
     const auto [sending, pe] = send(entry, encoder, {});
-    if (sending != nullptr) return make_operation_object(*entry.core.engine, sending, Ref(), Ref::borrow(Py_None)).release();
+    if (sending != nullptr)
+      return make_operation_object(*entry.core.engine, sending, Ref(), Ref::borrow(Py_None)).release();
     return make_sent(*entry.core.engine, pe).release();
   });
 }
@@ -481,6 +482,8 @@ PyType_Slot slots[] = {
          "The caller must not change them before ``await proxy.method(a)`` has returned or the result of\n"
          "``call`` is there. Device memory arrives as a weft.DeviceArray. In a call to a whole collection\n"
          "each chare gets its own copy; values that nothing can change are shared by the chares of a PE.\n\n"
+         "Any thread may call: the arguments are encoded by the calling thread, and the PE's thread sends "
+         "them.\n\n"
          "A call with large arguments may be overtaken by a later one with small arguments. An entry method\n"
          "can also be the target of a reduction, and travels as an argument, as a callback.\n\n"
          "``help(proxy.method)`` shows the parameters and the docstring of the method.\n\n"

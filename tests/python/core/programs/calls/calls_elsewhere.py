@@ -86,7 +86,7 @@ async def limited():
 
 async def main():
     workers = weft.Array(Worker, 4)
-    waiting = weft.Future()
+    waiting, turn = weft.Future(), weft.yield_now()
     sparse = weft.Array(Worker, sparse=True)
     part, pool, array = workers[0:2], weft.Pool(), weft.DeviceArray(3, float, "emulated:0")
     stream = weft.Stream("emulated:0")
@@ -102,7 +102,7 @@ async def main():
         "Array": lambda: weft.Array(Worker, 1),
         "Group": lambda: weft.Group(Worker),
         "Singleton": lambda: weft.Singleton(Worker),
-        "await turn": lambda turn=weft.yield_now(): step(awaiting(turn)),
+        "await turn": lambda: step(awaiting(turn)),
         "await collection": lambda: step(awaiting(workers)),
         "as_completed": lambda: weft.as_completed([waiting]),
         "device memory": lambda method=workers[0].work: method(Foreign()),
