@@ -9,6 +9,9 @@ import weft
 
 
 class Forker(weft.Chare):
+    def fail(self):
+        raise KeyError("in an entry method")
+
     def fork(self, how):
         child = os.fork()
         if child == 0:
@@ -67,7 +70,7 @@ async def main():
 
     held = Named()
     future = weft.Future()
-    failed = forkers[0].fork.call()  # an error that nobody has looked at
+    failed = forkers[0].fail.call()  # an error that nobody has looked at
     while not failed.done():
         await weft.sleep(0)
     child = os.fork()
@@ -79,7 +82,7 @@ async def main():
     try:
         await failed
     except weft.RemoteError as error:
-        assert error.type_name == "TypeError"
+        assert error.type_name == "KeyError"
     assert (await held.array.copy_from(bytes(8000))) is held.array
 
     fork = multiprocessing.get_context("fork")
