@@ -149,7 +149,6 @@ if kept is not None:
     refused("has ended", lambda: workers[0, 0])
     refused("has ended", method)
     refused("has ended", future.set, 1)
-    refused("no job", weft.my_pe)
     refused("no job", weft.Future)
     refused("no job", weft.Array, Worker, 3)
     print("all checked")
