@@ -99,6 +99,10 @@ runtime::Task<> Window::copy_locally(DataView from, DataView to) const {
 
 // --- The end
 
+namespace {
+runtime::Task<> wait_for(runtime::Future<> future) { co_await future; }
+}  // namespace
+
 Error Window::check_closed() const {
   bool is_open = has_locked_all_ || started_.has_value() || exposed_.has_value();
   for (const Target& one : targets_) is_open |= one.lock != Target::Lock::kNone;
@@ -111,6 +115,11 @@ void Window::close() {
   process.wait_until([this] { return num_outstanding_ == 0; });
   process.run(barrier_in_teams(communicator_->next_collective_contexts().local));
   listening_->cancel();
+  targets_.clear();
+  if (memory_.flavor != MPI_WIN_FLAVOR_CREATE) return;
+  // The memory is the program's, which frees it afterwards. The others answer while they wait for their own.
+  if (segment_) process.run(wait_for(std::move(segment_).release()));
+  process.run(barrier_in_teams(communicator_->next_collective_contexts().local));
 }
 
 }  // namespace weft::mpi
