@@ -84,18 +84,21 @@ Error Window::check_access(const WindowAccess& access) const {
   const Target& target = this->target(access.target);
   if (!has_epoch_with(target)) [[unlikely]] {
     return {MPI_ERR_RMA_SYNC,
-            base::format("no epoch with rank {} is open; call MPI_Win_fence, MPI_Win_start or MPI_Win_lock before",
-                         access.target)};
+            base::format(
+                "no epoch with rank {} is open; call MPI_Win_fence, MPI_Win_start or MPI_Win_lock before",
+                access.target)};
   }
   const std::optional<MPI_Count> size = access.type->packed_size(access.count);
-  if (!size) return {MPI_ERR_COUNT, base::format("{} elements at the target have too many bytes", access.count)};
+  if (!size)
+    return {MPI_ERR_COUNT, base::format("{} elements at the target have too many bytes", access.count)};
   const auto size_bytes = static_cast<std::size_t>(*size);
   if ((has_operand(access) && access.origin.size_bytes != size_bytes) ||
       (has_result(access.kind) && access.result.size_bytes != size_bytes)) [[unlikely]] {
-    return {MPI_ERR_TRUNCATE,
-            base::format("the access is of {} bytes at the target, {} at the origin and {} of the result; give "
-                         "the same amount everywhere",
-                         size_bytes, access.origin.size_bytes, access.result.size_bytes)};
+    return {
+        MPI_ERR_TRUNCATE,
+        base::format("the access is of {} bytes at the target, {} at the origin and {} of the result; give "
+                     "the same amount everywhere",
+                     size_bytes, access.origin.size_bytes, access.result.size_bytes)};
   }
   if (is_dynamic() || *size == 0) return {};
   const Wide between = Wide{access.count - 1} * access.type->extent();
@@ -105,10 +108,10 @@ Error Window::check_access(const WindowAccess& access) const {
   if (low >= 0 && high <= Wide{target.size_bytes}) [[likely]]
     return {};
   return {MPI_ERR_RMA_RANGE,
-          base::format("{} elements at displacement {} are outside of the window of rank {}, which has {} bytes "
-                       "there, with a displacement unit of {}",
-                       access.count, access.displacement, access.target, target.size_bytes,
-                       target.displacement_unit)};
+          base::format(
+              "{} elements at displacement {} are outside of the window of rank {}, which has {} bytes "
+              "there, with a displacement unit of {}",
+              access.count, access.displacement, access.target, target.size_bytes, target.displacement_unit)};
 }
 
 Error Window::find_unit(const WindowAccess& access, const Datatype** unit) const {
@@ -168,7 +171,8 @@ void Window::access_now(const WindowAccess& access, const Datatype* unit, Memory
   } else if (access.kind == AccessKind::kGet) {
     memory.get(result.view());
   } else {
-    std::vector<std::byte> packed(has_result(access.kind) && !result.view().is_dense() ? memory.size_bytes() : 0);
+    std::vector<std::byte> packed(has_result(access.kind) && !result.view().is_dense() ? memory.size_bytes()
+                                                                                       : 0);
     std::byte* before = packed.empty() ? result.view().data : packed.data();
     if (!has_result(access.kind)) before = nullptr;
     if (access.kind == AccessKind::kCompareAndSwap) {
@@ -219,7 +223,8 @@ Window::OutgoingAccess Window::outgoing(const WindowAccess& access, const Dataty
   header.number = ++last_number_;
   if (is_accumulate(access.kind)) header.unit = static_cast<std::uint16_t>(predefined_number(unit->handle()));
   if (access.operation != nullptr)
-    header.operation = static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(access.operation->handle()));
+    header.operation =
+        static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(access.operation->handle()));
   if (access.kind == AccessKind::kCompareAndSwap) {
     const HostCopy compared(access.compared);
     const HostCopy desired(access.origin);
@@ -276,11 +281,11 @@ runtime::Task<> Window::access_by_messages(Ref<Window> self, OutgoingAccess acce
   const auto answered =
       self->receive(access.target, reply, DataView::of_bytes(reply_bytes.data(), reply_bytes.size()));
   std::vector<Ref<SendRequest>> sends;
-  sends.push_back(
-      self->send(access.target, kRequestTag, DataView::of_bytes(request.data(), request.size())));
+  sends.push_back(self->send(access.target, kRequestTag, DataView::of_bytes(request.data(), request.size())));
   if ((header.flags & kRunsInside) == 0) {
-    sends.push_back(self->send(access.target, data_tag(header.number),
-                               DataView::of_bytes(access.runs.data(), access.runs.size() * sizeof(WindowRun))));
+    sends.push_back(
+        self->send(access.target, data_tag(header.number),
+                   DataView::of_bytes(access.runs.data(), access.runs.size() * sizeof(WindowRun))));
   }
   if ((header.flags & kDataInside) == 0 && header.sent_bytes() > 0)
     sends.push_back(self->send(access.target, data_tag(header.number), access.origin));
@@ -339,8 +344,9 @@ runtime::Task<> Window::access_unobserved(Ref<Window> self, OutgoingAccess acces
   Outcome outcome;
   co_await carry_out(self, std::move(access), &outcome);
   if (outcome.error != MPI_SUCCESS && self->first_error_.ok()) {
-    self->first_error_ = {outcome.error,
-                          base::format("rank {} could not carry out an access that this call completes", target)};
+    self->first_error_ = {
+        outcome.error,
+        base::format("rank {} could not carry out an access that this call completes", target)};
   }
   self->count_ended(target);
 }
@@ -375,8 +381,8 @@ Error Window::start(const WindowAccess& access, Ref<Request>* request) {
   }
   OutgoingAccess out = outgoing(access, unit);
   if (out.runs.size() > kMostRuns)
-    return {MPI_ERR_TYPE, base::format("the target memory has {} pieces; {} at most are possible", out.runs.size(),
-                                       kMostRuns)};
+    return {MPI_ERR_TYPE, base::format("the target memory has {} pieces; {} at most are possible",
+                                       out.runs.size(), kMostRuns)};
   ++of(access.target).num_outstanding;
   ++num_outstanding_;
   if (request == nullptr) {
@@ -384,7 +390,9 @@ Error Window::start(const WindowAccess& access, Ref<Request>* request) {
     return {};
   }
   const auto body = [self = Ref<Window>(*this), shared = std::make_shared<OutgoingAccess>(std::move(out))](
-                        Outcome* outcome) -> runtime::Task<> { return access_observed(self, shared, outcome); };
+                        Outcome* outcome) -> runtime::Task<> {
+    return access_observed(self, shared, outcome);
+  };
   auto made = Request::make<CollectiveRequest>(messenger(), body);
   made->set_scope(*this);
   made->start();

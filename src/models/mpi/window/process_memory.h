@@ -17,7 +17,7 @@ namespace weft::mpi {
 
 // A process whose memory this one may copy from and to.
 struct CopiedProcess {
-  std::int32_t pid = 0;  // 0: none
+  std::int32_t pid = 0;    // 0: none
   std::uint64_t base = 0;  // the address of the window there
 
   explicit operator bool() const { return pid != 0; }
@@ -49,7 +49,8 @@ class ProcessMemory {
   // As the functions of accumulation.h; all in host memory.
   void put(const DataView& from);
   void get(const DataView& to);
-  void accumulate(const Accumulation& how, const std::byte* operand, std::byte* before, WindowControl* control);
+  void accumulate(const Accumulation& how, const std::byte* operand, std::byte* before,
+                  WindowControl* control);
   void compare_and_swap(const std::byte* compare, const std::byte* desired, std::byte* before,
                         WindowControl* control);
 

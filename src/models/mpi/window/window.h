@@ -70,10 +70,10 @@ class Window final : public ErrorScope {
   struct Target {
     std::uint64_t size_bytes = 0;
     MPI_Aint displacement_unit = 1;
-    rma::GlobalAddress segment;        // of the memory; null in a dynamic window
-    std::byte* memory = nullptr;       // null if this process does not reach it, and for ranks without memory
-    bool is_direct = false;            // accesses go there directly
-    CopiedProcess process;             // host memory of a program in another process; none if the system forbids copies
+    rma::GlobalAddress segment;   // of the memory; null in a dynamic window
+    std::byte* memory = nullptr;  // null if this process does not reach it, and for ranks without memory
+    bool is_direct = false;       // accesses go there directly
+    CopiedProcess process;  // host memory of a program in another process; none if the system forbids copies
     WindowControl* control = nullptr;  // null if this process does not reach it
     rma::GlobalPtr<std::uint64_t> access_word;
     // What keeps both mapped.
@@ -83,7 +83,7 @@ class Window final : public ErrorScope {
     // --- Epochs of this process with that target
     enum class Lock : std::uint8_t { kNone, kUnchecked, kShared, kExclusive };
     Lock lock = Lock::kNone;
-    bool is_started = false;  // MPI_Win_start has named it
+    bool is_started = false;            // MPI_Win_start has named it
     std::uint32_t num_outstanding = 0;  // accesses by messages that have not ended
   };
 
@@ -189,8 +189,8 @@ class Window final : public ErrorScope {
   class Turn;
   static runtime::Task<> serve_accumulate(Window& self, int source, ArrivedAccess& access, const Turn* turn,
                                           std::vector<std::byte>& got);
-  static runtime::Task<> accumulate_on_device(Window& self, const ArrivedAccess& access, const DataView& target,
-                                              std::vector<std::byte>& got);
+  static runtime::Task<> accumulate_on_device(Window& self, const ArrivedAccess& access,
+                                              const DataView& target, std::vector<std::byte>& got);
   static runtime::Task<> receive_runs(Window& self, int source, ArrivedAccess& access);
   void apply(const ArrivedAccess& access, const DataView& target, std::vector<std::byte>& got,
              WindowControl* control);
@@ -223,8 +223,9 @@ class Window final : public ErrorScope {
   rma::Segment control_;
   rma::Segment segment_;
   std::vector<Target> targets_;
-  std::map<std::uintptr_t, std::uint64_t> attached_;  // sizes of the memory of a dynamic window by its addresses
-  VirtualRank* const rank_;                           // null in a process with one rank
+  std::map<std::uintptr_t, std::uint64_t>
+      attached_;             // sizes of the memory of a dynamic window by its addresses
+  VirtualRank* const rank_;  // null in a process with one rank
 
   Ref<ReceiveRequest> listening_;
   // Accumulates by messages that cannot be done at once wait for the one before them from their rank.

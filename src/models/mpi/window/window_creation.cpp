@@ -55,13 +55,15 @@ class Creation {
     allocate(mine);
     all_ = co_await tell_all(communicator_, mine);
     for (const MemoryDescription& one : all_)
-      if (one.error != MPI_SUCCESS) throw TransferFailed(one.error, "a process of the window has no memory left");
+      if (one.error != MPI_SUCCESS)
+        throw TransferFailed(one.error, "a process of the window has no memory left");
     co_await learn();
     Window::Parts parts;
     for (int rank = 0; rank < communicator_.size(); ++rank) parts.targets.push_back(target(rank));
     if (memory_.flavor == MPI_WIN_FLAVOR_SHARED) co_await check_shared(parts.targets);
     // All have probed.
-    if (memory_.flavor == MPI_WIN_FLAVOR_CREATE) co_await barrier_in_teams(communicator_.next_collective_contexts().local);
+    if (memory_.flavor == MPI_WIN_FLAVOR_CREATE)
+      co_await barrier_in_teams(communicator_.next_collective_contexts().local);
     const Window::Target& own = parts.targets[static_cast<std::size_t>(communicator_.rank())];
     if (is_one_segment_) {
       memory_.base = own.memory;
@@ -96,8 +98,8 @@ class Creation {
       if (memory_.flavor == MPI_WIN_FLAVOR_CREATE) {
         segment_ = global_.make_segment_at(memory_.base, size_bytes);
       } else {
-        segment_ = global_.make_segment(size_bytes, memory_.flavor == MPI_WIN_FLAVOR_SHARED ? memory::Place()
-                                                                                            : memory_.place);
+        segment_ = global_.make_segment(
+            size_bytes, memory_.flavor == MPI_WIN_FLAVOR_SHARED ? memory::Place() : memory_.place);
       }
       mine.memory = segment_.address();
       mine.is_host = segment_.place().is_host() ? 1 : 0;
@@ -109,7 +111,9 @@ class Creation {
   }
 
   // The segment that has the memory of that rank.
-  const rma::GlobalAddress& memory_of(std::size_t rank) const { return all_[is_one_segment_ ? 0 : rank].memory; }
+  const rma::GlobalAddress& memory_of(std::size_t rank) const {
+    return all_[is_one_segment_ ? 0 : rank].memory;
+  }
 
   // How this process reaches all of them.
   runtime::Task<> learn() {
@@ -134,7 +138,8 @@ class Creation {
     target.control = static_cast<WindowControl*>(control.memory.data);
     target.control_keeper = control.keeper;
     if (memory_of(place).is_null()) return target;
-    target.segment = memory_of(place).moved_by(is_one_segment_ ? static_cast<std::ptrdiff_t>(offsets_[place]) : 0);
+    target.segment =
+        memory_of(place).moved_by(is_one_segment_ ? static_cast<std::ptrdiff_t>(offsets_[place]) : 0);
     // The CPU does not reach memory of devices.
     if (one.is_host == 0) return target;
     const rma::GlobalMemory::HeldMemory held = global_.hold(target.segment, one.size_bytes);
