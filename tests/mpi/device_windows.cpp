@@ -73,8 +73,8 @@ void accumulate(MPI_Win win, int count) {
   MPI_Win_lock_all(0, win);
   for (int i = 0; i < 5; ++i) {
     CHECK(MPI_Accumulate(ones.data(), count, MPI_INT, 0, 0, count, MPI_INT, MPI_SUM, win) == MPI_SUCCESS);
-    CHECK(MPI_Get_accumulate(ones.data(), count, MPI_INT, got.data(), count, MPI_INT, 0, 0, count, MPI_INT, MPI_SUM,
-                             win) == MPI_SUCCESS);
+    CHECK(MPI_Get_accumulate(ones.data(), count, MPI_INT, got.data(), count, MPI_INT, 0, 0, count, MPI_INT,
+                             MPI_SUM, win) == MPI_SUCCESS);
     CHECK(MPI_Win_flush(0, win) == MPI_SUCCESS);
     // Element by element, others may have come between.
     for (const int value : got.read()) CHECK(value >= 2 * i + 1 && value < 10 * size);

@@ -241,11 +241,11 @@ class Test {
       Memory<T>& got = keep(before_result);
       expected_.push_back({&got, result});
       if (wants_request) {
-        MPI_Rget_accumulate(values, in.places.count, in.places.type, got.data(), out.count, out.type, target, at,
-                            to.count, to.type, op, win_, next_request());
+        MPI_Rget_accumulate(values, in.places.count, in.places.type, got.data(), out.count, out.type, target,
+                            at, to.count, to.type, op, win_, next_request());
       } else {
-        MPI_Get_accumulate(values, in.places.count, in.places.type, got.data(), out.count, out.type, target, at,
-                           to.count, to.type, op, win_);
+        MPI_Get_accumulate(values, in.places.count, in.places.type, got.data(), out.count, out.type, target,
+                           at, to.count, to.type, op, win_);
       }
     });
   }
@@ -258,7 +258,8 @@ class Test {
     draw_kind();
     const T old = word;
     if (word == compare) word = desired;
-    if (std::is_floating_point_v<T>) {  // compared as MPI_Fetch_and_op instead: MPI has no comparison of numbers
+    if (std::is_floating_point_v<
+            T>) {  // compared as MPI_Fetch_and_op instead: MPI has no comparison of numbers
       word = desired;
     }
     access(from == rank, target, epochs, [&] {

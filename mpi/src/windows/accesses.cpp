@@ -49,7 +49,8 @@ Error find_view(const std::optional<LocalElements>& elements, DataView* view) {
 }
 
 Error find_operands(const AccessCall& call, WindowAccess* access) {
-  if (call.op != MPI_OP_NULL || call.kind == AccessKind::kAccumulate || call.kind == AccessKind::kGetAccumulate) {
+  if (call.op != MPI_OP_NULL || call.kind == AccessKind::kAccumulate ||
+      call.kind == AccessKind::kGetAccumulate) {
     ReductionOperator* operation = nullptr;
     if (Error error = find_operation(call.op, &operation); !error.ok()) return error;
     access->operation = operation;
@@ -75,7 +76,8 @@ int run_access(const char* function, MPI_Win win, const AccessCall& call, MPI_Re
     }
     if (Error error = find_target(window, call.target, &access); !error.ok()) return error;
     if (Error error = find_operands(call, &access); !error.ok()) return error;
-    if (Error error = window.start(access, request == nullptr ? nullptr : &started); !error.ok()) return error;
+    if (Error error = window.start(access, request == nullptr ? nullptr : &started); !error.ok())
+      return error;
     if (request != nullptr) *request = make_handle<MPI_Request>(std::move(started));
     return {};
   });

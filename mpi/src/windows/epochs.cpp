@@ -34,9 +34,11 @@ Error find_ranks(const Window& window, MPI_Group handle, std::vector<int>* ranks
   for (int i = 0; i < group->size(); ++i) places[static_cast<std::size_t>(i)] = i;
   ranks->resize(places.size());
   const Members& members = *window.communicator().group();
-  if (Error error = translate_ranks(*group->members(), places, members, ranks->data()); !error.ok()) return error;
+  if (Error error = translate_ranks(*group->members(), places, members, ranks->data()); !error.ok())
+    return error;
   for (const int rank : *ranks)
-    if (rank == MPI_UNDEFINED) return {MPI_ERR_GROUP, "the group has a process that the window does not have"};
+    if (rank == MPI_UNDEFINED)
+      return {MPI_ERR_GROUP, "the group has a process that the window does not have"};
   return {};
 }
 
@@ -61,7 +63,7 @@ extern "C" {
 int MPI_Win_fence(int assert, MPI_Win win) {
   return with_window(__func__, win, {}, [&](Window& window) -> Error {
     if (Error error = check_assertion(assert); !error.ok()) return error;
-    return window.fence((assert & MPI_MODE_NOSUCCEED) == 0);
+    return window.fence((assert& MPI_MODE_NOSUCCEED) == 0);
   });
 }
 
@@ -69,10 +71,11 @@ int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
   return with_rank(__func__, win, rank, [&](Window& window) -> Error {
     if (lock_type != MPI_LOCK_EXCLUSIVE && lock_type != MPI_LOCK_SHARED) {
       return {MPI_ERR_LOCKTYPE,
-              weft::base::format("there is no lock type {}; give MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE", lock_type)};
+              weft::base::format("there is no lock type {}; give MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE",
+                                 lock_type)};
     }
     if (Error error = check_assertion(assert); !error.ok()) return error;
-    return window.lock(rank, lock_type == MPI_LOCK_EXCLUSIVE, (assert & MPI_MODE_NOCHECK) == 0);
+    return window.lock(rank, lock_type == MPI_LOCK_EXCLUSIVE, (assert& MPI_MODE_NOCHECK) == 0);
   });
 }
 int MPI_Win_unlock(int rank, MPI_Win win) {
@@ -81,7 +84,7 @@ int MPI_Win_unlock(int rank, MPI_Win win) {
 int MPI_Win_lock_all(int assert, MPI_Win win) {
   return with_window(__func__, win, {}, [&](Window& window) -> Error {
     if (Error error = check_assertion(assert); !error.ok()) return error;
-    return window.lock_all((assert & MPI_MODE_NOCHECK) == 0);
+    return window.lock_all((assert& MPI_MODE_NOCHECK) == 0);
   });
 }
 int MPI_Win_unlock_all(MPI_Win win) {

@@ -28,8 +28,8 @@ Error find_window(MPI_Win handle, Window** found) {
 Error check_rank(const Window& window, int rank) {
   if (window.has_target(rank)) [[likely]]
     return {};
-  return {MPI_ERR_RANK,
-          base::format("rank {} does not exist in the window; the ranks are 0 to {}", rank, window.num_targets() - 1)};
+  return {MPI_ERR_RANK, base::format("rank {} does not exist in the window; the ranks are 0 to {}", rank,
+                                     window.num_targets() - 1)};
 }
 
 namespace {
@@ -57,7 +57,8 @@ void set_hint(Info::Pairs& pairs, std::string_view key, std::string_view value) 
 void use_window_hints(Window& window, const Info* hints) {
   if (window.info.empty()) {
     for (const auto& [key, value] : kWindowHints) set_hint(window.info, key, value);
-    if (window.memory().flavor == MPI_WIN_FLAVOR_SHARED) set_hint(window.info, "alloc_shared_noncontig", "false");
+    if (window.memory().flavor == MPI_WIN_FLAVOR_SHARED)
+      set_hint(window.info, "alloc_shared_noncontig", "false");
   }
   if (hints == nullptr) return;
   for (const auto& [key, value] : hints->pairs()) set_hint(window.info, key, value);
@@ -66,7 +67,8 @@ void use_window_hints(Window& window, const Info* hints) {
 Error check_memory(const WindowMemory& memory, MPI_Aint size) {
   if (size < 0) return {MPI_ERR_SIZE, base::format("the size {} is negative", size)};
   if (memory.displacement_unit <= 0)
-    return {MPI_ERR_DISP, base::format("the displacement unit is {}; give 1 or more", memory.displacement_unit)};
+    return {MPI_ERR_DISP,
+            base::format("the displacement unit is {}; give 1 or more", memory.displacement_unit)};
   if (memory.flavor == MPI_WIN_FLAVOR_CREATE && size > 0 && !is_address(memory.base))
     return {MPI_ERR_BASE, base::format("the memory is {}; give its address", describe_sentinel(memory.base))};
   return {};
@@ -89,7 +91,8 @@ int make_window(const char* function, WindowMemory memory, MPI_Aint size, MPI_In
     Ref<Window> made;
     try {
       made = this_process().run(create_window(Ref<Communicator>(*communicator), memory,
-                                              apart == nullptr || *apart != "true", this_rank().errors_are_fatal));
+                                              apart == nullptr || *apart != "true",
+                                              this_rank().errors_are_fatal));
     } catch (const TransferFailed& failure) {
       return {failure.error_class(), failure.what()};
     }
@@ -109,7 +112,8 @@ int make_allocated_window(const char* function, int flavor, MPI_Aint size, MPI_A
 }
 
 // The memory of a rank as this process reaches it.
-Error query_shared(const Window& window, int rank, MPI_Aint* size, MPI_Aint* displacement_unit, void* baseptr) {
+Error query_shared(const Window& window, int rank, MPI_Aint* size, MPI_Aint* displacement_unit,
+                   void* baseptr) {
   if (rank == MPI_PROC_NULL) {
     // The first rank with memory.
     rank = 0;
@@ -128,7 +132,8 @@ Error query_shared(const Window& window, int rank, MPI_Aint* size, MPI_Aint* dis
 
 Error check_dynamic(const Window& window) {
   if (window.is_dynamic()) return {};
-  return {MPI_ERR_RMA_FLAVOR, "the window is not dynamic; memory is attached to those of MPI_Win_create_dynamic"};
+  return {MPI_ERR_RMA_FLAVOR,
+          "the window is not dynamic; memory is attached to those of MPI_Win_create_dynamic"};
 }
 
 }  // namespace
@@ -139,10 +144,11 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 
 extern "C" {
 
-int MPI_Win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+int MPI_Win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
+                     MPI_Win* win) {
   return make_window(__func__,
-                     {.flavor = MPI_WIN_FLAVOR_CREATE, .base = base, .displacement_unit = disp_unit}, size, info,
-                     comm, nullptr, win);
+                     {.flavor = MPI_WIN_FLAVOR_CREATE, .base = base, .displacement_unit = disp_unit}, size,
+                     info, comm, nullptr, win);
 }
 int MPI_Win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
                        MPI_Win* win) {
@@ -184,9 +190,8 @@ int MPI_Win_detach(MPI_Win win, const void* base) {
   });
 }
 int MPI_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
-  return with_window(
-      __func__, win, {{size, "size"}, {disp_unit, "disp_unit"}, {baseptr, "baseptr"}},
-      [&](Window& window) { return query_shared(window, rank, size, disp_unit, baseptr); });
+  return with_window(__func__, win, {{size, "size"}, {disp_unit, "disp_unit"}, {baseptr, "baseptr"}},
+                     [&](Window& window) { return query_shared(window, rank, size, disp_unit, baseptr); });
 }
 
 int MPI_Win_get_group(MPI_Win win, MPI_Group* group) {

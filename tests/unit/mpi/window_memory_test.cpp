@@ -51,7 +51,8 @@ TEST(WindowRuns, APartOfThePackedBytesIsWrittenAlone) {
   for (const std::size_t i : {2U, 3U, 4U, 7U, 8U}) expected[i] = std::byte{1};
   EXPECT_EQ(memory, expected);
   std::size_t visited = 0;
-  view.layout->visit_runs(memory.data(), 1, 5, [&](const EvenRuns& run) { visited += run.size_bytes * run.count; });
+  view.layout->visit_runs(memory.data(), 1, 5,
+                          [&](const EvenRuns& run) { visited += run.size_bytes * run.count; });
   EXPECT_EQ(visited, 5U);
 }
 
@@ -85,8 +86,8 @@ TEST(Accumulation, CombinesPairsAndMemoryThatIsNotAligned) {
   pair.pack(others.data(), 2, operand.data());
   std::vector<std::byte> before(24);
   WindowControl control;
-  accumulate({*operators.find(MPI_MAXLOC), pair}, operand.data(), typed_view(pair, pairs.data(), 2), before.data(),
-             &control);
+  accumulate({*operators.find(MPI_MAXLOC), pair}, operand.data(), typed_view(pair, pairs.data(), 2),
+             before.data(), &control);
   EXPECT_EQ(pairs[0].index, 10);
   EXPECT_EQ(pairs[1].index, 2);
   double first = 0;
@@ -114,11 +115,12 @@ TEST(Accumulation, ReplacesNothingWithoutAnOperand) {
   EXPECT_EQ(before, 7);
   const int wrong = 6;
   const int desired = 9;
-  compare_and_swap(reinterpret_cast<const std::byte*>(&wrong), reinterpret_cast<const std::byte*>(&desired), target,
-                   bytes(before), nullptr);
+  compare_and_swap(reinterpret_cast<const std::byte*>(&wrong), reinterpret_cast<const std::byte*>(&desired),
+                   target, bytes(before), nullptr);
   EXPECT_EQ(word, 7);
   int right = 7;
-  compare_and_swap(bytes(right), reinterpret_cast<const std::byte*>(&desired), target, bytes(before), nullptr);
+  compare_and_swap(bytes(right), reinterpret_cast<const std::byte*>(&desired), target, bytes(before),
+                   nullptr);
   EXPECT_EQ(word, 9);
 }
 

@@ -1,5 +1,3 @@
-#include "models/mpi/window/wire.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,6 +7,7 @@
 #include "weft/base/error.h"
 
 #include "models/mpi/datatype/basic_type.h"
+#include "models/mpi/window/wire.h"
 
 namespace weft::mpi {
 namespace {
@@ -82,7 +81,9 @@ TEST(WindowWire, HeadersThatCannotBeAreRefused) {
       [](AccessHeader& header) { header.num_runs = kMostRuns + 1, header.size_bytes = kMostRuns * 8; },
       [](AccessHeader& header) { header.unit = 0; },
       [](AccessHeader& header) { header.unit = 0xffff; },
-      [](AccessHeader& header) { header.unit = static_cast<std::uint16_t>(predefined_number(MPI_C_DOUBLE_COMPLEX)); },
+      [](AccessHeader& header) {
+        header.unit = static_cast<std::uint16_t>(predefined_number(MPI_C_DOUBLE_COMPLEX));
+      },
       [](AccessHeader& header) { header.operation = 0; },
       [](AccessHeader& header) { header.operation = 0xffff; },
       [](AccessHeader& header) { header.kind = AccessKind::kCompareAndSwap; },
@@ -98,10 +99,10 @@ TEST(WindowWire, HeadersThatCannotBeAreRefused) {
 
 TEST(WindowWire, RunsThatCannotBeAreRefused) {
   const std::vector<std::vector<WindowRun>> wrong{
-      {{0, 8, 2, 16}, {100, 16, 1, 0}},                                     // too many bytes
-      {{0, 8, 2, 16}, {100, 0, 1, 0}},                                      // none
-      {{0, 8, 2, 16}, {100, 8, 0, 0}},                                      // not once
-      {{0, 8, std::uint64_t{1} << 61, 16}, {100, 24, 1, 0}},                // the product is 0 in 64 bits
+      {{0, 8, 2, 16}, {100, 16, 1, 0}},                       // too many bytes
+      {{0, 8, 2, 16}, {100, 0, 1, 0}},                        // none
+      {{0, 8, 2, 16}, {100, 8, 0, 0}},                        // not once
+      {{0, 8, std::uint64_t{1} << 61, 16}, {100, 24, 1, 0}},  // the product is 0 in 64 bits
       {{0, std::uint64_t{1} << 63, 2, 16}, {100, 24, 1, 0}},
   };
   for (const auto& runs : wrong) expect_refused(put_header(), runs);

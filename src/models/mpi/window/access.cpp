@@ -17,7 +17,7 @@
 
 namespace weft::mpi {
 
-// An access by messages.
+// An access by messages, or by a copy.
 struct Window::OutgoingAccess {
   AccessHeader header;
   int target = 0;
@@ -25,6 +25,7 @@ struct Window::OutgoingAccess {
   DataView origin;
   DataView result;
   std::vector<std::byte> values;  // of kCompareAndSwap: the value to compare with, and the new one
+  rma::GlobalAddress segment;     // of the target memory of a copy; null for messages
 };
 
 namespace {
@@ -71,24 +72,33 @@ class HostCopy {
 
 }  // namespace
 
+// It wraps for addresses that no memory has: the target refuses them.
+MPI_Aint Window::displacement_bytes(const WindowAccess& access) const {
+  return static_cast<MPI_Aint>(static_cast<std::uint64_t>(access.displacement) *
+                               static_cast<std::uint64_t>(target(access.target).displacement_unit));
+}
+
 // --- Checks
 
 Error Window::check_access(const WindowAccess& access) const {
   const Target& target = this->target(access.target);
   if (!has_epoch_with(target)) [[unlikely]] {
     return {MPI_ERR_RMA_SYNC,
-            base::format("no epoch with rank {} is open; call MPI_Win_fence, MPI_Win_start or MPI_Win_lock before",
-                         access.target)};
+            base::format(
+                "no epoch with rank {} is open; call MPI_Win_fence, MPI_Win_start or MPI_Win_lock before",
+                access.target)};
   }
   const std::optional<MPI_Count> size = access.type->packed_size(access.count);
-  if (!size) return {MPI_ERR_COUNT, base::format("{} elements at the target have too many bytes", access.count)};
+  if (!size)
+    return {MPI_ERR_COUNT, base::format("{} elements at the target have too many bytes", access.count)};
   const auto size_bytes = static_cast<std::size_t>(*size);
   if ((has_operand(access) && access.origin.size_bytes != size_bytes) ||
       (has_result(access.kind) && access.result.size_bytes != size_bytes)) [[unlikely]] {
-    return {MPI_ERR_TRUNCATE,
-            base::format("the access is of {} bytes at the target, {} at the origin and {} of the result; give "
-                         "the same amount everywhere",
-                         size_bytes, access.origin.size_bytes, access.result.size_bytes)};
+    return {
+        MPI_ERR_TRUNCATE,
+        base::format("the access is of {} bytes at the target, {} at the origin and {} of the result; give "
+                     "the same amount everywhere",
+                     size_bytes, access.origin.size_bytes, access.result.size_bytes)};
   }
   if (is_dynamic() || *size == 0) return {};
   const Wide between = Wide{access.count - 1} * access.type->extent();
@@ -98,10 +108,10 @@ Error Window::check_access(const WindowAccess& access) const {
   if (low >= 0 && high <= Wide{target.size_bytes}) [[likely]]
     return {};
   return {MPI_ERR_RMA_RANGE,
-          base::format("{} elements at displacement {} are outside of the window of rank {}, which has {} bytes "
-                       "there, with a displacement unit of {}",
-                       access.count, access.displacement, access.target, target.size_bytes,
-                       target.displacement_unit)};
+          base::format(
+              "{} elements at displacement {} are outside of the window of rank {}, which has {} bytes "
+              "there, with a displacement unit of {}",
+              access.count, access.displacement, access.target, target.size_bytes, target.displacement_unit)};
 }
 
 Error Window::find_unit(const WindowAccess& access, const Datatype** unit) const {
@@ -121,38 +131,80 @@ Error Window::find_unit(const WindowAccess& access, const Datatype** unit) const
   return access.operation->check(**unit);
 }
 
-// --- Directly
+// --- Now
 
-void Window::access_directly(const WindowAccess& access, const Datatype* unit) {
-  const Target& target = this->target(access.target);
-  std::byte* const start = target.memory + access.displacement * target.displacement_unit;
-  // The view keeps a layout of the datatype for the call alone.
-  const DataView memory = typed_view(const_cast<Datatype&>(*access.type), start, access.count);
-  HostCopy origin(access.origin);
-  HostCopy compared(access.compared);
+namespace {
+
+// The target memory of an access that this process reaches, with the functions of ProcessMemory.
+class MappedMemory {
+ public:
+  explicit MappedMemory(const DataView& view) : view_(view) {}
+  std::size_t size_bytes() const { return view_.size_bytes; }
+  void put(const DataView& from) const { from.copy_to(view_); }
+  void get(const DataView& to) const { view_.copy_to(to); }
+  void accumulate(const Accumulation& how, const std::byte* operand, std::byte* before,
+                  WindowControl* control) const {
+    mpi::accumulate(how, operand, view_, before, control);
+  }
+  void compare_and_swap(const std::byte* compare, const std::byte* desired, std::byte* before,
+                        WindowControl* control) const {
+    mpi::compare_and_swap(compare, desired, view_, before, control);
+  }
+
+ private:
+  DataView view_;
+};
+
+}  // namespace
+
+template <class Memory>
+void Window::access_now(const WindowAccess& access, const Datatype* unit, Memory& memory) {
+  WindowControl* const control = target(access.target).control;
+  const HostCopy origin(access.origin);
+  const HostCopy compared(access.compared);
   const HostCopy result(access.result);
   Process& process = this_process();
   if (has_operand(access) && origin.is_copy()) process.run(copy_locally(access.origin, origin.view()));
   if (compared.is_copy()) process.run(copy_locally(access.compared, compared.view()));
   if (access.kind == AccessKind::kPut) {
-    origin.view().copy_to(memory);
+    memory.put(origin.view());
   } else if (access.kind == AccessKind::kGet) {
-    memory.copy_to(result.view());
+    memory.get(result.view());
   } else {
-    std::vector<std::byte> packed(has_result(access.kind) && !result.view().is_dense() ? memory.size_bytes : 0);
+    std::vector<std::byte> packed(has_result(access.kind) && !result.view().is_dense() ? memory.size_bytes()
+                                                                                       : 0);
     std::byte* before = packed.empty() ? result.view().data : packed.data();
     if (!has_result(access.kind)) before = nullptr;
     if (access.kind == AccessKind::kCompareAndSwap) {
-      compare_and_swap(compared.view().data, origin.view().data, memory, before, target.control);
+      memory.compare_and_swap(compared.view().data, origin.view().data, before, control);
     } else if (has_operand(access)) {
       const PackedView operand(origin.view());
-      accumulate({*access.operation, *unit}, operand.data(), memory, before, target.control);
+      memory.accumulate({*access.operation, *unit}, operand.data(), before, control);
     } else {
-      accumulate({*access.operation, *unit}, nullptr, memory, before, target.control);
+      memory.accumulate({*access.operation, *unit}, nullptr, before, control);
     }
     if (!packed.empty()) result.view().unpack(packed.data(), packed.size());
   }
   if (result.is_copy()) process.run(copy_locally(result.view(), access.result));
+}
+
+void Window::access_directly(const WindowAccess& access, const Datatype* unit) {
+  const Target& target = this->target(access.target);
+  std::byte* const start = target.memory + access.displacement * target.displacement_unit;
+  // The view keeps a layout of the datatype for the call alone.
+  const MappedMemory memory(typed_view(const_cast<Datatype&>(*access.type), start, access.count));
+  access_now(access, unit, memory);
+}
+
+bool Window::access_by_system(const WindowAccess& access, const Datatype* unit, base::Status* status) {
+  const Target& target = this->target(access.target);
+  // Accumulates are in order: those that are under way come first.
+  if (!target.process || (is_accumulate(access.kind) && target.num_outstanding > 0)) return false;
+  ProcessMemory memory(target.process, runs_of(*access.type, access.count, displacement_bytes(access)));
+  if (memory.num_pieces() > ProcessMemory::kMostPieces) return false;
+  access_now(access, unit, memory);
+  *status = memory.status();
+  return true;
 }
 
 // --- By messages
@@ -160,10 +212,8 @@ void Window::access_directly(const WindowAccess& access, const Datatype* unit) {
 Window::OutgoingAccess Window::outgoing(const WindowAccess& access, const Datatype* unit) {
   OutgoingAccess out;
   const Target& target = this->target(access.target);
-  const auto displacement = static_cast<MPI_Aint>(static_cast<std::uint64_t>(access.displacement) *
-                                                  static_cast<std::uint64_t>(target.displacement_unit));
   out.target = access.target;
-  out.runs = runs_of(*access.type, access.count, displacement);
+  out.runs = runs_of(*access.type, access.count, displacement_bytes(access));
   out.origin = has_operand(access) ? access.origin : DataView();
   out.result = access.result;
   AccessHeader& header = out.header;
@@ -173,7 +223,8 @@ Window::OutgoingAccess Window::outgoing(const WindowAccess& access, const Dataty
   header.number = ++last_number_;
   if (is_accumulate(access.kind)) header.unit = static_cast<std::uint16_t>(predefined_number(unit->handle()));
   if (access.operation != nullptr)
-    header.operation = static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(access.operation->handle()));
+    header.operation =
+        static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(access.operation->handle()));
   if (access.kind == AccessKind::kCompareAndSwap) {
     const HostCopy compared(access.compared);
     const HostCopy desired(access.origin);
@@ -183,6 +234,12 @@ Window::OutgoingAccess Window::outgoing(const WindowAccess& access, const Dataty
     out.values.assign(compared.view().data, compared.view().data + header.size_bytes);
     out.values.insert(out.values.end(), desired.view().data, desired.view().data + header.size_bytes);
     out.origin = DataView::of_bytes(out.values.data(), out.values.size());
+  }
+  const bool is_copy = !is_accumulate(access.kind) && out.runs.size() == 1 && out.runs.front().count == 1 &&
+                       out.origin.is_dense() && out.result.is_dense();
+  if (is_copy && !target.segment.is_null()) {
+    out.segment = target.segment.moved_by(out.runs.front().offset);
+    return out;
   }
   std::size_t size_bytes = sizeof header;
   if (out.runs.size() <= (kMostMessageBytes - size_bytes) / sizeof(WindowRun)) {
@@ -224,11 +281,11 @@ runtime::Task<> Window::access_by_messages(Ref<Window> self, OutgoingAccess acce
   const auto answered =
       self->receive(access.target, reply, DataView::of_bytes(reply_bytes.data(), reply_bytes.size()));
   std::vector<Ref<SendRequest>> sends;
-  sends.push_back(
-      self->send(access.target, kRequestTag, DataView::of_bytes(request.data(), request.size())));
+  sends.push_back(self->send(access.target, kRequestTag, DataView::of_bytes(request.data(), request.size())));
   if ((header.flags & kRunsInside) == 0) {
-    sends.push_back(self->send(access.target, data_tag(header.number),
-                               DataView::of_bytes(access.runs.data(), access.runs.size() * sizeof(WindowRun))));
+    sends.push_back(
+        self->send(access.target, data_tag(header.number),
+                   DataView::of_bytes(access.runs.data(), access.runs.size() * sizeof(WindowRun))));
   }
   if ((header.flags & kDataInside) == 0 && header.sent_bytes() > 0)
     sends.push_back(self->send(access.target, data_tag(header.number), access.origin));
@@ -257,13 +314,39 @@ runtime::Task<> Window::access_by_messages(Ref<Window> self, OutgoingAccess acce
   keep_first(landed.error, *outcome);
 }
 
+// By the layer of global memory: a device, or the network without the target's CPU.
+runtime::Task<> Window::access_by_copy(Ref<Window> self, OutgoingAccess access, Outcome* outcome) {
+  VirtualRank* const rank = VirtualRank::current();
+  rma::GlobalMemory& memory = self->global_memory();
+  try {
+    if (access.header.kind == AccessKind::kPut) {
+      const DataView& from = access.origin;
+      const memory::ConstBuffer source{from.data, from.size_bytes, from.place, nullptr};
+      co_await memory.put_memory(source, access.segment);
+    } else {
+      const DataView& to = access.result;
+      const memory::Buffer destination{to.data, to.size_bytes, to.place, nullptr};
+      co_await memory.get_memory(access.segment, destination);
+    }
+  } catch (const base::Error&) {
+    outcome->error = MPI_ERR_OTHER;
+  }
+  VirtualRank::set_current(rank);
+}
+
+runtime::Task<> Window::carry_out(Ref<Window> self, OutgoingAccess access, Outcome* outcome) {
+  return access.segment.is_null() ? access_by_messages(std::move(self), std::move(access), outcome)
+                                  : access_by_copy(std::move(self), std::move(access), outcome);
+}
+
 runtime::Task<> Window::access_unobserved(Ref<Window> self, OutgoingAccess access) {
   const int target = access.target;
   Outcome outcome;
-  co_await access_by_messages(self, std::move(access), &outcome);
+  co_await carry_out(self, std::move(access), &outcome);
   if (outcome.error != MPI_SUCCESS && self->first_error_.ok()) {
-    self->first_error_ = {outcome.error,
-                          base::format("rank {} could not carry out an access that this call completes", target)};
+    self->first_error_ = {
+        outcome.error,
+        base::format("rank {} could not carry out an access that this call completes", target)};
   }
   self->count_ended(target);
 }
@@ -280,11 +363,15 @@ Error Window::start(const WindowAccess& access, Ref<Request>* request) {
     return error;
   const Datatype* unit = nullptr;
   const bool is_empty = access.count == 0 || access.type->size_bytes() == 0;
+  base::Status status;
   if (is_accumulate(access.kind) && !is_empty) {
     if (Error error = find_unit(access, &unit); !error.ok()) return error;
   }
-  if (is_empty || target(access.target).is_direct) {
-    if (!is_empty) access_directly(access, unit);
+  const bool is_direct = !is_empty && target(access.target).is_direct;
+  if (is_direct) access_directly(access, unit);
+  if (is_direct || is_empty || access_by_system(access, unit, &status)) {
+    if (status.failed()) [[unlikely]]
+      return {MPI_ERR_OTHER, std::string(status.message())};
     if (request != nullptr) {
       auto finished = Request::make<FinishedRequest>(messenger(), Request::Type::kCollective, Outcome());
       finished->start();
@@ -294,8 +381,8 @@ Error Window::start(const WindowAccess& access, Ref<Request>* request) {
   }
   OutgoingAccess out = outgoing(access, unit);
   if (out.runs.size() > kMostRuns)
-    return {MPI_ERR_TYPE, base::format("the target memory has {} pieces; {} at most are possible", out.runs.size(),
-                                       kMostRuns)};
+    return {MPI_ERR_TYPE, base::format("the target memory has {} pieces; {} at most are possible",
+                                       out.runs.size(), kMostRuns)};
   ++of(access.target).num_outstanding;
   ++num_outstanding_;
   if (request == nullptr) {
@@ -303,7 +390,9 @@ Error Window::start(const WindowAccess& access, Ref<Request>* request) {
     return {};
   }
   const auto body = [self = Ref<Window>(*this), shared = std::make_shared<OutgoingAccess>(std::move(out))](
-                        Outcome* outcome) -> runtime::Task<> { return access_observed(self, shared, outcome); };
+                        Outcome* outcome) -> runtime::Task<> {
+    return access_observed(self, shared, outcome);
+  };
   auto made = Request::make<CollectiveRequest>(messenger(), body);
   made->set_scope(*this);
   made->start();
@@ -315,7 +404,7 @@ runtime::Task<> Window::access_observed(Ref<Window> self, std::shared_ptr<Outgoi
                                         Outcome* outcome) {
   const int target = access->target;
   try {
-    co_await access_by_messages(self, std::move(*access), outcome);
+    co_await carry_out(self, std::move(*access), outcome);
   } catch (...) {
     self->count_ended(target);
     throw;

@@ -126,7 +126,8 @@ Error Window::lock(int rank, bool is_exclusive, bool is_checked) {
 }
 
 Error Window::unlock(int rank) {
-  if (has_locked_all_ || target(rank).lock == Target::Lock::kNone) return no_epoch("MPI_Win_lock with that rank");
+  if (has_locked_all_ || target(rank).lock == Target::Lock::kNone)
+    return no_epoch("MPI_Win_lock with that rank");
   Error error = end_accesses(rank);
   release_lock(rank);
   return error;

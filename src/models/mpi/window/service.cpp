@@ -156,8 +156,8 @@ runtime::Task<> Window::serve_accumulate(Window& self, int source, ArrivedAccess
 }
 
 // One at a time, from all ranks.
-runtime::Task<> Window::accumulate_on_device(Window& self, const ArrivedAccess& access, const DataView& target,
-                                             std::vector<std::byte>& got) {
+runtime::Task<> Window::accumulate_on_device(Window& self, const ArrivedAccess& access,
+                                             const DataView& target, std::vector<std::byte>& got) {
   VirtualRank* const rank = VirtualRank::current();
   Turn turn(self.device_order_, self.messenger());
   if (turn.must_wait()) {
@@ -200,7 +200,8 @@ runtime::Task<> Window::send_reply(Ref<Window> self, int source, ArrivedAccess a
   if (is_inside) std::memcpy(message.data() + sizeof reply, got.data(), got.size());
   const auto answer = self->send(source, tag, view_of(message));
   Ref<SendRequest> data;
-  if (has_data && !is_inside) data = self->send(source, tag, got.empty() ? self->local_view(access.runs) : view_of(got));
+  if (has_data && !is_inside)
+    data = self->send(source, tag, got.empty() ? self->local_view(access.runs) : view_of(got));
   co_await self->completed(*answer);
   if (data) co_await self->completed(*data);
 }

@@ -53,7 +53,8 @@ Error Window::attach(void* base, std::uint64_t size_bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(base);
   const auto next = attached_.lower_bound(first);
   const bool meets_next = next != attached_.end() && next->first - first < size_bytes;
-  const bool meets_previous = next != attached_.begin() && first - std::prev(next)->first < std::prev(next)->second;
+  const bool meets_previous =
+      next != attached_.begin() && first - std::prev(next)->first < std::prev(next)->second;
   if (meets_next || meets_previous)
     return {MPI_ERR_RMA_ATTACH, "a part of the memory is attached to the window; detach it before"};
   if (size_bytes > 0 || next == attached_.end() || next->first != first) attached_.emplace(first, size_bytes);
@@ -71,8 +72,8 @@ int Window::check_place(std::span<const WindowRun> runs) const {
       if (!is_inside(run, 0, memory_.size_bytes)) return MPI_ERR_RMA_RANGE;
       continue;
     }
-    const auto next = attached_.upper_bound(static_cast<std::uintptr_t>(run.offset + std::min<std::int64_t>(
-        0, run.stride * static_cast<std::int64_t>(run.count - 1))));
+    const auto next = attached_.upper_bound(static_cast<std::uintptr_t>(
+        run.offset + std::min<std::int64_t>(0, run.stride * static_cast<std::int64_t>(run.count - 1))));
     if (next == attached_.begin()) return MPI_ERR_RMA_RANGE;
     const auto& [first, size_bytes] = *std::prev(next);
     if (!is_inside(run, first, size_bytes)) return MPI_ERR_RMA_RANGE;
@@ -99,6 +100,10 @@ runtime::Task<> Window::copy_locally(DataView from, DataView to) const {
 
 // --- The end
 
+namespace {
+runtime::Task<> wait_for(runtime::Future<> future) { co_await future; }
+}  // namespace
+
 Error Window::check_closed() const {
   bool is_open = has_locked_all_ || started_.has_value() || exposed_.has_value();
   for (const Target& one : targets_) is_open |= one.lock != Target::Lock::kNone;
@@ -111,6 +116,11 @@ void Window::close() {
   process.wait_until([this] { return num_outstanding_ == 0; });
   process.run(barrier_in_teams(communicator_->next_collective_contexts().local));
   listening_->cancel();
+  targets_.clear();
+  if (memory_.flavor != MPI_WIN_FLAVOR_CREATE) return;
+  // The memory is the program's, which frees it afterwards. The others answer while they wait for their own.
+  if (segment_) process.run(wait_for(std::move(segment_).release()));
+  process.run(barrier_in_teams(communicator_->next_collective_contexts().local));
 }
 
 }  // namespace weft::mpi

@@ -1,10 +1,12 @@
 // Window: what a handle of type MPI_Win stands for: memory of each process of a group that the others access.
 //
-// An access goes one of two ways, which depends on its target alone:
+// An access goes one of these ways, the first that is possible:
 //   - directly, if this process reaches the target's memory: its own host memory, that of ranks of its process, and that of
 //     MPI_Win_allocate and MPI_Win_allocate_shared on this host. It is over when the call returns, and nobody's progress is needed.
+//   - by the system, to memory of programs on this host (process_memory.h). It is over when the call returns too.
+//   - by a copy of src/rma: puts and gets of dense memory of devices and of other hosts.
 //   - by messages to the target (wire.h), which serves them in any call of MPI that waits or tests: service.cpp.
-// Accumulates hold the AccumulateLock of the target on both ways.
+// Accumulates hold the AccumulateLock of the target on all ways.
 //
 // Epochs: locks are words that lie at each rank (control.h). Post, start, complete and wait are messages. A fence is a barrier
 // after all own accesses have ended at their targets.
@@ -32,6 +34,7 @@
 #include "models/mpi/objects/error_handler.h"
 #include "models/mpi/p2p/data_view.h"
 #include "models/mpi/window/control.h"
+#include "models/mpi/window/process_memory.h"
 #include "models/mpi/window/wire.h"
 
 namespace weft::mpi {
@@ -67,8 +70,10 @@ class Window final : public ErrorScope {
   struct Target {
     std::uint64_t size_bytes = 0;
     MPI_Aint displacement_unit = 1;
-    std::byte* memory = nullptr;       // null if this process does not reach it, and for ranks without memory
-    bool is_direct = false;            // accesses go there directly
+    rma::GlobalAddress segment;   // of the memory; null in a dynamic window
+    std::byte* memory = nullptr;  // null if this process does not reach it, and for ranks without memory
+    bool is_direct = false;       // accesses go there directly
+    CopiedProcess process;  // host memory of a program in another process; none if the system forbids copies
     WindowControl* control = nullptr;  // null if this process does not reach it
     rma::GlobalPtr<std::uint64_t> access_word;
     // What keeps both mapped.
@@ -78,7 +83,7 @@ class Window final : public ErrorScope {
     // --- Epochs of this process with that target
     enum class Lock : std::uint8_t { kNone, kUnchecked, kShared, kExclusive };
     Lock lock = Lock::kNone;
-    bool is_started = false;  // MPI_Win_start has named it
+    bool is_started = false;            // MPI_Win_start has named it
     std::uint32_t num_outstanding = 0;  // accesses by messages that have not ended
   };
 
@@ -87,7 +92,7 @@ class Window final : public ErrorScope {
     WindowMemory memory;
     Ref<Communicator> communicator;
     rma::Segment control;
-    rma::Segment segment;  // none for memory of the program
+    rma::Segment segment;  // of the memory of this process; none in a dynamic window
     std::vector<Target> targets;
   };
   explicit Window(Parts parts, Ref<ErrorHandler> handler);
@@ -156,12 +161,19 @@ class Window final : public ErrorScope {
   runtime::Task<> copy_locally(DataView from, DataView to) const;
 
   // --- Accesses, access.cpp
+  MPI_Aint displacement_bytes(const WindowAccess& access) const;
   Error check_access(const WindowAccess& access) const;
   Error find_unit(const WindowAccess& access, const Datatype** unit) const;
   void access_directly(const WindowAccess& access, const Datatype* unit);
+  // False if it must go another way.
+  bool access_by_system(const WindowAccess& access, const Datatype* unit, base::Status* status);
+  template <class Memory>
+  void access_now(const WindowAccess& access, const Datatype* unit, Memory& memory);
   struct OutgoingAccess;
   OutgoingAccess outgoing(const WindowAccess& access, const Datatype* unit);
   static runtime::Task<> access_by_messages(Ref<Window> self, OutgoingAccess access, Outcome* outcome);
+  static runtime::Task<> carry_out(Ref<Window> self, OutgoingAccess access, Outcome* outcome);
+  static runtime::Task<> access_by_copy(Ref<Window> self, OutgoingAccess access, Outcome* outcome);
   static runtime::Task<> access_unobserved(Ref<Window> self, OutgoingAccess access);
   static runtime::Task<> access_observed(Ref<Window> self, std::shared_ptr<OutgoingAccess> access,
                                          Outcome* outcome);
@@ -177,8 +189,8 @@ class Window final : public ErrorScope {
   class Turn;
   static runtime::Task<> serve_accumulate(Window& self, int source, ArrivedAccess& access, const Turn* turn,
                                           std::vector<std::byte>& got);
-  static runtime::Task<> accumulate_on_device(Window& self, const ArrivedAccess& access, const DataView& target,
-                                              std::vector<std::byte>& got);
+  static runtime::Task<> accumulate_on_device(Window& self, const ArrivedAccess& access,
+                                              const DataView& target, std::vector<std::byte>& got);
   static runtime::Task<> receive_runs(Window& self, int source, ArrivedAccess& access);
   void apply(const ArrivedAccess& access, const DataView& target, std::vector<std::byte>& got,
              WindowControl* control);
@@ -211,8 +223,9 @@ class Window final : public ErrorScope {
   rma::Segment control_;
   rma::Segment segment_;
   std::vector<Target> targets_;
-  std::map<std::uintptr_t, std::uint64_t> attached_;  // sizes of the memory of a dynamic window by its addresses
-  VirtualRank* const rank_;                           // null in a process with one rank
+  std::map<std::uintptr_t, std::uint64_t>
+      attached_;             // sizes of the memory of a dynamic window by its addresses
+  VirtualRank* const rank_;  // null in a process with one rank
 
   Ref<ReceiveRequest> listening_;
   // Accumulates by messages that cannot be done at once wait for the one before them from their rank.

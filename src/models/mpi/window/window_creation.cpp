@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 
+#include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/communicators/communicator_creation.h"
 
 namespace weft::mpi {
@@ -20,9 +21,11 @@ struct MemoryDescription {
   std::int32_t is_host = 1;
   std::uint64_t size_bytes = 0;
   std::int64_t displacement_unit = 1;
-  std::uint64_t base = 0;  // of memory of the program, for ranks of the same process
   rma::GlobalAddress control;
-  rma::GlobalAddress memory;  // null for memory of the program
+  rma::GlobalAddress memory;  // null without memory, and in a dynamic window
+  // Of memory of the program, for processes of the host.
+  std::uint64_t base = 0;
+  ProcessProbe probe;
 };
 
 template <class T>
@@ -47,15 +50,20 @@ class Creation {
     mine.size_bytes = memory_.size_bytes;
     mine.displacement_unit = memory_.displacement_unit;
     mine.base = reinterpret_cast<std::uintptr_t>(memory_.base);
+    mine.probe = ProcessProbe::of(probed_word_);
     if (is_one_segment_) co_await find_offsets();
     allocate(mine);
     all_ = co_await tell_all(communicator_, mine);
     for (const MemoryDescription& one : all_)
-      if (one.error != MPI_SUCCESS) throw TransferFailed(one.error, "a process of the window has no memory left");
+      if (one.error != MPI_SUCCESS)
+        throw TransferFailed(one.error, "a process of the window has no memory left");
     co_await learn();
     Window::Parts parts;
     for (int rank = 0; rank < communicator_.size(); ++rank) parts.targets.push_back(target(rank));
     if (memory_.flavor == MPI_WIN_FLAVOR_SHARED) co_await check_shared(parts.targets);
+    // All have probed.
+    if (memory_.flavor == MPI_WIN_FLAVOR_CREATE)
+      co_await barrier_in_teams(communicator_.next_collective_contexts().local);
     const Window::Target& own = parts.targets[static_cast<std::size_t>(communicator_.rank())];
     if (is_one_segment_) {
       memory_.base = own.memory;
@@ -83,25 +91,29 @@ class Creation {
       std::uint64_t size_bytes = 0;
       if (is_one_segment_) {
         size_bytes = communicator_.rank() == 0 ? offsets_.back() : 0;
-      } else if (memory_.flavor != MPI_WIN_FLAVOR_CREATE) {
+      } else {
         size_bytes = memory_.size_bytes;
-      } else if (memory_.size_bytes > 0) {
-        mine.is_host = global_.runtime().memory().place_of(memory_.base).is_host() ? 1 : 0;
       }
       if (size_bytes == 0) return;
-      const memory::Place place = memory_.flavor == MPI_WIN_FLAVOR_SHARED ? memory::Place() : memory_.place;
-      segment_ = global_.make_segment(size_bytes, place);
+      if (memory_.flavor == MPI_WIN_FLAVOR_CREATE) {
+        segment_ = global_.make_segment_at(memory_.base, size_bytes);
+      } else {
+        segment_ = global_.make_segment(
+            size_bytes, memory_.flavor == MPI_WIN_FLAVOR_SHARED ? memory::Place() : memory_.place);
+      }
       mine.memory = segment_.address();
-      mine.is_host = place.is_host() ? 1 : 0;
+      mine.is_host = segment_.place().is_host() ? 1 : 0;
     } catch (const std::bad_alloc&) {
       mine.error = MPI_ERR_NO_MEM;
-    } catch (const base::Error&) {
-      mine.error = MPI_ERR_NO_MEM;
+    } catch (const base::Error& error) {
+      mine.error = error.code() == base::StatusCode::kOutOfRange ? MPI_ERR_SIZE : MPI_ERR_NO_MEM;
     }
   }
 
   // The segment that has the memory of that rank.
-  const rma::GlobalAddress& memory_of(std::size_t rank) const { return all_[is_one_segment_ ? 0 : rank].memory; }
+  const rma::GlobalAddress& memory_of(std::size_t rank) const {
+    return all_[is_one_segment_ ? 0 : rank].memory;
+  }
 
   // How this process reaches all of them.
   runtime::Task<> learn() {
@@ -125,22 +137,20 @@ class Creation {
     const rma::GlobalMemory::HeldMemory control = global_.hold(one.control, sizeof(WindowControl));
     target.control = static_cast<WindowControl*>(control.memory.data);
     target.control_keeper = control.keeper;
+    if (memory_of(place).is_null()) return target;
+    target.segment =
+        memory_of(place).moved_by(is_one_segment_ ? static_cast<std::ptrdiff_t>(offsets_[place]) : 0);
     // The CPU does not reach memory of devices.
     if (one.is_host == 0) return target;
-    if (const rma::GlobalAddress& segment = memory_of(place); !segment.is_null()) {
-      const std::uint64_t offset = is_one_segment_ ? offsets_[place] : 0;
-      const auto held = global_.hold(segment.moved_by(static_cast<std::ptrdiff_t>(offset)), one.size_bytes);
-      target.memory = static_cast<std::byte*>(held.memory.data);
-      target.memory_keeper = held.keeper;
-    } else if (memory_.flavor == MPI_WIN_FLAVOR_CREATE && is_here(rank)) {
-      target.memory = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(one.base));
-    }
+    const rma::GlobalMemory::HeldMemory held = global_.hold(target.segment, one.size_bytes);
+    target.memory = static_cast<std::byte*>(held.memory.data);
+    target.memory_keeper = held.keeper;
     target.is_direct = target.memory != nullptr && target.control != nullptr;
+    // Processes that map the same memory are on one host.
+    if (memory_.flavor == MPI_WIN_FLAVOR_CREATE && !target.is_direct && target.control != nullptr &&
+        one.probe.succeeds())
+      target.process = {one.probe.pid, one.base};
     return target;
-  }
-
-  bool is_here(int rank) const {
-    return communicator_.engine().shared().destination(communicator_.world_rank_of_peer(rank)).here != nullptr;
   }
 
   runtime::Task<> check_shared(const std::vector<Window::Target>& targets) {
@@ -161,6 +171,8 @@ class Creation {
   std::vector<std::uint64_t> offsets_;  // of the ranks in the one segment; then its size
   rma::Segment control_;
   rma::Segment segment_;
+  // Other processes have other values, also those with the same address.
+  std::uint64_t probed_word_ = communicator_.engine().new_context_base();
   std::vector<MemoryDescription> all_;
 };
 

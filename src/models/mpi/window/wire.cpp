@@ -29,14 +29,15 @@ std::uint64_t unit_bytes(std::uint16_t unit) {
 
 void check_header(int source, const AccessHeader& header) {
   if (static_cast<int>(header.kind) >= kNumAccessKinds || (header.flags & ~kKnownAccessFlags) != 0)
-    refuse_access(source, base::format("has kind {} and flags {:#x}", static_cast<int>(header.kind), header.flags));
+    refuse_access(source,
+                  base::format("has kind {} and flags {:#x}", static_cast<int>(header.kind), header.flags));
   if (header.size_bytes == 0 || header.size_bytes > INT64_MAX || header.num_runs == 0 ||
       header.num_runs > kMostRuns || header.num_runs > header.size_bytes)
     refuse_access(source, base::format("is of {} bytes in {} runs", header.size_bytes, header.num_runs));
   if (!header.is_accumulate()) return;
   const std::uint64_t unit = unit_bytes(header.unit);
-  const bool has_operation = header.kind == AccessKind::kCompareAndSwap ||
-                             predefined_operation_name(header.operation) != nullptr;
+  const bool has_operation =
+      header.kind == AccessKind::kCompareAndSwap || predefined_operation_name(header.operation) != nullptr;
   const bool is_one = header.kind != AccessKind::kCompareAndSwap || header.size_bytes == unit;
   if (unit == 0 || header.size_bytes % unit != 0 || !has_operation || !is_one) {
     refuse_access(source, base::format("combines {} bytes of datatype {} by operator {}", header.size_bytes,
@@ -65,15 +66,16 @@ ArrivedAccess parse_access(int source, std::span<const std::byte> message) {
   ArrivedAccess access;
   AccessHeader& header = access.header;
   if (message.size() < sizeof header)
-    refuse_access(source, base::format("has {} bytes, and its header alone has {}", message.size(), sizeof header));
+    refuse_access(source,
+                  base::format("has {} bytes, and its header alone has {}", message.size(), sizeof header));
   std::memcpy(&header, message.data(), sizeof header);
   check_header(source, header);
   std::span<const std::byte> rest = message.subspan(sizeof header);
   const std::uint64_t run_bytes = access.awaits_runs() ? 0 : header.num_runs * sizeof(WindowRun);
   const std::uint64_t data_bytes = (header.flags & kDataInside) != 0 ? header.sent_bytes() : 0;
   if (rest.size() < run_bytes || rest.size() - run_bytes != data_bytes) {
-    refuse_access(source, base::format("has {} bytes behind its header, not {} of runs and {} of data", rest.size(),
-                                       run_bytes, data_bytes));
+    refuse_access(source, base::format("has {} bytes behind its header, not {} of runs and {} of data",
+                                       rest.size(), run_bytes, data_bytes));
   }
   if (header.kind == AccessKind::kCompareAndSwap && (header.flags & kDataInside) == 0)
     refuse_access(source, "compares without a value");
