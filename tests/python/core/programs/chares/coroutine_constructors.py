@@ -243,8 +243,8 @@ async def raises() -> None:
     error = await error_of(weft.Array(WithPlainCreated, 7, args=(holder, -1)))
     assert "no plain block 4" in str(error) and "in created() of WithPlainCreated[4]" in error.traceback_text
     assert "no settings" in str(await error_of(weft.Array(Raises, 3, args=(None,))))
-    wrong = str(await error_of(weft.Array(Block, 3, args=(1, 2, 3, 4))))
-    assert "TypeError" in wrong and "positional arguments" in wrong, wrong
+    wrong = await error_of(weft.Array(Block, 3, args=(1, 2, 3, 4)))
+    assert isinstance(wrong, TypeError) and "positional arguments" in str(wrong), wrong
     wrong = str(await error_of(weft.Array(Returns, 3)))
     assert "__init__() should return None, not 'int'" in wrong, wrong
     wrong = str(await error_of(weft.Array(Hidden, 3)))
