@@ -32,12 +32,9 @@ PyFutureState::~PyFutureState() {
 void PyFutureState::count_unread() {
   is_unread_ = false;
   if (engine_->is_closed() || runtime().exiting()) return;  // what the end of the job drops
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
+  const Ref error = PyErr_Occurred() == nullptr ? Ref() : PythonError::take();
   engine_->count_unread(subject_.get());
-  PyErr_Restore(type, value, traceback);
+  if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
 }
 
 void PyFutureState::find_reader() {

@@ -63,6 +63,7 @@ Ref copy_at(const runtime::FutureHandle& handle, std::string_view where, PyObjec
 
 std::string duty_for_copy(PyFutureState& state, const runtime::FutureHandle& handle) {
   std::string duty = state.duty();
+  state.look();  // the program reads the copy
   if (handle.kind == Kind::kOutcome) state.observe();
   return duty;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <utility>
 
 #include "support/errors.h"
 
@@ -59,8 +60,10 @@ void end_by_exception(Engine& engine, const std::string& where) {
   engine.runtime().fail_unawaited(as_travelling_error(exception.get()), where);
 }
 
-void end_by_exception_of_main(Engine& engine) {
-  if (!ended_by_exception(engine)) engine.end_by_main(PythonError::take());
+void end_by_exception_of_main(Engine& engine, bool is_one_of_many) {
+  if (ended_by_exception(engine)) return;
+  Ref error = PythonError::take();
+  if (!is_one_of_many || !engine.runtime().must_end()) engine.end_by_main(std::move(error));
 }
 
 void init_ending(PyObject* module) {

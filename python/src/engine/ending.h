@@ -17,8 +17,9 @@ bool interrupted_by_exception(Engine& engine);
 // error that names `where`, such as "the callback of a future".
 void end_by_exception(Engine& engine, const std::string& where);
 
-// Ends the job with Python's current exception, which has left main and is cleared. weft.run raises it on this PE.
-void end_by_exception_of_main(Engine& engine);
+// Ends the job with Python's current exception, which has left main and is cleared. weft.run raises it on this PE, unless `is_one_of_many`
+// and the job ends already: then another main has raised the reason, and this exception may follow from the end.
+void end_by_exception_of_main(Engine& engine, bool is_one_of_many);
 
 // Adds weft._core._Terminated, which the handler of SIGTERM raises.
 void init_ending(PyObject* module);

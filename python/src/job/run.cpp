@@ -133,7 +133,7 @@ class MainCoroutine final : public Coroutine {
     result_ = std::move(result);
     if (mains_ == Mains::kOnPe0) engine().exit_after_lost_calls();
   }
-  void raised() override { end_by_exception_of_main(engine()); }
+  void raised() override { end_by_exception_of_main(engine(), mains_ == Mains::kOnAllPes); }
 
   Ref& result_;
   Mains mains_;
@@ -159,7 +159,7 @@ struct StartMain final : runtime::Work {
       start->engine.set_lone_main(made.get());
     }
     if (!made) {
-      end_by_exception_of_main(start->engine);
+      end_by_exception_of_main(start->engine, start->mains == Mains::kOnAllPes);
     } else if (is_coroutine(made.get())) {
       (new MainCoroutine(start->engine, std::move(made), start->result, start->mains))->start();
     }

@@ -117,12 +117,44 @@ def test_views_that_are_released_while_other_values_are_encoded() -> None:
     assert _core._decode(_core._encode([view, Releasing()])) == [b"a" * 5000, []]
 
 
+# The tag of an exception in the place of a value, ValueTag::kRaised.
+RAISED_TAG = 32
+
+
+def raised(*texts: bytes) -> bytes:
+    return bytes([RAISED_TAG]) + b"".join(len(text).to_bytes(8, "little") + text for text in texts)
+
+
+@pytest.mark.parametrize("original", [b"", b"\xff", _core._encode(3), _core._encode((int, None, (), None))])
+def test_an_exception_whose_original_is_damaged(original: bytes) -> None:
+    with pytest.raises(weft.RemoteError, match="ValueError: boom") as told:
+        _core._decode(raised(b"ValueError", b"boom", b"  here\n", original))
+    assert type(told.value) is weft.RemoteError and told.value.traceback_text == "  here\n"
+
+
+def test_an_exception_in_the_place_of_a_value() -> None:
+    original = _core._encode((KeyError, None, ("k",), None))
+    data = raised(b"KeyError", b"'k'", b"  here\n", original)
+    with pytest.raises(KeyError) as told:
+        _core._decode(data)
+    assert told.value.args == ("k",) and isinstance(told.value, weft.RemoteError)
+    for size in range(1, len(data)):
+        with pytest.raises(weft.Error) as damaged:
+            _core._decode(data[:size])
+        assert damaged.value.code == "corrupt data", damaged.value
+
+
 def decode_anything(data: bytes) -> None:
     try:
         _core._decode(data)
+    except weft.RemoteError:
+        assert RAISED_TAG in data
     except weft.Error as error:
         assert (
-            "damaged" in str(error) or "no job is running" in str(error) or "is not on this PE" in str(error)
+            "ends too early" in str(error)
+            or "damaged" in str(error)
+            or "no job is running" in str(error)
+            or "is not on this PE" in str(error)
         )
 
 

@@ -41,6 +41,8 @@ TEST(Error, RemoteErrorShowsTypeMessageAndTraceback) {
   std::string what = error.what();
   EXPECT_NE(what.find("index 9"), std::string::npos);
   EXPECT_NE(what.find("Ring[3].work on PE 1"), std::string::npos);
+  EXPECT_EQ(error.original(), "");
+  EXPECT_EQ(RemoteError("KeyError", "'k'", "", "bytes").original(), "bytes");
 }
 
 }  // namespace

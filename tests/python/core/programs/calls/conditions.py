@@ -250,7 +250,7 @@ async def expect_error(call: Any, *sentences: str) -> weft.Error:
         await call
     except weft.Error as error:
         for sentence in sentences:
-            assert sentence in str(error), error
+            assert sentence in f"{error}\n{getattr(error, 'traceback_text', '')}", error
         return error
     raise AssertionError(f"no error: {sentences}")
 
@@ -459,7 +459,7 @@ async def misplaced() -> None:
         try:
             weft.Array(made, 1)
         except weft.Error as error:
-            assert sentence in str(error), error
+            assert sentence in f"{error}\n{getattr(error, 'traceback_text', '')}", error
         else:
             raise AssertionError(sentence)
 

@@ -238,7 +238,9 @@ async def sparse() -> None:
     gate.set()
     errors = [await error_of(future) for future in inserted]
     assert [error is None for error in errors] == [True, True, True, False, True, True]
-    assert "no block 3" in str(errors[3]) and "in created() of Block[3]" in errors[3].traceback_text, errors[3]
+    assert "no block 3" in str(errors[3]) and "in created() of Block[3]" in errors[3].traceback_text, errors[
+        3
+    ]
     assert await early == 1
     await counted
     assert len(blocks) == 5
