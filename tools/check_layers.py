@@ -181,7 +181,7 @@ def foreign_problem(include: Include) -> str | None:
     file, name = include.file, include.name
     if UCX_HEADER.match(name) and not file.startswith(("src/machine/ucx/", "benchmarks/raw_ucx")):
         return f"<{name}> outside src/machine/ucx/; use the interface in machine/machine.h, or extend it"
-    own_kernels = file.startswith("miniapps/") and file.endswith(".cu")
+    own_kernels = file.startswith("miniapps/") and file.endswith((".cu", ".cuh"))
     if CUDA_HEADER.match(name) and not (file.startswith("src/memory/kinds/cuda/") or own_kernels):
         return (
             f"<{name}> outside src/memory/kinds/cuda/; use the interface in memory/kinds/kind.h, or extend it"

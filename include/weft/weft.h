@@ -10,7 +10,6 @@
 #include "weft/chare/chare.h"
 #include "weft/chare/checkpoint.h"
 #include "weft/chare/combined_section.h"
-#include "weft/chare/device_group.h"
 #include "weft/chare/device_work.h"
 #include "weft/chare/payload.h"
 #include "weft/chare/proxy.h"

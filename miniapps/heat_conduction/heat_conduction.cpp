@@ -21,10 +21,10 @@
 
 #include "checksum.h"
 #include "command_line/program.h"
+#include "device_streams/device_queues.h"
 #include "kernels.h"
 #include "options.h"
 #include "plate.h"
-#include "queued/device_queues.h"
 #include "queued_strip.h"
 
 namespace heat_conduction {

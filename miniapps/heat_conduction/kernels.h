@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "queued/graph.h"
+#include "device_streams/graph.h"
 
 namespace weft::runtime {
 class Stream;

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "device_streams/cuda_graph.cuh"
 #include "kernels.h"
-#include "queued/cuda_graph.h"
 
 namespace heat_conduction {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "weft/weft.h"
 
+#include "device_streams/emulated_graph.h"
 #include "kernels.h"
 #include "plate.h"
-#include "queued/emulated_graph.h"
 
 namespace heat_conduction {
 namespace {

@@ -5,7 +5,7 @@
 #include "fmt/format.h"
 
 #include "command_line/arguments.h"
-#include "queued/device_queues.h"
+#include "device_streams/device_queues.h"
 
 namespace heat_conduction {
 

@@ -10,9 +10,9 @@
 
 #include "weft/weft.h"
 
+#include "device_streams/queued_iterations.h"
 #include "kernels.h"
 #include "plate.h"
-#include "queued/queued_iterations.h"
 
 namespace heat_conduction {
 

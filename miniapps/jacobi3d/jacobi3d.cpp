@@ -14,10 +14,10 @@
 
 #include "channel_block.h"
 #include "command_line/program.h"
+#include "device_streams/device_queues.h"
 #include "gather.h"
 #include "messaging_block.h"
 #include "options.h"
-#include "queued/device_queues.h"
 #include "queued_block.h"
 #include "report.h"
 #include "verification.h"

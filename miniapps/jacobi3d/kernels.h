@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "device_streams/graph.h"
 #include "grid.h"
-#include "queued/graph.h"
 
 namespace weft::runtime {
 class Stream;

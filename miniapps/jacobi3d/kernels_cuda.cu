@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "device_streams/cuda_graph.cuh"
 #include "kernels.h"
-#include "queued/cuda_graph.h"
 
 namespace jacobi3d {
 namespace {

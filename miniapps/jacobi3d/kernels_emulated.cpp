@@ -5,7 +5,7 @@
 
 #include "weft/weft.h"
 
-#include "queued/emulated_graph.h"
+#include "device_streams/emulated_graph.h"
 #include "stencil.h"
 
 namespace jacobi3d {

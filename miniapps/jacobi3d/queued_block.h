@@ -11,8 +11,8 @@
 
 #include "weft/weft.h"
 
+#include "device_streams/queued_iterations.h"
 #include "part.h"
-#include "queued/queued_iterations.h"
 
 namespace jacobi3d {
 

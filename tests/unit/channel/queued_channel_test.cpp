@@ -135,6 +135,7 @@ struct QueuedChannelTest : ::testing::Test {
     for (int pe = 0; pe < job.num_pes(); ++pe) {
       auto wait = [](Partner& one, bool& done) -> Task<> {
         co_await one.channel.over();
+        co_await runtime::stream_done(one.runtime(), kEmulated0, one.stream);  // its kernels, too
         done = true;
       };
       for (std::size_t i = 0; i < 2; ++i) {

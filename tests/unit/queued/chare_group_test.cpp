@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/chare/device_group.h"
+#include "weft/chare/device_work.h"
 #include "weft/weft.h"
 
 #include "tests/support/device_memory.h"
@@ -17,14 +17,14 @@ namespace {
 
 using testing::PgasJob;
 
-constexpr memory::Place kDevice{memory::Kind::kEmulated, 0};
+constexpr memory::Place kGroupDevice{memory::Kind::kEmulated, 0};
 
 struct GroupElement : Chare<GroupElement> {
   // The sum over all elements of (rank + 1), as the device has combined it.
   Task<std::int64_t> sum() {
-    const DeviceGroup group = co_await device_group(*this, kDevice);
+    const DeviceGroup group = co_await device_group(*this, kGroupDevice);
     memory::Memory& memory = runtime().memory();
-    const memory::Buffer value = memory.allocate(sizeof(std::int64_t), kDevice).value();
+    const memory::Buffer value = memory.allocate(sizeof(std::int64_t), kGroupDevice).value();
     auto& kind = testing::emulated(memory);
     auto* const view = static_cast<std::int64_t*>(kind.device_view(value.data, sizeof(std::int64_t)).value());
     *view = group.rank() + 1;
@@ -39,7 +39,7 @@ struct GroupElement : Chare<GroupElement> {
   }
   // Why it cannot move while the group is made.
   std::string begin() {
-    made.emplace(device_group(*this, kDevice));
+    made.emplace(device_group(*this, kGroupDevice));
     try {
       migrate((pe() + 1) % num_pes());
     } catch (const base::Error& error) {
@@ -92,7 +92,7 @@ TEST(ChareGroup, MayBeThereWhenTheJobEnds) {
     struct Keeper : Chare<Keeper> {
       explicit Keeper(std::uint64_t to) : kept(reinterpret_cast<DeviceGroup*>(to)) {}
       Task<int> keep() {
-        *kept = co_await device_group(*this, kDevice);
+        *kept = co_await device_group(*this, kGroupDevice);
         co_return 0;
       }
       DeviceGroup* kept;

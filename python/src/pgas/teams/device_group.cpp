@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/chare/device_group.h"
+#include "weft/chare/device_work.h"
 #include "weft/queued/device_group.h"
 
 #include "await/future.h"

@@ -1,10 +1,9 @@
-#include "weft/chare/device_group.h"
-
 #include <exception>
 #include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/chare/device_work.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/task.h"
 

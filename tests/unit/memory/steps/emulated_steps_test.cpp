@@ -148,7 +148,7 @@ TEST_F(EmulatedStepsTest, AStepHasSeveralCopiesAndCounts) {
   EXPECT_EQ(*(view(peer, far) + 4), 42U);
   EXPECT_EQ(*(view(peer, far) + kSent), 2U);
   step.more_copies.items[0].size_bytes = 64;
-  EXPECT_EQ(emulated(peer).queue_step(step, kDevice0, sends).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(emulated(peer).queue_step(step, kDevice0, sends).code(), StatusCode::kOutOfRange);
   step.more_copies = {};
   step.more_counts.items[0] = &step.more_counts.size;
   EXPECT_FALSE(emulated(peer).queue_step(step, kDevice0, sends).ok()) << "it is host memory";

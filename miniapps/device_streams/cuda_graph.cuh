@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "queued/graph.h"
+#include "device_streams/graph.h"
 
 namespace miniapps {
 

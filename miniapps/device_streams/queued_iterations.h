@@ -10,7 +10,7 @@
 
 #include "weft/weft.h"
 
-#include "queued/graph.h"
+#include "device_streams/graph.h"
 
 namespace miniapps {
 
