@@ -1,4 +1,7 @@
 // Accesses to windows: put, get, and accumulates, also those that give a request.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "base/format.h"
@@ -89,6 +92,53 @@ int run_requested(const char* function, MPI_Win win, const AccessCall& call, MPI
   return run_access(function, win, call, request);
 }
 
+// --- Most accesses: elements without gaps in host memory, here and in target memory that this process reaches. Each answers with one
+// test for all others, wrong ones too.
+
+struct DirectAccess {
+  Window* window = nullptr;
+  std::byte* memory = nullptr;  // of the target; null for all others
+  std::size_t size_bytes = 0;
+};
+
+inline DirectAccess find_direct(MPI_Win win, const LocalElements& local, const TargetElements& target) {
+  DirectAccess access;
+  access.window = window_of(win);
+  access.size_bytes = plain_bytes(local.buffer, local.count, local.type);
+  const Datatype* const type = datatype_of(target.type);
+  if (access.window == nullptr || type == nullptr || access.size_bytes == 0 || type->plain_bytes() == 0 ||
+      access.size_bytes / static_cast<std::size_t>(type->plain_bytes()) !=
+          static_cast<std::size_t>(target.count) ||
+      access.size_bytes % static_cast<std::size_t>(type->plain_bytes()) != 0)
+    return access;
+  std::byte* const memory = access.window->direct_memory(target.rank, target.displacement, access.size_bytes);
+  if (memory != nullptr && this_rank().process != nullptr &&
+      is_in_host_memory(access.window->communicator().engine(), local.buffer)) [[likely]]
+    access.memory = memory;
+  return access;
+}
+
+// MPI_Fetch_and_op of one value. Returns false if nothing has been done.
+bool fetch_directly(MPI_Win win, const void* origin, void* result, MPI_Datatype handle,
+                    const TargetElements& target, MPI_Op op) {
+  const DirectAccess access = find_direct(win, {result, 1, handle}, target);
+  const ReductionOperator* const operation = operation_of(op);
+  if (access.memory == nullptr || operation == nullptr || !operation->is_predefined()) return false;
+  const Datatype* const type = datatype_of(handle);
+  const auto extent = static_cast<std::uintptr_t>(type->extent());
+  const auto addresses =
+      reinterpret_cast<std::uintptr_t>(access.memory) | reinterpret_cast<std::uintptr_t>(origin);
+  const bool has_operand = op != MPI_NO_OP;
+  if (!type->is_predefined() || type->only_basic() == nullptr || !operation->check(*type).ok() ||
+      (has_operand && (!is_address(origin) || addresses % extent != 0 ||
+                       !is_in_host_memory(access.window->communicator().engine(), origin))))
+    return false;
+  const AccumulateLock lock(access.window->control_of(target.rank));
+  std::memcpy(result, access.memory, access.size_bytes);
+  if (has_operand) operation->reduce(origin, access.memory, 1, *type);
+  return true;
+}
+
 AccessCall put_call(const LocalElements& origin, const TargetElements& target) {
   return {.kind = AccessKind::kPut, .target = target, .origin = origin};
 }
@@ -113,6 +163,12 @@ extern "C" {
 
 int MPI_Put_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
               MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
+  const DirectAccess direct = find_direct(win, {origin_addr, origin_count, origin_datatype},
+                                          {target_rank, target_disp, target_count, target_datatype});
+  if (direct.memory != nullptr) [[likely]] {
+    std::memcpy(direct.memory, origin_addr, direct.size_bytes);
+    return MPI_SUCCESS;
+  }
   return run_access(__func__, win,
                     put_call({origin_addr, origin_count, origin_datatype},
                              {target_rank, target_disp, target_count, target_datatype}),
@@ -128,6 +184,12 @@ int MPI_Rput_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype ori
 }
 int MPI_Get_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
               MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
+  const DirectAccess direct = find_direct(win, {origin_addr, origin_count, origin_datatype},
+                                          {target_rank, target_disp, target_count, target_datatype});
+  if (direct.memory != nullptr) [[likely]] {
+    std::memcpy(origin_addr, direct.memory, direct.size_bytes);
+    return MPI_SUCCESS;
+  }
   return run_access(__func__, win,
                     get_call({origin_addr, origin_count, origin_datatype},
                              {target_rank, target_disp, target_count, target_datatype}),
@@ -179,6 +241,9 @@ int MPI_Rget_accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_D
 }
 int MPI_Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                      MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
+  if (fetch_directly(win, origin_addr, result_addr, datatype, {target_rank, target_disp, 1, datatype}, op))
+      [[likely]]
+    return MPI_SUCCESS;
   return run_access(__func__, win,
                     get_accumulate_call({origin_addr, 1, datatype}, {result_addr, 1, datatype},
                                         {target_rank, target_disp, 1, datatype}, op),

@@ -13,8 +13,8 @@ namespace weft::mpi {
 
 namespace {
 
-// Without accesses under way, one flush of so many lets the runtime look for messages: it costs as much as many accesses.
-constexpr std::uint32_t kFlushesPerProgress = 16;
+// Without accesses under way, one flush of so many lets the runtime look for messages: that costs as much as ten accesses.
+constexpr std::uint32_t kFlushesPerProgress = 64;
 
 Error no_epoch(std::string_view which) {
   return {MPI_ERR_RMA_SYNC, base::format("no epoch of {} is open", which)};

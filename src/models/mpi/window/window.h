@@ -123,6 +123,22 @@ class Window final : public ErrorScope {
   // `request`: if it is not null, it gets a request that completes with the access.
   Error start(const WindowAccess& access, Ref<Request>* request);
 
+  // The memory of a direct access of so many bytes without gaps, at once for calls that want no more. Null for all others, wrong ones
+  // too: start() finds out which they are.
+  std::byte* direct_memory(int rank, MPI_Aint displacement, std::size_t size_bytes) const {
+    if (!has_target(rank)) [[unlikely]]
+      return nullptr;
+    const Target& to = target(rank);
+    MPI_Aint offset = 0;
+    if (!to.is_direct || !has_epoch_with(to) ||
+        __builtin_mul_overflow(displacement, to.displacement_unit, &offset) || size_bytes > to.size_bytes ||
+        static_cast<std::uint64_t>(offset) > to.size_bytes - size_bytes) [[unlikely]]
+      return nullptr;
+    return to.memory + offset;
+  }
+  // The lock that accumulates on direct memory hold.
+  WindowControl& control_of(int rank) const { return *target(rank).control; }
+
   // --- Epochs. Errors: MPI_ERR_RMA_SYNC, and the first error that a target has found in an access that the call completes.
   Error fence(bool has_successor);
   Error lock(int rank, bool is_exclusive, bool is_checked);
