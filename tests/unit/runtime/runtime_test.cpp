@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <semaphore>
 #include <thread>
+#include <vector>
 
 #include "tests/support/busy_stream.h"
 #include "tests/support/device_memory.h"
@@ -143,6 +145,31 @@ TEST(Runtime, ASleepingPeIsWokenByAnotherThread) {
   std::thread other([&] { runtime.post_from_any_thread([&] { done.set(); }); });
   EXPECT_EQ(runtime.run(), 9);  // goes to sleep until the post comes
   other.join();
+}
+
+TEST(Runtime, OneWakeUpServesAllThatIsPostedBeforeIt) {
+  static constexpr int num_threads = 4;
+  static constexpr int num_posts = 500;
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  int num_run = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < num_threads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < num_posts; ++i) {
+        // A thread waits for some of its posts, so that the PE sleeps now and then and must be woken.
+        const auto has_run = std::make_shared<std::binary_semaphore>(0);
+        runtime.post_from_any_thread([&runtime, &num_run, has_run] {
+          if (++num_run == num_threads * num_posts) runtime.exit(9);
+          has_run->release();
+        });
+        if (i % 50 == 0) has_run->acquire();
+      }
+    });
+  }
+  EXPECT_EQ(runtime.run(), 9);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_run, num_threads * num_posts);
 }
 
 TEST(Runtime, WhatAnotherThreadPostedTooLateGoesWithTheJob) {
