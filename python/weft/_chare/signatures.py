@@ -15,21 +15,36 @@ _VARIABLE_POSITIONAL = 0x04  # inspect.CO_VARARGS
 _VARIABLE_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
 
 
-def function_of(cls: type, name: str) -> tuple[FunctionType, int, int] | None:
-    """The method, and the least and the largest number of positional arguments that follow the chare.
+def function_of(
+    cls: type, name: str
+) -> tuple[FunctionType, int, int, int, tuple[str | None, ...], int] | None:
+    """The method; how many positional arguments suffice and fit behind the chare; and its parameters there.
 
-    None for what is no function of Python, such as a static method. If a method needs keywords, no number is
-    enough.
+    Of these: how many can be given by position, all names, and bits of those that are needed. A parameter
+    that cannot be named has no name. A method with more than 64 has no list of names. If a method needs
+    keywords, no number of positional arguments suffices.
+
+    None for what is no function of Python, such as a static method.
     """
     found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     if type(found) is not FunctionType:
         return None
     code = found.__code__
     keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    needs_keywords = not set(keywords) <= (found.__kwdefaults__ or {}).keys()
-    least = sys.maxsize if needs_keywords else code.co_argcount - len(found.__defaults__ or ()) - 1
+    needed_keywords = [name for name in keywords if name not in (found.__kwdefaults__ or {})]
+    num_positional = max(code.co_argcount - 1, 0)
+    num_needed = max(code.co_argcount - len(found.__defaults__ or ()) - 1, 0)
+    least = sys.maxsize if needed_keywords else num_needed
     most = sys.maxsize if code.co_flags & _VARIABLE_POSITIONAL else code.co_argcount - 1
-    return found, least, most
+    names: list[str | None] = list(code.co_varnames[1 : code.co_argcount])
+    num_unnamed = max(code.co_posonlyargcount - 1, 0)
+    names[:num_unnamed] = [None] * num_unnamed
+    names += keywords
+    needed = (1 << num_needed) - 1
+    needed |= sum(1 << names.index(name, num_positional) for name in needed_keywords)
+    if len(names) > 64:
+        return found, least, most, 0, (), 0
+    return found, least, most, num_positional, tuple(names), needed
 
 
 def without_body(function: FunctionType) -> FunctionType:

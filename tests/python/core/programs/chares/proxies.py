@@ -18,6 +18,9 @@ def traced(function):
     return wrapper
 
 
+NAMES = [f"p{i}" for i in range(70)]
+
+
 class Cell(weft.Chare):
     size = 3
 
@@ -48,6 +51,8 @@ class Cell(weft.Chare):
     @traced
     def wrapped(self, value):
         return value
+
+    many = eval(f"lambda self, {', '.join(NAMES)}: {NAMES[-1]}")
 
     def without_chare():
         """Wrong: it has no parameter for the chare."""
@@ -94,7 +99,7 @@ def public(proxy):
     return [name for name in dir(proxy) if not name.startswith("_")]
 
 
-METHODS = ["contribute_to", "fixed", "guarded", "mixed", "of_class", "only_named"]
+METHODS = ["contribute_to", "fixed", "guarded", "many", "mixed", "of_class", "only_named"]
 METHODS += ["put", "store", "without_chare", "wrapped"]
 
 
@@ -146,6 +151,10 @@ def check_wrong_calls(cells, walls):
         ("mixed", (), {"first": 1}),
         ("mixed", (), {}),
         ("guarded", (), {}),
+        ("mixed", (1, 2), {"second": 3}),
+        ("put", (), {"unit": "m"}),
+        ("only_named", (), {"key": 1, "wrong": 2}),
+        ("many", (), dict.fromkeys(NAMES[1:], 1)),
     ]
     for name, args, kwargs in wrong:
         text = expected_error(getattr(Cell, name), *args, **kwargs)
@@ -169,6 +178,8 @@ async def check_right_calls(cells):
     assert await cell.only_named.call(key=1) == (1, 2)
     mixed = await cell.mixed.call(1, 2, 3, 4, third=5, first=6)
     assert mixed == (1, 2, (3, 4), 5, {"first": 6})
+    assert await cell.many.call(**{name: name for name in NAMES}) == NAMES[-1]
+    assert await cell.put.call(1, **{"".join(["un", "it"]): "s"}) == "1 s"  # a name that is another object
     assert await cell.mixed.bind(1).call() == (1, 2, (), 3, {})
     assert await cell.fixed.call(7) == 7 and await cell.of_class.call() == ("Cell", 1)
     assert await cell.wrapped.call(8) == 8
