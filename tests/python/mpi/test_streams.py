@@ -99,7 +99,7 @@ def test_an_abort_while_a_stream_waits(run_mpi):
 
 
 def test_a_stream_that_waits_at_the_end_of_mpi(run_mpi):
-    """The end waits for it as long as for a device that hangs, 10 s."""
+    """The end waits until the devices have done nothing else for 2 s."""
     done = run_mpi(PROGRAM, 2, "emulated", "waits_at_end")
     assert done.returncode == 0
     assert "PE 0: a stream waits for a signal that no PE sends" in done.stderr

@@ -89,7 +89,6 @@ def test_flags_of_a_stand_in_for_gpus(
     expect_checked(2, "host_flags.py", gpus="0,1", environment=stand_in_cuda)
 
 
-@pytest.mark.long  # the end of the job waits 10 s
 def test_a_wait_that_gets_no_signal(run_program: RunProgram) -> None:
     ended = run_program(2, "no_signal.py")
     assert (ended.returncode, ended.stdout) == (0, "all checked\n"), ended.stdout + ended.stderr
