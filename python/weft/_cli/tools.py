@@ -1,4 +1,4 @@
-"""The small subcommands: info, lb, cmake-dir, compilers, mpi-bin, mpi4py-wheel; bench and study of weft-bench."""
+"""Small subcommands: info, lb, cmake-dir, compilers, mpi-bin, mpi4py-wheel; bench and study of weft-bench."""
 
 from __future__ import annotations
 

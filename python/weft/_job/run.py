@@ -55,8 +55,8 @@ def run(main: Callable[[], Any], *, pes: int | None = None) -> Any:
         Exception: what main raised, on the PE of main, with its traceback. On the other PEs SystemExit(1).
         SystemExit: the job ended with a code other than 0, after weft.exit(code) or after an exception
             without an awaiting caller, which was printed on stderr; or SIGTERM has ended it (code 143).
-        KeyboardInterrupt: Ctrl-C. Under a launcher every PE raises it, and the launcher prints one message for
-            all of them: no traceback is printed.
+        KeyboardInterrupt: Ctrl-C. Under a launcher every PE raises it, and the launcher prints one message
+            for all of them: no traceback is printed.
         weft.Error: the job could not start; or it ended because of an error, and this process has started the
             other PEs.
     """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import _core
-from weft._job.run import run_with
+from weft._job.run import Start, run_with
 from weft._session.definitions import Definitions
 from weft._session.others import MAX_PES, OtherPes
 from weft._session.outcome import Outcome
@@ -77,9 +77,7 @@ def run_and_return(pes: int, main: Callable[[], Any]) -> Any:
     return result
 
 
-def run_with_others(
-    pes: int, start: Callable[[Callable[[], Any]], tuple[int, bool, Any]], main: Callable[[], Any]
-) -> Any:
+def run_with_others(pes: int, start: Start, main: Callable[[], Any]) -> Any:
     """Runs a job with `main` on PE 0, this process and thread, and ends the other PEs with it.
 
     Raises:
