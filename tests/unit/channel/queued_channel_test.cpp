@@ -273,9 +273,6 @@ struct QueuedExchange : QueuedChannelTest, ::testing::WithParamInterface<std::si
       for (std::size_t n = 0; n < landings.size(); ++n) end.got[n].push_back(one.last_word(landings[n]));
     });
   }
-  void settle_all() {
-    EXPECT_EQ(run([this](Array<Partner>) -> Task<> { co_await job.runtime(0).quiescence(); }), "");
-  }
 
   std::array<End, 2> ends;
 };
@@ -289,7 +286,7 @@ TEST_P(QueuedExchange, HasTheMessagesOfAllChannels) {
   for (std::uint64_t step = 0; step < kSteps; ++step) {
     for (std::size_t i = 0; i < 2; ++i) queue_step(i, step);
   }
-  settle_all();
+  settle();
   for (std::size_t i = 0; i < 2; ++i) {
     for (std::size_t n = 0; n < sizes.size(); ++n) {
       ASSERT_EQ(ends[i].got[n].size(), kSteps);
@@ -313,7 +310,7 @@ TEST_F(QueuedExchange, RefusesAChannelThatIsThereTwice) {
     EXPECT_NE(std::string(error.what()).find("is twice in an exchange"), std::string::npos) << error.what();
   }
   for (std::size_t i = 0; i < 2; ++i) queue_step(i, 7);
-  settle_all();
+  settle();
   EXPECT_EQ(ends[0].got[0], std::vector<std::uint64_t>{1007}) << "nothing was queued before";
 }
 
@@ -522,7 +519,7 @@ TEST_F(QueuedChannelTest, AGrantThatNoEndMakesIsRefused) {
     });
   };
   const std::string too_small = accept([](queued::Grant&) {});
-  EXPECT_NE(too_small.find("does not have 160 bytes behind it"), std::string::npos) << too_small;
+  EXPECT_NE(too_small.find("does not have 128 bytes behind it"), std::string::npos) << too_small;
   EXPECT_NE(
       accept([&](queued::Grant& grant) { grant.words = odd.address().moved_by(2); }).find("not aligned"),
       std::string::npos);
