@@ -1,4 +1,4 @@
-"""One-sided MPI between two hosts: what ranks of one host reach by loads and stores goes through the network here."""
+"""One-sided MPI between two hosts: memory that ranks of one host map goes through the network here."""
 
 from __future__ import annotations
 
