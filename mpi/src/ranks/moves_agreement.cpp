@@ -26,13 +26,13 @@ struct NamedKind {
   std::string_view remedy;
 };
 constexpr std::array kKindsThatStay = {
+    NamedKind{ObjectKind::kWindow, "windows", "free them before"},  // they have requests
     NamedKind{ObjectKind::kRequest, "requests", "complete and free them before"},
     NamedKind{ObjectKind::kStreamRequest, "requests of streams",
               "complete them with MPIX_Waitall_enqueue before"},
     NamedKind{ObjectKind::kStream, "streams (MPIX_Stream)", "free them and their communicators before"},
     NamedKind{ObjectKind::kMessage, "messages of a matched probe", "receive them before"},
     NamedKind{ObjectKind::kSession, "sessions", "finalize them before"},
-    NamedKind{ObjectKind::kWindow, "windows", "free them before"},
     NamedKind{ObjectKind::kFile, "files", "close them before"},
 };
 

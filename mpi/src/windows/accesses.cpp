@@ -66,24 +66,28 @@ Error find_operands(const AccessCall& call, WindowAccess* access) {
 }
 
 // `request`: null for calls that give none.
+[[gnu::noinline]] Error start_access(MPI_Win win, const AccessCall& call, MPI_Request* request) {
+  Window* found = nullptr;
+  if (Error error = find_window(win, &found); !error.ok()) return error;
+  Window& window = *found;
+  WindowAccess access;
+  access.kind = call.kind;
+  Ref<Request> started;
+  if (call.target.rank == MPI_PROC_NULL) {
+    if (request == nullptr) return {};
+    auto finished =
+        Request::make<FinishedRequest>(this_process().runtime(), Request::Type::kCollective, Outcome());
+    return give_request(as_request(std::move(finished)), nullptr, request, false);
+  }
+  if (Error error = find_target(window, call.target, &access); !error.ok()) return error;
+  if (Error error = find_operands(call, &access); !error.ok()) return error;
+  if (Error error = window.start(access, request == nullptr ? nullptr : &started); !error.ok()) return error;
+  if (request != nullptr) *request = make_handle<MPI_Request>(std::move(started));
+  return {};
+}
+
 int run_access(const char* function, MPI_Win win, const AccessCall& call, MPI_Request* request) {
-  return with_window(function, win, {}, [&](Window& window) -> Error {
-    WindowAccess access;
-    access.kind = call.kind;
-    Ref<Request> started;
-    if (call.target.rank == MPI_PROC_NULL) {
-      if (request == nullptr) return {};
-      auto finished =
-          Request::make<FinishedRequest>(this_process().runtime(), Request::Type::kCollective, Outcome());
-      return give_request(as_request(std::move(finished)), nullptr, request, false);
-    }
-    if (Error error = find_target(window, call.target, &access); !error.ok()) return error;
-    if (Error error = find_operands(call, &access); !error.ok()) return error;
-    if (Error error = window.start(access, request == nullptr ? nullptr : &started); !error.ok())
-      return error;
-    if (request != nullptr) *request = make_handle<MPI_Request>(std::move(started));
-    return {};
-  });
+  return guarded(function, win, [&] { return start_access(win, call, request); });
 }
 
 int run_requested(const char* function, MPI_Win win, const AccessCall& call, MPI_Request* request) {
@@ -163,16 +167,15 @@ extern "C" {
 
 int MPI_Put_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
               MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
-  const DirectAccess direct = find_direct(win, {origin_addr, origin_count, origin_datatype},
-                                          {target_rank, target_disp, target_count, target_datatype});
-  if (direct.memory != nullptr) [[likely]] {
+  return guarded(__func__, win, [&]() -> Error {
+    const LocalElements origin{origin_addr, origin_count, origin_datatype};
+    const TargetElements target{target_rank, target_disp, target_count, target_datatype};
+    const DirectAccess direct = find_direct(win, origin, target);
+    if (direct.memory == nullptr) [[unlikely]]
+      return start_access(win, put_call(origin, target), nullptr);
     std::memcpy(direct.memory, origin_addr, direct.size_bytes);
-    return MPI_SUCCESS;
-  }
-  return run_access(__func__, win,
-                    put_call({origin_addr, origin_count, origin_datatype},
-                             {target_rank, target_disp, target_count, target_datatype}),
-                    nullptr);
+    return {};
+  });
 }
 int MPI_Rput_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
                MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win,
@@ -184,16 +187,15 @@ int MPI_Rput_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype ori
 }
 int MPI_Get_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
               MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
-  const DirectAccess direct = find_direct(win, {origin_addr, origin_count, origin_datatype},
-                                          {target_rank, target_disp, target_count, target_datatype});
-  if (direct.memory != nullptr) [[likely]] {
+  return guarded(__func__, win, [&]() -> Error {
+    const LocalElements origin{origin_addr, origin_count, origin_datatype};
+    const TargetElements target{target_rank, target_disp, target_count, target_datatype};
+    const DirectAccess direct = find_direct(win, origin, target);
+    if (direct.memory == nullptr) [[unlikely]]
+      return start_access(win, get_call(origin, target), nullptr);
     std::memcpy(origin_addr, direct.memory, direct.size_bytes);
-    return MPI_SUCCESS;
-  }
-  return run_access(__func__, win,
-                    get_call({origin_addr, origin_count, origin_datatype},
-                             {target_rank, target_disp, target_count, target_datatype}),
-                    nullptr);
+    return {};
+  });
 }
 int MPI_Rget_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
                MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win,
@@ -241,13 +243,14 @@ int MPI_Rget_accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_D
 }
 int MPI_Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                      MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
-  if (fetch_directly(win, origin_addr, result_addr, datatype, {target_rank, target_disp, 1, datatype}, op))
-      [[likely]]
-    return MPI_SUCCESS;
-  return run_access(__func__, win,
-                    get_accumulate_call({origin_addr, 1, datatype}, {result_addr, 1, datatype},
-                                        {target_rank, target_disp, 1, datatype}, op),
-                    nullptr);
+  return guarded(__func__, win, [&]() -> Error {
+    const TargetElements target{target_rank, target_disp, 1, datatype};
+    if (fetch_directly(win, origin_addr, result_addr, datatype, target, op)) [[likely]]
+      return {};
+    return start_access(
+        win, get_accumulate_call({origin_addr, 1, datatype}, {result_addr, 1, datatype}, target, op),
+        nullptr);
+  });
 }
 int MPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr,
                          MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win) {

@@ -18,6 +18,11 @@ def test_windows_of_each_flavor(run_mpi, num_pes):
     expect(run_mpi("windows", num_pes), f"windows of {num_pes or 1} ranks: as expected\n")
 
 
+@pytest.mark.parametrize("num_pes", [None, 2])
+def test_a_program_that_keeps_its_windows_ends(run_mpi, num_pes):
+    expect(run_mpi("kept_windows", num_pes), f"kept windows of {num_pes or 1} ranks: as expected\n")
+
+
 def test_windows_whose_memory_no_other_rank_reaches(run_mpi, monkeypatch):
     monkeypatch.setenv("WEFT_PGAS_MAPPING", "off")
     expect(run_mpi("windows", 3, "unmapped"), "windows of 3 ranks: as expected\n")
@@ -27,6 +32,13 @@ def test_windows_whose_memory_no_other_rank_reaches(run_mpi, monkeypatch):
 def test_windows_of_several_ranks_in_a_process(compile_program, run_ranks, num_pes):
     program = compile_program("../windows.c")
     expect(run_ranks(num_pes, 5, program), "windows of 5 ranks: as expected\n")
+
+
+def test_ranks_move_after_they_have_freed_their_windows(compile_program, run_ranks):
+    done = run_ranks(2, 4, compile_program("freed_windows.c", "-fPIC"))
+    reason = "rank 0 cannot move: it has windows of MPI (2); free them before"
+    assert done.stderr.splitlines() == [f"weft: Weft_migrate: {reason}"] * 3
+    assert (done.stdout, done.returncode) == ("4 ranks moved\n", 0)
 
 
 # The number is a seed; the program draws its accesses from it.

@@ -45,6 +45,8 @@ runtime::Task<> Window::listen(Ref<Window> self) {
     self->messenger().spawn(serve(self, outcome.source, std::move(message)), "an access to a window");
   }
   self->listening_ = {};
+  if (self->rank_ != nullptr) [[unlikely]]
+    self->rank_->wake();
 }
 
 // The place of an access in an order: it waits until those that have come before are over.
@@ -77,7 +79,7 @@ runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byt
   }
   if (access.awaits_runs()) co_await receive_runs(*self, source, access);
   ReplyHeader reply;
-  reply.error = self->check_place(access.runs);
+  reply.error = self->check_place(access.header, access.runs);
   std::vector<std::byte> got;
   if (reply.error != MPI_SUCCESS) {
     if (access.awaits_data()) {

@@ -66,7 +66,11 @@ Error Window::detach(const void* base) {
   return {MPI_ERR_RMA_ATTACH, "no memory that begins at the address is attached to the window"};
 }
 
-int Window::check_place(std::span<const WindowRun> runs) const {
+int Window::check_place(const AccessHeader& header, std::span<const WindowRun> runs) const {
+  // No byte of a target is written twice, so more bytes would only make this process allocate memory for them.
+  std::uint64_t room_bytes = memory_.size_bytes;
+  for (const auto& [address, size_bytes] : attached_) room_bytes += size_bytes;
+  if (header.sent_bytes() > 0 && header.size_bytes > room_bytes) return MPI_ERR_RMA_RANGE;
   for (const WindowRun& run : runs) {
     if (!is_dynamic()) {
       if (!is_inside(run, 0, memory_.size_bytes)) return MPI_ERR_RMA_RANGE;
@@ -115,7 +119,9 @@ void Window::close() {
   Process& process = this_process();
   process.wait_until([this] { return num_outstanding_ == 0; });
   process.run(barrier_in_teams(communicator_->next_collective_contexts().local));
+  // Afterwards the handle of the program is the last reference.
   listening_->cancel();
+  process.wait_until([this] { return !listening_; });
   targets_.clear();
   if (memory_.flavor != MPI_WIN_FLAVOR_CREATE) return;
   // The memory is the program's, which frees it afterwards. The others answer while they wait for their own.

@@ -213,7 +213,7 @@ class Window final : public ErrorScope {
   static runtime::Task<> send_reply(Ref<Window> self, int source, ArrivedAccess access, ReplyHeader reply,
                                     std::vector<std::byte> got);
   // The error class for accesses to memory that the window does not have.
-  int check_place(std::span<const WindowRun> runs) const;
+  int check_place(const AccessHeader& header, std::span<const WindowRun> runs) const;
   DataView local_view(const std::vector<WindowRun>& runs) const;
 
   // --- Epochs, epochs.cpp
