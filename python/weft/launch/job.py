@@ -239,6 +239,7 @@ class Job:
         if pe.finished_code is not None:
             self._exit_code = self._exit_code or exit_code_of(status)
             self._say(f"{sentence} after it had finished")
+            self._leaves_after_job(pe)
         elif self._passed_signal is not None and status == -self._passed_signal:
             self._end_interrupted(self._passed_signal)
         elif not self._ending:
@@ -247,15 +248,19 @@ class Job:
             # The launcher did not send this signal: this death may have caused the failure reported before.
             self._say(sentence)
 
+    def _leaves_after_job(self, pe: Pe) -> None:
+        """Ends the launch if other PEs wait in the next job for a PE that has ended after one."""
+        # The connection may stay open: a child of the PE may hold it.
+        if pe.connected_pid in (None, pe.pid):
+            self._service.expect_no_next_job(pe)
+
     def _judge_exit(self, pe: Pe, status: int) -> None:
         """Decides whether the exit of a process is a death that ends the job."""
         if self._ending:
             return
         if pe.finished_code is not None:
             self._exit_code = self._exit_code or status
-            # A child of the PE may hold its connection.
-            if pe.connected_pid in (None, pe.pid):
-                self._service.expect_no_next_job(pe)
+            self._leaves_after_job(pe)
         elif status != 0:
             self._end(f"{pe.name} {describe_exit(status)}", exit_code_of(status))
         elif (connection := self._service.connections.get(pe.number)) is not None:

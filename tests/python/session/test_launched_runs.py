@@ -60,6 +60,31 @@ def test_a_job_that_one_pe_alone_starts_ends_the_launch(run_program, arguments: 
     assert "PE 0 is in job 2 of this launch, and PE 1 has ended after job 1" in ended.stderr
 
 
+# The child holds PE 1's connection to the launcher for as long as the launcher lives.
+KILLED_BETWEEN_JOBS = """\
+import os, select, signal, weft
+async def main(): pass
+launcher = os.getppid()
+weft.run(main)
+if os.environ["WEFT_PE"] == "1":
+    if os.fork() == 0:
+        lives = os.pidfd_open(launcher)
+        os.close(1)
+        os.close(2)
+        select.select([lives], [], [])
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+weft.run(main)
+"""
+
+
+def test_a_pe_that_is_killed_between_two_jobs_ends_the_launch(run_program) -> None:
+    ended = run_program(KILLED_BETWEEN_JOBS, launched=2)
+    assert ended.returncode != 0
+    assert "was killed by signal 9 (SIGKILL) after it had finished" in ended.stderr
+    assert "PE 0 is in job 2 of this launch, and PE 1 has ended after job 1" in ended.stderr
+
+
 FORKED = """\
 import os, sys, weft
 async def main(): pass
