@@ -22,7 +22,7 @@ from weft.launch.mpi_programs import program_text
 VERSION = "4.1.2"
 # The build tag in the wheel's name, which differs from that of a wheel for another MPI.
 BUILD_TAG = "0weft"
-# -O1 compiles in a third of the processor time of -O3, Python's own; debug symbols are never read.
+# -O1 takes less time to compile than Python's own -O3; debug symbols are never read.
 CFLAGS = "-O1 -g0"
 
 
