@@ -109,7 +109,15 @@ def test_labelled_output_of_python_comes_at_once(start, tmp_path: Path) -> None:
 
 
 def test_a_process_that_a_pe_has_left_behind_does_not_delay_the_end(run) -> None:
-    assert run("-n", 1, "--label", "--", "sh", "-c", "sleep 30 & echo done").stdout == "0: done\n"
+    # The process holds the PE's output and waits for its input, which ends after the job. A shell gives /dev/null
+    # to what it leaves behind, if not told otherwise.
+    ours, theirs = os.pipe()
+    try:
+        script = "exec 3<&0; cat <&3 & echo done"
+        assert run("-n", 1, "--label", "--", "sh", "-c", script, stdin=ours).stdout == "0: done\n"
+    finally:
+        os.close(theirs)
+        os.close(ours)
 
 
 def test_each_pe_has_a_file(run, tmp_path: Path) -> None:
@@ -155,7 +163,8 @@ def test_threads_are_shared_among_the_pes(run, clean: dict[str, str]) -> None:
 
 def test_variables_of_the_pes(run, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text("import os; print(os.environ['ONE'], os.environ['WEFT_STAGING'])")
+    # One write each: lines of two PEs may mix otherwise.
+    program.write_text("import os; os.write(1, '{ONE} {WEFT_STAGING}\\n'.format(**os.environ).encode())")
     options = ("--env", "ONE=a=b c", "--env", "WEFT_STAGING=host")
     assert run("-n", 2, *options, program).stdout == "a=b c host\n" * 2
     assert run("-n", 1, *options, "--staging", "device", program).stdout == "a=b c device\n"

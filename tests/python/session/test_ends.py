@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 # Prints the process numbers of its PEs, and waits for ever. Its child holds all descriptors that it can.
 WAITING = """\
-import os, signal, sys, time, weft
+import os, signal, sys, weft
 class A(weft.Chare):
     def process(self): return os.getpid()
 async def main():
@@ -28,7 +30,7 @@ async def main():
         print("finally", flush=True)
 def in_session():
     session = weft.session(pes=3)
-    if sys.argv[1] == "session at exit": session.submit(main); time.sleep(0.1); input(); return
+    if sys.argv[1] == "session at exit": session.submit(main); input(); return
     session.run(main)
 try:
     weft.run(main, pes=3) if sys.argv[1] == "run" else in_session()
@@ -36,22 +38,35 @@ except KeyboardInterrupt:
     print("KeyboardInterrupt", flush=True)
 """
 
+Start = Callable[[str], tuple[subprocess.Popen[str], list[int]]]
 
-def start(folder: Path, kind: str) -> tuple[subprocess.Popen[str], list[int]]:
-    (folder / "waiting.py").write_text(WAITING)
-    process = subprocess.Popen(
-        [sys.executable, "waiting.py", kind],
-        cwd=folder,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    pids = [int(word) for word in process.stdout.readline().split()]
-    assert pids[0] == process.pid
-    assert len(pids) == 3
-    return process, pids[1:]
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """start(kind): the process, and pidfds of the other PEs. Its child ends with the test."""
+    processes: list[subprocess.Popen[str]] = []
+    (tmp_path / "waiting.py").write_text(WAITING)
+
+    def start_waiting(kind: str) -> tuple[subprocess.Popen[str], list[int]]:
+        process = subprocess.Popen(
+            [sys.executable, "waiting.py", kind],
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        pids = [int(word) for word in process.stdout.readline().split()]
+        assert pids[0] == process.pid
+        assert len(pids) == 3
+        return process, [os.pidfd_open(pid) for pid in pids[1:]]
+
+    yield start_waiting
+    for process in processes:
+        with process, contextlib.suppress(ProcessLookupError):  # it ended before it had a child
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def expect_end(descriptors: list[int]) -> None:
@@ -63,31 +78,25 @@ def expect_end(descriptors: list[int]) -> None:
 
 @pytest.mark.parametrize("kind", ["run", "session"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_signal_that_kills_this_process(tmp_path: Path, kind: str, number: signal.Signals) -> None:
-    process, others = start(tmp_path, kind)
-    descriptors = [os.pidfd_open(pid) for pid in others]
+def test_a_signal_that_kills_this_process(start: Start, kind: str, number: signal.Signals) -> None:
+    process, descriptors = start(kind)
     process.send_signal(number)
     assert process.wait() == -number
     expect_end(descriptors)
-    os.killpg(process.pid, signal.SIGKILL)  # the child
 
 
 @pytest.mark.parametrize("kind", ["run", "session"])
-def test_ctrl_c_is_a_keyboard_interrupt(tmp_path: Path, kind: str) -> None:
-    process, others = start(tmp_path, kind)
-    descriptors = [os.pidfd_open(pid) for pid in others]
+def test_ctrl_c_is_a_keyboard_interrupt(start: Start, kind: str) -> None:
+    process, descriptors = start(kind)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate()
     assert "KeyboardInterrupt" in output
     assert process.returncode == 0
     expect_end(descriptors)
-    os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_a_session_that_is_open_when_the_interpreter_ends(tmp_path: Path) -> None:
-    process, others = start(tmp_path, "session at exit")
-    descriptors = [os.pidfd_open(pid) for pid in others]
+def test_a_session_that_is_open_when_the_interpreter_ends(start: Start) -> None:
+    process, descriptors = start("session at exit")
     process.communicate("\n")
     assert process.returncode == 0
     expect_end(descriptors)
-    os.killpg(process.pid, signal.SIGKILL)
