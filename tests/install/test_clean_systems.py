@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+# Uses functions that the stable ABI does not promise.
+CONTEXTS = PROGRAMS.parents[1] / "python" / "core" / "programs" / "waiting" / "contexts.py"
 CANNOT_MOUNT = 77
 # The compilers of Debian and of other systems lie in /usr/bin. Whiteouts of an overlay hide them.
 WITHOUT_COMPILERS = f"""
@@ -141,6 +143,26 @@ def other_pythons() -> dict[str, tuple[str, str]]:
     return found
 
 
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
+@pytest.mark.timeout(600)
+def test_one_wheel_serves_each_python_of_the_stable_abi(wheels: Path, version: str, tmp_path: Path) -> None:
+    if not (wheel := next(wheels.glob("weft-*-cp312-abi3-*.whl"), None)):
+        pytest.skip(f"NOT TESTED: {wheels} has no wheel for the stable ABI; `make test-install` makes it")
+    if (found := other_pythons().get(version)) is None:
+        pytest.skip(f"NOT TESTED: this machine has no Python {version}")
+    subprocess.run([found[0], "-m", "venv", tmp_path], check=True)
+    python = tmp_path / "bin" / "python"
+    # The packages that Weft needs come from the package index.
+    subprocess.run([python, "-m", "pip", "install", "-q", wheel], check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    for program in (PROGRAMS / "two_pes.py", CONTEXTS):
+        command = [python, "-m", "weft", "run", "-n", "2", program]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.timeout(1200)
 def test_a_fresh_debian(debian: Path, wheels: Path, tmp_path: Path) -> None:
     own = next((debian / "usr" / "bin").glob("python3.[0-9]*")).name.removeprefix("python")
@@ -157,7 +179,7 @@ def test_a_fresh_debian(debian: Path, wheels: Path, tmp_path: Path) -> None:
             "--only-binary=:all:",
             f"--python-version={version}",
         ]
-        subprocess.run([*pip, f"--dest={packages}", "numpy", "libucx-cu13>=1.16"], check=True, timeout=300)
+        subprocess.run([*pip, f"--dest={packages}", "numpy", "cloudpickle>=3", "libucx-cu13>=1.16"], check=True, timeout=300)
         given = {"wheels": wheels, "packages": packages}
         done = run_in(f"root={debian}\n", python, prefix, "wheels", given)
         expect_all_ran(done, with_mpi=False)

@@ -8,8 +8,9 @@
 
 #include <Python.h>
 
-// Public functions of every CPython from 3.12 on that the stable ABI does not promise. Weak: where a later Python lacks one, it is
-// null, and the caller goes without (contexts, line numbers of setters).
+// Public functions of CPython 3.12 to 3.14 that the stable ABI does not promise; abi3audit therefore rejects the wheel. Weak: where a later
+// Python lacks one, it is null. User code then runs without contexts of its own, or the line of a setter is looked up at each call. No
+// test covers that, because every Python so far has the functions.
 extern "C" {
 [[gnu::weak]] PyObject* PyContext_CopyCurrent();
 [[gnu::weak]] int PyContext_Enter(PyObject*);
