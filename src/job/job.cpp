@@ -256,9 +256,7 @@ struct Job::Parts {
     if (links.table().num_hosts() < 2) return;
     host_watch = base::value_or_throw(
         machine::HostWatch::start(bootstrap->pe(), std::move(links), [this](const std::string& why) {
-          if (!has_started) return;
-          runtime->announce_end();
-          runtime->post_from_any_thread([this, why] { runtime->fail(why); });
+          if (has_started) runtime->fail(why);
         }));
   }
   void abort(int code, const std::string& sentence) {
@@ -269,8 +267,7 @@ struct Job::Parts {
   // A launcher that has gone, or ends the job, is a failure of this PE.
   void start_watch() {
     watch = base::value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
-      runtime->announce_end();
-      runtime->post_from_any_thread([this] {
+      runtime->post_end_from_any_thread([this] {
         const base::Status status = bootstrap->watch_status();
         if (status.failed()) runtime->fail(std::string(status.message()));
       });

@@ -286,17 +286,17 @@ void Scheduler::idle() {
   rest([&] { machine_.wait(timeout_us); });
 }
 
-void Scheduler::post_from_any_thread(std::function<void()> function) {
+void Scheduler::post_mail(Mail mail) {
   {
     std::lock_guard lock(mailbox_mutex_);
-    mailbox_.push_back(std::move(function));
+    mailbox_.push_back(std::move(mail));
   }
   // One wake-up for all that is posted before the PE reads its mail.
   if (!mail_arrived_.exchange(true, std::memory_order_acq_rel)) machine_.wake();
 }
 
 bool Scheduler::read_mail() {
-  std::vector<std::function<void()>> mail;
+  std::vector<Mail> mail;
   {
     std::lock_guard lock(mailbox_mutex_);
     mail.swap(mailbox_);
@@ -305,8 +305,8 @@ bool Scheduler::read_mail() {
   serves_threads_ = idle_hook_ != nullptr;
   batch_left_ = kBatch;  // see progress()
   try {
-    for (auto& function : mail) {
-      if (!exiting_) function();
+    for (auto& [function, ends_pe] : mail) {
+      if (!exiting_ || ends_pe) function();
     }
   } catch (...) {
     fail_unawaited(std::current_exception(),
@@ -343,7 +343,7 @@ void Scheduler::drop_queue() {
     timers_.erase(timers_.begin());
     work->function(work, runtime_, WorkAction::kDrop);
   }
-  std::vector<std::function<void()>> mail;  // destroyed without the lock, because it may post again
+  std::vector<Mail> mail;  // destroyed without the lock, because it may post again
   std::lock_guard lock(mailbox_mutex_);
   mail.swap(mailbox_);
 }
@@ -352,8 +352,7 @@ void Scheduler::drop_queue() {
 
 void Scheduler::fail(std::string message, int code) {
   if (pthread_equal(pthread_self(), thread_) == 0) {
-    announce_end();
-    post_from_any_thread([this, code, why = std::move(message)]() mutable { fail(std::move(why), code); });
+    post_end_from_any_thread([this, code, why = std::move(message)]() mutable { fail(std::move(why), code); });
     return;
   }
   if (failure_.empty()) {

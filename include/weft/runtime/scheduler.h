@@ -2,7 +2,7 @@
 // layer.
 //
 // Runtime derives from Messenger, which derives from Scheduler. Threads: the PE's thread calls everything.
-// Any thread may call post_from_any_thread(), fail() and fail_unawaited(). The PE's thread is the one that
+// Any thread may call post_from_any_thread(), post_end_from_any_thread(), fail() and fail_unawaited(). The PE's thread is the one that
 // calls run(); before run(), it is the one that made the scheduler.
 #pragma once
 
@@ -95,8 +95,13 @@ class Scheduler {
   // --- Work
   void post(Work* work) { queue_.push(work); }
   void post(Work* work, std::int32_t priority) { queue_.push(work, priority); }
-  // Any thread. `function` runs on the PE's thread; a sleeping PE wakes up.
-  void post_from_any_thread(std::function<void()> function);
+  // Any thread. `function` runs on the PE's thread, unless the job ends before; a sleeping PE wakes up.
+  void post_from_any_thread(std::function<void()> function) { post_mail({std::move(function), false}); }
+  // Any thread. As post_from_any_thread(), for a function that ends the PE: it runs also while the job ends. Calls announce_end().
+  void post_end_from_any_thread(std::function<void()> function) {
+    announce_end();
+    post_mail({std::move(function), true});
+  }
   // Posts `work` behind all queued work and ends the current batch. The PE therefore polls the network,
   // and queues the messages that have arrived, before `work` runs.
   void post_for_next_turn(Work* work) {
@@ -215,7 +220,13 @@ class Scheduler {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct Mail {
+    std::function<void()> function;
+    bool ends_pe;  // it runs also while the job ends
+  };
+
   bool run_queue();
+  void post_mail(Mail mail);
   bool progress_once();
   [[gnu::cold, gnu::noinline]] void fail_sent(int pe, const base::Status& status);
   // Rare parts of a turn. They are out of line, so that a usual turn saves no registers for them.
@@ -271,7 +282,7 @@ class Scheduler {
 
   // Any thread fills it. The scheduler reads the flag first, so that it rarely takes the mutex.
   std::mutex mailbox_mutex_;
-  std::vector<std::function<void()>> mailbox_;
+  std::vector<Mail> mailbox_;
   std::atomic<bool> mail_arrived_{false};
   bool serves_threads_ = false;  // mail has come since the PE was idle for long
 };

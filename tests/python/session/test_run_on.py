@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import types
 
@@ -128,6 +129,28 @@ def test_a_pe_that_dies_is_named_and_this_process_goes_on() -> None:
     with pytest.raises(weft.Error, match=r"PE 1 \(pid \d+\) was killed by signal 9 \(SIGKILL\)"):
         weft.run(main, pes=2)
     assert weft.run(sum_up, pes=2)
+
+
+# PE 0, in this process, already waits for PE 1 to stop.
+DEATH_AT_THE_END = """\
+import os, signal, weft
+class Dying(weft.Chare):
+    def ready(self): pass
+    def die(self): os.kill(os.getpid(), signal.SIGKILL)
+async def main():
+    chares = weft.Array(Dying, 2)
+    await chares.ready.call()
+    chares[1].die()
+try:
+    weft.run(main, pes=2)
+except weft.Error as error:
+    print(error)
+"""
+
+
+def test_a_pe_that_dies_while_the_job_ends_is_named(run_program) -> None:
+    ended = run_program(DEATH_AT_THE_END)
+    assert re.search(r"PE 1 \(pid \d+\) was killed by signal 9 \(SIGKILL\)", ended.stdout), ended.stderr
 
 
 def test_a_launcher_that_dies_ends_the_job() -> None:

@@ -72,6 +72,26 @@ TEST(Turns, AFailureOnAnotherThreadWakesASleepingPe) {
   runtime.set_idle_hook(nullptr);
 }
 
+// PE 1 never takes a turn, as a PE that has died: PE 0 awaits its report.
+TEST(Turns, AFailureOnAnotherThreadStopsAPeWhoseJobEnds) {
+  testing::InProcessJob job(2);
+  Runtime& runtime = job.runtime(0);
+  bool has_read_mail = false;
+  runtime.exit(0);
+  runtime.step();
+  ASSERT_TRUE(runtime.exiting());
+  ASSERT_FALSE(runtime.stopped());
+  std::thread([&] {
+    runtime.post_from_any_thread([&] { has_read_mail = true; });
+    runtime.fail("PE 1 has died");
+  }).join();
+  runtime.step();
+  ASSERT_TRUE(runtime.stopped());
+  EXPECT_EQ(runtime.run(), 1);
+  EXPECT_EQ(runtime.failure(), "PE 1 has died");
+  EXPECT_FALSE(has_read_mail) << "work of other threads is dropped while the job ends";
+}
+
 // As calls wait that flow control holds back. The hook is called there as well.
 TEST(Turns, AFailureOnAnotherThreadEndsAWaitInsideACall) {
   testing::InProcessJob job(1);
