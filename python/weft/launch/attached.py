@@ -76,9 +76,9 @@ class AttachedJob(Job):
             self._kill_at = time.monotonic() + GRACE_S
 
     def _abort(self, pe: Pe, exit_code: int, message: str) -> None:
-        # An interrupted PE 0 raises KeyboardInterrupt.
-        if pe.number == 0 and message == "weft: interrupted":
-            message = ""
+        # PE 0 raises KeyboardInterrupt or SystemExit, which say it all.
+        if pe.number == 0 and message.startswith("weft: PE 0: interrupted by signal "):
+            self._words_left = 0
         super()._abort(pe, exit_code, message)
 
     def _say(self, sentence: str) -> None:

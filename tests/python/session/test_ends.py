@@ -76,22 +76,34 @@ def expect_end(descriptors: list[int]) -> None:
         os.close(descriptor)
 
 
-@pytest.mark.parametrize("kind", ["run", "session"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_signal_that_kills_this_process(start: Start, kind: str, number: signal.Signals) -> None:
+# weft.run raises SystemExit after SIGTERM.
+@pytest.mark.parametrize(
+    ("kind", "number", "code"),
+    [
+        ("run", signal.SIGKILL, -signal.SIGKILL),
+        ("run", signal.SIGTERM, 128 + signal.SIGTERM),
+        ("session", signal.SIGKILL, -signal.SIGKILL),
+        ("session", signal.SIGTERM, -signal.SIGTERM),
+    ],
+)
+def test_a_signal_that_ends_this_process(
+    start: Start, kind: str, number: signal.Signals, code: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     process, descriptors = start(kind)
     process.send_signal(number)
-    assert process.wait() == -number
+    assert process.wait() == code
+    assert capfd.readouterr().err == ""
     expect_end(descriptors)
 
 
 @pytest.mark.parametrize("kind", ["run", "session"])
-def test_ctrl_c_is_a_keyboard_interrupt(start: Start, kind: str) -> None:
+def test_ctrl_c_is_a_keyboard_interrupt(start: Start, kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     process, descriptors = start(kind)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate()
     assert "KeyboardInterrupt" in output
     assert process.returncode == 0
+    assert capfd.readouterr().err == ""
     expect_end(descriptors)
 
 
