@@ -179,7 +179,8 @@ def test_a_fresh_debian(debian: Path, wheels: Path, tmp_path: Path) -> None:
             "--only-binary=:all:",
             f"--python-version={version}",
         ]
-        subprocess.run([*pip, f"--dest={packages}", "numpy", "cloudpickle>=3", "libucx-cu13>=1.16"], check=True, timeout=300)
+        needed = ["numpy", "cloudpickle>=3", "libucx-cu13>=1.16"]
+        subprocess.run([*pip, f"--dest={packages}", *needed], check=True, timeout=300)
         given = {"wheels": wheels, "packages": packages}
         done = run_in(f"root={debian}\n", python, prefix, "wheels", given)
         expect_all_ran(done, with_mpi=False)

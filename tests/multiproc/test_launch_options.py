@@ -109,8 +109,8 @@ def test_labelled_output_of_python_comes_at_once(start, tmp_path: Path) -> None:
 
 
 def test_a_process_that_a_pe_has_left_behind_does_not_delay_the_end(run) -> None:
-    # The process holds the PE's output and waits for its input, which ends after the job. A shell gives /dev/null
-    # to what it leaves behind, if not told otherwise.
+    # The process holds the PE's output and waits for its input, which ends after the job. Without the third
+    # descriptor the shell gives it /dev/null.
     ours, theirs = os.pipe()
     try:
         script = "exec 3<&0; cat <&3 & echo done"
