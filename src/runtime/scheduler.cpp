@@ -352,7 +352,8 @@ void Scheduler::drop_queue() {
 
 void Scheduler::fail(std::string message, int code) {
   if (pthread_equal(pthread_self(), thread_) == 0) {
-    post_end_from_any_thread([this, code, why = std::move(message)]() mutable { fail(std::move(why), code); });
+    post_end_from_any_thread(
+        [this, code, why = std::move(message)]() mutable { fail(std::move(why), code); });
     return;
   }
   if (failure_.empty()) {
