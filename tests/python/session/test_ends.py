@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -63,11 +64,12 @@ def expect_end(descriptors: list[int]) -> None:
 
 @pytest.mark.parametrize("kind", ["run", "session"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_signal_that_kills_this_process(tmp_path: Path, kind: str, number: signal.Signals) -> None:
+def test_a_signal_that_ends_this_process(tmp_path: Path, kind: str, number: signal.Signals) -> None:
     process, others = start(tmp_path, kind)
     descriptors = [os.pidfd_open(pid) for pid in others]
     process.send_signal(number)
-    assert process.wait() == -number
+    # The thread of weft.run is interrupted; that of a session is not this one.
+    assert process.wait() == (143 if (kind, number) == ("run", signal.SIGTERM) else -number)
     expect_end(descriptors)
     os.killpg(process.pid, signal.SIGKILL)  # the child
 
@@ -91,3 +93,26 @@ def test_a_session_that_is_open_when_the_interpreter_ends(tmp_path: Path) -> Non
     assert process.returncode == 0
     expect_end(descriptors)
     os.killpg(process.pid, signal.SIGKILL)
+
+
+CLEANING = """\
+import atexit, os, signal, time, weft
+class A(weft.Chare):
+    def register(self): atexit.register(exit_function, weft.my_pe())
+def exit_function(pe):
+    time.sleep(1.2)  # longer than a PE has that must end
+    print("cleaned up", flush=True)
+    if pe == 2: signal.pause()
+async def main():
+    group = weft.Group(A)
+    await group[1].register.call()
+    await group[2].register.call()
+weft.run(main, pes=3)
+"""
+
+
+def test_exit_functions_of_the_other_pes_run_and_one_that_hangs_is_named(run_program) -> None:
+    ended = run_program(CLEANING)
+    assert ended.returncode == 0
+    assert ended.stdout == "cleaned up\n" * 2
+    assert re.fullmatch(r"PE 2 \(pid \d+\) was killed: it had not ended 5 s after the job\n", ended.stderr)
