@@ -236,8 +236,8 @@ PyObject* run_on_all(PyObject*, PyObject* main) { return run_job(main, Mains::kO
 // Without a job the launcher's environment answers: scripts ask before weft.run, and after it.
 machine::LaunchPlace place_without_job(const char* function) {
   if (Engine::in_forked_child()) Engine::current_on_any_thread();  // throws
-  const std::optional<machine::LaunchPlace> place = machine::place_in_launch();
-  if (place && (place->num_pes > 0 || std::string_view(function) == "my_pe")) return *place;
+  base::Result<machine::LaunchPlace> place = machine::place_in_launch();
+  if (place.ok() && (place->num_pes > 0 || std::string_view(function) == "my_pe")) return *place;
   throw base::Error(
       base::StatusCode::kInvalidArgument,
       base::format("no job is running, and this launcher tells a process its place only in one: "
@@ -257,6 +257,22 @@ PyObject* num_pes(PyObject*, PyObject*) {
     Engine* const engine = Engine::running();
     return PyLong_FromLong(engine == nullptr ? place_without_job("num_pes").num_pes
                                              : engine->runtime().num_pes());
+  });
+}
+
+// How many PEs the launcher of this process has started: None without one, 0 if it does not say. Throws Error where no job could
+// start.
+PyObject* launched_pes(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    if (Engine::running() != nullptr) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          "weft.run, or weft.session, was called inside a running job: a process has one at a time");
+    }
+    base::Result<machine::LaunchPlace> place = machine::place_in_launch();
+    if (!place.ok()) throw base::Error(place.status().code(), std::string(place.status().message()));
+    if (!place->has_launcher) Py_RETURN_NONE;
+    return PyLong_FromLong(place->num_pes);
   });
 }
 
@@ -357,6 +373,7 @@ PyMethodDef functions[] = {
     {"_fail", &fail, METH_O, nullptr},
     {"_run", &run, METH_O, nullptr},
     {"_run_on_all", &run_on_all, METH_O, nullptr},
+    {"_launched_pes", &launched_pes, METH_NOARGS, nullptr},
     {"_encode", &encode, METH_O, nullptr},
     {"_decode", &decode, METH_O, nullptr},
     {"_importable_key", &importable_key_of, METH_O, nullptr},

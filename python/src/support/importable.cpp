@@ -74,7 +74,7 @@ std::string importable_key(PyObject* object, std::string_view what) {
   return key;
 }
 
-bool is_key_by_value(std::string_view key) { return key.starts_with(kByValue); }
+bool definitions_travel() { return definition_key_of != nullptr; }
 
 std::string_view name_in_key(std::string_view key) {
   const std::size_t colon = key.find(':');
@@ -100,16 +100,20 @@ Ref find_by_name(std::string_view key) {
 }  // namespace
 
 Ref import_key(std::string_view key) {
-  const bool is_by_value = find_definition != nullptr && is_key_by_value(key);
+  const bool is_by_value = find_definition != nullptr && key.starts_with(kByValue);
   Ref found = is_by_value ? Ref::steal(PyObject_CallOneArg(find_definition, make_text(key).get()))
                           : find_by_name(key);
   if (!found) {
     Ref error = PythonError::take();
     throw base::Error(
         base::StatusCode::kNotFound,
-        base::format("{} is not on this PE ({}: {}); every PE runs the script up to weft.run(main), so "
-                     "define it there or in a module that can be imported",
-                     key, type_name_of(error.get()), readable(error.get())));
+        base::format(
+            "{} is not on this PE ({}: {}); {}", key, type_name_of(error.get()), readable(error.get()),
+            find_definition == nullptr
+                ? "every PE runs the script up to weft.run(main), so define it there or in a module "
+                  "that can be imported"
+                : "this PE has been started by PE 0 and has not run its program: it imports modules with "
+                  "the sys.path that PE 0 had then"));
   }
   return found;
 }

@@ -16,8 +16,8 @@ void init_importable(PyObject* module);
 // The key of a class or function. Throws base::Error, whose message begins with `what`, if the key does not
 // lead back to the object.
 std::string importable_key(PyObject* object, std::string_view what);
-// Whether the key is of a class or function that travels by value.
-bool is_key_by_value(std::string_view key);
+// Whether the other PEs have not run the program, so that some keys are of classes and functions that travel by value.
+bool definitions_travel();
 // "Ring" of "app.rings:Ring".
 std::string_view name_in_key(std::string_view key);
 // The object of a key; imports its module. Throws base::Error if there is none.

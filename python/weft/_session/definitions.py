@@ -7,7 +7,8 @@ and its name there is what travels. A PE that meets the name for the first time 
 entered by this user alone, and it is removed at the end.
 
 A definition is the object, not its text: a class that is defined again is another one. Its name is kept in
-the object itself, so that copies on other PEs have the same.
+the object itself, so that copies on other PEs have the same. It refers to the object: functools.wraps and
+decorators of classes copy what is in an object into another one.
 
 Threads: the PE's.
 """
@@ -21,9 +22,10 @@ import re
 import sys
 import types
 import uuid
+import weakref
 from collections import ChainMap
 from collections.abc import Callable
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, ClassVar
 
 import cloudpickle
@@ -34,6 +36,25 @@ from weft import _core
 _PREFIX = "<by value>"
 _NAME = "__weft_definition__"
 _FILE_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+class _Name:
+    """The name of a definition, in its attribute `_NAME`."""
+
+    def __init__(self, text: str, owner: Any) -> None:
+        self.text = text
+        self._owner = weakref.ref(owner)
+
+    def is_of(self, definition: Any) -> bool:
+        return self._owner() is definition
+
+    def __getstate__(self) -> tuple[str, Any]:
+        return self.text, self._owner()
+
+    def __setstate__(self, state: tuple[str, Any]) -> None:
+        self.text, owner = state
+        # Nothing has the name if its owner has gone.
+        self._owner = weakref.ref(type("_Gone", (), {}) if owner is None else owner)
 
 
 class Definitions:
@@ -48,6 +69,8 @@ class Definitions:
         self._known: dict[str, Any] = {}
         self._registered: list[types.ModuleType] = []
         self._is_by_value: dict[str, bool] = {}
+        # That of the other PEs, which this process may change later.
+        self._path = list(sys.path)
 
     def __enter__(self) -> None:
         _core._set_definitions(self.key_of, self.find)
@@ -137,7 +160,7 @@ class Definitions:
         if "<locals>" in qualname or "<lambda>" in qualname:
             return True
         if name not in self._is_by_value:
-            self._is_by_value[name] = not _others_can_import(name)
+            self._is_by_value[name] = not _others_can_import(name, self._path)
         return self._is_by_value[name]
 
 
@@ -173,8 +196,8 @@ class _LinkedPickler(_Pickler):
         return part if part is not NotImplemented else super().reducer_override(obj)
 
 
-def _others_can_import(name: str) -> bool:
-    """Whether another process with the same sys.path finds this module under its name."""
+def _others_can_import(name: str, path: list[str]) -> bool:
+    """Whether another process, whose sys.path is `path`, finds this module under its name."""
     if name in ("__main__", "__mp_main__"):
         return False
     module = sys.modules.get(name)
@@ -183,12 +206,13 @@ def _others_can_import(name: str) -> bool:
     if spec is None or type(spec.loader).__name__ == "AssertionRewritingHook":
         return False
     parent, _, _ = name.rpartition(".")
-    if parent and not _others_can_import(parent):
+    if parent and not _others_can_import(parent, path):
         return False
-    path = getattr(sys.modules.get(parent), "__path__", None) if parent else None
+    of_parent = getattr(sys.modules.get(parent), "__path__", None) if parent else None
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
-        found = find(name, path) if find is not None else None
+        of_top = path if finder is PathFinder else None
+        found = find(name, of_parent if parent else of_top) if find is not None else None
         if found is not None:
             return bool(found.origin == spec.origin)
     return False
@@ -196,11 +220,11 @@ def _others_can_import(name: str) -> bool:
 
 def _name_of(definition: Any) -> str:
     """Of the file of its definition, and the qualified name that it has where it was defined."""
-    name: str | None = vars(definition).get(_NAME)
-    if name is None:
-        name = f"{uuid.uuid4().hex}:{definition.__qualname__}"
+    name = vars(definition).get(_NAME)
+    if not isinstance(name, _Name) or not name.is_of(definition):
+        name = _Name(f"{uuid.uuid4().hex}:{definition.__qualname__}", definition)
         setattr(definition, _NAME, name)
-    return name
+    return name.text
 
 
 def _advice(definition: Any) -> str:

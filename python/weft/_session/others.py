@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 
 from weft import _core
-from weft.launch.environment import SESSION_FOLDER
+from weft.launch.environment import SESSION_FOLDER, start_command
 
 #: PEs of one host, as in weft.launch.command.
 MAX_PES = 4096
-
-# A process gets this one's sys.path: a notebook or a test run may have changed it.
-_START = "import sys; sys.path[:] = {path!r}; sys.argv[:] = {argv!r}; from {module} import main; main()"
 
 
 class OtherPes:
@@ -26,22 +25,23 @@ class OtherPes:
     """
 
     def __init__(self, pes: int) -> None:
-        self._control, theirs = socket.socketpair()
-        worker = _command("weft._session.worker", sys.argv)
-        with theirs:
-            descriptor = theirs.fileno()
-            launcher = _command("weft.launch.attached", ["weft", str(pes), str(descriptor), *worker])
-            self._launcher = subprocess.Popen(
-                launcher,
-                pass_fds=[descriptor],
-                stdin=subprocess.DEVNULL,
-                # Ctrl-C of a terminal is for this process alone, which ends the job.
-                start_new_session=True,
-            )
         self._received = b""
-        self._environment = self._first_line()
-        self.folder = self._environment.pop(SESSION_FOLDER)
         self._before: dict[str, str | None] = {}
+        self._launcher: subprocess.Popen[bytes] | None = None
+        try:
+            self._control, theirs = socket.socketpair()
+            try:
+                with theirs:
+                    self._launcher = _start_launcher(pes, theirs.fileno())
+                self._environment = self._first_line()
+            except BaseException:  # Ctrl-C too
+                self._control.close()
+                if self._launcher is not None:
+                    self._launcher.wait()
+                raise
+        except OSError as error:
+            raise _core.Error(f"the other PEs could not be started: {error}") from error
+        self.folder = self._environment.pop(SESSION_FOLDER)
 
     def _first_line(self) -> dict[str, str]:
         while b"\n" not in self._received:
@@ -75,8 +75,9 @@ class OtherPes:
     def close(self) -> str:
         """Waits until the other PEs and the launcher have ended. Returns what they had to say.
 
-        The launcher kills the PEs that have not ended by themselves a second after the job.
+        The launcher kills the PEs that have not ended by themselves seconds after the job, and names them.
         """
+        assert self._launcher is not None
         self._control.shutdown(socket.SHUT_WR)
         while data := self._control.recv(1 << 16):
             self._received += data
@@ -89,12 +90,16 @@ class OtherPes:
         return words
 
 
-def _command(module: str, argv: list[str]) -> list[str]:
-    start = _START.format(path=sys.path, argv=argv, module=module)
-    return [sys.executable, *_interpreter_options(), "-c", start]
-
-
-def _interpreter_options() -> list[str]:
-    """The options that this interpreter was started with, as multiprocessing passes them on."""
-    options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    return options
+def _start_launcher(pes: int, descriptor: int) -> subprocess.Popen[bytes]:
+    with tempfile.TemporaryFile() as start:
+        path = [entry for entry in sys.path if isinstance(entry, str)]
+        marshal.dump((path, [str(argument) for argument in sys.argv]), start)
+        start.seek(0)
+        launcher = start_command(start.fileno(), "weft.launch.attached", pes, descriptor)
+        return subprocess.Popen(
+            launcher,
+            pass_fds=[descriptor, start.fileno()],
+            stdin=subprocess.DEVNULL,
+            # Ctrl-C of a terminal is for this process alone, which ends the job.
+            start_new_session=True,
+        )

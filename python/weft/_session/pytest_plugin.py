@@ -35,15 +35,25 @@ class _OtherPe:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            lines = report.longreprtext.strip().splitlines() or [""]
-            words = f"PE {self._number}: {report.nodeid} failed ({report.when}): {lines[-1]}\n"
-            os.write(2, words.encode(errors="replace"))
+            self._say(f"{report.nodeid} failed ({report.when})", report.longreprtext)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._say(f"{report.nodeid} failed (collection)", report.longreprtext)
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        self._say("internal error of pytest", str(excrepr))
+
+    def _say(self, what: str, why: str) -> None:
+        lines = why.strip().splitlines() or [""]
+        os.write(2, f"PE {self._number}: {what}: {lines[-1]}\n".encode(errors="replace"))
 
 
 def _number_of_pe() -> int:
+    # PMIx has no such sign of a job of Weft: each pytest reports there.
     launched = os.environ.get("WEFT_BOOTSTRAP", "").startswith("/")
-    number = os.environ.get("WEFT_PE" if launched else "PMIX_RANK", "0")
-    return int(number) if number.isdigit() else 0
+    number = os.environ.get("WEFT_PE", "0")
+    return int(number) if launched and number.isdigit() else 0
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,18 +13,24 @@ from weft._session.definitions import Definitions
 from weft._session.others import MAX_PES, OtherPes
 from weft._session.outcome import Outcome
 
+# Hooks of pickling are the process's.
+_one_job = threading.Lock()
+
 
 def launched_pes() -> int | None:
-    """How many PEs the launcher of this process has started: None without one, 0 if it does not say."""
-    bootstrap = os.environ.get("WEFT_BOOTSTRAP", "")
-    if bootstrap == "singleton":
-        return None
-    if bootstrap:
-        return int(os.environ.get("WEFT_NUM_PES", "0"))
-    if "PMI_SIZE" in os.environ and "PMI_FD" in os.environ:
-        size = int(os.environ["PMI_SIZE"])
-        return size if size > 1 else None  # one process is a job without a launcher
-    return 0 if "PMIX_NAMESPACE" in os.environ else None
+    """How many PEs the launcher of this process has started: None without one, 0 if it does not say.
+
+    Raises:
+        weft.Error: a job is running in this process; or the environment is damaged, or is that of a launcher
+            whose processes cannot find one another.
+        SystemExit: so it is, and process 0 of the launch says why.
+    """
+    try:
+        return _core._launched_pes()
+    except _core.Error as error:
+        if error.code == "cancelled":
+            raise SystemExit(1) from None
+        raise
 
 
 def check_pes(pes: object) -> int:
@@ -84,6 +90,15 @@ def run_with_others(pes: int, start: Start, main: Callable[[], Any]) -> Any:
         weft.Error: the job ended because of an error on some PE, which is the message.
         SystemExit, KeyboardInterrupt: as weft.run.
     """
+    if not _one_job.acquire(blocking=False):
+        raise _core.Error("another thread of this process runs or starts a job: a process has one at a time")
+    try:
+        return _run_with_others(pes, start, main)
+    finally:
+        _one_job.release()
+
+
+def _run_with_others(pes: int, start: Start, main: Callable[[], Any]) -> Any:
     others = OtherPes(pes)
     failure: BaseException | None = None
     result = None

@@ -7,6 +7,7 @@ import atexit
 import concurrent.futures
 import contextlib
 import inspect
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
@@ -27,6 +28,22 @@ class SessionTask(concurrent.futures.Future[_T], Generic[_T]):
     It cannot be cancelled: what waits for it may give up, and the function runs on.
     """
 
+    _was_read = False
+
+    def result(self, timeout: float | None = None) -> _T:
+        """As that of concurrent.futures.Future."""
+        try:
+            return super().result(timeout)
+        finally:
+            self._was_read = self.done()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """As that of concurrent.futures.Future."""
+        try:
+            return super().exception(timeout)
+        finally:
+            self._was_read = self.done()
+
     def cancel(self) -> bool:
         """Returns False."""
         return False
@@ -43,7 +60,8 @@ class Session:
     chares of PE 0 run while the caller does something else.
 
     Any thread may use it, except from inside of its functions and chares. After an exception in a chare that
-    nothing awaits the job has ended, and so has the session: its methods raise that error.
+    nothing awaits the job has ended, and so has the session: its methods raise that error, `close` too if
+    nothing has raised it before. At the end of a ``with`` block that another exception leaves it is printed.
     """
 
     def __init__(self, pes: int) -> None:
@@ -53,6 +71,9 @@ class Session:
         self._lock = threading.Lock()
         self._tasks: set[SessionTask[Any]] = set()
         self._ended: BaseException | None = None
+        # What ended the job early, until a method or a task has raised it.
+        self._failure: _core.Error | None = None
+        self._abandoned: set[SessionTask[Any]] = set()
         # A daemon: at the end of the interpreter `close` is called after other threads have been waited for.
         self._thread = threading.Thread(target=self._run_job, name="weft-pe-0", daemon=True)
         self._thread.start()
@@ -110,6 +131,7 @@ class Session:
         task = SessionTask[Any]()
         with self._lock:
             if self._ended is not None:
+                self._failure = None
                 raise self._ended_error()
             self._tasks.add(task)
             _core.post_from_any_thread(lambda: self._start(main, task))
@@ -120,8 +142,13 @@ class Session:
 
         Functions that have not returned are abandoned: their tasks raise weft.Error. One that computes and
         never waits is not interrupted.
+
+        Raises:
+            weft.Error: an error has ended the job, and nothing has raised it before.
         """
         self._close(None)
+        if (failure := self._take_failure()) is not None:
+            raise failure
 
     def _close(self, limit_s: float | None) -> None:
         self._refuse_own_thread()
@@ -133,13 +160,26 @@ class Session:
                     _core.post_from_any_thread(self._end_main)
         self._thread.join(limit_s)
 
+    def _close_and_print(self, limit_s: float | None = None) -> None:
+        self._close(limit_s)
+        if (failure := self._take_failure()) is not None:
+            print(f"weft: {failure}", file=sys.stderr)
+
+    def _take_failure(self) -> _core.Error | None:
+        with self._lock:
+            failure, self._failure = self._failure, None
+        return None if any(task._was_read for task in self._abandoned) else failure
+
     def __enter__(self) -> Session:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+        else:
+            self._close_and_print()
 
     async def __aenter__(self) -> Session:
         return self
@@ -147,7 +187,7 @@ class Session:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.close)
+        await asyncio.to_thread(self.close if error is None else self._close_and_print)
 
     def __repr__(self) -> str:
         return f"<weft.Session of {self._pes} PEs{', closed' if self.closed else ''}>"
@@ -178,21 +218,30 @@ class Session:
             failure = error
         if not self._is_running.done():
             self._is_running.set_exception(failure or _core.Error("the job ended before it began"))
+        reason: object = failure
+        if failure is None or isinstance(failure, SystemExit):
+            reason = f"weft.exit({'' if failure is None else failure}) was called"
+        ended = _core.Error(f"the session has ended: {reason}")
         with self._lock:
+            if failure is not None:
+                self._failure = ended
             if self._ended is None:
-                self._ended = _core.Error(f"the session has ended: {failure or 'weft.exit() was called'}")
-            abandoned, self._tasks = self._tasks, set()
-        for task in abandoned:
+                self._ended = ended
+            self._abandoned, self._tasks = self._tasks, set()
+        for task in self._abandoned:
             task.set_exception(self._ended_error())
 
     async def _main(self) -> None:
         self._close_asked = _core.Future()
+        with self._lock:
+            if self._ended is not None:  # it was closed while it started
+                return
         self._is_running.set_result(None)
         await self._close_asked
 
     def _end_main(self) -> None:
-        assert self._close_asked is not None
-        self._close_asked.set(None)
+        if self._close_asked is not None:
+            self._close_asked.set(None)
 
     def _start(self, main: Callable[[], Any], task: SessionTask[Any]) -> None:
         try:
@@ -258,16 +307,20 @@ def session(pes: int) -> Session:
     """
     global _open
     check_pes(pes)
+    if _open is not None and not _open.closed:
+        raise _core.Error(f"this process has an open session of {_open.pes} PEs; close it first")
     if launched_pes() is not None:
         raise _core.Error(
             "weft.session starts its PEs itself, and this process is a PE of a launch: use weft.run(main), "
             "which may be called several times, or start the program without a launcher; with "
             "WEFT_BOOTSTRAP=singleton in its environment, a process of a launch starts PEs of its own"
         )
-    if _open is not None and not _open.closed:
-        raise _core.Error(f"this process has an open session of {_open.pes} PEs; close it first")
     made = Session(pes)
-    made._is_running.result()
+    try:
+        made._is_running.result()
+    except BaseException:  # Ctrl-C too
+        made._close(None)
+        raise
     _open = made
     return made
 
@@ -276,4 +329,4 @@ def session(pes: int) -> Session:
 def _close_at_exit() -> None:
     if _open is not None:
         # The other PEs end with this process anyway.
-        _open._close(_LIMIT_AT_EXIT_S)
+        _open._close_and_print(_LIMIT_AT_EXIT_S)

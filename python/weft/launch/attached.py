@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import marshal
 import os
 import selectors
 import shutil
@@ -23,8 +24,8 @@ import time
 from collections.abc import Mapping
 
 from weft.launch.command import UsageError
-from weft.launch.environment import SESSION_FOLDER, pe_environment
-from weft.launch.job import GRACE_S, Job
+from weft.launch.environment import SESSION_FOLDER, pe_environment, start_command
+from weft.launch.job import CLEANUP_S, Job
 from weft.launch.leftovers import make_locked_folder
 from weft.launch.processes import Pe, Starter
 
@@ -73,10 +74,18 @@ class AttachedJob(Job):
         if pe.finished_code is None and not self._ending:
             self._kill_all()
         elif self._kill_at is None:
-            self._kill_at = time.monotonic() + GRACE_S
+            self._kill_at = time.monotonic() + CLEANUP_S
+
+    def _handle_deadlines(self, now: float) -> None:
+        # The job has ended in order, and its PEs run their exit functions.
+        if not self._ending and self._kill_at is not None and now >= self._kill_at:
+            for pe in self._pes:
+                if pe.running:
+                    self._say(f"{pe.name} was killed: it had not ended {CLEANUP_S:g} s after the job")
+        super()._handle_deadlines(now)
 
     def _abort(self, pe: Pe, exit_code: int, message: str) -> None:
-        # PE 0 raises KeyboardInterrupt or SystemExit, which say it all.
+        # An interrupted PE 0 raises KeyboardInterrupt or SystemExit, which say it all.
         if pe.number == 0 and message.startswith("weft: PE 0: interrupted by signal "):
             self._words_left = 0
         super()._abort(pe, exit_code, message)
@@ -94,10 +103,9 @@ class AttachedJob(Job):
             self._control.sendall(text.encode())
 
 
-def main() -> None:
-    """Serves one job. Arguments: the number of PEs, the control socket's descriptor, the workers' command."""
-    num_pes, descriptor, *worker = sys.argv[1:]
-    control = socket.socket(fileno=int(descriptor))
+def main(num_pes: int, descriptor: int) -> None:
+    """Serves one job of the process that has the other end of the control socket `descriptor`."""
+    control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)
     made = make_locked_folder(tempfile.gettempdir(), _FOLDER_PREFIX)
     try:
@@ -105,15 +113,16 @@ def main() -> None:
             raise UsageError(
                 f"no private folder can be made in {tempfile.gettempdir()}: set TMPDIR to a writable one"
             )
+        start = os.path.join(made[0], "start")
+        with open(start, "xb") as file:
+            marshal.dump((sys.path, sys.argv), file)  # PE 0's, see start_command
+        worker = start_command(start, "weft._session.worker")
         environment = {**pe_environment(os.environ), SESSION_FOLDER: made[0]}
-        sys.exit(AttachedJob(int(num_pes), worker, control, environment).run())
+        sys.exit(AttachedJob(num_pes, worker, control, environment).run())
     except UsageError as error:
-        control.sendall(f"{error}\n".encode())
+        with contextlib.suppress(OSError):  # PE 0 has gone
+            control.sendall(f"{error}\n".encode())
         sys.exit(2)
     finally:
         if made is not None:
             shutil.rmtree(made[0], ignore_errors=True)
-
-
-if __name__ == "__main__":
-    main()

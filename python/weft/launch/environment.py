@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 
 from weft._ucx_hooks import GRACE, NO_THREADS
@@ -11,6 +13,27 @@ from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 #: Where the definitions are that travel by value, of a job whose PEs a program has started.
 SESSION_FOLDER = "WEFT_SESSION_FOLDER"
 _OUTER_PMIX = "WEFT_OUTER_PMIX"
+
+# A file, because a command line is limited. marshal is a part of the interpreter: no module is found before
+# sys.path is right.
+_START = """\
+import marshal, sys
+with open({file!r}, "rb") as file:
+    sys.path[:], sys.argv[:] = marshal.load(file)
+from {module} import main
+main{arguments}
+"""
+
+
+def start_command(file: str | int, module: str, *arguments: int) -> list[str]:
+    """The command of a process that calls ``main(*arguments)`` of a module, with PE 0's sys.path and argv.
+
+    `file`, a path or an inherited descriptor, has both: a notebook or a test run may have changed them. The
+    options of the interpreter are those of this one, as multiprocessing passes them on.
+    """
+    options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    start = _START.format(file=file, module=module, arguments=arguments)
+    return [sys.executable, *options, "-c", start]
 
 
 def pe_environment(environment: Mapping[str, str]) -> dict[str, str]:

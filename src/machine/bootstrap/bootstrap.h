@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,9 +61,10 @@ base::Result<std::unique_ptr<Bootstrap>> make_bootstrap();
 struct LaunchPlace {
   int pe = 0;
   int num_pes = 0;  // 0: unknown, because PMIx says it to processes that have joined
+  bool has_launcher = false;
 };
 // The place that make_bootstrap() would find, by the environment alone: nothing is connected, and nothing is checked that the
-// environment does not say. Nothing if make_bootstrap() would fail for that reason.
-std::optional<LaunchPlace> place_in_launch();
+// environment does not say. Fails where make_bootstrap() would fail for that reason.
+base::Result<LaunchPlace> place_in_launch();
 
 }  // namespace weft::machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -112,3 +113,26 @@ def test_a_session_that_is_open_when_the_interpreter_ends(start: Start) -> None:
     process.communicate("\n")
     assert process.returncode == 0
     expect_end(descriptors)
+
+
+CLEANING = """\
+import atexit, os, signal, time, weft
+class A(weft.Chare):
+    def register(self): atexit.register(exit_function, weft.my_pe())
+def exit_function(pe):
+    time.sleep(1.2)  # longer than a PE has that must end
+    print("cleaned up", flush=True)
+    if pe == 2: signal.pause()
+async def main():
+    group = weft.Group(A)
+    await group[1].register.call()
+    await group[2].register.call()
+weft.run(main, pes=3)
+"""
+
+
+def test_exit_functions_of_the_other_pes_run_and_one_that_hangs_is_named(run_program) -> None:
+    ended = run_program(CLEANING)
+    assert ended.returncode == 0
+    assert ended.stdout == "cleaned up\n" * 2
+    assert re.fullmatch(r"PE 2 \(pid \d+\) was killed: it had not ended 5 s after the job\n", ended.stderr)

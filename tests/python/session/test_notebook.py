@@ -46,6 +46,10 @@ session
 await session.submit(lambda: greeters.greet.call("second"))
 """,
     """\
+# The same without a function: an event loop awaits calls.
+[await greeters.greet.call("second"), await greeters[1].greet.call("second")]
+""",
+    """\
 class Greeter(weft.Chare):
     def shout(self, name):
         return name.upper()
@@ -96,7 +100,7 @@ def test_jobs_of_cells(outputs: list[str]) -> None:
 
 
 def test_an_exception_in_main_is_that_of_the_cell(outputs: list[str]) -> None:
-    assert outputs[3] == outputs[7] == "KeyError: 'from main'\n"
+    assert outputs[3] == outputs[8] == "KeyError: 'from main'\n"
 
 
 def test_chares_of_a_session_are_used_in_later_cells(outputs: list[str]) -> None:
@@ -104,9 +108,13 @@ def test_chares_of_a_session_are_used_in_later_cells(outputs: list[str]) -> None
     assert outputs[5] == "['second, this is PE 0', 'second, this is PE 1']\n"
 
 
+def test_calls_are_awaited_at_the_top_level_of_a_cell(outputs: list[str]) -> None:
+    assert outputs[6] == "[['second, this is PE 0', 'second, this is PE 1'], 'second, this is PE 1']\n"
+
+
 def test_a_class_that_a_later_cell_defines_again(outputs: list[str]) -> None:
-    assert outputs[6] == "(['third, this is PE 0', 'third, this is PE 1'], ['FOURTH', 'FOURTH'])\n"
+    assert outputs[7] == "(['third, this is PE 0', 'third, this is PE 1'], ['FOURTH', 'FOURTH'])\n"
 
 
 def test_a_session_is_closed(outputs: list[str]) -> None:
-    assert outputs[8] == "True\n"
+    assert outputs[9] == "True\n"

@@ -97,3 +97,31 @@ def test_the_example_of_the_page(plugin_options: list[str], run_python, tmp_path
     (tmp_path / "test_example.py").write_text(example)
     ended = run_python("-m", "pytest", *plugin_options, "-p", "no:cacheprovider", "--strict-markers")
     assert "2 passed" in ended.stdout, ended.stdout + ended.stderr
+
+
+BROKEN_ON_PE_1 = """\
+import os
+if os.environ["WEFT_PE"] == "1":
+    import a_module_that_pe_1_lacks
+def test_nothing(): pass
+"""
+
+
+def test_a_pe_that_fails_before_its_tests_says_so(
+    plugin_options: list[str], run_python, tmp_path: Path
+) -> None:
+    (tmp_path / "test_broken.py").write_text(BROKEN_ON_PE_1)
+    ended = run_python("-m", "weft", "run", "-n", "2", "-m", "pytest", *plugin_options)
+    assert ended.returncode != 0
+    assert "PE 1: test_broken.py failed (collection): E   ModuleNotFoundError" in ended.stderr
+    (tmp_path / "conftest.py").write_text("def pytest_collection(): raise KeyError('internal')")
+    ended = run_python("-m", "weft", "run", "-n", "2", "-m", "pytest", *plugin_options)
+    assert "PE 1: internal error of pytest: " in ended.stderr
+
+
+def test_pytest_without_a_launch_of_weft_reports(
+    plugin_options: list[str], run_python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_one.py").write_text("def test_one(): pass")
+    monkeypatch.setenv("PMIX_RANK", "1")
+    assert "1 passed" in run_python("-m", "pytest", *plugin_options).stdout

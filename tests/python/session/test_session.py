@@ -161,6 +161,46 @@ def test_an_error_that_nothing_awaits_ends_the_session(session) -> None:
     assert weft.run(lambda: weft.exit()) is None
 
 
+def fail_unseen(session: weft.Session) -> None:
+    """An error ends the job, and nothing raises it."""
+    session.submit(lambda: weft.Array(Store, 2)[1].fail())
+    session._thread.join()
+
+
+def test_close_raises_what_nothing_else_has_raised() -> None:
+    words = r"the session has ended: (.|\n)*left Store\[1\].fail on PE 1"
+    with pytest.raises(weft.Error, match=words), weft.session(pes=2) as opened:
+        fail_unseen(opened)
+    opened.close()  # once
+
+    async def main():
+        async with weft.session(pes=2) as opened:
+            fail_unseen(opened)
+
+    with pytest.raises(weft.Error, match=words):
+        asyncio.run(main())
+
+
+def test_a_failure_beside_another_exception_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="another"), weft.session(pes=1) as opened:
+        fail_unseen_alone(opened)
+        raise ValueError("another")
+    assert "weft: the session has ended: weft.exit(3) was called" in capfd.readouterr().err
+
+
+def fail_unseen_alone(session: weft.Session) -> None:
+    session.submit(lambda: weft.exit(3))
+    session._thread.join()
+
+
+def test_close_does_not_raise_what_a_task_has_raised() -> None:
+    with weft.session(pes=2) as opened:
+        task = opened.submit(weft.Future)  # stays open until the job ends
+        fail_unseen(opened)
+        with pytest.raises(weft.Error, match="nothing awaits this"):
+            task.result()
+
+
 def test_a_session_of_one_pe_starts_no_process() -> None:
     with weft.session(pes=1) as opened:
         assert opened.run(weft.num_pes) == 1

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdlib>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -81,8 +80,8 @@ TEST_F(MakeBootstrapTest, WithoutALauncherThereIsOnePe) {
 
 TEST_F(MakeBootstrapTest, ThePlaceIsKnownWithoutAConnection) {
   const auto expect_place = [](int pe, int num_pes) {
-    const std::optional<LaunchPlace> place = place_in_launch();
-    ASSERT_TRUE(place.has_value());
+    base::Result<LaunchPlace> place = place_in_launch();
+    ASSERT_TRUE(place.ok()) << place.status().to_string();
     EXPECT_EQ(place->pe, pe);
     EXPECT_EQ(place->num_pes, num_pes);
   };
@@ -90,17 +89,17 @@ TEST_F(MakeBootstrapTest, ThePlaceIsKnownWithoutAConnection) {
   set({{"WEFT_BOOTSTRAP", "/nowhere"}, {"WEFT_NUM_PES", "4"}, {"WEFT_PE", "3"}, {"WEFT_LAUNCHER_PID", "1"}});
   expect_place(3, 4);
   set({{"WEFT_PE", "4"}});
-  EXPECT_FALSE(place_in_launch().has_value());
+  EXPECT_FALSE(place_in_launch().ok());
   set({{"WEFT_BOOTSTRAP", "singleton"}});
   expect_place(0, 1);
   set({{"WEFT_BOOTSTRAP", "singelton"}});
-  EXPECT_FALSE(place_in_launch().has_value());
+  EXPECT_FALSE(place_in_launch().ok());
   SetUp();
   set({{"PMIX_NAMESPACE", "job"}, {"PMIX_RANK", "5"}});
   expect_place(5, 0);  // PMIx says how many there are to processes that have joined
   SetUp();
   set({{"OMPI_COMM_WORLD_SIZE", "4"}});
-  EXPECT_FALSE(place_in_launch().has_value());
+  EXPECT_FALSE(place_in_launch().ok());
 }
 
 TEST_F(MakeBootstrapTest, AMissingVariableIsNamed) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/runtime/registry.h"
@@ -40,6 +42,7 @@ struct TextHash {
 struct Table {
   std::unordered_map<PyObject*, std::unique_ptr<ClassInfo>> by_type;
   std::unordered_map<std::string, const ClassInfo*, TextHash, std::equal_to<>> by_key;
+  std::vector<std::unique_ptr<ClassInfo>> of_earlier_jobs;  // replaced in by_type; proxies refer to them
 };
 Table& table() {
   static auto* classes = new Table;
@@ -293,9 +296,11 @@ ClassInfo::ClassInfo(PyObject* type)
 const ClassInfo& ClassInfo::of(PyObject* type) {
   auto& known = table().by_type;
   if (auto found = known.find(type); found != known.end()) {
-    // The PEs of this job may not have the class that those of an earlier one got.
-    if (is_key_by_value(found->second->key())) static_cast<void>(importable_key(type, "the chare class"));
-    return *found->second;
+    if (!definitions_travel()) return *found->second;
+    // The PEs of this job may not have the class that those of an earlier one had or got.
+    if (importable_key(type, "the chare class") == found->second->key()) return *found->second;
+    table().of_earlier_jobs.push_back(std::move(found->second));
+    known.erase(found);
   }
   if (!PyType_Check(type) || PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), chare_type()) == 0) {
     invalid(

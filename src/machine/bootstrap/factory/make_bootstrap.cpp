@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -113,48 +112,53 @@ base::Status check_request() {
       base::format("WEFT_BOOTSTRAP is '{}': set it to {} for a job of one PE, or unset it", request, kAlone)};
 }
 
+enum class Launcher { kNone, kWeftRun, kPmix, kPmi };
+
+// The launcher whose job this process joins. kNone: a job of one PE.
+base::Result<Launcher> launcher_of_environment() {
+  if (base::Status status = check_request(); status.failed()) return status;
+  if (text_of("WEFT_BOOTSTRAP") == kAlone) return Launcher::kNone;
+  if (has_pmi_connection()) return number_in("PMI_SIZE") == 1 ? Launcher::kNone : Launcher::kPmi;
+  if (is_set("WEFT_BOOTSTRAP") && !is_pmix_inside_weft_run()) return Launcher::kWeftRun;
+  if (is_set("PMIX_NAMESPACE")) return Launcher::kPmix;
+  // A descriptor with the number of PMI_FD is the program's own.
+  if (is_set("PMI_FD") && number_in("PMI_SIZE") > 1)
+    return bootstrap::launch_slot_is_used(text_of("PMI_RANK"));
+  if (base::Status status = refuse_silent_copies(); status.failed()) return status;
+  return Launcher::kNone;
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
   open_standard_descriptors();
-  if (base::Status status = check_request(); status.failed()) return status;
-  const bool is_alone = text_of("WEFT_BOOTSTRAP") == kAlone;
-  const bool is_pmi = !is_alone && has_pmi_connection();
-  if (is_alone || (is_pmi && number_in("PMI_SIZE") == 1)) {
-    return std::unique_ptr<Bootstrap>(std::make_unique<bootstrap::SingletonBootstrap>());
-  }
-  if (is_set("WEFT_BOOTSTRAP") && !is_pmi && !is_pmix_inside_weft_run()) {
+  base::Result<Launcher> launcher = launcher_of_environment();
+  if (!launcher.ok()) return launcher.status();
+  if (*launcher == Launcher::kWeftRun) {
     base::Result<bootstrap::LocalSettings> settings = bootstrap::LocalSettings::from_environment();
     if (!settings.ok()) return settings.status();
     return bootstrap::LocalBootstrap::join(*settings);
   }
-  if (is_set("PMIX_NAMESPACE") && !is_pmi) return bootstrap::PmixBootstrap::join();
-  if (is_set("PMI_FD") && number_in("PMI_SIZE") > 1) {
-    // A descriptor with that number is the program's own.
-    if (!is_pmi) return bootstrap::launch_slot_is_used(text_of("PMI_RANK"));
+  if (*launcher == Launcher::kPmix) return bootstrap::PmixBootstrap::join();
+  if (*launcher == Launcher::kPmi) {
     base::Result<bootstrap::PmiSettings> settings = bootstrap::PmiSettings::from_environment();
     if (!settings.ok()) return settings.status();
     return bootstrap::PmiBootstrap::join(*settings);
   }
-  if (base::Status status = refuse_silent_copies(); status.failed()) return status;
   return std::unique_ptr<Bootstrap>(std::make_unique<bootstrap::SingletonBootstrap>());
 }
 
-std::optional<LaunchPlace> place_in_launch() {
-  if (check_request().failed()) return std::nullopt;
-  const bool is_alone = text_of("WEFT_BOOTSTRAP") == kAlone;
-  const bool is_pmi = !is_alone && has_pmi_connection();
-  if (is_alone || (is_pmi && number_in("PMI_SIZE") == 1)) return LaunchPlace{0, 1};
-  if (is_set("WEFT_BOOTSTRAP") && !is_pmi && !is_pmix_inside_weft_run()) {
+base::Result<LaunchPlace> place_in_launch() {
+  base::Result<Launcher> launcher = launcher_of_environment();
+  if (!launcher.ok()) return launcher.status();
+  if (*launcher == Launcher::kWeftRun) {
     base::Result<bootstrap::LocalSettings> settings = bootstrap::LocalSettings::from_environment();
-    if (!settings.ok()) return std::nullopt;
-    return LaunchPlace{settings->pe, settings->num_pes};
+    if (!settings.ok()) return settings.status();
+    return LaunchPlace{settings->pe, settings->num_pes, true};
   }
-  if (is_set("PMIX_NAMESPACE") && !is_pmi) return LaunchPlace{number_in("PMIX_RANK"), 0};
-  if (is_pmi) return LaunchPlace{number_in("PMI_RANK"), number_in("PMI_SIZE")};
-  if (is_set("PMI_FD") && number_in("PMI_SIZE") > 1) return std::nullopt;
-  if (refuse_silent_copies().failed()) return std::nullopt;
-  return LaunchPlace{0, 1};
+  if (*launcher == Launcher::kPmix) return LaunchPlace{number_in("PMIX_RANK"), 0, true};
+  if (*launcher == Launcher::kPmi) return LaunchPlace{number_in("PMI_RANK"), number_in("PMI_SIZE"), true};
+  return LaunchPlace{0, 1, false};
 }
 
 }  // namespace weft::machine
