@@ -77,7 +77,7 @@ bool is_started_by_torchrun() {
 
 // By itself every process would be a job of one PE. The first one prints the sentence.
 base::Status refuse_silent_copies() {
-  const base::Status other_process(base::StatusCode::kCancelled, "process 0 says why this one ends");
+  base::Status other_process(base::StatusCode::kCancelled, "process 0 says why this one ends");
   for (const auto& [size, rank] : kJobVariables) {
     const int processes = number_in(size);
     if (processes < 2) continue;
