@@ -43,22 +43,22 @@ struct FailingThread : IdleHook {
 
 TEST(Turns, ATimerThatIsTakenBackDoesNotRing) {
   struct Ring final : Work {
-    explicit Ring(int& rung_in) : Work(&Ring::turn), rung(rung_in) {}
+    Ring() : Work(&Ring::turn) {}
     static void turn(Work* self, Runtime&, WorkAction) { ++static_cast<Ring*>(self)->rung; }
-    int& rung;
+    int rung = 0;
   };
   testing::InProcessJob job(1);
   Runtime& runtime = job.runtime(0);
-  int rung = 0;
-  Ring early(rung);
-  Ring late(rung);
+  Ring early;
+  Ring late;
   const Scheduler::TimerId first = runtime.post_after(0, &early);
   const Scheduler::TimerId second = runtime.post_after(3600, &late);
   EXPECT_TRUE(runtime.cancel_timer(second));
   EXPECT_FALSE(runtime.cancel_timer(second));
-  while (rung == 0) runtime.step();
+  while (early.rung == 0) runtime.step();
   EXPECT_FALSE(runtime.cancel_timer(first)) << "its time has passed";
-  EXPECT_EQ(rung, 1);
+  EXPECT_EQ(early.rung, 1);
+  EXPECT_EQ(late.rung, 0);
 }
 
 TEST(Turns, AFailureOnAnotherThreadWakesASleepingPe) {
