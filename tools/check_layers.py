@@ -8,7 +8,8 @@
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
 with 1 if there was one. Tests may include anything; ARCHITECTURE.md says why each rule is there.
 
-The lower layers throw nothing: they return a Status.
+The lower layers throw nothing: they return a Status. The Python extension keeps to the stable ABI
+(python/src/README.md), and imports nothing in initialisers of static variables.
 
 Inside a layer includes form no cycle either, neither among its units, a unit being a header with its source,
 nor among its folders, so both can be read and tested from the bottom up. No folder is so wide that a reader
@@ -321,6 +322,43 @@ def check_throws(root: Path, file: str) -> Iterator[Violation]:
             yield Violation(file, line, "kCorrupt is thrown; call base::refuse_claim() (base/refuse_claim.h)")
 
 
+def without_full_api(text: str) -> str:
+    """The text, with all of its lines, without what is compiled only where Py_LIMITED_API is not defined."""
+    lines: list[str] = []
+    parts: list[tuple[bool, bool]] = []  # of each open conditional: whether this part is left out, the next
+    for line in text.splitlines():
+        directive = re.match(r"\s*#\s*(if\w*|el\w+|endif)\b(.*)", line)
+        word, condition = directive.groups() if directive else ("", "")
+        if word.startswith("if"):
+            is_ours, without = "Py_LIMITED_API" in condition, word == "ifndef"
+            parts.append((is_ours and without, is_ours and not without))
+        elif word.startswith("el"):
+            parts[-1] = (parts[-1][1], parts[-1][1])
+        elif word == "endif":
+            parts.pop()
+        lines.append("" if any(part for part, _ in parts) else line)
+    return "\n".join(lines)
+
+
+MEMBER_OF_CPYTHON = re.compile(r"->\s*((?:tp|ob)_\w+)")
+IMPORT_IN_STATIC = re.compile(r"\bstatic\b[^;={]*=\s*import_\w+\(")
+
+
+def check_extension(root: Path, file: str) -> Iterator[Violation]:
+    """What the stable ABI does not have, and imports during which another thread would wait with the GIL."""
+    if not file.startswith("python/src/"):
+        return
+    text = LINE_COMMENT.sub("", without_full_api(without_block_comments(root, file)))
+    for match in MEMBER_OF_CPYTHON.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        message = f"{match.group(1)} is not in the stable ABI; use type_name_of() or attribute() (support.h)"
+        yield Violation(file, line, message)
+    for match in IMPORT_IN_STATIC.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        message = "an import in the initialiser of a static variable; use Imported (support/support.h)"
+        yield Violation(file, line, message)
+
+
 def check_widths(root: Path) -> Iterator[Violation]:
     """Folders with more files than a reader surveys."""
     for top, most in WIDEST.items():
@@ -370,6 +408,7 @@ def check(root: Path) -> list[Violation]:
     found = [violation for file in files if (violation := unknown_layer(file))]
     found += [violation for include in includes for violation in check_include(include)]
     found += [violation for file in files for violation in check_throws(root, file)]
+    found += [violation for file in files for violation in check_extension(root, file)]
     found += check_cycles(files, includes)
     return [*found, *check_links(root), *check_widths(root)]
 

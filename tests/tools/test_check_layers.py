@@ -119,6 +119,12 @@ PLANTED = [
     ("src/checkpoint/disk.cpp", 'void read() { throw Error(kNotFound, "gone"); }', "checkpoint throws"),
     ("src/base/pack.cpp", "void size() { throw std::bad_alloc(); }", "base throws"),
     ("src/runtime/arrive.cpp", 'throw base::Error(base::StatusCode::kCorrupt, "x");', "kCorrupt is thrown"),
+    ("python/src/name.cpp", "const char* name = Py_TYPE(one)->tp_name;", "tp_name is not in the stable ABI"),
+    (
+        "python/src/await/follow.cpp",
+        'static PyObject* const follow = import_from("weft", "follow").release();',
+        "an import in the initialiser of a static variable",
+    ),
     ("src/base/odd.h", "#include HEADER_NAME(x)", "is computed and cannot be checked"),
 ]
 
@@ -135,6 +141,17 @@ def test_a_planted_violation_is_reported_where_it_is(tree: Path, file: str, line
 def test_an_include_in_a_comment_is_none(tree: Path) -> None:
     write(tree, "src/base/a.h", '/*\n#include "weft/memory/buffer.h"\n*/\n// #include <ucp/api/ucp.h>\n')
     assert reports(tree) == []
+
+
+def test_the_full_api_of_python_may_be_used_beside_the_stable_abi(tree: Path) -> None:
+    own, other = "  type->tp_free(self);\n", "  free(self);\n"
+    lawful = f"#ifdef Py_LIMITED_API\n{other}#else\n{own}#endif\n#ifndef Py_LIMITED_API\n{own}#endif\n"
+    write(tree, "python/src/free.cpp", lawful)
+    assert reports(tree) == []
+    write(tree, "python/src/free.cpp", f"{lawful}#ifdef OTHER\n{own}#else\n{own}#endif\n")
+    assert [report.split(":")[1] for report in reports(tree)] == ["10", "12"]
+    write(tree, "python/src/free.cpp", f"#ifdef Py_LIMITED_API\n{own}#else\n{own}#endif\n")
+    assert [report.split(":")[1] for report in reports(tree)] == ["2"]
 
 
 def test_an_upward_link_is_reported(tree: Path) -> None:

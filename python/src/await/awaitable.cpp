@@ -22,15 +22,6 @@ struct AwaitableType {
 std::array<AwaitableType, 8> awaitables;
 std::size_t num_awaitables = 0;
 
-// asyncio._get_running_loop() is not None; does not import asyncio.
-bool runs_an_asyncio_loop() {
-  PyObject* const asyncio = PyDict_GetItemString(PyImport_GetModuleDict(), "asyncio");  // borrowed
-  if (asyncio == nullptr) return false;
-  const Ref loop = Ref::steal(PyObject_CallMethod(asyncio, "_get_running_loop", nullptr));
-  if (!loop) PyErr_Clear();
-  return loop.get() != Py_None;
-}
-
 // Null if another thread, or something else than the scheduler, steps the coroutine.
 Engine* stepping_engine() {
   if (SteppedByScheduler::innermost() == nullptr) return nullptr;
@@ -40,6 +31,14 @@ Engine* stepping_engine() {
 }
 
 }  // namespace
+
+bool runs_an_asyncio_loop() {
+  PyObject* const asyncio = PyDict_GetItemString(PyImport_GetModuleDict(), "asyncio");  // borrowed
+  if (asyncio == nullptr) return false;
+  const Ref loop = Ref::steal(PyObject_CallMethod(asyncio, "_get_running_loop", nullptr));
+  if (!loop) PyErr_Clear();
+  return loop.get() != Py_None;
+}
 
 PySendResult send_on_other_thread(PyObject* self, PollFunction poll, PyObject** result) {
   if (poll == nullptr) {
@@ -55,8 +54,8 @@ PySendResult send_on_other_thread(PyObject* self, PollFunction poll, PyObject** 
   const PySendResult outcome = poll(self, result);
   if (outcome != PYGEN_NEXT) return outcome;
   *result = guarded([self] {
-    static PyObject* const follow = import_from("weft._await.asyncio_edge", "follow").release();
-    return PyObject_CallOneArg(follow, self);
+    static constinit Imported follow("weft._await.asyncio_edge", "follow");
+    return PyObject_CallOneArg(follow.get(), self);
   });
   return *result == nullptr ? PYGEN_ERROR : PYGEN_NEXT;
 }

@@ -26,6 +26,9 @@ bool wait_for(PyObject* yielded, runtime::Work* work);
 // Undoes wait_for(). Returns false if `work` is posted already, or soon.
 bool forget_wait(PyObject* yielded, runtime::Work* work);
 
+// asyncio._get_running_loop() is not None; does not import asyncio.
+bool runs_an_asyncio_loop();
+
 class Coroutine;
 
 // While it lives, the scheduler steps this coroutine on this thread, the PE's.

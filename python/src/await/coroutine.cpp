@@ -74,11 +74,17 @@ bool Coroutine::run_to_await() {
   PySendResult outcome = PYGEN_NEXT;
   {
     const InContext entered(context_.get());
-    awaited_ = Ref();
     if (interruptions_ != nullptr && std::exchange(interruptions_->has_forgotten, false)) [[unlikely]] {
-      raise_first();
+      Ref forgotten = std::move(awaited_);
+      if (!has_to_raise()) {  // the exception was taken back
+        if (suspend(std::move(forgotten))) return false;
+      } else {
+        forgotten = Ref();
+        raise_first();
+      }
       outcome = raise_inside(&result);
     } else {
+      awaited_ = Ref();
       outcome = PyIter_Send(coroutine_.get(), Py_None, &result);
     }
     while (outcome == PYGEN_NEXT) {
@@ -136,7 +142,8 @@ const std::shared_ptr<Coroutine::Interruptions>& Coroutine::interruptions() {
 void Coroutine::interrupt(const Ref& exception) {
   std::vector<Ref>& to_raise = interruptions()->to_raise;
   to_raise.push_back(exception);
-  if (to_raise.size() > 1 || !awaited_ || !forget_wait(awaited_.get(), this)) return;
+  if (to_raise.size() > 1 || interruptions_->has_forgotten) return;
+  if (!awaited_ || !forget_wait(awaited_.get(), this)) return;
   interruptions_->has_forgotten = true;
   engine_->runtime().post(this);
 }

@@ -68,7 +68,7 @@ PyObject* make_by_vectorcall(PyObject*, PyObject* const* values, std::size_t cou
 
 void deallocate(PyObject* self) {
   if (PyFutureState* state = state_of(self)) {
-    state->lose_reader();
+    state->object_gone();
     if (state->is_mirror() && !state->engine().is_on_this_thread()) {  // its end may send a message
       Engine::drop_on_pe_thread({state, [](PyFutureState* one) { one->release(); }});
     } else {
@@ -378,6 +378,7 @@ Ref make_future_object(PyFutureState* state) {
     throw PythonError();
   }
   reinterpret_cast<FutureObject*>(object)->state = state;
+  state->object_made();
   return Ref::steal(object);
 }
 

@@ -68,8 +68,16 @@ class PyFutureState final : public runtime::FutureState {
     if (is_lost_) [[unlikely]]
       find_reader();
   }
-  // The last Python object of a call whose outcome is not there is gone. The job waits for the outcome when main ends.
-  void lose_reader();
+  // Its Python objects. When the last one of a call whose outcome is not there is gone, the call is lost: the job waits for the outcome
+  // when main ends.
+  void object_made() {
+    ++num_objects_;
+    if (is_lost_) [[unlikely]]
+      find_reader();
+  }
+  void object_gone() {
+    if (--num_objects_ == 0) lose_reader();
+  }
   // Keeps something as long as the future exists.
   void keep(std::shared_ptr<void> kept) { kept_ = std::move(kept); }
   std::string setter() const override;
@@ -93,9 +101,11 @@ class PyFutureState final : public runtime::FutureState {
   bool waits_for_copy() const { return is_mirror() && !is_ready(); }
   void count_unread();
   void find_reader();
+  void lose_reader();
 
   EngineRef engine_;
   Ref value_;
+  std::uint32_t num_objects_ = 0;
   int bare_form_ = -1;
   bool observed_ = false;
   bool is_unread_ = false;

@@ -20,33 +20,41 @@
 namespace weft::python {
 
 PyFutureState::~PyFutureState() {
-  if (is_lost_) [[unlikely]]
-    engine_->lost_call_ended();
   if (is_unread_ && !error()) [[unlikely]]
     count_unread();
+  if (is_lost_) [[unlikely]]
+    engine_->lost_call_ended(this);
   if (!error() || observed_ || where_.empty() || engine_->is_closed() || runtime().exiting()) return;
   runtime().fail_unawaited(error(), std::string(where_));
 }
 
+namespace {
+
 // The text of the subject is Python code, which runs in the middle of other code.
-void PyFutureState::count_unread() {
-  is_unread_ = false;
-  if (engine_->is_closed() || runtime().exiting()) return;  // what the end of the job drops
+template <class Function>
+void beside_error(Function&& function) {
   const Ref error = PyErr_Occurred() == nullptr ? Ref() : PythonError::take();
-  engine_->count_unread(subject_.get());
+  function();
   if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+}
+
+}  // namespace
+
+void PyFutureState::count_unread() {
+  // What the end of the job drops does not count, unless the program has dropped it before.
+  if (engine_->is_closed() || (runtime().exiting() && !is_lost_)) return;
+  beside_error([this] { engine_->count_unread(subject_.get()); });
 }
 
 void PyFutureState::find_reader() {
   is_lost_ = false;
-  engine_->lost_call_ended();
+  engine_->lost_call_ended(this);
 }
 
 void PyFutureState::lose_reader() {
-  if (!is_unread_ || is_lost_ || is_ready() || where_.empty()) return;
+  if (!is_unread_ || is_ready() || where_.empty() || engine_->is_closed()) return;
   is_lost_ = true;
-  engine_->lost_call_started();
-  count_unread();
+  beside_error([this] { engine_->lost_call_started(this, subject_.get()); });
 }
 
 Ref PyFutureState::result() {

@@ -162,7 +162,7 @@ PyObject* exchange_all(PyObject* type, PyObject* const* values, Py_ssize_t count
       PyObject* const one = PyTuple_GET_ITEM(channels.get(), i);
       if (PyObject_IsInstance(one, type) != 1) {
         throw base::Error(base::StatusCode::kInvalidArgument,
-                          base::format("{}: a channel is not a {}", kThis, Py_TYPE(one)->tp_name));
+                          base::format("{}: a channel is not a {}", kThis, type_name_of(one)));
       }
       QueuedChannelObject& object = *as_queued(one);
       object.engine->expect_open();

@@ -191,9 +191,9 @@ Ref prepare(const ReducerChoice& choice, PyObject* value) {
       is_array_of_numbers(value) ||
       (joins ? PyList_CheckExact(value) : PyFloat_CheckExact(value) || PyLong_CheckExact(value));
   if (!(is_numeric || joins) || (is_plain && !runtime::is_logical(choice.reducer))) return Ref::borrow(value);
-  static PyObject* const function = import_from("weft._chare.reducers", "prepared").release();
+  static constinit Imported function("weft._chare.reducers", "prepared");
   const auto kind = static_cast<int>(joins ? Reducer::kConcat : choice.reducer);
-  return checked(PyObject_CallFunction(function, "iO", kind, value));
+  return checked(PyObject_CallFunction(function.get(), "iO", kind, value));
 }
 
 std::vector<std::byte> pack_value(const std::function<std::string()>& who, const ReducerChoice& choice,

@@ -171,9 +171,9 @@ namespace {
 
 // Looks at `size_bytes` objects at most, which bounds the time. Each takes at least a byte of the pickle that names it.
 bool is_immutable(PyObject* object, std::size_t size_bytes) {
-  static PyObject* const asked = import_from("weft._codec.immutable", "is_immutable").release();
+  static constinit Imported asked("weft._codec.immutable", "is_immutable");
   const Ref budget = checked(PyLong_FromSize_t(size_bytes));
-  return checked(PyObject_CallFunctionObjArgs(asked, object, budget.get(), nullptr)).get() == Py_True;
+  return checked(PyObject_CallFunctionObjArgs(asked.get(), object, budget.get(), nullptr)).get() == Py_True;
 }
 
 }  // namespace
@@ -219,8 +219,8 @@ Ref Decoder::pickle(const std::byte* begin) {
   const auto [pickled, buffers] = this->pickled();
   Ref arguments = checked(PyTuple_Pack(1, pickled.get()));
   Ref keywords = checked(Py_BuildValue("{s:O}", "buffers", buffers.get()));
-  static PyObject* const loads = import_from("pickle", "loads").release();
-  Ref object = checked(PyObject_Call(loads, arguments.get(), keywords.get()));
+  static constinit Imported loads("pickle", "loads");
+  Ref object = checked(PyObject_Call(loads.get(), arguments.get(), keywords.get()));
   if (watches_ && !has_mutable_) [[unlikely]]
     has_mutable_ = !is_immutable(object.get(), static_cast<std::size_t>(cursor_ - begin));
   return object;

@@ -11,13 +11,14 @@ namespace weft::python {
 
 namespace {
 
-// The innermost ones: pickling may call user code that sends or receives another value. Under the GIL.
-const EncodePart* dumping = nullptr;
-const std::vector<Ref>* loading = nullptr;
+// The innermost ones of the thread: pickling may call user code that sends or receives another value, and that gives the GIL to a
+// thread that pickles, too.
+thread_local const EncodePart* dumping = nullptr;
+thread_local const std::vector<Ref>* loading = nullptr;
 
 PyObject* part_function = nullptr;
-PyObject* dumps_function = nullptr;         // pickle_dumps()
-PyObject* dumps_linked_function = nullptr;  // of dump_linked()
+PyObject* dumps_function = nullptr;         // of this job; null for pickle's
+PyObject* dumps_linked_function = nullptr;  // the same, for dump_linked()
 
 // With two functions: how this job pickles. With none: as pickle does.
 PyObject* set_pickling(PyObject*, PyObject* const* functions, Py_ssize_t count) {
@@ -71,15 +72,15 @@ PyMethodDef functions[] = {
 }  // namespace
 
 Ref dump_linked(const EncodePart& encode_part, PyObject* value, PyObject* buffers) {
-  if (dumps_linked_function == nullptr)
-    dumps_linked_function = import_from("weft._codec.linked_pickle", "dumps").release();
+  static constinit Imported usual("weft._codec.linked_pickle", "dumps");
+  const Ref dumps = Ref::borrow(dumps_linked_function == nullptr ? usual.get() : dumps_linked_function);
   const Dumping here(encode_part);
-  return checked(PyObject_CallFunctionObjArgs(dumps_linked_function, value, buffers, nullptr));
+  return checked(PyObject_CallFunctionObjArgs(dumps.get(), value, buffers, nullptr));
 }
 
 PyObject* pickle_dumps() {
-  if (dumps_function == nullptr) dumps_function = import_from("pickle", "dumps").release();
-  return dumps_function;
+  static constinit Imported usual("pickle", "dumps");
+  return dumps_function == nullptr ? usual.get() : dumps_function;
 }
 
 PartsToLoad::PartsToLoad(const std::vector<Ref>& parts) : outer_(std::exchange(loading, &parts)) {}

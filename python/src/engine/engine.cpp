@@ -116,43 +116,57 @@ void Engine::interrupt(int signal) {
                  128 + signal);
 }
 
-void Engine::lost_call_ended() {
-  if (--lost_calls_ == 0 && exits_after_lost_calls_) exit_after_closings();
+void Engine::lost_call_started(const void* call, PyObject* subject) {
+  lost_calls_.emplace(call, subject == nullptr ? std::string() : readable(subject));
+}
+
+void Engine::lost_call_ended(const void* call) {
+  lost_calls_.erase(call);
+  if (lost_calls_.empty() && exits_after_lost_calls_) exit_after_closings();
 }
 
 void Engine::exit_after_lost_calls() {
-  if (lost_calls_ == 0) return exit_after_closings();
+  if (lost_calls_.empty()) return exit_after_closings();
   exits_after_lost_calls_ = true;
   After::start(runtime(), kLostCallsSeconds, [this] { exit_after_closings(); });
 }
 
+namespace {
+
+void add_name(std::vector<std::string>& names, std::string name) {
+  if (name.empty() || names.size() == kMostNamesUnread) return;
+  if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+}
+
+}  // namespace
+
 void Engine::count_unread(PyObject* subject) {
   ++num_unread_;
-  if (subject == nullptr || unread_.size() == kMostNamesUnread) return;
-  std::string name = readable(subject);
-  if (std::ranges::find(unread_, name) == unread_.end()) unread_.push_back(std::move(name));
+  if (subject != nullptr && unread_.size() < kMostNamesUnread) add_name(unread_, readable(subject));
 }
 
 std::string Engine::unread_report() const {
-  if (num_unread_ == 0) return {};
+  const std::uint64_t num_unread = num_unread_ + lost_calls_.size();
+  if (num_unread == 0) return {};
+  std::vector<std::string> unread = unread_;
+  for (const auto& [call, name] : lost_calls_) add_name(unread, name);
   std::string names;
-  for (const std::string& name : unread_) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : unread) names += (names.empty() ? "" : ", ") + name;
   return base::format(
       "weft: PE {}: the program has not awaited {} future{} that it has made, such as of {}; await them, or "
       "call the "
       "method without `.call`\n",
-      job_->runtime().pe(), num_unread_, num_unread_ == 1 ? "" : "s", names);
+      job_->runtime().pe(), num_unread, num_unread == 1 ? "" : "s", names);
 }
 
 void Engine::end_by_main(Ref error) {
   main_error_ = std::move(error);
   if (runtime().ending()) return;
   runtime().exit(1);
-  After::start(runtime(), kMainErrorSeconds, [this] {
-    runtime().fail(base::format("main on PE {} raised a {}, and other PEs have not ended within {} s: {}",
-                                runtime().pe(), type_name_of(main_error_.get()), kMainErrorSeconds,
-                                readable(main_error_.get())));
-  });
+  std::string text =
+      base::format("main on PE {} raised a {}, and other PEs have not ended within {} s: {}", runtime().pe(),
+                   type_name_of(main_error_.get()), kMainErrorSeconds, readable(main_error_.get()));
+  After::start(runtime(), kMainErrorSeconds, [this, text = std::move(text)] { runtime().fail(text); });
 }
 
 void Engine::closing_ended() {

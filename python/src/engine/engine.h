@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -99,19 +100,20 @@ class Engine {
   void exit_after_closings();
 
   // --- Calls whose results the program does not read
-  // Their futures were dropped before the outcome was there.
-  void lost_call_started() { ++lost_calls_; }
-  void lost_call_ended();
+  // Their futures were dropped before the outcome was there. `call`: names it; `subject`: as of count_unread().
+  void lost_call_started(const void* call, PyObject* subject);
+  void lost_call_ended(const void* call);
   // main has returned. Ends the job when the outcomes of lost calls are there, or a second later: an exception among them is an
   // error of the program.
   void exit_after_lost_calls();
   // A future was dropped that the program has not read. `subject`: what it is of.
   void count_unread(PyObject* subject);
-  // A sentence for the end of the job; empty if the program has read all.
+  // A sentence for the end of the job, also about lost calls that have no outcome; empty if the program has read all.
   std::string unread_report() const;
 
-  // The exception that left main, which ends the job: weft.run raises it. Null for none.
-  const Ref& main_error() const { return main_error_; }
+  // The exception that left main, which ends the job: weft.run raises it. Null for none. Moved out, because objects in its traceback
+  // have shares of the engine.
+  Ref take_main_error() { return std::move(main_error_); }
   // Ends the job with code 1. The job fails if the other PEs do not end in time.
   void end_by_main(Ref error);
 
@@ -156,7 +158,7 @@ class Engine {
   Ref collective_watch_;
   bool closed_ = false;
   int interrupting_signal_ = 0;
-  std::uint64_t lost_calls_ = 0;
+  std::unordered_map<const void*, std::string> lost_calls_;  // with what each is of
   bool exits_after_lost_calls_ = false;
   std::uint64_t num_unread_ = 0;
   std::vector<std::string> unread_;  // the names of the first ones

@@ -205,9 +205,9 @@ void run_main(PyObject* main, Mains mains, End& end) {
   StartMain start(engine, main, end.result, mains);
   if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) engine.runtime().post(&start);
   end.code = engine.job().run();
+  end.error = engine.take_main_error();
   take_late_signals(engine);
   end.signal = engine.interrupting_signal();
-  end.error = engine.main_error();
   end.by_launcher = engine.job().has_launcher() && !engine.runtime().failure().empty();
   if (end.code == 0 && end.signal == 0) PySys_FormatStderr("%s", engine.unread_report().c_str());
 }

@@ -36,10 +36,10 @@ void raise_error(PyObject* type, const base::Error& error) {
 // An exception from which another PE has sent the original, too, is of the original's type.
 void raise_remote_error(const base::RemoteError& error) {
   if (error.original().empty()) return raise_error(remote_error_type, error);
-  static PyObject* const function = import_from(kRemoteErrors, "made_again").release();
+  static constinit Imported function(kRemoteErrors, "made_again");
   const Ref original = checked(
       PyBytes_FromStringAndSize(error.original().data(), static_cast<Py_ssize_t>(error.original().size())));
-  raise(checked(PyObject_CallFunctionObjArgs(function, make_text(error.type()).get(),
+  raise(checked(PyObject_CallFunctionObjArgs(function.get(), make_text(error.type()).get(),
                                              make_text(error.remote_message()).get(),
                                              make_text(error.traceback()).get(), original.get(), nullptr)));
 }
@@ -103,8 +103,8 @@ std::string text_attribute(PyObject* exception, const char* name) {
 
 std::exception_ptr as_travelling_error(PyObject* exception) {
   try {
-    static PyObject* const function = import_from(kRemoteErrors, "travelling").release();
-    const Ref parts = checked(PyObject_CallOneArg(function, exception));
+    static constinit Imported function(kRemoteErrors, "travelling");
+    const Ref parts = checked(PyObject_CallOneArg(function.get(), exception));
     const auto part = [&parts](Py_ssize_t which) { return readable(PyTuple_GET_ITEM(parts.get(), which)); };
     PyObject* const bytes = PyTuple_GET_ITEM(parts.get(), 3);
     std::string original(PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes)));

@@ -48,6 +48,11 @@ inline PyObject* PyObject_CallOneArg(PyObject* callable, PyObject* argument) {
   PyObject* arguments[] = {nullptr, argument};  // the callee may use the first place
   return PyObject_Vectorcall(callable, arguments + 1, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
 }
+inline void Py_XSETREF(PyObject*& place, PyObject* object) {
+  PyObject* const old = place;
+  place = object;
+  Py_XDECREF(old);  // may run code that reads the place
+}
 inline bool PyFunction_Check(PyObject* object) {
   return Py_TYPE(object) == weft::python::type_of_functions();
 }

@@ -44,7 +44,10 @@ std::string readable(PyObject* object) {
 }
 
 std::string type_name_of(PyObject* object) {
-  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return name_of_type(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+}
+
+std::string name_of_type(PyObject* type) {
   Ref module = Ref::steal(PyObject_GetAttrString(type, "__module__"));
   Ref name = Ref::steal(PyObject_GetAttrString(type, "__qualname__"));
   if (!module || !name) {
@@ -111,26 +114,17 @@ ViewedBuffer::ViewedBuffer(PyObject* memoryview) : buffer_(&own_) {
 }
 ViewedBuffer::~ViewedBuffer() { PyBuffer_Release(&own_); }
 
-namespace {
-
-PyTypeObject* type_in_types(const char* name) {
-  return reinterpret_cast<PyTypeObject*>(
-      import_from("types", name).release());  // it lives as long as the process
-}
-
-}  // namespace
-
 PyTypeObject* type_of_functions() {
-  static PyTypeObject* const type = type_in_types("FunctionType");
-  return type;
+  static constinit Imported type("types", "FunctionType");
+  return reinterpret_cast<PyTypeObject*>(type.get());
 }
 PyTypeObject* type_of_coroutines() {
-  static PyTypeObject* const type = type_in_types("CoroutineType");
-  return type;
+  static constinit Imported type("types", "CoroutineType");
+  return reinterpret_cast<PyTypeObject*>(type.get());
 }
 PyTypeObject* type_of_generators() {
-  static PyTypeObject* const type = type_in_types("GeneratorType");
-  return type;
+  static constinit Imported type("types", "GeneratorType");
+  return reinterpret_cast<PyTypeObject*>(type.get());
 }
 #else
 ViewedBuffer::ViewedBuffer(PyObject* memoryview) : buffer_(PyMemoryView_GET_BUFFER(memoryview)) {}

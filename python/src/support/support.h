@@ -62,10 +62,32 @@ std::string_view text_of(PyObject* str);
 std::string readable(PyObject* object);
 // "numpy.ndarray" or "list".
 std::string type_name_of(PyObject* object);
+// The same for the type itself.
+std::string name_of_type(PyObject* type);
 Ref make_text(std::string_view text);
 Ref attribute(PyObject* object, const char* name);
 Ref import_module(const char* name);
 Ref import_from(const char* module, const char* name);
+
+// A name of a module, imported at its first use and kept as long as the process lives; `static constinit`. An import gives the GIL
+// away, so it must not run in the initialiser of a static variable: a thread that waits for that initialiser keeps the GIL.
+class Imported {
+ public:
+  constexpr Imported(const char* module, const char* name) : module_(module), name_(name) {}
+  // A borrowed reference. Throws PythonError.
+  PyObject* get() {
+    if (object_ == nullptr) [[unlikely]] {
+      Ref object = import_from(module_, name_);
+      if (object_ == nullptr) object_ = object.release();  // no other thread has imported it meanwhile
+    }
+    return object_;
+  }
+
+ private:
+  const char* module_;
+  const char* name_;
+  PyObject* object_ = nullptr;
+};
 
 // Positional and keyword arguments of a METH_FASTCALL | METH_KEYWORDS function, by name; null where absent.
 // Throws PythonError (TypeError) like a Python function would.

@@ -169,7 +169,7 @@ class _Inbox:
                 following.set_exception(error)
 
 
-#: Of each event loop that has followed something.
+#: Of each event loop that has followed something. Changed and listed under _lock.
 _inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Inbox] = weakref.WeakKeyDictionary()
 #: Futures of as_concurrent that are not settled.
 _concurrent: set[concurrent.futures.Future[Any]] = set()
@@ -203,7 +203,8 @@ def as_asyncio(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Futur
         ) from None
     inbox = _inboxes.get(loop)
     if inbox is None:
-        inbox = _inboxes.setdefault(loop, _Inbox())
+        with _lock:
+            inbox = _inboxes.setdefault(loop, _Inbox())
     following: asyncio.Future[_T] = loop.create_future()
     # Listed before the PE knows of it: a job that ends from here on settles it.
     inbox.following.add(following)
@@ -240,16 +241,18 @@ async def wait_in_loop(
 ) -> tuple[list[Any], list[Any]]:
     """weft.wait in an event loop of another thread."""
     left = [as_asyncio(thing) for thing in things if not thing.done()]
-    if left and not (first and len(left) < len(things)):
-        when = asyncio.FIRST_COMPLETED if first else asyncio.ALL_COMPLETED
-        await asyncio.wait(left, timeout=timeout_s, return_when=when)
-    else:
-        await asyncio.sleep(0)
-    for following in left:
-        if following.done():
-            following.exception()  # as in an entry method: what nothing looks at is dropped
+    try:
+        if left and not (first and len(left) < len(things)):
+            when = asyncio.FIRST_COMPLETED if first else asyncio.ALL_COMPLETED
+            await asyncio.wait(left, timeout=timeout_s, return_when=when)
         else:
-            following.cancel()
+            await asyncio.sleep(0)
+    finally:
+        for following in left:
+            if following.done():
+                following.exception()  # as in an entry method: what nothing looks at is dropped
+            else:
+                following.cancel()
     over = [thing.done() for thing in things]
     pending = [not done for done in over]
     return list(itertools.compress(things, over)), list(itertools.compress(things, pending))
@@ -302,7 +305,9 @@ def _closed() -> _core.Error:
 
 def end_of_job() -> None:
     """Called when a job has ended: settles the futures that are still pending."""
-    for inbox in list(_inboxes.values()):
+    with _lock:
+        inboxes = list(_inboxes.values())
+    for inbox in inboxes:
         for following in list(inbox.following):
             inbox.put(following, None, _closed())
     for waited in list(_concurrent):

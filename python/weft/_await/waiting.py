@@ -37,6 +37,11 @@ class _Watch:
             wait.end(index)
 
 
+def end_of_job() -> None:
+    """Called when a job has ended: its callbacks are gone, and later futures may get the same identities."""
+    _Watch.known.clear()
+
+
 class _Wait:
     """One wait for some things, in the order in which they are over."""
 

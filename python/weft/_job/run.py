@@ -122,6 +122,8 @@ def _start(start: Start, main: Callable[[], Any]) -> tuple[int, int, bool, Any, 
     finally:
         if "weft._pool.members" in sys.modules:
             sys.modules["weft._pool.members"].end_of_job()
+        if "weft._await.waiting" in sys.modules:
+            sys.modules["weft._await.waiting"].end_of_job()
         if "weft._job.devices" in sys.modules:
             sys.modules["weft._job.devices"].stop_watching()
         if "weft._await.asyncio_edge" in sys.modules:

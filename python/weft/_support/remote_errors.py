@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import pickle
 import sys
 import traceback
 from collections.abc import Callable
@@ -108,9 +109,10 @@ def _pack(error: BaseException) -> bytes:
     kind = vars(type(error)).get("_remote_of", type(error))
     if kind is _core.RemoteError:
         return b""
-    how, arguments, state = (*kind.__reduce__(error), None)[:3]
+    how, arguments, state = (*_reduced(kind, error), None)[:3]
     if how in (kind, type(error)):
-        how = None  # made without its constructor, which may take other arguments
+        # Python's own __reduce__ gives `args`. Its constructor may take others, and does not run.
+        how = kind if _overrides(kind, "__reduce__") or _overrides(kind, "__reduce_ex__") else None
     if isinstance(state, dict):
         state = _state_to_send(state)
     try:
@@ -119,6 +121,18 @@ def _pack(error: BaseException) -> bytes:
         if not isinstance(state, dict):
             raise
     return _core._encode((kind, how, arguments, {name: one for name, one in state.items() if _travels(one)}))
+
+
+def _overrides(kind: type[BaseException], method: str) -> bool:
+    """Whether a class of the program, not of Python, defines the method."""
+    return next(one for one in kind.__mro__ if method in vars(one)).__module__ != "builtins"
+
+
+def _reduced(kind: type[BaseException], error: BaseException) -> tuple[Any, ...]:
+    """error.__reduce_ex__() of `kind`: the object's own class may be one that this module has made."""
+    if _overrides(kind, "__reduce_ex__"):
+        return tuple(kind.__reduce_ex__(error, pickle.DEFAULT_PROTOCOL))
+    return tuple(kind.__reduce__(error))
 
 
 def _state_to_send(state: dict[str, Any]) -> dict[str, Any]:
@@ -137,8 +151,12 @@ def _travels(value: object) -> bool:
 def _unpack(original: bytes) -> _core.RemoteError:
     kind, how, arguments, state = _core._decode(original)
     if how is not None:
-        made = how(*arguments)
-        kind, arguments, state = type(made), made.args, {**made.__dict__, **(state or {})}
+        made: Any = how(*arguments)
+        if state:
+            made.__setstate__(state)
+        error = _empty(_class_of(made.__class__), made.args)
+        error.__dict__.update(made.__dict__)
+        return error
     error = _empty(_class_of(kind), arguments)
     if state:
         error.__setstate__(state)

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/runtime/task.h"
 
+#include "await/awaitable.h"
 #include "await/future_operation.h"
 #include "await/operation.h"
 #include "base/format.h"
@@ -56,6 +57,13 @@ struct Posted {
 
 // A loop of calls must not fill the memory while the PE is busy.
 [[gnu::noinline]] void wait_for_pe(Engine& engine) {
+  if (runs_an_asyncio_loop()) {  // whose other tasks must not wait
+    throw base::Error(
+        base::StatusCode::kOutOfMemory,
+        base::format("calls of other threads with {} MiB of arguments wait for PE {}, and one in an event "
+                     "loop cannot wait with them; await some of the earlier calls before making the next",
+                     posted_bytes >> 20, engine.runtime().pe()));
+  }
   const auto begin = std::chrono::steady_clock::now();
   while (posted_bytes > kMostPostedBytes) {
     if (std::chrono::steady_clock::now() - begin > kLongestWait) {
@@ -79,6 +87,7 @@ std::shared_ptr<Posted> encode(PyObject* method, PyObject* const* arguments, Py_
   engine.expect_open_on_any_thread();
   if (posted_bytes > kMostPostedBytes) [[unlikely]]
     wait_for_pe(engine);
+  // Throws if the job has ended meanwhile. From there to the posting nothing gives the GIL away.
   return std::make_shared<Posted>(method, encode_outgoing(method, arguments, count, keyword_names));
 }
 

@@ -53,11 +53,20 @@ std::string name_of(const EntryMethodObject& entry) {
   return base::format("{}.{}", entry.core.collection->element_name(entry.index), method);
 }
 
+// Pickling gives the GIL away. Meanwhile the job may have ended, if this is another thread than the PE's: the collection is gone then.
+void expect_still_open(const EntryMethodObject& entry) {
+  if (!entry.core.engine->is_closed()) [[likely]]
+    return;
+  PyErr_Clear();
+  entry.core.engine->expect_open_on_any_thread();
+}
+
 void encode_arguments(const EntryMethodObject& entry, Encoder& encoder,
                       std::span<PyObject* const> arguments) {
   try {
     encoder.arguments(arguments);
   } catch (const PythonError&) {
+    expect_still_open(entry);
     rethrow_unsendable(
         base::format("argument {} of {}", entry.num_bound + encoder.argument_number() + 1, name_of(entry)));
   }
@@ -287,7 +296,7 @@ PyObject* text(PyObject* self) {
 // "Ring[3].work", for the texts of its futures.
 PyObject* name(PyObject* self) {
   return guarded([self]() -> PyObject* {
-    as_method_object(self)->core.engine->expect_open();
+    as_method_object(self)->core.engine->expect_open_on_any_thread();
     return make_text(name_of(*as_method_object(self))).release();
   });
 }
@@ -483,13 +492,16 @@ PyType_Slot slots[] = {
          "``call`` is there. Device memory arrives as a weft.DeviceArray. In a call to a whole collection\n"
          "each chare gets its own copy; values that nothing can change are shared by the chares of a PE.\n\n"
          "Any thread may call: the arguments are encoded by the calling thread, and the PE's thread sends "
-         "them.\n\n"
+         "them.\n"
+         "While 64 MiB of them wait for it, a further call blocks, and raises weft.Error after 30 s. In an "
+         "event\n"
+         "loop, which must not block, it raises weft.Error at once: await earlier calls first.\n\n"
          "A call with large arguments may be overtaken by a later one with small arguments. An entry method\n"
          "can also be the target of a reduction, and travels as an argument, as a callback.\n\n"
          "``help(proxy.method)`` shows the parameters and the docstring of the method.\n\n"
          "Raises:\n"
          "    TypeError: the method does not take these arguments.\n"
-         "    weft.Error: an argument cannot be sent.")},
+         "    weft.Error: an argument cannot be sent, or too many wait for the PE's thread.")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,
@@ -562,6 +574,7 @@ Outgoing encode_outgoing(PyObject* method, PyObject* const* arguments, Py_ssize_
   const EntryMethodObject& entry = *as_method_object(method);
   Encoder encoder(out_of_band_of(entry));
   encode_call(entry, encoder, arguments, num_positional, keyword_names);
+  expect_still_open(entry);
   Outgoing call = make_outgoing(entry, encoder, {});
   // A send on this thread would copy them, or send them from where they are.
   for (runtime::Attachment& one : call.message->attachments()) one.copy_now();

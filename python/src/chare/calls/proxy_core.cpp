@@ -74,7 +74,7 @@ int refuse_assignment(PyObject* proxy, PyObject* name, PyObject*) {
       PyExc_AttributeError,
       "the attribute '%U' of a %s cannot be set: a proxy has no state, and the chare's attributes are its "
       "own; write an entry method that sets it",
-      name, Py_TYPE(proxy)->tp_name);
+      name, type_name_of(proxy).c_str());
   return -1;
 }
 

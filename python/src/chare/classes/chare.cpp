@@ -138,8 +138,8 @@ void PyChare::pack_state() {
   auto encoder = std::make_unique<Encoder>(OutOfBand::kLarge);
   encoder->name(info_.key());
   encoder->number(info_.fingerprint());
-  static PyObject* const pack = import_from("weft._chare.migration", "pack_state").release();
-  const Ref parts = checked(PyObject_CallOneArg(pack, object()));
+  static constinit Imported pack("weft._chare.migration", "pack_state");
+  const Ref parts = checked(PyObject_CallOneArg(pack.get(), object()));
   encoder->pickled(Ref::borrow(PyTuple_GetItem(parts.get(), 0)), PyTuple_GetItem(parts.get(), 1));
   encoder->value(PyTuple_GetItem(parts.get(), 2));
   waiting_call_codec_.encode(*encoder, *this);
@@ -151,8 +151,8 @@ namespace {
 // With Python's error set, which stays: ", in its attribute lock" if that cannot travel.
 std::string culprit(PyObject* chare) {
   const Ref error = PythonError::take();
-  static PyObject* const find = import_from("weft._chare.migration", "culprit").release();
-  const Ref name = Ref::steal(PyObject_CallOneArg(find, chare));
+  static constinit Imported find("weft._chare.migration", "culprit");
+  const Ref name = Ref::steal(PyObject_CallOneArg(find.get(), chare));
   if (!name) PyErr_Clear();
   const std::string found = name ? readable(name.get()) : std::string();
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
@@ -182,8 +182,8 @@ void PyChare::pup(Pup& p) {
       Decoder decoder(p);
       const auto [pickled, buffers] = decoder.pickled();
       const Ref device_arrays = decoder.value();
-      static PyObject* const unpack = import_from("weft._chare.migration", "unpack_state").release();
-      checked(PyObject_CallFunctionObjArgs(unpack, object(), pickled.get(), buffers.get(),
+      static constinit Imported unpack("weft._chare.migration", "unpack_state");
+      checked(PyObject_CallFunctionObjArgs(unpack.get(), object(), pickled.get(), buffers.get(),
                                            device_arrays.get(), nullptr));
       if (decoder.remaining_bytes() != 0) waiting_call_codec_.decode(decoder, *this);
       decoder.finish(p);

@@ -143,8 +143,8 @@ void expect_no_names_of_proxies(PyObject* type) {
       invalid(base::format(
           "the class {} defines a method {}, but `proxy.{}` is the proxy's own (help({}.{})); choose another "
           "name for the entry method",
-          readable(attribute(type, "__qualname__").get()), text_of(name), text_of(name), proxy_type->tp_name,
-          text_of(name)));
+          readable(attribute(type, "__qualname__").get()), text_of(name), text_of(name),
+          name_of_type(reinterpret_cast<PyObject*>(proxy_type)), text_of(name)));
     }
   }
 }

@@ -11,6 +11,17 @@ class Worker(weft.Chare):
     def work(self):
         return 5
 
+    async def work_later(self):
+        self.gate = weft.Future()
+        await self.gate
+        return 6
+
+    def look(self, future):
+        assert not future.done()
+
+    def open(self):
+        self.gate.set()
+
     def fail(self):
         raise ValueError("lost")
 
@@ -95,6 +106,10 @@ async def main():
         await weft.gather(workers[1].work.call(), weft.sleep(0))
         workers[1].work.call().then(lambda future: None)
         await weft.quiescence()
+        later = workers[0].work_later.call()
+        await workers[0].look.call(later)  # its Python object there ends before the outcome is there
+        await workers[0].open.call()
+        assert await later == 6
 
 
 weft.run(main)

@@ -40,6 +40,27 @@ class ReducedError(Exception):
         return _make_reduced, (self.name,)
 
 
+class CodeError(Exception):
+    """With the usual __reduce__ of an exception whose constructor takes other arguments than `args`."""
+
+    def __init__(self, number, what):
+        super().__init__(f"{number}: {what}")
+        self.number = number
+        self.what = what
+
+    def __reduce__(self):
+        return type(self), (self.number, self.what), {"place": "here"}
+
+
+class ProtocolError(Exception):
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    def __reduce_ex__(self, protocol):
+        return ProtocolError, (self.number,)
+
+
 class SlottedError(Exception):
     __slots__ = ("place",)
 
@@ -90,6 +111,8 @@ MADE = {
     "unpicklable": UnpicklableError,
     "argument": lambda: ValueError(threading.Lock()),
     "reduced": lambda: ReducedError(name="it"),
+    "code": lambda: CodeError(3, "broken"),
+    "protocol": lambda: ProtocolError(4),
     "slotted": lambda: SlottedError("s"),
     "plain": lambda: Exception("plain"),
     "weft": lambda: weft.Error("of weft"),
@@ -178,6 +201,12 @@ async def typed(ask):
     assert isinstance(error, weft.Error) and error.code == "invalid argument"
     error = await error_of(ask("reduced"))
     assert isinstance(error, ReducedError) and error.name == "it" and str(error) == "about it"
+    error = await error_of(ask("code"))
+    await check(error, "code")
+    assert (error.number, error.what, error.place) == (3, "broken", "here")
+    error = await error_of(ask("protocol"))
+    await check(error, "protocol")
+    assert error.number == 4
     assert isinstance(await error_of(ask("remote")), OwnRemoteError)
     if sys.version_info >= (3, 11):
         error = await error_of(ask("group"))

@@ -1,11 +1,14 @@
 """Runs after each other in one process, and a plain main; checks itself."""
 
 import asyncio
+import gc
 import os
 import signal
 import threading
+import weakref
 
 import weft
+import weft._await.waiting
 
 
 class Worker(weft.Chare):
@@ -70,6 +73,36 @@ try:
     weft.run(lambda: 1 / 0)
 except ZeroDivisionError:
     pass
+
+
+class Held:
+    pass
+
+
+held_by_main = []
+
+
+async def raises():
+    held_by_main.append(weakref.ref(here := Held()))
+    workers = weft.Array(Worker, 2)
+    raise ValueError(here, workers)
+
+
+try:
+    weft.run(raises)
+except ValueError:
+    pass
+gc.collect()
+assert held_by_main[0]() is None, "the engine keeps what main has raised"
+
+
+async def waits_in_vain():
+    future = weft.Future()
+    assert await weft.wait([future], timeout=0) == ([], [future])
+
+
+weft.run(waits_in_vain)
+assert not weft._await.waiting._Watch.known
 weft.run(leaves_behind)
 assert weft.run(comes_after) == "dropped"
 

@@ -2,11 +2,14 @@
 
 import asyncio
 import concurrent.futures
+import gc
 import threading
+import weakref
 
 import numpy as np
 
 import weft
+from weft._await import asyncio_edge
 
 
 class Store(weft.Chare):
@@ -42,6 +45,9 @@ async def calls(stores, sections):
     assert await stores.put.call("b", 2) == [1, 2, 1, 1]
     assert await sections[0].put.call("c", 3) == [2, 3]
     assert await sections[1].put.call("d", 4) == [3, 4, 2, 2]
+    named = stores[1].get.call("a")
+    assert "of Store[1].get" in repr(named), named
+    await named
     assert await stores[1].put.bind("e").call(5) == 5
     await stores[2].put("f", 6)
     await stores[2].put.send("g", np.zeros(3))
@@ -66,12 +72,43 @@ async def values_of_arguments(stores):
     assert array.flags.writeable
 
 
-async def too_many(stores):
+def put_too_many(store):
     """A loop of calls without an await waits for the PE, and none of them is lost."""
     array = np.zeros(1 << 20)
     for i in range(20):
-        stores[1].put(f"big {i % 2}", array)
-    await stores[1].put.call("after", 1)
+        store.put(f"big {i % 2}", array)
+    weft.as_concurrent(store.put.call("after", 1)).result(timeout=30)
+
+
+class Turn:
+    """Keeps the PE's thread."""
+
+    def __init__(self):
+        self.is_kept, self.goes_on = threading.Event(), threading.Event()
+
+    def keep(self):
+        self.is_kept.set()
+        assert self.goes_on.wait(timeout=60)
+
+
+async def too_many_in_a_loop(stores):
+    """A call in an event loop must not wait: it is refused while the PE's thread has too much to send."""
+    turn = Turn()
+    weft.post_from_any_thread(turn.keep)
+    await asyncio.get_running_loop().run_in_executor(None, turn.is_kept.wait)
+    array = np.zeros(1 << 20)
+    sent = []
+    try:
+        while len(sent) < 100:
+            sent.append(stores[1].put.send("big", array))
+    except weft.Error as error:
+        assert error.code == "out of memory" and "await some of the earlier calls" in str(error), error
+    else:
+        raise AssertionError("it was not refused")
+    finally:
+        turn.goes_on.set()
+    await weft.gather(*sent)
+    await stores[1].put("big", array)
 
 
 async def errors(stores):
@@ -120,6 +157,26 @@ async def giving_up(stores):
     await stores[0].open()
     assert await waiting == "open" and waiting.done()
     assert await waiting == "open", "it may be awaited again"
+    await cancelled_wait()
+
+
+async def cancelled_wait():
+    """A wait that is cancelled drops what it waits for, also an exception."""
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    failing, after = weft.Future(), weft.Future()
+    task = asyncio.create_task(weft.wait([failing, weft.Future()]))
+    await asyncio.sleep(0)
+    task.cancel()
+    (error,) = await asyncio.gather(task, return_exceptions=True)
+    assert isinstance(error, asyncio.CancelledError)
+    failing.set_error(ValueError("nobody waits"))
+    after.set()
+    await after
+    del task, error
+    gc.collect()
+    assert told == [], told
+    asyncio.get_running_loop().set_exception_handler(None)
 
 
 async def several(stores):
@@ -175,7 +232,6 @@ async def futures():
 async def in_a_loop(stores, sections):
     await calls(stores, sections)
     await values_of_arguments(stores)
-    await too_many(stores)
     await errors(stores)
     await giving_up(stores)
     await several(stores)
@@ -190,6 +246,7 @@ def sections_of(stores):
 def in_a_thread(stores):
     """Without an event loop."""
     assert weft.as_concurrent(stores[1].put.call("thread", 1)).result(timeout=30) > 0
+    put_too_many(stores[1])
     try:
         weft.as_concurrent(stores[1].get.call("nowhere")).result(timeout=30)
     except weft.RemoteError as error:
@@ -252,6 +309,7 @@ async def main():
         run_in_thread(asyncio.run, in_a_loop(others, sections_of(others))),
     ]
     assert await weft.gather(*ends) == ["all", "all"]
+    await weft.asyncio_future(too_many_in_a_loop(stores))
     assert await run_in_thread(in_a_thread, stores) == "all"
     for function in left_behind, wait_in_a_thread:
         waits = threading.Event()
@@ -263,6 +321,19 @@ async def main():
     return "all checked"
 
 
+class Guarded(weakref.WeakKeyDictionary):
+    """Loops of all threads come in while the end of the job lists them."""
+
+    def setdefault(self, *arguments):
+        assert asyncio_edge._lock.locked()
+        return super().setdefault(*arguments)
+
+    def values(self):
+        assert asyncio_edge._lock.locked()
+        return super().values()
+
+
+asyncio_edge._inboxes = Guarded()
 THREADS = []
 result = weft.run(main)
 for thread in THREADS:

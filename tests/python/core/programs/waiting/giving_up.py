@@ -178,6 +178,48 @@ async def gathers():
     assert log in ([], ["closed"])
 
 
+async def taken_back():
+    """An exception that is taken back before it is raised leaves the wait as it was."""
+    begin, first, reached, second, end = (weft.Future() for _ in range(5))
+    coroutines = []
+
+    async def wait(_):
+        coroutines.append(weft._core._current_coroutine("the test"))
+        value = await first
+        reached.set()
+        try:
+            await second
+        except KeyError as error:
+            end.set((value, error.args[0]))
+
+    begin.then(wait)
+    begin.set()
+    while not coroutines:
+        await weft.yield_now()
+    errors = [KeyError(number) for number in range(3)]
+    weft._core._interrupt(coroutines[0], errors[0])
+    weft._core._take_back(coroutines[0], errors[0])
+    first.set(5)
+    await reached
+    weft._core._interrupt(coroutines[0], errors[1])
+    weft._core._take_back(coroutines[0], errors[1])
+    weft._core._interrupt(coroutines[0], errors[2])
+    assert await end == (5, 2)
+    # The wait goes on, for what is not there yet.
+    begin, first, reached = weft.Future(), weft.Future(), weft.Future()
+    begin.then(wait)
+    begin.set()
+    while len(coroutines) < 2:
+        await weft.yield_now()
+    weft._core._interrupt(coroutines[1], errors[0])
+    weft._core._take_back(coroutines[1], errors[0])
+    for _ in range(3):
+        await weft.yield_now()
+    assert not reached.done()
+    first.set(6)
+    await reached
+
+
 async def main():
     workers = weft.Array(Worker, 2)
     await nested()
@@ -185,6 +227,7 @@ async def main():
     await what_arrives_is_not_lost()
     await several_waiters(workers)
     await gathers()
+    await taken_back()
     assert await times_out(workers[1].never.call())
     assert await times_out(weft.wait([weft.Future()]))
     assert await times_out(weft.Future(3))
