@@ -101,9 +101,8 @@ int MPI_Barrier_init(MPI_Comm comm, MPI_Info, MPI_Request* request) {
 }
 
 int MPI_Bcast_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm) {
-  return guarded(__func__, comm, [&] {
-    return call_broadcast({buffer, count, datatype}, root, Way::waiting(comm));
-  });
+  return guarded(__func__, comm,
+                 [&] { return call_broadcast({buffer, count, datatype}, root, Way::waiting(comm)); });
 }
 
 int MPI_Ibcast_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,

@@ -283,9 +283,8 @@ int MPI_Reduce_init_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_D
 
 int MPI_Allreduce_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                     MPI_Comm comm) {
-  return guarded(__func__, comm, [&] {
-    return call_allreduce({sendbuf, recvbuf, datatype, op}, count, Way::waiting(comm));
-  });
+  return guarded(__func__, comm,
+                 [&] { return call_allreduce({sendbuf, recvbuf, datatype, op}, count, Way::waiting(comm)); });
 }
 
 int MPI_Iallreduce_c(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,

@@ -355,10 +355,9 @@ TEST_F(QueuedChannelTest, WhatDoesNotFitIsRefusedInWords) {
       << wrong_size;
   EXPECT_NE(wrong_size.find("Partner[0] - "), std::string::npos) << wrong_size;
   std::array<std::byte, kSmall> host{};
-  EXPECT_NE(error_of([&] {
-              one.channel.send({host.data(), kSmall}, one.stream);
-            }).find("a message is on host"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { one.channel.send({host.data(), kSmall}, one.stream); }).find("a message is on host"),
+      std::string::npos);
   EXPECT_NE(connect().find("is connected already"), std::string::npos);
   const auto make = [&](std::vector<memory::Buffer> landings, memory::Place device = kEmulated0) {
     return error_of([&] { QueuedChannel(one, one.proxy()[1], device, std::move(landings), 5); });
