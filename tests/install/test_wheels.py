@@ -123,7 +123,7 @@ def test_the_wheel_of_weft_bench_has_both_tools() -> None:
 
 def test_only_the_command_line_knows_weft_bench() -> None:
     sources = [path for path in (ROOT / "python").rglob("*.py") if "weft_bench" in path.read_text("utf-8")]
-    assert [path.name for path in sources] == ["cli.py"]
+    assert [path.name for path in sources] == ["tools.py"]
 
 
 @pytest.mark.parametrize("command", ["bench", "study"])
