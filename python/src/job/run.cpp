@@ -194,6 +194,15 @@ void take_late_signals(Engine& engine) {
   if (PyErr_CheckSignals() != 0 && !interrupted_by_exception(engine)) throw PythonError();
 }
 
+// The launcher ends the job with SIGTERM. One that comes from here on does not cut off what the program does about the failure; one that
+// has come already raises in the first call.
+void ignore_termination(Engine& engine) {
+  const Ref ignore = import_from("weft._job.signals", "ignore_termination");
+  while (!Ref::steal(PyObject_CallNoArgs(ignore.get()))) {
+    if (!interrupted_by_exception(engine)) throw PythonError();
+  }
+}
+
 void run_main(PyObject* main, Mains mains, End& end) {
   RunningEngine running;
   Engine& engine = running.engine();
@@ -206,9 +215,10 @@ void run_main(PyObject* main, Mains mains, End& end) {
   if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) engine.runtime().post(&start);
   end.code = engine.job().run();
   end.error = engine.take_main_error();
+  end.by_launcher = engine.job().has_launcher() && !engine.runtime().failure().empty();
+  if (end.by_launcher) ignore_termination(engine);
   take_late_signals(engine);
   end.signal = engine.interrupting_signal();
-  end.by_launcher = engine.job().has_launcher() && !engine.runtime().failure().empty();
   if (end.code == 0 && end.signal == 0) PySys_FormatStderr("%s", engine.unread_report().c_str());
 }
 

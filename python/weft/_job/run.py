@@ -10,7 +10,7 @@ from typing import Any, TextIO, TypeVar, overload
 
 from weft import _core
 from weft._await.async_generators import closed_when_left
-from weft._job.signals import EndingSignals
+from weft._job.signals import EndingSignals, ignore_termination
 
 _T = TypeVar("_T")
 
@@ -98,7 +98,7 @@ def run_with(start: Start, main: Callable[[], Any]) -> Any:
     with EndingSignals() as signals:
         code, number, by_launcher, result, error = _start(start, main)
         if by_launcher:
-            signals.ignore_termination()
+            ignore_termination()
         if number != 0 and error is None:
             raise signals.end_of_program(number, by_launcher)
     if error is not None:

@@ -38,6 +38,13 @@ def _is_ending_already(number: int, frame: FrameType | None) -> None:
 HANDLERS = (_terminate, _is_ending_already)
 
 
+def ignore_termination() -> None:
+    """The launcher ends the job and sends SIGTERM too, which must not cut off the program's cleanup."""
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if is_main_thread and signal.getsignal(signal.SIGTERM) is _terminate:
+        signal.signal(signal.SIGTERM, _is_ending_already)
+
+
 class EndingSignals:
     """While it is entered, SIGTERM ends the job and makes weft.run raise SystemExit(143).
 
@@ -62,11 +69,6 @@ class EndingSignals:
     ) -> None:
         if self._is_set and signal.getsignal(signal.SIGTERM) is _terminate:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    def ignore_termination(self) -> None:
-        """The launcher ends the job and sends SIGTERM too, which must not cut off the program's cleanup."""
-        if self._is_set:
-            signal.signal(signal.SIGTERM, _is_ending_already)
 
     def end_of_program(self, number: int, by_launcher: bool) -> BaseException:
         """The exception that the program gets after a signal has ended the job."""
