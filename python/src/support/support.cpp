@@ -128,7 +128,6 @@ PyTypeObject* type_of_generators() {
 }
 #else
 ViewedBuffer::ViewedBuffer(PyObject* memoryview) : buffer_(PyMemoryView_GET_BUFFER(memoryview)) {}
-ViewedBuffer::~ViewedBuffer() = default;
 #endif
 
 void free_object(PyObject* self) {

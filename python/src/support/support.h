@@ -113,7 +113,11 @@ PyCFunction as_method(Function function) {
 class ViewedBuffer {
  public:
   explicit ViewedBuffer(PyObject* memoryview);
+#ifdef Py_LIMITED_API
   ~ViewedBuffer();
+#else
+  ~ViewedBuffer() = default;
+#endif
   const Py_buffer* operator->() const { return buffer_; }
   const Py_buffer* get() const { return buffer_; }
   ViewedBuffer(const ViewedBuffer&) = delete;

@@ -78,7 +78,8 @@ class RunningStep {
       if (!move_label()) return fake_cuda()->broken = kLaunchFailed, true;
       if (step_.size_bytes > 0)
         std::memcpy(place(step_.to, kRingOfTargets), place(step_.from, kRingOfSources), step_.size_bytes);
-      for (const StepCopy& copy : step_.more_copies) std::memmove(copy.to, copy.from, copy.size_bytes);
+      for (const StepCopy& copy : step_.more_copies)
+        if (copy.size_bytes > 0) std::memmove(copy.to, copy.from, copy.size_bytes);
       for (const StepWord& signal : step_.signals) std::atomic_ref(*signal.word).store(signal.offset);
       has_signalled_ = true;
     }

@@ -35,7 +35,7 @@ std::vector<std::byte> message(const AccessHeader& header, const std::vector<Win
                                std::size_t data_bytes) {
   std::vector<std::byte> bytes(sizeof header + runs.size() * sizeof(WindowRun) + data_bytes, std::byte{3});
   std::memcpy(bytes.data(), &header, sizeof header);
-  std::memcpy(bytes.data() + sizeof header, runs.data(), runs.size() * sizeof(WindowRun));
+  if (!runs.empty()) std::memcpy(bytes.data() + sizeof header, runs.data(), runs.size() * sizeof(WindowRun));
   return bytes;
 }
 
