@@ -7,6 +7,7 @@ BENCH is latency, bandwidth or rate. Every program measures in the manner of the
 - latency: a ping-pong; one way is half of a round trip, averaged over ITERATIONS round trips.
 - bandwidth, rate: ITERATIONS windows of WINDOW sends in flight together, the receives posted as one window,
   one acknowledgement without data per window.
+- all_reduce, all_gather, reduce_scatter: the time of one collective operation; its size is that of the whole.
 - pgas_latency, pgas_flood, pgas_flood_both, pgas_fetch_add, memspeed, of one-sided operations: the time of
   one that is over before the next; windows of FLOOD_WINDOW, by one or by both processes; bytes per second of
   large copies.
@@ -38,6 +39,9 @@ METRICS = {
     "pgas_flood_both": "bandwidth_GBps",
     "pgas_fetch_add": "latency_us",
     "memspeed": "bandwidth_GBps",
+    "all_reduce": "latency_us",
+    "all_gather": "latency_us",
+    "reduce_scatter": "latency_us",
 }
 
 
@@ -126,10 +130,8 @@ def report(bench: str, step: Step, elapsed_s: float) -> None:
         "latency": each_s / 2 * 1e6,
         "bandwidth": WINDOW * size_gb / each_s,
         "rate": WINDOW / each_s / 1e6,
-        "pgas_latency": each_s * 1e6,
         "pgas_flood": FLOOD_WINDOW * size_gb / each_s,
         "pgas_flood_both": 2 * FLOOD_WINDOW * size_gb / each_s,
-        "pgas_fetch_add": each_s * 1e6,
         "memspeed": size_gb / each_s,
-    }[bench]
+    }.get(bench, each_s * 1e6)
     print(json.dumps({"size_bytes": step.size_bytes, "metric": METRICS[bench], "value": value}), flush=True)

@@ -7,12 +7,11 @@ part launches it again and again.
 import time
 
 import numpy as np
+from device_streams import MOST_LAUNCHES, Stream
 from measuring import WINDOW, argument_parser, pin, report
 
 import weft
 
-#: A stream holds about a thousand launches before a further one waits: rounds are waited for in groups.
-ROUNDS_AT_ONCE = 200
 ROUNDS_OF_GRAPH = 20
 
 parser = argument_parser(__doc__, memories=("emulated", "cuda"))
@@ -20,32 +19,10 @@ parser.add_argument("--graph", action="store_true", help="launch what was captur
 arguments = parser.parse_args()
 
 
-class Stream:
-    """A stream and what is captured from it."""
-
-    def __init__(self):
-        if arguments.memory == "cuda":
-            import cupy
-
-            self.own = cupy.cuda.Stream(non_blocking=True)
-        else:
-            self.own = weft.Stream(arguments.memory)
-
-    def capture(self, queue):
-        if arguments.memory == "cuda":
-            self.own.begin_capture()
-            queue()
-            graph = self.own.end_capture()
-        else:
-            with weft.emulated.capture(self.own) as graph:
-                queue()
-        return lambda: graph.launch(self.own)
-
-
 class Peer(weft.Chare):
     async def play(self):
         pin(weft.my_pe())
-        self.stream = Stream()
+        self.stream = Stream(arguments.memory)
         for step in arguments.steps:
             await self.measure(step)
 
@@ -79,7 +56,7 @@ class Peer(weft.Chare):
             queue(2)  # once without a capture
             await channel.over()
             launch = self.stream.capture(lambda: queue(rounds_of_launch))
-        at_once = max(1, ROUNDS_AT_ONCE // rounds_of_launch // (1 if arguments.bench == "latency" else 16))
+        at_once = max(1, MOST_LAUNCHES // rounds_of_launch // (1 if arguments.bench == "latency" else 16))
 
         async def run(rounds):
             launches = -(-rounds // rounds_of_launch)

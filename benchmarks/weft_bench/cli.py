@@ -8,6 +8,7 @@ from typing import Any
 
 from weft_bench.arguments import minutes, names, number, numbers
 from weft_bench.cores.command import add_parser as add_cores
+from weft_bench.device_collectives_command import add_device_collectives
 from weft_bench.gpus import PLACEMENTS
 from weft_bench.heat3d_command import add_heat3d
 from weft_bench.jacobi3d import LANGUAGES, MODELS, SCALINGS, WAYS
@@ -55,6 +56,10 @@ both. No stream is named, since nothing runs on the device. Beside Weft run ucx_
 cuMemcpyPeerAsync by one process, waited for by polling an event; NCCL's send and receive in PyTorch, queued
 on the stream without waiting between messages; and mpi4py with CuPy on an Open MPI that was built with
 CUDA, else on one that is lent the UCX of libucx-cu13 ("on libucx").
+
+Latency "from kernels": a kernel on each GPU does all round trips, writes into the memory of the other and
+raises a flag there. The same by one process without Weft is peer-copy "from kernels"; "flags of kernels" is
+that without data, the least that the card takes.
 """
 
 METHODS = {
@@ -122,6 +127,7 @@ def add_parser(subparsers: Any) -> None:
     _add_jacobi3d(benches)
     add_heat3d(benches, add_running_options)
     add_cores(benches, add_running_options)
+    add_device_collectives(benches, add_running_options)
 
 
 def _add_jacobi3d(benches: Any) -> None:
@@ -189,6 +195,13 @@ def _add_bench(benches: Any, name: str) -> None:
         metavar="NAME,...",
         help=f"ways through Weft: {', '.join(WEFT_MODELS)} (all). With mpi alone, the MPI libraries are "
         "the systems beside it",
+    )
+    parser.add_argument(
+        "--paths",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="NAME,...",
+        help="of the ways of device memory through Weft, those with these paths (all), as queued,graph",
     )
     parser.add_argument(
         "--against",

@@ -34,7 +34,8 @@ def run_bench(arguments: argparse.Namespace) -> int:
         references = reference_systems(
             arguments.against, programs, arguments.charm4py_source, memory, arguments.model
         )
-        systems: list[System] = [*weft_systems(programs, memory, arguments.model), *references]
+        ways = weft_systems(programs, memory, arguments.model, arguments.paths)
+        systems: list[System] = [*ways, *references]
         places = placements(memory, arguments.placement)
         questions = [Question(arguments.bench, sizes, memory, devices=devices) for devices in places]
         if questions[0].buffers and distinct_sizes(sizes):

@@ -42,6 +42,9 @@ COPY_RATE = 10_000.0
 GPU_RATE = 350_000.0
 STAGED_RATE = 5_000.0
 
+#: Benches of device_collectives.
+DEVICE_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
+
 DEFAULT_SIZES: dict[str, tuple[int, ...]] = {
     "latency": (1, 8, 64, 512, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20),
     "bandwidth": (64, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 64 << 20),
@@ -51,6 +54,7 @@ DEFAULT_SIZES: dict[str, tuple[int, ...]] = {
     "pgas_flood_both": (8, 64, 256, 1024, 4096, 16384, 65536, 256 << 10, 1 << 20),
     "pgas_fetch_add": (8,),
     "memspeed": (1 << 20, 16 << 20, 64 << 20),
+    **dict.fromkeys(DEVICE_COLLECTIVES, (8, 1024, 16384, 65536, 262144, 1 << 20, 64 << 20)),
 }
 
 _CUDA_SIZES = (1, 8, 64, 512, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
@@ -72,6 +76,7 @@ METRIC_OF_BENCH = {
     "memspeed": "bandwidth_GBps",
     "pgas_flood_half_size": "half_size_bytes",
     "pgas_flood_peak": "bandwidth_GBps",
+    **dict.fromkeys(DEVICE_COLLECTIVES, "latency_us"),
 }
 #: Those of one-sided operations; their default sizes are those of host memory in every memory.
 ONE_SIDED_BENCHES = ("pgas_latency", "pgas_flood", "pgas_flood_both", "pgas_fetch_add", "memspeed")
@@ -161,7 +166,7 @@ def device_rate(memory: str) -> float:
 
 def default_sizes(bench: str, memory: str) -> tuple[int, ...]:
     """The sizes that are measured by default."""
-    is_cuda = memory == "cuda" and bench not in ("rate", *ONE_SIDED_BENCHES)
+    is_cuda = memory == "cuda" and bench not in ("rate", *ONE_SIDED_BENCHES, *DEVICE_COLLECTIVES)
     return _CUDA_SIZES if is_cuda else DEFAULT_SIZES[bench]
 
 

@@ -23,18 +23,21 @@ TITLES = {
     "memory_bytes": "Memory, bytes",
     "half_size_bytes": "Size of half the peak, bytes",
 }
-_ONE_SIDED_TITLES = {
+_TITLES_OF_BENCHES = {
     "pgas_latency": "Time of an operation that is awaited, us",
     "pgas_flood": "Bandwidth of operations by one PE, 100 in flight, GB/s (10^9)",
     "pgas_flood_both": "Bandwidth of operations by both PEs, 100 in flight each, GB/s (10^9)",
     "pgas_fetch_add": "Time of a fetch-add that is awaited, us",
     "memspeed": "Bandwidth of large copies, one after the other, GB/s (10^9)",
+    "all_reduce": "Time of an all-reduce of device arrays, us",
+    "all_gather": "Time of an all-gather of device arrays, us",
+    "reduce_scatter": "Time of a reduce-scatter of device arrays, us",
 }
 
 
 def title_of(record: Record) -> str:
     """What the values of the record's bench are, with their unit."""
-    return _ONE_SIDED_TITLES.get(record.bench, TITLES[record.metric])
+    return _TITLES_OF_BENCHES.get(record.bench, TITLES[record.metric])
 
 
 #: A table is laid out for this width where the output is no terminal.

@@ -43,13 +43,16 @@ class PeerCopy:
 
 @dataclasses.dataclass(frozen=True)
 class Nccl:
-    """NCCL's send and receive through torch.distributed, started by torchrun."""
+    """NCCL through torch.distributed, started by torchrun; `program` is its measuring program."""
 
     programs: Programs
+    program: str = "nccl_pingpong.py"
+    path: str = ""
+    options: tuple[str, ...] = ()  # of the program
 
     @property
     def series(self) -> Series:
-        return Series("nccl", "machine", "python")
+        return Series("nccl", "machine", "python", self.path)
 
     def absent(self, question: Question) -> str | None:
         if question.memory != "cuda":
@@ -62,10 +65,54 @@ class Nccl:
 
     def run(self, question: Question) -> list[Reading]:
         steps = question.steps(50.0, device_rate(question.memory))
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        command += [str(self.programs.need("nccl_pingpong.py")), question.bench]
-        command += [*(step.argument() for step in steps), "--memory", question.memory]
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        command += ["--nproc-per-node", str(question.pes), str(self.programs.need(self.program))]
+        command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]
+        command += self.options
         # torchrun would set it too, and say so at length.
         threads = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
         output = capture(command, self.series.label, threads, question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)
+
+
+_KERNELS_HERE = "kernels that write into the memory of a peer: --memory cuda, on two GPUs, with CuPy"
+
+
+@dataclasses.dataclass(frozen=True)
+class PeerKernels:
+    """A kernel on each GPU, and one process that sees both: what the card can do."""
+
+    programs: Programs
+    path: str = "from kernels"
+    options: tuple[str, ...] = ()  # of the program
+
+    @property
+    def series(self) -> Series:
+        return Series("peer-copy", "machine", "python", self.path)
+
+    def absent(self, question: Question) -> str | None:
+        return why_no_kernels(question)
+
+    def run(self, question: Question) -> list[Reading]:
+        steps = question.steps(_KERNEL_US, device_rate(question.memory))
+        command = [sys.executable, str(self.programs.need(KERNEL_PROGRAM)), question.bench]
+        command += [
+            *(step.argument() for step in steps),
+            "--memory",
+            question.memory,
+            "--alone",
+            *self.options,
+        ]
+        output = capture(command, self.series.label, timeout_s=question.timeout_s)
+        return read_measurements(output, question, steps, self.series.label)
+
+
+KERNEL_PROGRAM = "kernel_pingpong.py"
+_KERNEL_US = 2.0
+
+
+def why_no_kernels(question: Question) -> str | None:
+    """Why KERNEL_PROGRAM does not answer the question; None if it does."""
+    if question.memory != "cuda" or question.placement == "same GPU" or question.bench != "latency":
+        return f"{_KERNELS_HERE}; latency"
+    return None if importlib.util.find_spec("cupy") is not None else "pip install cupy-cuda13x"

@@ -13,6 +13,7 @@ from weft_bench.process import capture, read_measurements
 from weft_bench.programs import Programs, checkout
 from weft_bench.question import STAGED_RATE, Question, Step, device_rate
 from weft_bench.system import Reading, Series, System
+from weft_bench.system_gpu import KERNEL_PROGRAM, why_no_kernels
 
 _CPP_US = 0.2
 _PYTHON_US = 1.5
@@ -22,7 +23,7 @@ _STAGED_US = 40.0
 
 
 #: What `--model` takes.
-MODELS = ("machine", "channel", "messaging", "mpi")
+MODELS = ("machine", "channel", "messaging", "pgas", "mpi")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Weft:
         return Series("weft", self.model, self.language, self.path)
 
     def absent(self, question: Question) -> str | None:
+        if self.program == KERNEL_PROGRAM and (reason := why_no_kernels(question)) is not None:
+            return reason
         if self.language == "python" and importlib.util.find_spec("weft._core") is None:
             return "the compiled part of weft is not here: pip install weft, or make setup in a checkout"
         if self.programs.find(self.program) is None:
@@ -114,9 +117,13 @@ def _mpi4py_site() -> Path | None:
     return site if site is not None and (site / "mpi4py").is_dir() else None
 
 
-def weft_systems(programs: Programs, memory: str = "host", models: Sequence[str] = MODELS) -> list[System]:
-    """Every way through Weft of those models, from the bare machine up."""
+def weft_systems(
+    programs: Programs, memory: str = "host", models: Sequence[str] = MODELS, paths: Sequence[str] = ()
+) -> list[System]:
+    """Every way through Weft of those models, from the bare machine up; if `paths` are given, those only."""
     found: list[System] = [one for one in _message_systems(programs, memory) if one.model in models]
+    if paths:
+        return [one for one in found if one.series.path in paths]
     if "mpi" in models:
         found += [Weft("mpi", "cpp", "weft_mpi_pingpong", programs), Mpi4pyWeft(programs)]
     return found
@@ -129,8 +136,9 @@ def _message_systems(programs: Programs, memory: str) -> list[Weft]:
     With "nocopy" its buffer is sent in place and lands in one of the receiver's.
 
     Device memory goes "through UCX", and "staged" through the host, in every model. Over channels it also
-    goes "peer-mapped", copied into the receiver's memory, or is "queued" on streams, also in a "graph". As a
-    payload of an entry method it goes as a "tagged" message beside the metadata or in one "active" message.
+    goes "peer-mapped", copied into the receiver's memory, or is "queued" on streams, also in a "graph".
+    Kernels write into global memory by themselves. As a payload of an entry method it goes as a "tagged"
+    message beside the metadata or in one "active" message.
     """
     if memory == "host":
         return [
@@ -155,6 +163,11 @@ def _message_systems(programs: Programs, memory: str) -> list[Weft]:
         Weft("channel", "python", "channel_pingpong.py", programs, "staged", _STAGED),
         Weft("channel", "python", "queued_pingpong.py", programs, "queued", _UNSTAGED),
         Weft("channel", "python", "queued_pingpong.py", programs, "graph", _UNSTAGED, ("--graph",)),
+        *(
+            [Weft("pgas", "python", KERNEL_PROGRAM, programs, "from kernels", _UNSTAGED)]
+            if memory == "cuda"
+            else []
+        ),
         Weft("messaging", "python", "payload_pingpong.py", programs, "tagged", _TAGGED),
         Weft("messaging", "python", "payload_pingpong.py", programs, "active", _ACTIVE),
         Weft("messaging", "python", "payload_pingpong.py", programs, "staged", _STAGED),

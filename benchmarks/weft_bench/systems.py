@@ -9,7 +9,7 @@ from weft_bench.errors import BenchError
 from weft_bench.programs import Programs
 from weft_bench.system import System
 from weft_bench.system_charm import Charm
-from weft_bench.system_gpu import Nccl, PeerCopy
+from weft_bench.system_gpu import Nccl, PeerCopy, PeerKernels
 from weft_bench.system_mpi import Mpi
 from weft_bench.system_python import Charm4py, Mpi4pyOpenMpi
 from weft_bench.system_ucx import DEFAULT_SETTINGS, HOST_SETTINGS, WEFT_SETTINGS, UcxPerftest
@@ -51,7 +51,14 @@ def reference_systems(
             *(UcxPerftest("tag", settings, programs) for settings in settings_of_ucx),
             UcxPerftest("am", WEFT_SETTINGS, programs),
         ],
-        "peer-copy": [PeerCopy(programs)],
+        "peer-copy": [
+            PeerCopy(programs),
+            *(
+                [PeerKernels(programs), PeerKernels(programs, "flags of kernels", ("--flags",))]
+                if memory == "cuda"
+                else []
+            ),
+        ],
         "nccl": [Nccl(programs)],
         "openmpi": [Mpi("openmpi", programs)],
         "mpich": [Mpi("mpich", programs)],
