@@ -1,10 +1,11 @@
 """A queued channel between two Python chares, a PE each: a stream of each sends and receives.
 
-The clock includes the queueing. With --graph some rounds are captured in a graph once, untimed, and the timed
-part launches it again and again.
+The clock includes the queueing of 20 rounds of a ping-pong, or of two windows. With --graph they are captured
+in a graph once, untimed, and the timed part launches it again and again.
 """
 
 import time
+from functools import partial
 
 import numpy as np
 from device_streams import MOST_LAUNCHES, Stream
@@ -12,7 +13,7 @@ from measuring import WINDOW, argument_parser, pin, report
 
 import weft
 
-ROUNDS_OF_GRAPH = 20
+ROUNDS_OF_LAUNCH = 20
 
 parser = argument_parser(__doc__, memories=("emulated", "cuda"))
 parser.add_argument("--graph", action="store_true", help="launch what was captured")
@@ -38,9 +39,17 @@ class Peer(weft.Chare):
         await channel.connect()
         stream = self.stream.own
 
-        def queue(count):
-            sends = 1 if arguments.bench == "latency" or not first else WINDOW
-            receives = 1 if arguments.bench == "latency" or first else WINDOW
+        def ping_pong(count):
+            # A launch sends and receives; the second chare begins with a receive, and ends with a send.
+            if not first:
+                channel.recv(stream)
+            for _ in range(count if first else count - 1):
+                channel.exchange(message, stream)
+            if not first:
+                channel.send(message, stream)
+
+        def windows(count):
+            sends, receives = (WINDOW, 1) if first else (1, WINDOW)
             for _ in range(count):
                 if first:
                     for _ in range(sends):
@@ -50,13 +59,15 @@ class Peer(weft.Chare):
                 if not first:
                     channel.send(message, stream)
 
-        launch, rounds_of_launch = (lambda: queue(1)), 1
+        is_latency = arguments.bench == "latency"
+        queue = ping_pong if is_latency else windows
+        rounds_of_launch = ROUNDS_OF_LAUNCH if is_latency else 2
+        launch = partial(queue, rounds_of_launch)
         if arguments.graph:
-            rounds_of_launch = ROUNDS_OF_GRAPH if arguments.bench == "latency" else 2
-            queue(2)  # once without a capture
+            launch()  # once without a capture
             await channel.over()
-            launch = self.stream.capture(lambda: queue(rounds_of_launch))
-        at_once = max(1, MOST_LAUNCHES // rounds_of_launch // (1 if arguments.bench == "latency" else 16))
+            launch = self.stream.capture(launch)
+        at_once = max(1, MOST_LAUNCHES // rounds_of_launch // (1 if is_latency else 16))
 
         async def run(rounds):
             launches = -(-rounds // rounds_of_launch)

@@ -58,8 +58,10 @@ on the stream without waiting between messages; and mpi4py with CuPy on an Open 
 CUDA, else on one that is lent the UCX of libucx-cu13 ("on libucx").
 
 Latency "from kernels": a kernel on each GPU does all round trips, writes into the memory of the other and
-raises a flag there. The same by one process without Weft is peer-copy "from kernels"; "flags of kernels" is
-that without data, the least that the card takes.
+raises a flag there; "packets from kernels": data that takes its flag along, up to 64 KiB. The same by one
+process without Weft is peer-copy; "flags of kernels" is that without data, the least that the card takes.
+
+Latency "queued" and in a "graph": each launch of a peer sends and receives, by exchange().
 """
 
 METHODS = {

@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 
 from weft_bench.process import capture, read_measurements
 from weft_bench.programs import Programs
@@ -83,15 +84,15 @@ class PeerKernels:
     """A kernel on each GPU, and one process that sees both: what the card can do."""
 
     programs: Programs
-    path: str = "from kernels"
-    options: tuple[str, ...] = ()  # of the program
+    path: str
+    options: tuple[str, ...]  # of the program
 
     @property
     def series(self) -> Series:
         return Series("peer-copy", "machine", "python", self.path)
 
     def absent(self, question: Question) -> str | None:
-        return why_no_kernels(question)
+        return why_no_kernels(question, self.options)
 
     def run(self, question: Question) -> list[Reading]:
         steps = question.steps(_KERNEL_US, device_rate(question.memory))
@@ -109,10 +110,19 @@ class PeerKernels:
 
 KERNEL_PROGRAM = "kernel_pingpong.py"
 _KERNEL_US = 2.0
+MOST_PACKETS_BYTES = 64 << 10
+#: How data and flags travel: the path of a record, and the options of the program.
+KERNEL_WAYS = {
+    "from kernels": ("--way", "signals"),
+    "packets from kernels": ("--way", "packets"),
+    "flags of kernels": ("--way", "flags"),
+}
 
 
-def why_no_kernels(question: Question) -> str | None:
+def why_no_kernels(question: Question, options: Sequence[str]) -> str | None:
     """Why KERNEL_PROGRAM does not answer the question; None if it does."""
     if question.memory != "cuda" or question.placement == "same GPU" or question.bench != "latency":
         return f"{_KERNELS_HERE}; latency"
+    if "packets" in options and max(question.sizes) > MOST_PACKETS_BYTES:
+        return "packets are for small data: --sizes"
     return None if importlib.util.find_spec("cupy") is not None else "pip install cupy-cuda13x"

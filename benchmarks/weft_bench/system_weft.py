@@ -13,7 +13,7 @@ from weft_bench.process import capture, read_measurements
 from weft_bench.programs import Programs, checkout
 from weft_bench.question import STAGED_RATE, Question, Step, device_rate
 from weft_bench.system import Reading, Series, System
-from weft_bench.system_gpu import KERNEL_PROGRAM, why_no_kernels
+from weft_bench.system_gpu import KERNEL_PROGRAM, KERNEL_WAYS, why_no_kernels
 
 _CPP_US = 0.2
 _PYTHON_US = 1.5
@@ -46,7 +46,7 @@ class Weft:
         return Series("weft", self.model, self.language, self.path)
 
     def absent(self, question: Question) -> str | None:
-        if self.program == KERNEL_PROGRAM and (reason := why_no_kernels(question)) is not None:
+        if self.program == KERNEL_PROGRAM and (reason := why_no_kernels(question, self.options)) is not None:
             return reason
         if self.language == "python" and importlib.util.find_spec("weft._core") is None:
             return "the compiled part of weft is not here: pip install weft, or make setup in a checkout"
@@ -164,9 +164,9 @@ def _message_systems(programs: Programs, memory: str) -> list[Weft]:
         Weft("channel", "python", "queued_pingpong.py", programs, "queued", _UNSTAGED),
         Weft("channel", "python", "queued_pingpong.py", programs, "graph", _UNSTAGED, ("--graph",)),
         *(
-            [Weft("pgas", "python", KERNEL_PROGRAM, programs, "from kernels", _UNSTAGED)]
-            if memory == "cuda"
-            else []
+            Weft("pgas", "python", KERNEL_PROGRAM, programs, path, _UNSTAGED, options)
+            for path, options in KERNEL_WAYS.items()
+            if memory == "cuda" and path != "flags of kernels"
         ),
         Weft("messaging", "python", "payload_pingpong.py", programs, "tagged", _TAGGED),
         Weft("messaging", "python", "payload_pingpong.py", programs, "active", _ACTIVE),

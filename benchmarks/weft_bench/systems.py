@@ -9,7 +9,7 @@ from weft_bench.errors import BenchError
 from weft_bench.programs import Programs
 from weft_bench.system import System
 from weft_bench.system_charm import Charm
-from weft_bench.system_gpu import Nccl, PeerCopy, PeerKernels
+from weft_bench.system_gpu import KERNEL_WAYS, Nccl, PeerCopy, PeerKernels
 from weft_bench.system_mpi import Mpi
 from weft_bench.system_python import Charm4py, Mpi4pyOpenMpi
 from weft_bench.system_ucx import DEFAULT_SETTINGS, HOST_SETTINGS, WEFT_SETTINGS, UcxPerftest
@@ -46,6 +46,7 @@ def reference_systems(
                 f"no reference system {name!r}: choose all, none or some of {', '.join(REFERENCES)}"
             )
     settings_of_ucx = HOST_SETTINGS if memory == "host" else (DEFAULT_SETTINGS, WEFT_SETTINGS)
+    kernels = KERNEL_WAYS if memory == "cuda" else {}
     every: dict[str, list[System]] = {
         "ucx": [
             *(UcxPerftest("tag", settings, programs) for settings in settings_of_ucx),
@@ -53,11 +54,7 @@ def reference_systems(
         ],
         "peer-copy": [
             PeerCopy(programs),
-            *(
-                [PeerKernels(programs), PeerKernels(programs, "flags of kernels", ("--flags",))]
-                if memory == "cuda"
-                else []
-            ),
+            *(PeerKernels(programs, path, options) for path, options in kernels.items()),
         ],
         "nccl": [Nccl(programs)],
         "openmpi": [Mpi("openmpi", programs)],

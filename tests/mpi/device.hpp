@@ -53,10 +53,12 @@ class Cuda {
     library_ = dlopen("libcuda.so.1", RTLD_NOW);
     CHECK(library_ != nullptr);
     int (*init)(unsigned) = nullptr;
+    int (*count)(int*) = nullptr;
     int (*retain)(void**, int) = nullptr;
     int (*set_current)(void*) = nullptr;
     void* context = nullptr;
     find("cuInit", init);
+    find("cuDeviceGetCount", count);
     find("cuDevicePrimaryCtxRetain", retain);
     find("cuCtxSetCurrent", set_current);
     find("cuMemAlloc_v2", MemAlloc);
@@ -67,7 +69,10 @@ class Cuda {
     find("cuStreamCreate", StreamCreate);
     find("cuStreamDestroy_v2", StreamDestroy);
     find("cuStreamSynchronize", StreamSynchronize);
-    CHECK(init(0) == 0 && retain(&context, 0) == 0 && set_current(context) == 0);
+    int num_devices = 0;
+    CHECK(init(0) == 0 && count(&num_devices) == 0 && num_devices > 0);
+    // The one that Weft uses for a process of one rank.
+    CHECK(retain(&context, rank() % num_devices) == 0 && set_current(context) == 0);
   }
   template <class Function>
   void find(const char* name, Function& function) {

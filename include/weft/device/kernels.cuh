@@ -159,20 +159,15 @@ __device__ inline void put_block(void* to, const void* from, size_t bytes) {
 
 // --- Signals of a warp and of a block, after all that its threads have written.
 
+// What other threads have written before the barrier, the release of this one makes visible too (PTX: causality order).
 __device__ inline void signal_warp(Word* flag, Word value) {
   __syncwarp();
-  if (detail::thread_in_warp() == 0) {
-    __threadfence_system();
-    signal(flag, value);
-  }
+  if (detail::thread_in_warp() == 0) signal(flag, value);
 }
 
 __device__ inline void signal_block(Word* flag, Word value) {
   __syncthreads();
-  if (detail::thread_in_block() == 0) {
-    __threadfence_system();
-    signal(flag, value);
-  }
+  if (detail::thread_in_block() == 0) signal(flag, value);
 }
 
 // --- A put and then its signal: who has seen the flag sees the data.
@@ -190,6 +185,68 @@ __device__ inline void put_signal_warp(void* to, const void* from, size_t bytes,
 __device__ inline void put_signal_block(void* to, const void* from, size_t bytes, Word* flag, Word value) {
   detail::copy_part(to, from, bytes, detail::thread_in_block(), detail::threads_of_block());
   signal_block(flag, value);
+}
+
+// --- Packets: small data that takes its flag along. A signal waits until all data has reached the peer, and then travels too; packets
+// travel once. Each holds 4 bytes of data and the round, so they take twice the memory, and a receiver copies the data out of them.
+//
+// The bytes are a multiple of 4, and both ends of the data are aligned to 4. The room for packets has a packet for each 4 bytes, and
+// is zero at first. A round is not 0, nor that of the packets before in the same room. A room is written again only when the receiver
+// has taken what is in it: with an answer, say, or with two rooms in turn of two ends that both send in each round. A packet tells nothing
+// of other data that its sender has written.
+
+using Packet = unsigned long long;
+
+namespace detail {
+
+__device__ inline void put_packets_part(Packet* to, const void* from, size_t bytes, Word round, size_t thread,
+                                        size_t num_threads) {
+  for (size_t i = thread; i < bytes / sizeof(Word); i += num_threads) {
+    const Packet packet = static_cast<const Word*>(from)[i] | static_cast<Packet>(round) << 32;
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(to + i), "l"(packet) : "memory");
+  }
+}
+
+__device__ inline void take_packets_part(void* to, const Packet* from, size_t bytes, Word round,
+                                         size_t thread, size_t num_threads) {
+  for (size_t i = thread; i < bytes / sizeof(Word); i += num_threads) {
+    Packet packet;
+    do {
+      asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(packet) : "l"(from + i) : "memory");
+    } while (static_cast<Word>(packet >> 32) != round);
+    static_cast<Word*>(to)[i] = static_cast<Word>(packet);
+  }
+}
+
+}  // namespace detail
+
+__device__ inline void put_packets(Packet* to, const void* from, size_t bytes, Word round) {
+  detail::put_packets_part(to, from, bytes, round, 0, 1);
+}
+
+__device__ inline void put_packets_warp(Packet* to, const void* from, size_t bytes, Word round) {
+  detail::put_packets_part(to, from, bytes, round, detail::thread_in_warp(), 32);
+  __syncwarp();
+}
+
+__device__ inline void put_packets_block(Packet* to, const void* from, size_t bytes, Word round) {
+  detail::put_packets_part(to, from, bytes, round, detail::thread_in_block(), detail::threads_of_block());
+  __syncthreads();
+}
+
+// Waits until all have come, and copies the data.
+__device__ inline void take_packets(void* to, const Packet* from, size_t bytes, Word round) {
+  detail::take_packets_part(to, from, bytes, round, 0, 1);
+}
+
+__device__ inline void take_packets_warp(void* to, const Packet* from, size_t bytes, Word round) {
+  detail::take_packets_part(to, from, bytes, round, detail::thread_in_warp(), 32);
+  __syncwarp();
+}
+
+__device__ inline void take_packets_block(void* to, const Packet* from, size_t bytes, Word round) {
+  detail::take_packets_part(to, from, bytes, round, detail::thread_in_block(), detail::threads_of_block());
+  __syncthreads();
 }
 
 }  // namespace weft::device

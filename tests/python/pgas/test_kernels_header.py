@@ -29,6 +29,13 @@ extern "C" __global__ void all_functions(const unsigned long long* addresses, ch
   put_signal(to, from, bytes, flag, 5);
   put_signal_warp(to, from, bytes, flag, 6);
   put_signal_block(to, from, bytes, flag, 7);
+  Packet* const packets = peer<Packet>(addresses, pe);
+  put_packets(packets, from, bytes, 1);
+  put_packets_warp(packets, from, bytes, 2);
+  put_packets_block(packets, from, bytes, 3);
+  take_packets(from, packets, bytes, 1);
+  take_packets_warp(from, packets, bytes, 2);
+  take_packets_block(from, packets, bytes, 3);
   wait(flag, load(flag));
   wait_warp(flag, 8);
   wait_block(flag, 9);

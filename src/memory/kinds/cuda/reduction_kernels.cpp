@@ -184,12 +184,12 @@ class ReductionText {
     std::string text;
     for (std::size_t slot = 0; slot < kSourcesAtOnce; ++slot) {
       const std::size_t number = first + slot;
-      text += filled(kLoadSourceText,
-                     {{"source", at(offsetof(DeviceReduction, sources) + number * sizeof(std::byte*))},
-                      {"number", std::to_string(number)},
-                      {"vector", vector_of(size)},
-                      {"raw", std::string(element().raw)},
-                      {"registers", registers(slot, size)}});
+      text += filled(kLoadSourceText, {{"source", at(offsetof(DeviceReduction, sources) +
+                                                     offsetof(Sources, items) + number * sizeof(std::byte*))},
+                                       {"number", std::to_string(number)},
+                                       {"vector", vector_of(size)},
+                                       {"raw", std::string(element().raw)},
+                                       {"registers", registers(slot, size)}});
     }
     return text;
   }

@@ -45,6 +45,22 @@ extern "C" __global__ void ping_pong(const Address* inboxes, const Address* flag
     }
   }
 }
+
+// All rounds of both PEs, each of which sends and takes packets, in two rooms in turn.
+extern "C" __global__ void packets(Packet* theirs, const Packet* own, int* data, int count, int rank,
+                                   Word first, int rounds, int* wrong) {
+  for (int i = 0; i < rounds; ++i) {
+    const Word round = first + i == 0 ? 1u : first + i;  // a counter that passes 2^32 leaves 0 out
+    const size_t room = i % 2 * count;
+    for (int at = threadIdx.x; at < count; at += blockDim.x) data[at] = 1000 * i + at + rank;
+    __syncthreads();
+    put_packets_block(theirs + room, data, count * sizeof(int), round);
+    take_packets_block(data, own + room, count * sizeof(int), round);
+    for (int at = threadIdx.x; at < count; at += blockDim.x)
+      if (data[at] != 1000 * i + at + 1 - rank) atomicAdd(wrong, 1);
+    __syncthreads();
+  }
+}
 """
 
 
@@ -116,12 +132,40 @@ async def without_a_cpu(world: pgas.Team, cupy: Any, kernel: Any) -> None:
     await world.barrier()
 
 
+async def by_packets(world: pgas.Team, cupy: Any, kernel: Any) -> None:
+    count = 1000
+    room = pgas.make_segment(2 * count, "uint64", "cuda")
+    await pgas.put(np.zeros(2 * count, np.uint64), room.pointer())
+    rooms = await pgas.peer_addresses(await world.allgather(room.pointer()))
+    wrong = cupy.zeros(1, dtype=cupy.int32)
+    data = cupy.zeros(count, dtype=cupy.int32)
+    await world.barrier()
+    kernel(
+        (1,),
+        (128,),
+        (
+            np.uint64(rooms.addresses[1 - world.rank]),
+            np.uint64(rooms.addresses[world.rank]),
+            data,
+            np.int32(count),
+            np.int32(world.rank),
+            np.uint32(2**32 - ROUNDS // 2 + 1),
+            np.int32(ROUNDS),
+            wrong,
+        ),
+    )
+    await weft.stream_done(1, "cuda")
+    assert int(wrong[0]) == 0
+    await world.barrier()
+
+
 async def main(world: pgas.Team) -> None:
     cupy = importlib.import_module("cupy")  # in the job, which makes the PE's own device current for it
     options = ("-std=c++17", "-I" + weft.include_dir())
     module = cupy.RawModule(code=SOURCE, options=options)
     await by_scope(world, cupy, module.get_function("send"))
     await without_a_cpu(world, cupy, module.get_function("ping_pong"))
+    await by_packets(world, cupy, module.get_function("packets"))
     if world.rank == 0:
         print("all checked")
 

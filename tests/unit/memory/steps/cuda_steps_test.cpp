@@ -321,6 +321,19 @@ TEST(StepKernelsTest, EachModuleHasItsKernels) {
   }
 }
 
+TEST(StepKernelsTest, AReductionReadsTheAddressesOfItsSources) {
+  const std::string text = step_module_text(module_of(ElementType::kInt32, Combination::kSum));
+  const std::size_t first = offsetof(DeviceReduction, sources) + offsetof(StepList<const std::byte*>, items);
+  for (std::size_t source = 0; source < kMaxStepPeers; ++source) {
+    const std::size_t offset = first + source * sizeof(std::byte*);
+    const auto load = [](const char* parameter, std::size_t at) {
+      return std::string("ld.param.u64 address, [") + parameter + "+" + std::to_string(at) + "];";
+    };
+    EXPECT_NE(text.find(load("step", offsetof(DeviceStep, reduction) + offset)), std::string::npos) << source;
+    EXPECT_NE(text.find(load("reduction", offset)), std::string::npos) << source;
+  }
+}
+
 TEST(StepKernelsTest, LaunchesFitTheWork) {
   alignas(16) static std::byte memory[64];
   DeviceStep step;
