@@ -65,6 +65,9 @@ def main():
         step.iterations = run(launch, operations, step.iterations)
         if rank == 0:
             report(arguments.bench, step, time.perf_counter() - start)
+        del launch
+    if arguments.graph:
+        os._exit(0)  # with graphs that have used it, destroy_process_group() of PyTorch 2.11 does not return
     torch.distributed.destroy_process_group()
 
 

@@ -76,13 +76,11 @@ DeviceStep Pipe::step_of(std::size_t size_bytes, std::uint32_t label, std::size_
   return step;
 }
 
-void Pipe::queue(const DeviceStep& step, memory::StreamHandle stream) {
-  base::check(memory_.runtime().memory().backend(device_.kind)->queue_step(step, device_, stream));
-  watch_.note(device_, stream, held_);
+StepQueue Pipe::queue_of(memory::StreamHandle stream) {
+  return {*memory_.runtime().memory().backend(device_.kind), device_, stream, watch_};
 }
 
-void Pipe::send_piece(memory::ConstBuffer message, std::uint32_t label, std::size_t piece,
-                      memory::StreamHandle stream) {
+void Pipe::send_piece(memory::ConstBuffer message, std::uint32_t label, std::size_t piece, StepQueue& queue) {
   DeviceStep step = step_of(message.size_bytes, label, piece);
   step.count = &held_->own->sent;
   step.before.add({&held_->own->freed, 1 - kNumPlaces});
@@ -90,11 +88,10 @@ void Pipe::send_piece(memory::ConstBuffer message, std::uint32_t label, std::siz
   step.to = held_->peer_places + kHeaderBytes;
   step.from = static_cast<const std::byte*>(message.data) + piece * kPieceBytes;
   step.signals.add({&held_->peers->arrived, 1});
-  queue(step, stream);
+  queue.add(step, held_);
 }
 
-void Pipe::receive_piece(memory::Buffer message, std::uint32_t label, std::size_t piece,
-                         memory::StreamHandle stream) {
+void Pipe::receive_piece(memory::Buffer message, std::uint32_t label, std::size_t piece, StepQueue& queue) {
   DeviceStep step = step_of(message.size_bytes, label, piece);
   step.count = &held_->own->received;
   step.before.add({&held_->own->arrived, 1});
@@ -102,15 +99,19 @@ void Pipe::receive_piece(memory::Buffer message, std::uint32_t label, std::size_
   step.from = held_->own_places + kHeaderBytes;
   step.to = static_cast<std::byte*>(message.data) + piece * kPieceBytes;
   step.signals.add({&held_->peers->freed, 1});
-  queue(step, stream);
+  queue.add(step, held_);
 }
 
 void Pipe::send(memory::ConstBuffer message, std::uint32_t label, memory::StreamHandle stream) {
-  for (std::size_t i = 0; i < num_pieces(message.size_bytes); ++i) send_piece(message, label, i, stream);
+  StepQueue queue = queue_of(stream);
+  for (std::size_t i = 0; i < num_pieces(message.size_bytes); ++i) send_piece(message, label, i, queue);
+  queue.flush();
 }
 
 void Pipe::receive(memory::Buffer message, std::uint32_t label, memory::StreamHandle stream) {
-  for (std::size_t i = 0; i < num_pieces(message.size_bytes); ++i) receive_piece(message, label, i, stream);
+  StepQueue queue = queue_of(stream);
+  for (std::size_t i = 0; i < num_pieces(message.size_bytes); ++i) receive_piece(message, label, i, queue);
+  queue.flush();
 }
 
 std::vector<runtime::Future<>> Pipe::begin_close() {

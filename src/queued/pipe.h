@@ -21,6 +21,7 @@
 #include "weft/runtime/task.h"
 
 #include "memory/kinds/device_step.h"
+#include "queued/step_queue.h"
 #include "queued/stream_watch.h"
 
 namespace weft::queued {
@@ -57,12 +58,11 @@ class Pipe {
   static constexpr std::size_t num_pieces(std::size_t size_bytes) {
     return size_bytes == 0 ? 1 : (size_bytes - 1) / kPieceBytes + 1;
   }
-  // As send() and receive(), for callers that queue other work between the pieces: piece number `piece` of the message. REQUIRES: the
-  // pieces of a direction are queued in their order, and those of one message before those of the next.
-  void send_piece(memory::ConstBuffer message, std::uint32_t label, std::size_t piece,
-                  memory::StreamHandle stream);
-  void receive_piece(memory::Buffer message, std::uint32_t label, std::size_t piece,
-                     memory::StreamHandle stream);
+  // As send() and receive(), for callers that queue other steps between the pieces: piece number `piece` of the message. REQUIRES: the
+  // pieces of a direction are queued in their order, and those of one message before those of the next. `queue` is of the pipe's
+  // device and watch.
+  void send_piece(memory::ConstBuffer message, std::uint32_t label, std::size_t piece, StepQueue& queue);
+  void receive_piece(memory::Buffer message, std::uint32_t label, std::size_t piece, StepQueue& queue);
 
   // Gives up the memory. REQUIRES: the streams are done. The task is over when the peer has done so too.
   runtime::Task<> close();
@@ -74,7 +74,7 @@ class Pipe {
   struct Held;
   // What both ends have in common, of that piece.
   memory::DeviceStep step_of(std::size_t size_bytes, std::uint32_t label, std::size_t piece) const;
-  void queue(const memory::DeviceStep& step, memory::StreamHandle stream);
+  StepQueue queue_of(memory::StreamHandle stream);
 
   rma::GlobalMemory& memory_;
   memory::Place device_;

@@ -131,7 +131,7 @@ TEST_F(GpuStepsTest, AGraphCountsOnAtEachLaunch) {
   destroy_streams(pair);
 }
 
-// All data of a step is there when its signal is: the receiver copies it on at once.
+// All data of a step is there when its signal is: the receiver copies it on at once. Several steps are in one launch.
 TEST_F(GpuStepsTest, DataIsBehindNoSignal) {
   constexpr std::size_t kBytes = kStepCopyLimitBytes + 12;
   constexpr std::uint32_t kRounds = 50;
@@ -145,6 +145,8 @@ TEST_F(GpuStepsTest, DataIsBehindNoSignal) {
   move(source, ConstBuffer(sent.data(), sent.size()));
   const StreamHandle sends = cuda().create_stream(0).value();
   const StreamHandle receives = cuda().create_stream(0).value();
+  std::vector<DeviceStep> all_sends;
+  std::vector<DeviceStep> all_receives;
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     DeviceStep send;
     send.before.add({word(words, 1), round});
@@ -152,15 +154,17 @@ TEST_F(GpuStepsTest, DataIsBehindNoSignal) {
     send.from = static_cast<const std::byte*>(source.data) + round * kBytes;
     send.size_bytes = kBytes;
     send.signals.add({word(words, 0), round + 1});
-    ASSERT_TRUE(cuda().queue_step(send, kGpu0, sends).ok());
+    all_sends.push_back(send);
     DeviceStep receive;
     receive.before.add({word(words, 0), round + 1});
     receive.to = static_cast<std::byte*>(seen.data) + round * kBytes;
     receive.from = static_cast<const std::byte*>(landing.data);
     receive.size_bytes = kBytes;
     receive.signals.add({word(words, 1), round + 1});
-    ASSERT_TRUE(cuda().queue_step(receive, kGpu0, receives).ok());
+    all_receives.push_back(receive);
   }
+  ASSERT_TRUE(cuda().queue_steps(all_sends, kGpu0, sends).ok());
+  ASSERT_TRUE(cuda().queue_steps(all_receives, kGpu0, receives).ok());
   Outcome received;
   ASSERT_TRUE(memory.when_queued_done(kGpu0, receives, &received).is_pending());
   finish(received);

@@ -63,6 +63,12 @@ std::string KindBackend::wrong_label(std::uint64_t expected, std::uint64_t found
       expected, found);
 }
 
+Status KindBackend::queue_steps(std::span<const DeviceStep> steps, Place place, StreamHandle stream) {
+  for (const DeviceStep& step : steps)
+    if (Status status = queue_step(step, place, stream); status.failed()) return status;
+  return {};
+}
+
 Status KindBackend::queue_reduction(const DeviceReduction&, Place, StreamHandle) {
   return no_signals(kind());
 }

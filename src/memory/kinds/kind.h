@@ -160,6 +160,8 @@ class KindBackend {
   // that the step waits for. REQUIRES: the memory stays valid until the stream has done the step. kUnsupported: the kind, or its
   // driver, cannot do it.
   virtual base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream);
+  // The same steps, one after the other, in fewer launches if the kind can. If it fails, some of them may be queued.
+  virtual base::Status queue_steps(std::span<const DeviceStep> steps, Place place, StreamHandle stream);
   // A reduction of many elements, by the whole device.
   virtual base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream);
   // Does now what the first step, or the first reduction of a type and combination, on a device does else: it may take 0.1 s, may

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 
@@ -170,10 +171,10 @@ void small_broadcast(GroupState& group, std::byte* data, std::size_t size_bytes,
   const bool is_root = group.rank() == root;
   const std::size_t published = is_root ? size_bytes : 0;
   if (!is_copied_by_reduction(type)) {
-    group.queue(group.publish(Lane::kGathering, data, published), stream);
+    std::vector<memory::DeviceStep> steps{group.publish(Lane::kGathering, data, published)};
     for (int rank = 0; rank < group.size(); ++rank)
-      if (rank != group.rank()) group.queue(group.read(rank, 0, data, rank == root ? size_bytes : 0), stream);
-    return;
+      if (rank != group.rank()) steps.push_back(group.read(rank, 0, data, rank == root ? size_bytes : 0));
+    return group.queue(steps, stream);
   }
   memory::DeviceStep step = group.publish(Lane::kCombining, data, published);
   if (!is_root) {
@@ -189,15 +190,18 @@ void small_broadcast(GroupState& group, std::byte* data, std::size_t size_bytes,
 // Publishes `in`, and copies of each peer's what lies at `offset`.
 void small_gather(GroupState& group, const std::byte* in, std::size_t size_bytes, std::size_t offset,
                   std::byte* out, std::size_t part_bytes, StreamHandle stream) {
-  group.queue(group.publish(Lane::kGathering, in, size_bytes), stream);
+  std::vector<memory::DeviceStep> steps{group.publish(Lane::kGathering, in, size_bytes)};
   for (int rank = 0; rank < group.size(); ++rank) {
     std::byte* const part = out + static_cast<std::size_t>(rank) * part_bytes;
-    if (rank == group.rank()) {
+    if (rank != group.rank()) {
+      steps.push_back(group.read(rank, offset, part, part_bytes));
+    } else if (part_bytes > memory::kStepCopyLimitBytes) {
       group.copy(part, in + offset, part_bytes, stream);
-    } else {
-      group.queue(group.read(rank, offset, part, part_bytes), stream);
+    } else if (part != in + offset) {
+      steps.push_back(GroupState::copy_step(part, in + offset, part_bytes));
     }
   }
+  group.queue(steps, stream);
 }
 
 }  // namespace

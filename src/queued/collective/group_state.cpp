@@ -64,9 +64,10 @@ memory::DeviceStep GroupState::read(int from_rank, std::size_t offset, void* to,
   return step;
 }
 
-void GroupState::queue(const memory::DeviceStep& step, StreamHandle stream) {
-  base::check(kind_.queue_step(step, member_.device, stream));
-  ++num_queued_;
+void GroupState::queue(std::span<const memory::DeviceStep> steps, StreamHandle stream) {
+  const base::Status status = kind_.queue_steps(steps, member_.device, stream);
+  if (status.ok() || steps.size() > 1) ++num_queued_;
+  base::check(status);
 }
 
 void GroupState::reduce(const memory::DeviceReduction& reduction, StreamHandle stream) {
@@ -81,11 +82,15 @@ void GroupState::copy(void* to, const void* from, std::size_t size_bytes, Stream
     ++num_queued_;
     return;
   }
+  queue(copy_step(to, from, size_bytes), stream);
+}
+
+memory::DeviceStep GroupState::copy_step(void* to, const void* from, std::size_t size_bytes) {
   memory::DeviceStep step;
   step.to = static_cast<std::byte*>(to);
   step.from = static_cast<const std::byte*>(from);
   step.size_bytes = size_bytes;
-  queue(step, stream);
+  return step;
 }
 
 void GroupState::copy_parts(std::byte* to, const std::byte* from, std::size_t distance_bytes,

@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -123,9 +124,13 @@ class GroupState final : public rma::EndListener, public std::enable_shared_from
   // A step behind a publish of kGathering that copies out of that member's ring, at this offset of the place. Each publish has one
   // for each peer; one without bytes copies nothing.
   memory::DeviceStep read(int from_rank, std::size_t offset, void* to, std::size_t size_bytes) const;
-  void queue(const memory::DeviceStep& step, memory::StreamHandle stream);
+  void queue(const memory::DeviceStep& step, memory::StreamHandle stream) { queue({&step, 1}, stream); }
+  // One after the other.
+  void queue(std::span<const memory::DeviceStep> steps, memory::StreamHandle stream);
   void reduce(const memory::DeviceReduction& reduction, memory::StreamHandle stream);
   void barrier(memory::StreamHandle stream) { queue(publish(Lane::kLarge, nullptr, 0), stream); }
+  // For queue(), if it is small enough for a step.
+  static memory::DeviceStep copy_step(void* to, const void* from, std::size_t size_bytes);
   // By a step if it is small, else by the copy engine. Copies nothing if both are the same.
   void copy(void* to, const void* from, std::size_t size_bytes, memory::StreamHandle stream);
   // Copies a piece of each member's part, one behind the other. Parts begin distance_bytes from one another.

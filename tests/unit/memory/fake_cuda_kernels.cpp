@@ -1,8 +1,10 @@
 // Modules and kernels of the stand-in driver: it knows those of Weft (memory/kinds/cuda/step_kernels.h), and does what they do.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "memory/kinds/cuda/step_kernels.h"
 #include "memory/kinds/software/software_reduction.h"
@@ -14,11 +16,12 @@ using namespace weft::memory;
 struct CudaFunctionTag {
   std::size_t module = 0;
   int device = 0;
-  enum class Kernel { kStep, kShortStep, kReduction } kernel = Kernel::kStep;
+  enum class Kernel { kStep, kShortStep, kShortSteps, kReduction } kernel = Kernel::kStep;
 };
 struct CudaModuleTag {
   CudaFunctionTag step;
   CudaFunctionTag short_step;
+  CudaFunctionTag short_steps;
   CudaFunctionTag reduction;
 };
 
@@ -169,6 +172,27 @@ const T& parameter(void** parameters, std::size_t number) {
   return *static_cast<const T*>(parameters[number]);
 }
 
+bool is_report(const StepReport* report) {
+  return is_known(reinterpret_cast<std::uintptr_t>(report), sizeof *report);
+}
+
+int launch_short_steps(CudaStreamTag* stream, unsigned blocks, unsigned threads, void** parameters) {
+  const auto& all = parameter<std::array<ShortStep, kMostShortSteps>>(parameters, 0);
+  auto* const report = parameter<StepReport*>(parameters, 1);
+  const auto num_steps = parameter<std::uint64_t>(parameters, 2);
+  if (blocks != 1 || num_steps > kMostShortSteps || !is_report(report)) return kInvalidValue;
+  std::vector<DeviceStep> steps;
+  unsigned wanted = 0;
+  for (std::size_t i = 0; i < num_steps; ++i) {
+    steps.push_back(lengthened(all[i]));
+    wanted = std::max(wanted, step_threads(steps.back()));
+    if (!is_valid(steps.back())) return kInvalidValue;
+  }
+  if (threads != wanted) return kInvalidValue;
+  for (const DeviceStep& step : steps) stream->queue.emplace_back(RunningStep(step, report));
+  return 0;
+}
+
 }  // namespace
 
 extern "C" {
@@ -181,6 +205,7 @@ int cuModuleLoadData(CudaModuleTag** module, const void* image) {
     const auto made = std::make_shared<CudaModuleTag>();
     made->step = {i, current()->device, CudaFunctionTag::Kernel::kStep};
     made->short_step = {i, current()->device, CudaFunctionTag::Kernel::kShortStep};
+    made->short_steps = {i, current()->device, CudaFunctionTag::Kernel::kShortSteps};
     made->reduction = {i, current()->device, CudaFunctionTag::Kernel::kReduction};
     fake_cuda()->modules.push_back(made);
     *module = made.get();
@@ -193,10 +218,11 @@ int cuModuleGetFunction(CudaFunctionTag** function, CudaModuleTag* module, const
   const int result = enter_context("cuModuleGetFunction", module->step.device);
   if (result != 0) return result;
   const bool has_reduction = module->step.module > 0;
-  *function = std::strcmp(name, kStepKernel) == 0                          ? &module->step
-              : std::strcmp(name, kShortStepKernel) == 0 && !has_reduction ? &module->short_step
-              : std::strcmp(name, kReductionKernel) == 0 && has_reduction  ? &module->reduction
-                                                                           : nullptr;
+  *function = std::strcmp(name, kStepKernel) == 0                           ? &module->step
+              : std::strcmp(name, kShortStepKernel) == 0 && !has_reduction  ? &module->short_step
+              : std::strcmp(name, kShortStepsKernel) == 0 && !has_reduction ? &module->short_steps
+              : std::strcmp(name, kReductionKernel) == 0 && has_reduction   ? &module->reduction
+                                                                            : nullptr;
   return *function == nullptr ? kNotFound : 0;
 }
 
@@ -226,12 +252,13 @@ int cuLaunchKernel(CudaFunctionTag* function, unsigned blocks, unsigned blocks_y
     });
     return 0;
   }
+  if (function->kernel == CudaFunctionTag::Kernel::kShortSteps)
+    return launch_short_steps(stream, blocks, threads, parameters);
   const DeviceStep step = function->kernel == CudaFunctionTag::Kernel::kShortStep
                               ? lengthened(parameter<ShortStep>(parameters, 0))
                               : parameter<DeviceStep>(parameters, 0);
   auto* const report = parameter<StepReport*>(parameters, 1);
-  if (blocks != 1 || threads != step_threads(step) || !is_valid(step) ||
-      !is_known(reinterpret_cast<std::uintptr_t>(report), sizeof *report) ||
+  if (blocks != 1 || threads != step_threads(step) || !is_valid(step) || !is_report(report) ||
       parameter<std::uint64_t>(parameters, 2) != num_vectors(step) || !does(step.reduction)) {
     return kInvalidValue;
   }

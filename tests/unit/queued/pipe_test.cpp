@@ -150,13 +150,14 @@ TEST_P(PipeOfPes, PiecesLetBothSendLargeMessagesAtOnce) {
   }
   for (std::size_t at = 0; at < 2; ++at) {
     PipeEnd& here = end(at);
+    StepQueue queue(here.kind, kDevice, here.stream, here.watch);
     std::size_t received = 0;
     for (std::size_t piece = 0; piece < Pipe::num_pieces(size); ++piece) {
-      here.pipe.send_piece(out[at].buffer(), 7, piece, here.stream);
-      if (piece + 1 >= Pipe::kNumPlaces) here.pipe.receive_piece(in[at].buffer(), 7, received++, here.stream);
+      here.pipe.send_piece(out[at].buffer(), 7, piece, queue);
+      if (piece + 1 >= Pipe::kNumPlaces) here.pipe.receive_piece(in[at].buffer(), 7, received++, queue);
     }
-    while (received < Pipe::num_pieces(size))
-      here.pipe.receive_piece(in[at].buffer(), 7, received++, here.stream);
+    while (received < Pipe::num_pieces(size)) here.pipe.receive_piece(in[at].buffer(), 7, received++, queue);
+    queue.flush();
   }
   ASSERT_EQ(settle(), "");
   EXPECT_EQ(in[0].now(), out[1].filled());

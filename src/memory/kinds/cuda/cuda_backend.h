@@ -24,6 +24,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -87,6 +88,7 @@ class CudaBackend final : public KindBackend {
   // No call of the driver tells a kernel that waits from one that works.
   Activity activity() override { return any_context() == nullptr ? Activity::kIdle : Activity::kUnknown; }
   base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream) override;
+  base::Status queue_steps(std::span<const DeviceStep> steps, Place place, StreamHandle stream) override;
   base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) override;
   bool abort_steps() override;
   StreamHandle default_stream() const override { return cuda::kLegacyStream; }
@@ -104,7 +106,8 @@ class CudaBackend final : public KindBackend {
   };
   struct Kernels {
     CudaFunction step = nullptr;
-    CudaFunction short_step = nullptr;  // of module 0
+    CudaFunction short_step = nullptr;  // of module 0, as the next
+    CudaFunction short_steps = nullptr;
     CudaFunction reduction = nullptr;
   };
   struct Device {
@@ -144,6 +147,8 @@ class CudaBackend final : public KindBackend {
   base::Status with_kernels(std::size_t module, int ordinal, StreamHandle stream, const char* what,
                             Launch launch);
   CudaResult launch_step(const Kernels& kernels, const DeviceStep& step, CudaStream stream);
+  CudaResult launch_short_steps(const Kernels& kernels, std::span<const ShortStep> steps, unsigned threads,
+                                CudaStream stream);
   CudaResult launch_reduction(const Kernels& kernels, const DeviceReduction& reduction, CudaStream stream);
   // Empty unless a step has broken its device's context.
   std::string why_a_step_failed() const;

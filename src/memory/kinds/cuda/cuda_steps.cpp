@@ -1,4 +1,6 @@
 // Steps and reductions of kind cuda, see device_step.h: each is one launch of a kernel of step_kernels.h.
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <new>
 #include <optional>
@@ -46,6 +48,15 @@ CudaResult CudaBackend::launch_step(const Kernels& kernels, const DeviceStep& st
   return launch_kernel(*driver_, function, 1, step_threads(step), stream, parameters.data());
 }
 
+CudaResult CudaBackend::launch_short_steps(const Kernels& kernels, std::span<const ShortStep> steps,
+                                           unsigned threads, CudaStream stream) {
+  std::array<ShortStep, kMostShortSteps> all;
+  std::ranges::copy(steps, all.begin());
+  const std::uint64_t num_steps = steps.size();
+  std::array<void*, 3> parameters{parameter(all), parameter(report_), parameter(num_steps)};
+  return launch_kernel(*driver_, kernels.short_steps, 1, threads, stream, parameters.data());
+}
+
 CudaResult CudaBackend::launch_reduction(const Kernels& kernels, const DeviceReduction& reduction,
                                          CudaStream stream) {
   const std::uint64_t vectors = num_vectors(reduction);
@@ -79,6 +90,8 @@ Status CudaBackend::load_kernels(std::size_t module, Device& device, int ordinal
     result = module > 0 ? driver_->ModuleGetFunction(&kernels.reduction, loaded, kReductionKernel)
                         : driver_->ModuleGetFunction(&kernels.short_step, loaded, kShortStepKernel);
   }
+  if (result == cuda::kSuccess && module == 0)
+    result = driver_->ModuleGetFunction(&kernels.short_steps, loaded, kShortStepsKernel);
   if (result != cuda::kSuccess) return call_failed(result, "cuModuleGetFunction", ordinal);
   Result<CudaStream> own = stream_of(nullptr, device);
   if (!own.ok()) return own.status();
@@ -87,6 +100,8 @@ Status CudaBackend::load_kernels(std::size_t module, Device& device, int ordinal
     DeviceStep full;  // more than a ShortStep has, and nothing to do
     full.more_copies.add({});
     result = launch_step(kernels, full, *own);
+    constexpr std::array<ShortStep, 1> kNone;
+    if (result == cuda::kSuccess) result = launch_short_steps(kernels, kNone, step_threads(full), *own);
   }
   if (result == cuda::kSuccess && module > 0) result = launch_reduction(kernels, DeviceReduction(), *own);
   if (result != cuda::kSuccess) return call_failed(result, "cuLaunchKernel", ordinal);
@@ -155,6 +170,34 @@ Status CudaBackend::queue_step(const DeviceStep& step, Place place, StreamHandle
   return with_kernels(
       module_of(step.reduction), place.device, stream, "a step",
       [&](const Kernels& kernels, CudaStream queue) { return launch_step(kernels, step, queue); });
+}
+
+// Steps that are short go together, as many as one launch takes.
+Status CudaBackend::queue_steps(std::span<const DeviceStep> steps, Place place, StreamHandle stream) {
+  while (!steps.empty()) {
+    std::array<ShortStep, kMostShortSteps> shorts;
+    std::size_t num_shorts = 0;
+    unsigned threads = 0;
+    for (; num_shorts < std::min(steps.size(), kMostShortSteps); ++num_shorts) {
+      const std::optional<ShortStep> shortened = short_step(steps[num_shorts]);
+      if (!shortened) break;
+      shorts[num_shorts] = *shortened;
+      threads = std::max(threads, step_threads(steps[num_shorts]));
+    }
+    const std::size_t count = std::max<std::size_t>(num_shorts, 1);
+    Status status;
+    if (num_shorts < 2) {
+      status = queue_step(steps.front(), place, stream);
+    } else {
+      has_steps_ = true;
+      status = with_kernels(0, place.device, stream, "steps", [&](const Kernels& kernels, CudaStream queue) {
+        return launch_short_steps(kernels, {shorts.data(), num_shorts}, threads, queue);
+      });
+    }
+    if (status.failed()) return status;
+    steps = steps.subspan(count);
+  }
+  return {};
 }
 
 Status CudaBackend::queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) {

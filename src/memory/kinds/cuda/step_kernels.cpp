@@ -21,21 +21,37 @@ constexpr std::string_view kHeadText = R"(
 .address_size 64
 )";
 
-constexpr std::string_view kStepBeginText = R"(
-.visible .entry $kernel(.param .align 8 .b8 step[$step_bytes], .param .u64 report, .param .u64 vectors)
+constexpr std::string_view kKernelBeginText = R"(
+.visible .entry $kernel(.param .align 8 .b8 step[$step_bytes], .param .u64 report, .param .u64 $more)
 .maxntid $threads
-{
+{)";
+
+// All steps of a launch are in one kernel, each in a block of its own. The barrier makes what the step before has done visible.
+constexpr std::string_view kNextStepText = R"(
+  {
+  .reg .pred p;
+  .reg .u64 number;
+  ld.param.u64 number, [num_steps];
+  setp.le.u64 p, number, $step;
+  @p ret;
+  bar.sync 0;
+  }
+)";
+
+constexpr std::string_view kStepBeginText = R"(
+  {
   .reg .pred p, has_count;
   .reg .u32 thread, threads, number, rings, bits;
   .reg .u32 before_offset, before_number, signals_offset, signals_number, after_offset, after_number;
   .reg .u64 parameters, count, index, stride, place, shift, to, from, before_word, signals_word, after_word;
   mov.u64 parameters, step;
+  add.u64 parameters, parameters, $base;
   mov.u32 thread, %tid.x;
   mov.u32 threads, %ntid.x;
   cvt.u64.u32 index, thread;
   cvt.u64.u32 stride, threads;
   mov.u32 number, 0;
-  ld.param.u64 count, [step+$count];
+  ld.param.u64 count, [parameters+$count];
   setp.ne.u64 has_count, count, 0;
   @has_count ld.global.u32 number, [count];
 )";
@@ -46,7 +62,7 @@ constexpr std::string_view kWordText = R"(
   .reg .u32 size;
   .reg .u64 item, its_count;
   mov.u64 $word, 0;
-  ld.param.u32 size, [step+$size];
+  ld.param.u32 size, [parameters+$size];
   setp.ge.u32 p, thread, size;
   @p bra over;
   mul.wide.u32 item, thread, $item_bytes;
@@ -64,9 +80,9 @@ over:
 )";
 
 constexpr std::string_view kPlaceText = R"(
-  ld.param.u32 rings, [step+$rings];
-  ld.param.u32 bits, [step+$num_places];
-  ld.param.u64 place, [step+$place_bytes];
+  ld.param.u32 rings, [parameters+$rings];
+  ld.param.u32 bits, [parameters+$num_places];
+  ld.param.u64 place, [parameters+$place_bytes];
   sub.u32 bits, bits, 1;
   and.b32 bits, bits, number;
   cvt.u64.u32 shift, bits;
@@ -85,7 +101,7 @@ constexpr std::string_view kWaitText = R"(
   .reg .pred p, is_aborted;
   .reg .u32 size, value, seen, polls, turn;
   .reg .u64 abort_word;
-  ld.param.u32 size, [step+$size];
+  ld.param.u32 size, [parameters+$size];
   setp.eq.u32 p, size, 0;
   @p bra over;
   setp.ne.u32 is_aborted, size, size;
@@ -119,13 +135,13 @@ over:
 constexpr std::string_view kLabelText = R"(
   {
   .reg .u64 label, found, at;
-  ld.param.u64 to, [step+$to];
-  ld.param.u64 from, [step+$from];
+  ld.param.u64 to, [parameters+$to];
+  ld.param.u64 from, [parameters+$from];
 $shift_to
   add.u64 to, to, shift;
 $shift_from
   add.u64 from, from, shift;
-  ld.param.u64 label, [step+$label];
+  ld.param.u64 label, [parameters+$label];
   setp.eq.u64 p, label, 0;
   @p bra over;
   and.b32 bits, rings, $sources;
@@ -152,14 +168,14 @@ over:
 constexpr std::string_view kCopiesBeginText = R"(
   {
   .reg .u64 left;
-  ld.param.u64 left, [step+$size_bytes];
+  ld.param.u64 left, [parameters+$size_bytes];
 )";
 
 constexpr std::string_view kMoreCopiesBeginText = R"(
   .reg .pred is_last;
   .reg .u32 copy, copies;
   .reg .u64 item;
-  ld.param.u32 copies, [step+$size];
+  ld.param.u32 copies, [parameters+$size];
   mov.u32 copy, 0;
 next_copy:
 )";
@@ -279,7 +295,7 @@ constexpr std::string_view kStepEndText = R"(
   {  // Thread i raises count i.
   .reg .u32 size;
   .reg .u64 item;
-  ld.param.u32 size, [step+$size];
+  ld.param.u32 size, [parameters+$size];
   setp.ge.u32 p, thread, size;
   @p bra over;
   mul.wide.u32 item, thread, 8;
@@ -290,6 +306,10 @@ constexpr std::string_view kStepEndText = R"(
   st.global.u32 [count], number;
 over:
   }
+  }
+)";
+
+constexpr std::string_view kKernelEndText = R"(
   ret;
 }
 )";
@@ -322,12 +342,19 @@ std::string wait_text(const std::string& name, std::size_t list) {
 
 std::string shift_text(StepRing ring) { return filled(kShiftText, {{"ring", std::to_string(ring)}}); }
 
+std::string kernel_text(const char* kernel, std::size_t step_bytes, const char* more,
+                        const std::string& body) {
+  return filled(kKernelBeginText, {{"kernel", kernel},
+                                   {"step_bytes", digits_of(step_bytes)},
+                                   {"more", more},
+                                   {"threads", std::to_string(kMaxStepThreads)}}) +
+         body + std::string(kKernelEndText);
+}
+
 template <class Step>
-std::string begin_text(const char* kernel) {
-  std::string text = filled(kStepBeginText, {{"kernel", kernel},
-                                             {"step_bytes", digits_of(sizeof(Step))},
-                                             {"threads", std::to_string(kMaxStepThreads)},
-                                             {"count", digits_of(offsetof(Step, count))}});
+std::string begin_text(std::size_t base) {
+  std::string text =
+      filled(kStepBeginText, {{"base", digits_of(base)}, {"count", digits_of(offsetof(Step, count))}});
   text += word_text("before", offsetof(Step, before));
   text += word_text("signals", offsetof(Step, signals));
   text += word_text("after", offsetof(Step, after));
@@ -390,21 +417,27 @@ std::string copy_text() {
   return text += "  }\n";
 }
 
-// All but the reduction and the end.
+// All of a step whose parameter is at this offset; `reduction` is the text of its reduction.
 template <class Step>
-std::string step_text(const char* kernel) {
-  std::string text = begin_text<Step>(kernel);
+std::string step_text(std::size_t base = 0, const std::string& reduction = {}) {
+  constexpr std::size_t kList = offsetof(Step, more_counts);
+  std::string text = begin_text<Step>(base);
   text += wait_text("before", offsetof(Step, before));
   text += label_text<Step>();
   text += copy_text<Step>();
   text += kSignalText;
-  return text += wait_text("after", offsetof(Step, after));
+  text += wait_text("after", offsetof(Step, after));
+  text += reduction;
+  return text += filled(kStepEndText, {{"size", digits_of(kList)}, {"items", digits_of(kList + kListItems)}});
 }
 
-template <class Step>
-std::string end_text() {
-  constexpr std::size_t kList = offsetof(Step, more_counts);
-  return filled(kStepEndText, {{"size", digits_of(kList)}, {"items", digits_of(kList + kListItems)}});
+std::string short_steps_text() {
+  std::string body = step_text<ShortStep>();
+  for (std::size_t step = 1; step < kMostShortSteps; ++step) {
+    body += filled(kNextStepText, {{"step", digits_of(step)}});
+    body += step_text<ShortStep>(step * sizeof(ShortStep));
+  }
+  return kernel_text(kShortStepsKernel, kMostShortSteps * sizeof(ShortStep), "num_steps", body);
 }
 
 template <class T>
@@ -418,17 +451,16 @@ bool shorten(const StepList<T>& from, ShortStep::List<T>& to) {
 
 std::string step_module_text(std::size_t module) {
   std::string text(kHeadText);
-  text += step_text<DeviceStep>(kStepKernel);
   if (module == 0) {
-    text += end_text<DeviceStep>();
-    text += step_text<ShortStep>(kShortStepKernel);
-    return text += end_text<ShortStep>();
+    text += kernel_text(kStepKernel, sizeof(DeviceStep), "vectors", step_text<DeviceStep>());
+    text += kernel_text(kShortStepKernel, sizeof(ShortStep), "vectors", step_text<ShortStep>());
+    return text += short_steps_text();
   }
   const auto type = static_cast<ElementType>((module - 1) / kNumCombinations);
   const auto combination = static_cast<Combination>((module - 1) % kNumCombinations);
-  text += shift_text(kRingOfContributions);
-  text += reduction_text(type, combination, "step", offsetof(DeviceStep, reduction));
-  text += end_text<DeviceStep>();
+  const std::string reduction = shift_text(kRingOfContributions) +
+                                reduction_text(type, combination, "step", offsetof(DeviceStep, reduction));
+  text += kernel_text(kStepKernel, sizeof(DeviceStep), "vectors", step_text<DeviceStep>(0, reduction));
   return text += reduction_kernel_text(type, combination);
 }
 

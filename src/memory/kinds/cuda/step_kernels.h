@@ -5,6 +5,7 @@
 //
 //   kStepKernel       one block of step_threads(). Parameters: DeviceStep, the address of the StepReport, num_vectors().
 //   kShortStepKernel  the same for a ShortStep, in the module without a reduction
+//   kShortStepsKernel up to kMostShortSteps of them, one after the other: their number takes the place of num_vectors()
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,8 @@ namespace weft::memory {
 
 inline constexpr const char* kStepKernel = "weft_step";
 inline constexpr const char* kShortStepKernel = "weft_short_step";
+inline constexpr const char* kShortStepsKernel = "weft_short_steps";
+inline constexpr std::size_t kMostShortSteps = 4;
 
 // A step as most are: a launch with the 1.7 KiB of a DeviceStep would copy mostly zeros. The names are those of DeviceStep.
 struct ShortStep {
@@ -38,6 +41,8 @@ struct ShortStep {
   std::uint64_t label = 0;
   List<std::uint32_t*> more_counts;
 };
+
+static_assert(kMostShortSteps * sizeof(ShortStep) <= 2048, "the parameters of a kernel may have 4 KiB");
 
 // None if the step has more than that.
 std::optional<ShortStep> short_step(const DeviceStep& step);

@@ -198,15 +198,15 @@ void StreamTransfers::expect_whole() const {
                     "communicator");
 }
 
-void StreamTransfers::queue_piece_to(Peer& peer) {
+void StreamTransfers::queue_piece_to(Peer& peer, queued::StepQueue& queue) {
   const Message& message = peer.out.messages[peer.out.next];
-  peer.pipe.send_piece(message.buffer, message.label, peer.out.piece, stream_->handle());
+  peer.pipe.send_piece(message.buffer, message.label, peer.out.piece, queue);
   peer.out.go_on();
 }
 
-void StreamTransfers::queue_piece_from(Peer& peer) {
+void StreamTransfers::queue_piece_from(Peer& peer, queued::StepQueue& queue) {
   const Message& message = peer.in.messages[peer.in.next];
-  peer.pipe.receive_piece(message.buffer, message.label, peer.in.piece, stream_->handle());
+  peer.pipe.receive_piece(message.buffer, message.label, peer.in.piece, queue);
   peer.in.go_on();
 }
 
@@ -214,9 +214,10 @@ void StreamTransfers::queue_piece_from(Peer& peer) {
 void StreamTransfers::queue_wanted() {
   expect_whole();
   is_whole_ = false;
+  queued::StepQueue queue(stream_->backend(), stream_->device(), stream_->handle(), *stream_->watch());
   for (std::uint32_t round = 1;; ++round) {
-    std::erase_if(outgoing_, [this](Peer* peer) {
-      queue_piece_to(*peer);
+    std::erase_if(outgoing_, [&](Peer* peer) {
+      queue_piece_to(*peer, queue);
       return peer->out.is_empty();
     });
     const bool sends_are_left = !outgoing_.empty();
@@ -224,12 +225,13 @@ void StreamTransfers::queue_wanted() {
     bool any = false;
     std::erase_if(incoming_, [&](Peer* peer) {
       if (!sends_are_left && !peer->in.is_wanted()) return false;
-      queue_piece_from(*peer);
+      queue_piece_from(*peer, queue);
       any = true;
       return peer->in.is_empty();
     });
     if (!sends_are_left && !any) break;
   }
+  queue.flush();
   is_whole_ = true;
 }
 

@@ -36,6 +36,7 @@
 #include "models/mpi/stream/program_stream.h"
 #include "models/mpi/stream/stream_request.h"
 #include "queued/pipe.h"
+#include "queued/step_queue.h"
 
 namespace weft::mpi {
 
@@ -102,8 +103,8 @@ class StreamTransfers {
   Peer& peer(int rank) const { return *peers_[static_cast<std::size_t>(rank)]; }
   runtime::Task<Error> meet(Ref<Communicator> communicator, Error error);
   runtime::Task<Error> make_group(Ref<Communicator> communicator);
-  void queue_piece_to(Peer& peer);
-  void queue_piece_from(Peer& peer);
+  void queue_piece_to(Peer& peer, queued::StepQueue& queue);
+  void queue_piece_from(Peer& peer, queued::StepQueue& queue);
   void expect_whole() const;
   runtime::Task<> give_up();
 

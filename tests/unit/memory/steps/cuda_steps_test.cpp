@@ -295,6 +295,31 @@ TEST_F(CudaStepsTest, AFailedLoadIsNamedAndTriedAgain) {
   EXPECT_TRUE(cuda().queue_reduction(sum(1), kGpu0, receives).ok());
 }
 
+TEST_F(CudaStepsTest, ShortStepsShareLaunches) {
+  const auto launches = [] { return fake_cuda()->calls["cuLaunchKernel"]; };
+  ASSERT_TRUE(cuda().prepare_steps(0).ok());
+  ASSERT_TRUE(cuda().prepare_steps(1).ok());
+  const auto before = launches();
+  const std::vector<DeviceStep> sending(6, send());
+  std::vector<DeviceStep> receiving(6, receive());
+  receiving[2].more_copies.add({});  // longer than a short one: alone
+  ASSERT_TRUE(cuda().queue_steps(sending, kGpu1, sends).ok());
+  EXPECT_EQ(launches() - before, 2) << "four and two";
+  ASSERT_TRUE(cuda().queue_steps(receiving, kGpu0, receives).ok());
+  EXPECT_EQ(launches() - before, 5) << "two, one and three";
+  Outcome sent;
+  Outcome received;
+  ASSERT_TRUE(memory->when_queued_done(kGpu1, sends, &sent).is_pending());
+  ASSERT_TRUE(memory->when_queued_done(kGpu0, receives, &received).is_pending());
+  poll();
+  EXPECT_EQ(sent.calls, 1);
+  EXPECT_EQ(received.calls, 1);
+  EXPECT_EQ(*word(own, kReceived), 6U);
+  EXPECT_EQ(*word(far, kSent), 6U);
+  EXPECT_TRUE(cuda().queue_steps({}, kGpu0, receives).ok());
+  EXPECT_EQ(launches() - before, 5);
+}
+
 TEST(CudaStepsNoMemoryTest, AbortBeforeTheFirstStep) {
   fake_cuda_reset();
   auto driver = CudaDriver::load(FAKE_CUDA);
