@@ -37,7 +37,7 @@ int MPIX_Stream_create(MPI_Info info, MPIX_Stream* stream);
 int MPIX_Stream_free(MPIX_Stream* stream);
 
 /* Duplicates the communicator. The new one has a stream of each rank. All ranks call it, and so they do with
-   MPI_Comm_free, which waits for the streams. It takes 9 MiB of device memory, and 1 MiB for each rank of the
+   MPI_Comm_free, which waits for the streams. It takes 65 MiB of device memory, and 1 MiB for each rank of the
    communicator. Duplicates of the new communicator have no stream. */
 int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* newcomm);
 /* MPIX_STREAM_NULL for a communicator without a stream. idx is 0. */

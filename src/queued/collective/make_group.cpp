@@ -74,10 +74,12 @@ void expect_own_device(runtime::Runtime& runtime, const memory::Place& device) {
                            memory::place_name(device), memory::place_name(own)));
 }
 
-void expect_sizes(const DeviceGroupOptions& options) {
-  if (options.place_bytes > 0 && options.place_bytes <= GroupLayout::kMostPlaceBytes) return;
+std::size_t place_bytes_of(const DeviceGroupOptions& options, const memory::Place& device) {
+  const std::size_t default_bytes = std::size_t{device.kind == memory::Kind::kEmulated ? 4U : 32U} << 20;
+  const std::size_t place_bytes = options.place_bytes.value_or(default_bytes);
+  if (place_bytes > 0 && place_bytes <= GroupLayout::kMostPlaceBytes) return place_bytes;
   throw Error(StatusCode::kInvalidArgument, base::format("a place of {} bytes cannot be used: give 1 to {}",
-                                                         options.place_bytes, GroupLayout::kMostPlaceBytes));
+                                                         place_bytes, GroupLayout::kMostPlaceBytes));
 }
 
 // Steps of the kind are tried by one that does nothing.
@@ -87,12 +89,12 @@ std::shared_ptr<GroupState> open_group(runtime::Runtime& runtime, const GroupMem
                                        const DeviceGroupOptions& options, MemberRecord& record) {
   try {
     expect_own_device(runtime, member.device);
-    expect_sizes(options);
-    auto group = std::make_shared<GroupState>(runtime, member, options.place_bytes);
+    const std::size_t place_bytes = place_bytes_of(options, member.device);
+    auto group = std::make_shared<GroupState>(runtime, member, place_bytes);
     expect_steps(*group);
     group->open(runtime.offered<rma::GlobalMemory>());
     record.rooms = group->own_rooms();
-    record.place_bytes = options.place_bytes;
+    record.place_bytes = place_bytes;
     return group;
   } catch (...) {
     store_current_failure(record);

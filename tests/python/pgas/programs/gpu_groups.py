@@ -46,7 +46,9 @@ async def replayed(world, group, stream) -> None:
             array = cupy.zeros(elements, "float64")
             total = cupy.zeros(elements, "float64")
             gathered = cupy.zeros(elements * world.size, "float64")
-            array += 0  # its kernel is loaded before the capture
+            array += 0  # what is captured has run before, so that its kernels are loaded
+            group.all_reduce(gathered, op=weft.Reducer.max)
+        await group.over()
         stream.synchronize()
         with stream:
             stream.begin_capture()
