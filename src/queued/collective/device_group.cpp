@@ -250,7 +250,7 @@ void DeviceGroup::reduce(const void* in, void* out, std::size_t num_elements, El
   if (num_elements == 0) return;
   queue_and_note(*state_, stream, [&] {
     if (size() == 1) return state_->copy(out, in, use.size_bytes(), stream);
-    if (use.size_bytes() > state_->layout().ring_bytes())
+    if (!state_->layout().is_combined_by_publish(use.size_bytes()))
       return large_reduce(*state_, bytes_at(in), bytes_at(out), use.size_bytes(), rule, root, stream);
     queue_reduction(*state_, bytes_at(in), use.size_bytes(),
                     reduction_of_rings(*state_, 0, has_result ? use.size_bytes() : 0, bytes_at(out), rule),
@@ -267,7 +267,7 @@ void DeviceGroup::all_reduce(const void* in, void* out, std::size_t num_elements
   if (num_elements == 0) return;
   queue_and_note(*state_, stream, [&] {
     if (size() == 1) return state_->copy(out, in, use.size_bytes(), stream);
-    if (use.size_bytes() > state_->layout().ring_bytes())
+    if (!state_->layout().is_combined_by_publish(use.size_bytes()))
       return large_reduce(*state_, bytes_at(in), bytes_at(out), use.size_bytes(), rule, kToAll, stream);
     queue_reduction(*state_, bytes_at(in), use.size_bytes(),
                     reduction_of_rings(*state_, 0, use.size_bytes(), bytes_at(out), rule), stream);
@@ -301,7 +301,7 @@ void DeviceGroup::reduce_scatter(const void* in, void* out, std::size_t num_elem
   if (num_elements == 0) return;
   queue_and_note(*state_, stream, [&] {
     if (size() == 1) return state_->copy(out, in, part, stream);
-    if (use.size_bytes() > state_->layout().ring_bytes())
+    if (!state_->layout().is_combined_by_publish(use.size_bytes()))
       return large_reduce_scatter(*state_, bytes_at(in), bytes_at(out), part, rule, stream);
     queue_reduction(*state_, bytes_at(in), use.size_bytes(),
                     reduction_of_rings(*state_, own_part, part, bytes_at(out), rule), stream);
