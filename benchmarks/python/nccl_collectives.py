@@ -39,10 +39,11 @@ def main():
     parser.add_argument("--graph", action="store_true", help="launch what was captured")
     arguments = parser.parse_args()
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    pin(rank)
     device = torch.device("cuda", rank)
     torch.cuda.set_device(device)
     torch.distributed.init_process_group("nccl", device_id=device)
+    torch.distributed.barrier()
+    pin(rank)  # this thread alone: those of NCCL and PyTorch have begun
 
     def run(launch, operations, count):
         launches = -(-count // operations)

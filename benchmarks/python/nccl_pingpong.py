@@ -40,10 +40,11 @@ def windows(first, sent, received, count):
 def main():
     arguments = argument_parser(__doc__, memories=("cuda",)).parse_args()
     rank = int(os.environ["RANK"])
-    pin(rank)
     device = torch.device("cuda", rank)
     torch.cuda.set_device(device)
     torch.distributed.init_process_group("nccl", device_id=device)
+    torch.distributed.barrier()
+    pin(rank)  # this thread alone: those of NCCL and PyTorch have begun
     exchange = ping_pong if arguments.bench == "latency" else windows
     for step in arguments.steps:
         sent = torch.full((step.size_bytes,), 1, dtype=torch.uint8, device=device)

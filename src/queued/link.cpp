@@ -1,6 +1,7 @@
 #include "queued/link.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -317,7 +318,12 @@ void Link::reset() {
 runtime::Task<> Link::close() {
   if (held_ == nullptr) co_return;
   is_open_ = false;
-  co_await watch_.over();
+  std::exception_ptr failure;  // of the streams: the peer does not wait for this end all the same
+  try {
+    co_await watch_.over();
+  } catch (...) {
+    failure = std::current_exception();
+  }
   const std::shared_ptr<Held> held = std::exchange(held_, nullptr);
   held->peer_keepers.clear();
   runtime::Future<> words = std::move(held->words).release();
@@ -325,6 +331,7 @@ runtime::Task<> Link::close() {
   for (rma::Segment& landing : held->landings) landings.push_back(std::move(landing).release());
   co_await words;
   for (const runtime::Future<>& landing : landings) co_await landing;
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace weft::queued

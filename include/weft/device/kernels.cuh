@@ -191,7 +191,7 @@ __device__ inline void put_signal_block(void* to, const void* from, size_t bytes
 // travel once. Each holds 4 bytes of data and the round, so they take twice the memory, and a receiver copies the data out of them.
 //
 // The bytes are a multiple of 4, and both ends of the data are aligned to 4. The room for packets has a packet for each 4 bytes, and
-// is zero at first. A round is not 0, nor that of the packets before in the same room. A room is written again only when the receiver
+// is zero at first. A round is not 0, nor one that any packet in the room still has: take a count that grows, and leave out 0. A room is written again only when the receiver
 // has taken what is in it: with an answer, say, or with two rooms in turn of two ends that both send in each round. A packet tells nothing
 // of other data that its sender has written.
 

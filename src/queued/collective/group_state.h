@@ -22,6 +22,7 @@
 // Threads: the PE's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -65,6 +66,9 @@ class GroupLayout {
 
   std::size_t large_bytes() const { return large_bytes_; }
   std::size_t ring_bytes() const { return ring_bytes_; }
+  // A member combines all if it reads no more than this from its peers, else a slice. Two H200 move 1 MiB in 3 us. Where slices begin
+  // to be faster is not measured. Small places have slices earlier, for tests.
+  std::size_t most_whole_bytes() const { return std::min(std::size_t{1} << 20, 2 * large_bytes_); }
   bool is_combined_by_publish(std::size_t size_bytes) const {
     return size_bytes <= ring_bytes_ && size_bytes <= kMostCombinedBytes;
   }

@@ -9,9 +9,6 @@ namespace {
 // Pieces and parts of them begin at multiples of this, so that reductions read aligned words.
 constexpr std::size_t kPieceAlignment = 16;
 
-// A member combines all if it reads no more than this from its peers. Two H200 move so much in 3 us, as long as a launch takes.
-constexpr std::size_t kWholeReduceBytes = 1 << 20;
-
 // Calls `body(place, begin, size)` for the pieces of size_bytes. The body writes the own place, calls barrier(), and reads. All
 // have read a place before it is written again: the next piece has the other place, and its barrier comes between. Only behind an odd
 // number of pieces place 0 is still read, which the next operation writes without a barrier.
@@ -41,8 +38,7 @@ std::size_t piece_of_parts(const GroupState& group) {
          kPieceAlignment;
 }
 
-// Each member combines all. For data of which the peers' contributions are small: a slice of each member, and a gathering of the
-// slices, read less and take two launches and a barrier more.
+// Each member combines all, see most_whole_bytes(): no slices are gathered.
 void whole_reduce(GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
                   ElementRule rule, int root, memory::StreamHandle stream) {
   in_pieces(group, size_bytes, group.layout().large_bytes(), stream,
@@ -72,7 +68,7 @@ void large_broadcast(GroupState& group, std::byte* data, std::size_t size_bytes,
 void large_reduce(GroupState& group, const std::byte* in, std::byte* out, std::size_t size_bytes,
                   ElementRule rule, int root, memory::StreamHandle stream) {
   const auto num_members = static_cast<std::size_t>(group.size());
-  if ((num_members - 1) * size_bytes <= kWholeReduceBytes)
+  if ((num_members - 1) * size_bytes <= group.layout().most_whole_bytes())
     return whole_reduce(group, in, out, size_bytes, rule, root, stream);
   const std::size_t piece_bytes = group.layout().large_bytes();
   for (std::size_t begin = 0; begin < size_bytes; begin += piece_bytes) {

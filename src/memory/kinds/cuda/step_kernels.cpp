@@ -26,7 +26,8 @@ constexpr std::string_view kKernelBeginText = R"(
 .maxntid $threads
 {)";
 
-// All steps of a launch are in one kernel, each in a block of its own. The barrier makes what the step before has done visible.
+// All steps of a launch are done by one block of threads, one after the other; the text of each is a scope of its own. The barrier makes
+// what the step before has done visible.
 constexpr std::string_view kNextStepText = R"(
   {
   .reg .pred p;

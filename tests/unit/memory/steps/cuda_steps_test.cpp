@@ -316,8 +316,11 @@ TEST_F(CudaStepsTest, ShortStepsShareLaunches) {
   EXPECT_EQ(received.calls, 1);
   EXPECT_EQ(*word(own, kReceived), 6U);
   EXPECT_EQ(*word(far, kSent), 6U);
+  fake_cuda()->fail_next["cuLaunchKernel"] = 2;
+  EXPECT_EQ(cuda().queue_steps(sending, kGpu1, sends).code(), StatusCode::kOutOfMemory);
+  EXPECT_EQ(launches() - before, 6) << "none behind the one that failed";
   EXPECT_TRUE(cuda().queue_steps({}, kGpu0, receives).ok());
-  EXPECT_EQ(launches() - before, 5);
+  EXPECT_EQ(launches() - before, 6);
 }
 
 TEST(CudaStepsNoMemoryTest, AbortBeforeTheFirstStep) {
@@ -340,7 +343,8 @@ TEST(StepKernelsTest, EachModuleHasItsKernels) {
   for (std::size_t module = 0; module < kNumStepModules; ++module) {
     const std::string text = step_module_text(module);
     EXPECT_NE(text.find(std::string(".entry ") + kStepKernel), std::string::npos);
-    EXPECT_EQ(text.find(std::string(".entry ") + kShortStepKernel) != std::string::npos, module == 0);
+    for (const char* const kernel : {kShortStepKernel, kShortStepsKernel})
+      EXPECT_EQ(text.find(std::string(".entry ") + kernel + "(") != std::string::npos, module == 0);
     EXPECT_EQ(text.find(std::string(".entry ") + kReductionKernel) != std::string::npos, module > 0);
     EXPECT_EQ(text.find('$'), std::string::npos);
   }
