@@ -84,7 +84,7 @@ def another(error: BaseException) -> BaseException:
         if name not in made.__dict__:  # it has a place of its own, as ImportError.name
             setattr(made, name, value)
     if isinstance(notes := made.__dict__.get("__notes__"), list):
-        made.__notes__ = notes.copy()
+        made.__dict__["__notes__"] = notes.copy()
     made.__cause__ = error.__cause__
     return made
 
@@ -185,9 +185,8 @@ def _empty(kind: type[_core.RemoteError], arguments: tuple[Any, ...]) -> _core.R
     return error
 
 
-@functools.lru_cache(maxsize=256)
 def _builtin_base(kind: type[BaseException]) -> Any:
-    """The class of Python that it is derived from. Those that this module makes have modules of others."""
+    """The class of Python from which `kind` is derived. Classes that this module makes have modules of others."""
     return next(one for one in kind.__mro__ if one.__module__ == "builtins" and "_remote_of" not in vars(one))
 
 
