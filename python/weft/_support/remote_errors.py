@@ -76,9 +76,10 @@ def made_again(type_name: str, message: str, traceback_text: str, original: byte
 
 def another(error: BaseException) -> BaseException:
     """An exception equal to `error`, with the same attributes, and notes and traceback of its own."""
-    base = _builtin_base(type(error))
+    kind: Any = type(error)
+    base = _builtin_base(kind)
     _, arguments, *state = base.__reduce__(error)
-    made: BaseException = _new(base, type(error), arguments)
+    made: BaseException = _new(base, kind, arguments)
     made.__dict__.update(error.__dict__)
     for name, value in (state[0] or {}).items() if state else ():
         if name not in made.__dict__:  # it has a place of its own, as ImportError.name
@@ -178,19 +179,20 @@ def _unpack(original: bytes) -> _core.RemoteError:
     return error
 
 
-def _empty(kind: type[_core.RemoteError], arguments: tuple[Any, ...]) -> _core.RemoteError:
+def _empty(kind: Any, arguments: tuple[Any, ...]) -> _core.RemoteError:
     """An exception with these `args`, whose constructors in Python do not run: they may take others."""
     error = _new(_builtin_base(kind), kind, arguments)
     assert isinstance(error, _core.RemoteError)
     return error
 
 
-def _builtin_base(kind: type[BaseException]) -> Any:
-    """The class of Python from which `kind` is derived. Classes that this module makes have modules of others."""
+@functools.lru_cache(maxsize=256)
+def _builtin_base(kind: Any) -> Any:
+    """The class of Python from which `kind` is derived. Classes made here have the modules of others."""
     return next(one for one in kind.__mro__ if one.__module__ == "builtins" and "_remote_of" not in vars(one))
 
 
-def _new(base: Any, kind: type[BaseException], arguments: tuple[Any, ...]) -> Any:
+def _new(base: Any, kind: Any, arguments: tuple[Any, ...]) -> Any:
     error = base.__new__(kind, *arguments)
     base.__init__(error, *arguments)
     return error
