@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <ranges>
 #include <vector>
 
 #include "tests/support/in_process_job.h"
@@ -172,7 +173,7 @@ TEST(Future, AllWaitersGiveUpAndOthersCome) {
   std::vector<Work> waiters(100, Work([](Work*, Runtime&, WorkAction) { ADD_FAILURE() << "called"; }));
   for (int round = 0; round < 3; ++round) {
     for (Work& waiter : waiters) state.when_ready(&waiter);
-    for (auto waiter = waiters.rbegin(); waiter != waiters.rend(); ++waiter) state.forget(&*waiter);
+    for (Work& waiter : std::views::reverse(waiters)) state.forget(&waiter);
   }
   EXPECT_EQ(job.run([&](Runtime&) -> Task<> {
     future.set();
