@@ -131,7 +131,10 @@ runtime::Task<> lost_calls_end() {
 
 runtime::Task<> Engine::end_after_lost_calls() {
   std::vector<runtime::Future<>> others;
-  for (int pe = 1; pe < runtime().num_pes(); ++pe) others.push_back(pgas_.world().rpc<&lost_calls_end>(pe));
+  for (int pe = 1; pe < runtime().num_pes(); ++pe) {
+    // A PE where too many calls wait is not asked: the send would wait for it.
+    if (runtime().has_room(pe)) others.push_back(pgas_.world().rpc<&lost_calls_end>(pe));
+  }
   co_await lost_calls_.none();
   for (const runtime::Future<>& other : others) co_await other;
   exit_after_closings();
