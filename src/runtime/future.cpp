@@ -42,6 +42,8 @@ void FutureState::when_ready(Work* work) {
     waiters_ = work;
   } else {
     last_waiter_->next = work;
+    if ((table_keeps_ & kKeepsPlaces) != 0) [[unlikely]]
+      note_place(work);
   }
   last_waiter_ = work;
 }
@@ -54,14 +56,20 @@ void throw_taken() {
 }
 
 void FutureState::forget(Work* work) {
-  if (messenger_.closed()) return;  // see mark_ready(); a walk for each of many waiters would take minutes
+  constexpr int kMostSteps = 32;    // of a walk in place of the table
+  if (messenger_.closed()) return;  // see mark_ready()
+  if ((table_keeps_ & kKeepsPlaces) != 0) return forget_of_many(work);
   Work* previous = nullptr;
-  for (Work* at = waiters_; at != nullptr; previous = at, at = at->next) {
-    if (at != work) continue;
-    (previous == nullptr ? waiters_ : previous->next) = work->next;
-    if (last_waiter_ == work) last_waiter_ = previous;
-    return;
+  Work* at = waiters_;
+  for (int steps = 0; at != nullptr && at != work; previous = std::exchange(at, at->next)) {
+    if (++steps == kMostSteps) return forget_of_many(work);
   }
+  if (at == work) unlink(previous, work);
+}
+
+void FutureState::unlink(Work* previous, const Work* work) {
+  (previous == nullptr ? waiters_ : previous->next) = work->next;
+  if (last_waiter_ == work) last_waiter_ = previous;
 }
 
 void FutureState::set_error(std::exception_ptr error) {

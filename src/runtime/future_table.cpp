@@ -32,14 +32,23 @@ void FutureState::mark_ready() {
     return;
   ready_ = true;
   // The waiting frames and callbacks are being destroyed, in any order, so none of them may be posted.
-  if (messenger_.closed()) waiters_ = nullptr;
+  if (messenger_.closed()) {
+    waiters_ = nullptr;
+    table_keeps_ &= static_cast<std::uint8_t>(~kKeepsPlaces);
+  }
   while (waiters_ != nullptr) {
     Work* work = waiters_;
     waiters_ = work->next;
     messenger_.post(work);
   }
-  if (has_links_) [[unlikely]]
-    FutureTable::of(messenger_).answer(*this);
+  if (table_keeps_ != 0) [[unlikely]]
+    FutureTable::of(messenger_).end_wait(*this);
+}
+
+void FutureState::forget_of_many(Work* work) { FutureTable::of(messenger_).forget_waiter(*this, work); }
+
+void FutureState::note_place(Work* work) {
+  FutureTable::of(messenger_).note_place(*this, work, last_waiter_);
 }
 
 void FutureState::forget_export() { FutureTable::of(messenger_).forget(address_.id); }
@@ -104,10 +113,11 @@ void FutureTable::clear() {
   const auto states = std::exchange(states_, {});
   const auto links = std::exchange(links_, {});
   links_of_.clear();
+  places_of_.clear();
   // Their holders may outlive the table.
   for (const auto& [address, mirror] : mirrors_) mirror.state->is_mirror_ = false;
   mirrors_.clear();
-  for (const auto& [id, link] : links) link.state->has_links_ = false;
+  for (const auto& [id, link] : links) link.state->table_keeps_ = 0;
   for (const auto& [id, link] : links) link.state->release();
   for (const auto& [id, state] : states) state->release();
 }
@@ -183,6 +193,34 @@ void FutureTable::fail_set(std::uint32_t pe, std::uint64_t id, const FutureState
                                pe, messenger_.pe(), who));
 }
 
+// --- Waiters that give up
+
+void FutureTable::forget_waiter(FutureState& state, Work* work) {
+  WaiterPlaces& places = places_of_[&state];
+  if ((state.table_keeps_ & FutureState::kKeepsPlaces) == 0) {
+    state.table_keeps_ |= FutureState::kKeepsPlaces;
+    Work* previous = nullptr;
+    for (Work* at = state.waiters_; at != nullptr; previous = std::exchange(at, at->next))
+      places[at] = previous;
+  }
+  const auto found = places.find(work);
+  if (found == places.end()) return;
+  Work* const previous = found->second;
+  places.erase(found);
+  if (work->next != nullptr) places[work->next] = previous;
+  state.unlink(previous, work);
+  if (state.waiters_ == nullptr) forget_places(state);
+}
+
+void FutureTable::note_place(FutureState& state, Work* work, Work* previous) {
+  places_of_[&state][work] = previous;
+}
+
+void FutureTable::forget_places(FutureState& state) {
+  state.table_keeps_ &= static_cast<std::uint8_t>(~FutureState::kKeepsPlaces);
+  places_of_.erase(&state);
+}
+
 // --- Links
 
 std::uint64_t FutureTable::link(FutureState& state) {
@@ -193,8 +231,13 @@ std::uint64_t FutureTable::link(FutureState& state) {
   link.next = first;
   if (first != nullptr) first->previous = &link;
   first = &link;
-  state.has_links_ = true;
+  state.table_keeps_ |= FutureState::kKeepsLinks;
   return id;
+}
+
+void FutureTable::end_wait(FutureState& state) {
+  if ((state.table_keeps_ & FutureState::kKeepsPlaces) != 0) forget_places(state);
+  answer(state);
 }
 
 void FutureTable::answer(FutureState& state) {
@@ -241,7 +284,7 @@ void FutureTable::drop_link(std::uint64_t id) {
     links_of_.find(state)->second = link.next;
   } else {
     links_of_.erase(state);
-    state->has_links_ = false;
+    state->table_keeps_ &= static_cast<std::uint8_t>(~FutureState::kKeepsLinks);
   }
   state->release();
 }

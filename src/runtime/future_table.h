@@ -57,12 +57,19 @@ class FutureTable {
   // --- Links: copies on other PEs
   // Makes a link to `state`, of which it holds a share. Returns its number.
   std::uint64_t link(FutureState& state);
-  // `state` is ready: sends its outcome to all copies that have asked for it.
-  void answer(FutureState& state);
+  // `state` is ready, and the table keeps something for it: sends its outcome to all copies that have asked for it.
+  void end_wait(FutureState& state);
   // Tells the PE of the link, in a later turn, that no copy needs it. All links of a PE that are released in a turn are one
   // message: thousands of elements that hold one future may arrive together.
   void release_link(FutureAddress link);
   std::size_t num_links() const { return links_.size(); }
+
+  // --- Waiters that give up
+  // Takes `work` out of the waiters of `state`, if it is one. The first call notes the places of all waiters; the cost of further calls
+  // does not depend on their number.
+  void forget_waiter(FutureState& state, Work* work);
+  // `work` has become a waiter behind `previous`. REQUIRES: the table keeps the places of this state.
+  void note_place(FutureState& state, Work* work, Work* previous);
 
   // --- Mirrors: copies on this PE
   // Null if there is none.
@@ -100,12 +107,17 @@ class FutureTable {
     std::string packed;
   };
 
+  using WaiterPlaces =
+      std::unordered_map<const Work*, Work*>;  // which waiter is before which; null before the first
+
   void on_set(MessagePtr message);
   // Ends the job: a message has set a future too often.
   [[gnu::cold]] void fail_set(std::uint32_t pe, std::uint64_t id, const FutureState* state);
   void on_want(MessagePtr message);
   void on_release(MessagePtr message);
   void on_copy(MessagePtr message);
+  void answer(FutureState& state);
+  void forget_places(FutureState& state);
   void send_outcome(FutureState& state, std::uint32_t to_pe);
   // Makes `state` the mirror of state.remote(). Asks for its value if it has a link.
   void add_mirror(FutureState& state, FutureAddress link);
@@ -119,6 +131,7 @@ class FutureTable {
   std::unordered_map<std::uint64_t, Link> links_;     // its nodes stay where they are
   std::unordered_map<FutureState*, Link*> links_of_;  // the first one of each future
   std::uint64_t next_link_ = 1;
+  std::unordered_map<const FutureState*, WaiterPlaces> places_of_;  // of futures that many wait for
   std::unordered_map<FutureAddress, Mirror, Hash> mirrors_;
   // By PE: links whose release is still to be sent.
   std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> releases_;

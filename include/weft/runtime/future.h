@@ -93,7 +93,7 @@ class FutureState {
 
   // Posts `work` when the future is ready, at once if it is. Throws Error if the future belongs to another PE and is no mirror.
   void when_ready(Work* work);
-  // Undoes when_ready() for work that has not been posted. The cost grows with the number of waiters.
+  // Undoes when_ready() for work that has not been posted.
   void forget(Work* work);
 
   // The id is not 0 if the future belongs to another PE.
@@ -123,6 +123,12 @@ class FutureState {
   [[gnu::cold]] void forget_mirror();
   // The future is set, and only the PE's FutureTable holds it: the table releases its share.
   void forget_export();
+  // forget() for work that is not among the first waiters. The table notes their places: the cost of each is the same.
+  [[gnu::cold]] void forget_of_many(Work* work);
+  // `work` follows the last waiter, and the table keeps the places.
+  [[gnu::cold]] void note_place(Work* work);
+  // Takes `work`, which follows `previous` or is the first, out of the list of waiters.
+  void unlink(Work* previous, const Work* work);
 
  protected:
   // Throws if it was set before.
@@ -150,8 +156,11 @@ class FutureState {
   bool set_ = false;
   bool held_ = false;
   bool collects_ = false;
-  bool is_mirror_ = false;         // the PE's FutureTable knows it by remote_
-  bool has_links_ = false;         // the PE's FutureTable holds shares for copies that wait for the value
+  bool is_mirror_ = false;  // the PE's FutureTable knows it by remote_
+  // What the PE's FutureTable keeps for it: shares for copies that wait for the value, and the places of many waiters in the list.
+  static constexpr std::uint8_t kKeepsLinks = 1;
+  static constexpr std::uint8_t kKeepsPlaces = 2;
+  std::uint8_t table_keeps_ = 0;
   std::uint64_t values_left_ = 0;  // of a future that collects
   std::exception_ptr error_;
   // In order of arrival. last_waiter_ is valid only if waiters_ is not null.

@@ -81,7 +81,7 @@ void deallocate(PyObject* self) {
 PySendResult poll(PyObject* self, PyObject** result) {
   PyFutureState* state = state_of(self);
   if (!state->is_ready()) return PYGEN_NEXT;
-  *result = guarded([state] { return state->result().release(); });
+  *result = guarded([state] { return state->result(); });
   return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
@@ -209,7 +209,7 @@ PyObject* result(PyObject* self, PyObject*) {
     if (!state_of(self)->is_ready()) {
       throw base::Error(base::StatusCode::kInvalidArgument, "this future is not set yet; await it");
     }
-    return state_of(self)->result().release();
+    return state_of(self)->result();
   });
 }
 

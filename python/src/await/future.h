@@ -25,8 +25,8 @@ class PyFutureState final : public runtime::FutureState {
   ~PyFutureState() override;
 
   Engine& engine() const { return *engine_; }
-  // REQUIRES: is_ready(). A new reference, or PythonError.
-  Ref result();
+  // REQUIRES: is_ready(). A new reference, or null with Python's error set: errors are read without a throw.
+  PyObject* result();
   // Takes the object itself. REQUIRES: the future belongs to this PE.
   void set(Ref value);
   // Future.set() of the program: the future gets a copy of the value, on whichever PE it is. Throws base::Error if the value cannot
@@ -99,16 +99,19 @@ class PyFutureState final : public runtime::FutureState {
   // Unpacks: values are packed by Encoder.
   void pup_value(Pup& p) override;
   bool waits_for_copy() const { return is_mirror() && !is_ready(); }
+  // Sets Python's error to the future's.
+  [[gnu::cold]] void raise_error() noexcept;
   void count_unread();
   void find_reader();
   void lose_reader();
 
   EngineRef engine_;
-  Ref value_;
+  Ref value_;  // if an error has been read several times, the exception that further ones are copied from
   std::uint32_t num_objects_ = 0;
   int bare_form_ = -1;
   bool observed_ = false;
   bool is_unread_ = false;
+  bool error_was_raised_ = false;
   bool is_lost_ = false;  // the engine waits for its outcome
   std::uint64_t promises_left_ = 1;
   std::string_view where_;  // empty: an error does not end the job

@@ -23,7 +23,7 @@ PyFutureState::~PyFutureState() {
   if (is_unread_ && !error()) [[unlikely]]
     count_unread();
   if (is_lost_) [[unlikely]]
-    engine_->lost_call_ended(this);
+    engine_->lost_calls().end(this);
   if (!error() || observed_ || where_.empty() || engine_->is_closed() || runtime().exiting()) return;
   runtime().fail_unawaited(error(), std::string(where_));
 }
@@ -48,22 +48,38 @@ void PyFutureState::count_unread() {
 
 void PyFutureState::find_reader() {
   is_lost_ = false;
-  engine_->lost_call_ended(this);
+  engine_->lost_calls().end(this);
 }
 
 void PyFutureState::lose_reader() {
   if (!is_unread_ || is_ready() || where_.empty() || engine_->is_closed()) return;
   is_lost_ = true;
-  beside_error([this] { engine_->lost_call_started(this, subject_.get()); });
+  beside_error(
+      [this] { engine_->lost_calls().start(this, subject_ ? readable(subject_.get()) : std::string()); });
 }
 
-Ref PyFutureState::result() {
+PyObject* PyFutureState::result() {
   observe();
   if (error()) {
-    set_python_error(error());
-    throw PythonError();
+    raise_error();
+    return nullptr;
   }
-  return value_;
+  return Py_NewRef(value_.get());
+}
+
+// Most errors are read once. If there are more readers, the second one makes the exception that those behind it copy, in a small part of
+// the time.
+void PyFutureState::raise_error() noexcept {
+  if (!error_was_raised_) {
+    error_was_raised_ = true;
+    value_ = Ref();  // the values that came before the error
+    return set_python_error(error());
+  }
+  if (!value_) {
+    set_python_error(error());
+    value_ = PythonError::take();
+  }
+  set_to_another(value_.get());
 }
 
 void PyFutureState::set(Ref value) { store(std::move(value)); }

@@ -23,7 +23,6 @@
 #include "codec/encoder.h"
 #include "codec/result.h"
 #include "engine/ending.h"
-#include "models/chare/elements/parts.h"
 #include "runtime/collective/reducer_failure.h"
 #include "runtime/collective/reductions.h"
 #include "support/errors.h"
@@ -120,16 +119,9 @@ bool merge_large_arrays(Reducer reducer, std::span<std::byte> accumulated, std::
   return true;
 }
 
-// "the reducer weft.Reducer.sum of a reduction of Ring on PE 1".
-std::string place_of_merge(runtime::Runtime& runtime, Reducer reducer, const std::string& function_key) {
-  const std::string name = function_key.empty()
-                               ? base::format("weft.Reducer.{}", runtime::reducer_name(reducer))
-                               : base::format("weft.Reducer.custom({})", function_key);
-  const auto number = chare::collection_of(runtime.reductions().merged_scope());
-  const std::string of = number ? base::format(" of a reduction of {}",
-                                               runtime.model<chare::Chares>().collection(*number).name())
-                                : std::string();
-  return base::format("the reducer {}{} on PE {}", name, of, runtime.pe());
+std::string name_for_messages(Reducer reducer, const std::string& function_key) {
+  return function_key.empty() ? base::format("weft.Reducer.{}", runtime::reducer_name(reducer))
+                              : base::format("weft.Reducer.custom({})", function_key);
 }
 
 // REQUIRES: both name the same function.
@@ -170,8 +162,8 @@ void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>&
     // SystemExit in a custom reducer ends the job with its code.
     if (PyErr_Occurred() != nullptr && ended_by_exception(Engine::current()))
       throw runtime::AbandonedReduction();
-    error = runtime::as_remote_error(caught_as_travelling_error(),
-                                     "in " + place_of_merge(runtime, reducer, function_key));
+    const std::string place = runtime::place_of_merge(runtime, name_for_messages(reducer, function_key));
+    error = runtime::as_remote_error(caught_as_travelling_error(), "in " + place);
   }
   Encoder encoder;
   encoder.name(function_key);

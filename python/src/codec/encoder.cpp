@@ -444,7 +444,7 @@ void Encoder::pickle(PyObject* object) {
   Ref append = attribute(buffers.get(), "append");
   Ref arguments = checked(PyTuple_Pack(1, object));
   Ref keywords = checked(Py_BuildValue("{s:i,s:O}", "protocol", 5, "buffer_callback", append.get()));
-  Ref pickled = checked(PyObject_Call(pickle_dumps(), arguments.get(), keywords.get()));
+  Ref pickled = checked(PyObject_Call(pickle_dumps().get(), arguments.get(), keywords.get()));
   tag(ValueTag::kPickle);
   this->pickled(std::move(pickled), buffers.get());
 }

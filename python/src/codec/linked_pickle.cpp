@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 
 #include "support/errors.h"
+#include "support/importable.h"
 
 namespace weft::python {
 
@@ -17,18 +18,6 @@ thread_local const EncodePart* dumping = nullptr;
 thread_local const std::vector<Ref>* loading = nullptr;
 
 PyObject* part_function = nullptr;
-PyObject* dumps_function = nullptr;         // of this job; null for pickle's
-PyObject* dumps_linked_function = nullptr;  // the same, for dump_linked()
-
-// With two functions: how this job pickles. With none: as pickle does.
-PyObject* set_pickling(PyObject*, PyObject* const* functions, Py_ssize_t count) {
-  return guarded([&]() -> PyObject* {
-    const bool is_set = count == 2;
-    Py_XSETREF(dumps_function, is_set ? Py_NewRef(functions[0]) : nullptr);
-    Py_XSETREF(dumps_linked_function, is_set ? Py_NewRef(functions[1]) : nullptr);
-    Py_RETURN_NONE;
-  });
-}
 
 class Dumping {
  public:
@@ -65,7 +54,6 @@ PyObject* part(PyObject*, PyObject* number) {
 PyMethodDef functions[] = {
     {"_pickle_part", &pickle_part, METH_O, nullptr},
     {"_part", &part, METH_O, nullptr},
-    {"_set_pickling", as_method(&set_pickling), METH_FASTCALL, nullptr},
     {},
 };
 
@@ -73,14 +61,16 @@ PyMethodDef functions[] = {
 
 Ref dump_linked(const EncodePart& encode_part, PyObject* value, PyObject* buffers) {
   static constinit Imported usual("weft._codec.linked_pickle", "dumps");
-  const Ref dumps = Ref::borrow(dumps_linked_function == nullptr ? usual.get() : dumps_linked_function);
+  PyObject* const by_value = definitions_by_value();
+  const Ref dumps = by_value == nullptr ? Ref::borrow(usual.get()) : attribute(by_value, "dumps_linked");
   const Dumping here(encode_part);
   return checked(PyObject_CallFunctionObjArgs(dumps.get(), value, buffers, nullptr));
 }
 
-PyObject* pickle_dumps() {
+Ref pickle_dumps() {
   static constinit Imported usual("pickle", "dumps");
-  return dumps_function == nullptr ? usual.get() : dumps_function;
+  PyObject* const by_value = definitions_by_value();
+  return by_value == nullptr ? Ref::borrow(usual.get()) : attribute(by_value, "dumps");
 }
 
 PartsToLoad::PartsToLoad(const std::vector<Ref>& parts) : outer_(std::exchange(loading, &parts)) {}

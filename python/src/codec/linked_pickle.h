@@ -13,8 +13,8 @@ namespace weft::python {
 
 void init_linked_pickle(PyObject* module);
 
-// The function with the signature of pickle.dumps by which values are pickled. Borrowed.
-PyObject* pickle_dumps();
+// The function with the signature of pickle.dumps by which values are pickled.
+Ref pickle_dumps();
 
 // Encodes an object as the next part and returns its number; -1 if the object is to be pickled.
 using EncodePart = std::function<int(PyObject* object)>;

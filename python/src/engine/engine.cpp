@@ -9,6 +9,8 @@
 
 #include "weft/base/error.h"
 #include "weft/pgas/pgas.h"
+#include "weft/pgas/rpc.h"
+#include "weft/pgas/world.h"
 
 #include "base/format.h"
 #include "memory/memory.h"
@@ -29,7 +31,8 @@ namespace {
 Engine::Engine()
     : job_(std::make_unique<job::Job>()),
       chares_(job_->runtime().model<chare::Chares>()),
-      pgas_(job_->runtime().model<weft::pgas::Pgas>()) {}
+      pgas_(job_->runtime().model<weft::pgas::Pgas>()),
+      lost_calls_(job_->runtime()) {}
 
 void init_engine() {
   if (pthread_atfork(nullptr, nullptr, &Engine::forget_in_forked_child) != 0) throw std::bad_alloc();
@@ -116,19 +119,31 @@ void Engine::interrupt(int signal) {
                  128 + signal);
 }
 
-void Engine::lost_call_started(const void* call, PyObject* subject) {
-  lost_calls_.emplace(call, subject == nullptr ? std::string() : readable(subject));
+namespace {
+
+// Runs on the other PEs.
+runtime::Task<> lost_calls_end() {
+  Engine* const engine = Engine::running();
+  if (engine != nullptr) co_await engine->lost_calls().none();
 }
 
-void Engine::lost_call_ended(const void* call) {
-  lost_calls_.erase(call);
-  if (lost_calls_.empty() && exits_after_lost_calls_) exit_after_closings();
+}  // namespace
+
+runtime::Task<> Engine::end_after_lost_calls() {
+  std::vector<runtime::Future<>> others;
+  for (int pe = 1; pe < runtime().num_pes(); ++pe) {
+    // A PE where too many calls wait is not asked: the send would wait for it.
+    if (runtime().has_room(pe)) others.push_back(pgas_.world().rpc<&lost_calls_end>(pe));
+  }
+  co_await lost_calls_.none();
+  for (const runtime::Future<>& other : others) co_await other;
+  exit_after_closings();
 }
 
 void Engine::exit_after_lost_calls() {
-  if (lost_calls_.empty()) return exit_after_closings();
-  exits_after_lost_calls_ = true;
+  if (runtime().num_pes() == 1 && lost_calls_.texts().empty()) return exit_after_closings();
   After::start(runtime(), kLostCallsSeconds, [this] { exit_after_closings(); });
+  runtime().spawn(end_after_lost_calls(), "the end of the job");
 }
 
 namespace {
@@ -146,10 +161,10 @@ void Engine::count_unread(PyObject* subject) {
 }
 
 std::string Engine::unread_report() const {
-  const std::uint64_t num_unread = num_unread_ + lost_calls_.size();
+  const std::uint64_t num_unread = num_unread_ + lost_calls_.texts().size();
   if (num_unread == 0) return {};
   std::vector<std::string> unread = unread_;
-  for (const auto& [call, name] : lost_calls_) add_name(unread, name);
+  for (const auto& [call, name] : lost_calls_.texts()) add_name(unread, name);
   std::string names;
   for (const std::string& name : unread) names += (names.empty() ? "" : ", ") + name;
   return base::format(

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,9 @@
 #include "weft/job/job.h"
 #include "weft/memory/buffer.h"
 #include "weft/runtime/runtime.h"
+#include "weft/runtime/task.h"
 
+#include "engine/lost_calls.h"
 #include "support/support.h"
 
 namespace weft::pgas {
@@ -100,11 +101,9 @@ class Engine {
   void exit_after_closings();
 
   // --- Calls whose results the program does not read
-  // Their futures were dropped before the outcome was there. `call`: names it; `subject`: as of count_unread().
-  void lost_call_started(const void* call, PyObject* subject);
-  void lost_call_ended(const void* call);
-  // main has returned. Ends the job when the outcomes of lost calls are there, or a second later: an exception among them is an
-  // error of the program.
+  LostCalls& lost_calls() { return lost_calls_; }
+  // main has returned on this PE alone. Ends the job when the outcomes of the lost calls of all PEs are there, or a second later: an
+  // exception among them is an error of the program.
   void exit_after_lost_calls();
   // A future was dropped that the program has not read. `subject`: what it is of.
   void count_unread(PyObject* subject);
@@ -137,6 +136,7 @@ class Engine {
   friend class RunningEngine;
   friend void init_engine();
   ~Engine() = default;
+  runtime::Task<> end_after_lost_calls();
   [[noreturn]] static void throw_closed();
   // Runs in each process that this one forks.
   static void forget_in_forked_child();
@@ -158,8 +158,7 @@ class Engine {
   Ref collective_watch_;
   bool closed_ = false;
   int interrupting_signal_ = 0;
-  std::unordered_map<const void*, std::string> lost_calls_;  // with what each is of
-  bool exits_after_lost_calls_ = false;
+  LostCalls lost_calls_;
   std::uint64_t num_unread_ = 0;
   std::vector<std::string> unread_;  // the names of the first ones
   Ref main_error_;

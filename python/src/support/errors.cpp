@@ -56,17 +56,13 @@ void raise_internal_error(const char* what) noexcept {
 
 }  // namespace
 
-void set_python_error(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (...) {
-    set_python_error();
-  }
-}
+namespace {
 
-void set_python_error() noexcept {
+// `rethrow` throws the exception that Python's error indicator is set to.
+template <class Rethrow>
+void translate(Rethrow&& rethrow) noexcept {
   try {
-    throw;
+    rethrow();
   } catch (const PythonError&) {
     return;  // it is set already
   } catch (const base::RemoteError& error) {
@@ -88,6 +84,23 @@ void set_python_error() noexcept {
   } catch (...) {
     raise_internal_error("an unknown C++ exception");
   }
+}
+
+}  // namespace
+
+void set_python_error(const std::exception_ptr& error) noexcept {
+  translate([&error] { std::rethrow_exception(error); });
+}
+
+void set_python_error() noexcept {
+  translate([] { throw; });
+}
+
+void set_to_another(PyObject* exception) noexcept {
+  translate([exception] {
+    static constinit Imported function(kRemoteErrors, "another");
+    raise(checked(PyObject_CallOneArg(function.get(), exception)));
+  });
 }
 
 namespace {

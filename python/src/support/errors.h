@@ -16,12 +16,17 @@ void init_errors(PyObject* module);
 void set_python_error(const std::exception_ptr& error) noexcept;
 // In a catch block: sets Python's error indicator to the caught exception.
 void set_python_error() noexcept;
+// Sets it to an exception that is equal to `exception`, but an object of its own: several that await one future may each add notes to
+// theirs and keep it with its traceback.
+void set_to_another(PyObject* exception) noexcept;
 
 // Runs the body of a slot that Python calls. C++ exceptions become Python exceptions.
 template <class Function>
 PyObject* guarded(Function&& function) noexcept {
   try {
     return function();
+  } catch (const PythonError&) {  // it is set; each throw saved here saves thousands of instructions
+    return nullptr;
   } catch (...) {
     set_python_error();
     return nullptr;
@@ -32,6 +37,8 @@ int guarded_status(Function&& function) noexcept {
   try {
     function();
     return 0;
+  } catch (const PythonError&) {
+    return -1;
   } catch (...) {
     set_python_error();
     return -1;

@@ -1,5 +1,7 @@
 #include "support/importable.h"
 
+#include <utility>
+
 #include "weft/base/error.h"
 
 #include "base/format.h"
@@ -12,20 +14,17 @@ namespace {
 // What begins the module in the key of a definition.
 constexpr std::string_view kByValue = "<by value>";
 
-// key_of(object) gives the key, or None for an object that other PEs can import; find(key) gives the object. Null where nothing
-// travels by value.
-PyObject* definition_key_of = nullptr;
-PyObject* find_definition = nullptr;
+// Of this job, an object of weft._session.definitions; null where nothing travels by value.
+PyObject* definitions = nullptr;
 
-PyObject* set_definitions(PyObject*, PyObject* const* functions, Py_ssize_t count) {
-  const bool is_set = count == 2;
-  Py_XSETREF(definition_key_of, is_set ? Py_NewRef(functions[0]) : nullptr);
-  Py_XSETREF(find_definition, is_set ? Py_NewRef(functions[1]) : nullptr);
-  Py_RETURN_NONE;
+// Takes the object, or None, and returns that of before.
+PyObject* set_definitions(PyObject*, PyObject* made) {
+  PyObject* const before = std::exchange(definitions, made == Py_None ? nullptr : Py_NewRef(made));
+  return before == nullptr ? Py_NewRef(Py_None) : before;
 }
 
 PyMethodDef functions[] = {
-    {"_set_definitions", as_method(&set_definitions), METH_FASTCALL, nullptr},
+    {"_set_definitions", &set_definitions, METH_O, nullptr},
     {},
 };
 
@@ -34,8 +33,8 @@ PyMethodDef functions[] = {
 void init_importable(PyObject* module) { add_functions(module, functions); }
 
 std::string importable_key(PyObject* object, std::string_view what) {
-  if (definition_key_of != nullptr) {
-    const Ref key = checked(PyObject_CallOneArg(definition_key_of, object));
+  if (definitions != nullptr) {
+    const Ref key = checked(PyObject_CallMethod(definitions, "key_of", "O", object));
     if (key.get() != Py_None) return std::string(text_of(key.get()));
   }
   if (PyObject_HasAttrString(object, "__module__") == 0 ||
@@ -74,7 +73,7 @@ std::string importable_key(PyObject* object, std::string_view what) {
   return key;
 }
 
-bool definitions_travel() { return definition_key_of != nullptr; }
+PyObject* definitions_by_value() { return definitions; }
 
 std::string_view name_in_key(std::string_view key) {
   const std::size_t colon = key.find(':');
@@ -100,8 +99,8 @@ Ref find_by_name(std::string_view key) {
 }  // namespace
 
 Ref import_key(std::string_view key) {
-  const bool is_by_value = find_definition != nullptr && key.starts_with(kByValue);
-  Ref found = is_by_value ? Ref::steal(PyObject_CallOneArg(find_definition, make_text(key).get()))
+  const bool is_by_value = definitions != nullptr && key.starts_with(kByValue);
+  Ref found = is_by_value ? Ref::steal(PyObject_CallMethod(definitions, "find", "O", make_text(key).get()))
                           : find_by_name(key);
   if (!found) {
     Ref error = PythonError::take();
@@ -109,7 +108,7 @@ Ref import_key(std::string_view key) {
         base::StatusCode::kNotFound,
         base::format(
             "{} is not on this PE ({}: {}); {}", key, type_name_of(error.get()), readable(error.get()),
-            find_definition == nullptr
+            definitions == nullptr
                 ? "every PE runs the script up to weft.run(main), so define it there or in a module "
                   "that can be imported"
                 : "this PE has been started by PE 0 and has not run its program: it imports modules with "

@@ -16,8 +16,9 @@ void init_importable(PyObject* module);
 // The key of a class or function. Throws base::Error, whose message begins with `what`, if the key does not
 // lead back to the object.
 std::string importable_key(PyObject* object, std::string_view what);
-// Whether the other PEs have not run the program, so that some keys are of classes and functions that travel by value.
-bool definitions_travel();
+// The object that pickles values, and gives the keys of classes and functions, if the other PEs have not run the program, so that some
+// travel by value; else null. Borrowed.
+PyObject* definitions_by_value();
 // "Ring" of "app.rings:Ring".
 std::string_view name_in_key(std::string_view key);
 // The object of a key; imports its module. Throws base::Error if there is none.

@@ -58,7 +58,8 @@ class _Name:
 
 
 class Definitions:
-    """Those of one job, while it is entered. The extension then asks it for keys of classes, and for pickles.
+    """Those of one job, while it is entered. The extension then asks it for keys of classes, and for pickles,
+    and afterwards the one that was entered before, if there is one.
 
     `folder` is shared by the PEs of the job.
     """
@@ -73,12 +74,10 @@ class Definitions:
         self._path = list(sys.path)
 
     def __enter__(self) -> None:
-        _core._set_definitions(self.key_of, self.find)
-        _core._set_pickling(self.dumps, self._dumps_linked)
+        self._before: Definitions | None = _core._set_definitions(self)
 
     def __exit__(self, *_: object) -> None:
-        _core._set_definitions()
-        _core._set_pickling()
+        _core._set_definitions(self._before)
         for module in self._registered:
             cloudpickle.unregister_pickle_by_value(module)
 
@@ -121,7 +120,8 @@ class Definitions:
         _Pickler(self, file, protocol, buffer_callback).dump(value)
         return file.getvalue()
 
-    def _dumps_linked(self, value: object, buffers: list[pickle.PickleBuffer]) -> bytes:
+    def dumps_linked(self, value: object, buffers: list[pickle.PickleBuffer]) -> bytes:
+        """As weft._codec.linked_pickle.dumps, with definitions by value."""
         file = io.BytesIO()
         _LinkedPickler(self, file, 5, buffers.append).dump(value)
         return file.getvalue()

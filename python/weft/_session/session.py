@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import sys
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, TypeVar, overload
@@ -29,20 +30,32 @@ class SessionTask(concurrent.futures.Future[_T], Generic[_T]):
     """
 
     _was_read = False
+    # What the function raised, until something reads it.
+    _unread: BaseException | None = None
+
+    def _note_read(self) -> None:
+        self._was_read = self.done()
+        if self._was_read:
+            self._unread = None
+
+    def __del__(self) -> None:
+        if self._unread is not None:
+            print("weft: nothing has read the exception of a function of a session", file=sys.stderr)
+            traceback.print_exception(self._unread)
 
     def result(self, timeout: float | None = None) -> _T:
         """As that of concurrent.futures.Future."""
         try:
             return super().result(timeout)
         finally:
-            self._was_read = self.done()
+            self._note_read()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """As that of concurrent.futures.Future."""
         try:
             return super().exception(timeout)
         finally:
-            self._was_read = self.done()
+            self._note_read()
 
     def cancel(self) -> bool:
         """Returns False."""
@@ -225,7 +238,8 @@ class Session:
         with self._lock:
             if failure is not None:
                 self._failure = ended
-            if self._ended is None:
+            # A failure while `close` waits is told by the tasks that it ends: "was closed" would hide it.
+            if failure is not None or self._ended is None:
                 self._ended = ended
             self._abandoned, self._tasks = self._tasks, set()
         for task in self._abandoned:
@@ -272,7 +286,8 @@ class Session:
         if error is None:
             task.set_result(value)
         else:
-            task.set_exception(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
+            task._unread = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+            task.set_exception(error)
 
 
 _open: Session | None = None

@@ -74,6 +74,22 @@ def made_again(type_name: str, message: str, traceback_text: str, original: byte
     return error
 
 
+def another(error: BaseException) -> BaseException:
+    """An exception equal to `error`, with the same attributes, and notes and traceback of its own."""
+    kind: Any = type(error)
+    base = _builtin_base(kind)
+    _, arguments, *state = base.__reduce__(error)
+    made: BaseException = _new(base, kind, arguments)
+    made.__dict__.update(error.__dict__)
+    for name, value in (state[0] or {}).items() if state else ():
+        if name not in made.__dict__:  # it has a place of its own, as ImportError.name
+            setattr(made, name, value)
+    if isinstance(notes := made.__dict__.get("__notes__"), list):
+        made.__dict__["__notes__"] = notes.copy()
+    made.__cause__ = error.__cause__
+    return made
+
+
 def _remote_error(type_name: str, message: str, traceback_text: str, original: bytes) -> _core.RemoteError:
     """What pickles of exceptions of other chares name."""
     return made_again(type_name, message, traceback_text, original)
@@ -163,12 +179,22 @@ def _unpack(original: bytes) -> _core.RemoteError:
     return error
 
 
-def _empty(kind: type[_core.RemoteError], arguments: tuple[Any, ...]) -> _core.RemoteError:
+def _empty(kind: Any, arguments: tuple[Any, ...]) -> _core.RemoteError:
     """An exception with these `args`, whose constructors in Python do not run: they may take others."""
-    base: Any = next(one for one in kind.__mro__ if one.__module__ == "builtins")
+    error = _new(_builtin_base(kind), kind, arguments)
+    assert isinstance(error, _core.RemoteError)
+    return error
+
+
+@functools.lru_cache(maxsize=256)
+def _builtin_base(kind: Any) -> Any:
+    """The class of Python from which `kind` is derived. Classes made here have the modules of others."""
+    return next(one for one in kind.__mro__ if one.__module__ == "builtins" and "_remote_of" not in vars(one))
+
+
+def _new(base: Any, kind: Any, arguments: tuple[Any, ...]) -> Any:
     error = base.__new__(kind, *arguments)
     base.__init__(error, *arguments)
-    assert isinstance(error, _core.RemoteError)
     return error
 
 

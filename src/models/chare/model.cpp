@@ -102,6 +102,11 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
         return static_cast<Parts*>(context)->expect_open(scope.root_pe, scope.id);
       },
       parts_.get());
+  runtime_.reductions().set_name_function(
+      [](void* context, runtime::ScopeId scope) {
+        return static_cast<Parts*>(context)->name_of_contributors(scope);
+      },
+      parts_.get());
   runtime_.reductions().set_result_function(
       first_handler_ + kAllReduced,
       [](void* context, std::span<const std::byte> prefix, std::span<const std::byte> result) {

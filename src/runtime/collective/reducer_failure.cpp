@@ -1,8 +1,8 @@
 #include "runtime/collective/reducer_failure.h"
 
 #include "weft/base/error.h"
+#include "weft/runtime/messenger.h"
 #include "weft/runtime/remote_error.h"
-#include "weft/runtime/scheduler.h"
 
 #include "base/format.h"
 
@@ -34,15 +34,21 @@ std::string_view reducer_name(Reducer reducer) {
   return "unknown";
 }
 
-void fail_in_reducer(Scheduler& scheduler, std::string_view reducer, const std::exception_ptr& error) {
+std::string place_of_merge(const Messenger& messenger, std::string_view reducer) {
+  const std::string name = merged_contributors(messenger);
+  const std::string of = name.empty() ? std::string() : base::format(" of a reduction of {}", name);
+  return base::format("the reducer {}{} on PE {}", reducer, of, messenger.pe());
+}
+
+void fail_in_reducer(Messenger& messenger, std::string_view reducer, const std::exception_ptr& error) {
+  const std::string place = place_of_merge(messenger, reducer);
   try {
-    std::rethrow_exception(as_remote_error(error, base::format("in a reduction on PE {}", scheduler.pe())));
+    std::rethrow_exception(as_remote_error(error, "in " + place));
   } catch (const base::RemoteError& remote) {
-    scheduler.fail(
-        base::format("PE {}: the reducer {} raised an exception, which ends the job: a reducer merges values "
-                     "of many chares, and "
-                     "none of them gets its exception\n{}: {}\n{}",
-                     scheduler.pe(), reducer, remote.type(), remote.remote_message(), remote.traceback()));
+    messenger.fail(
+        base::format("PE {}: {} raised an exception, which ends the job: a reducer merges values of many "
+                     "chares, and none of them gets its exception\n{}: {}\n{}",
+                     messenger.pe(), place, remote.type(), remote.remote_message(), remote.traceback()));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/refuse_claim.h"
 #include "runtime/collective/deferred_value.h"
 #include "runtime/collective/large_merges.h"
+#include "runtime/collective/reducer_failure.h"
 #include "runtime/message/handlers.h"
 #include "runtime/tree/spanning_tree.h"
 
@@ -128,6 +129,21 @@ void Reductions::forget_scope(ScopeId id) {
 void Reductions::set_closed_function(ClosedFunction function, void* context) {
   closed_function_ = function;
   closed_context_ = context;
+}
+
+void Reductions::set_name_function(NameFunction function, void* context) {
+  name_function_ = function;
+  name_context_ = context;
+}
+
+std::string Reductions::merged_contributors() const {
+  return name_function_ == nullptr ? std::string() : name_function_(name_context_, latest_id_);
+}
+
+std::string merged_contributors(const Messenger& messenger) {
+  const void* const reductions = messenger.handler_context(kReductionPartialHandler);
+  return reductions == nullptr ? std::string()
+                               : static_cast<const Reductions*>(reductions)->merged_contributors();
 }
 
 void Reductions::close(ScopeId id, const std::string& why) {

@@ -78,6 +78,9 @@ class Reductions {
   // Fails with the reason if a scope that this PE does not know is closed, and not only not opened yet. For messages that come late.
   using ClosedFunction = base::Status (*)(void* context, ScopeId scope);
   void set_closed_function(ClosedFunction function, void* context);
+  // Names the contributors of a scope in messages, such as "Ring"; empty if the function does not know them.
+  using NameFunction = std::string (*)(void* context, ScopeId scope);
+  void set_name_function(NameFunction function, void* context);
 
   // A reduction has no result, with the reason. Only a future as the target learns of it, once, also when several PEs tell it.
   void give_up(const Target& target, const std::string& why);
@@ -126,8 +129,9 @@ class Reductions {
   // `merges` merges large values that are alike; null for none. It lives until another one is set, the same on all PEs.
   void set_large_merges(LargeMerges* merges);
   LargeMerges* large_merges() const { return large_merges_; }
-  // The scope whose values a combiner merges now. Outside of a combiner it is any.
-  ScopeId merged_scope() const { return latest_id_; }
+  // Names the contributors whose values a combiner merges now, as the name function does. REQUIRES: called by a combiner, or where one
+  // has just thrown.
+  std::string merged_contributors() const;
   // For reductions that are counted elsewhere: the values of that scope are merged next.
   void note_merge(ScopeId scope) {
     latest_ = nullptr;
@@ -283,6 +287,8 @@ class Reductions {
   void* result_context_ = nullptr;
   ClosedFunction closed_function_ = nullptr;
   void* closed_context_ = nullptr;
+  NameFunction name_function_ = nullptr;
+  void* name_context_ = nullptr;
 };
 
 // Throws Error(kCorrupt) if the root PE of the scope, which a peer has named, does not exist.

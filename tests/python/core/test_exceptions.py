@@ -81,7 +81,7 @@ def test_a_future_says_what_it_is_of(run_job: RunJob, num_pes: int) -> None:
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
-@pytest.mark.parametrize("mode", ["fail", "fail_all", "kept"])
+@pytest.mark.parametrize("mode", ["fail", "fail_all", "fail_elsewhere", "kept"])
 def test_the_exception_of_a_forgotten_call_ends_the_job(run_job: RunJob, mode: str, num_pes: int) -> None:
     ended = run_job(num_pes, "forgotten.py", mode)
     assert ended.returncode == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import weft
+from weft._session.definitions import Definitions
 
 
 def work(x):
@@ -50,6 +51,23 @@ def test_a_decorator_of_a_class_that_has_travelled_makes_another_class() -> None
         return plain, await weft.Array(changed, 2).kind.call()
 
     assert weft.run(main, pes=2) == (["plain"] * 2, ["decorated"] * 2)
+
+
+def test_definitions_inside_others_give_way_to_them(tmp_path: Path) -> None:
+    def local() -> None:
+        pass
+
+    outer, inner = tmp_path / "outer", tmp_path / "inner"
+    outer.mkdir()
+    inner.mkdir()
+    with Definitions(str(outer)):
+        with Definitions(str(inner)):
+            assert weft._core._importable_key(local).startswith("<by value>")
+        key = weft._core._importable_key(local)
+        assert key.startswith("<by value>") and weft._core._imported(key) is local
+        assert len(list(outer.iterdir())) == len(list(inner.iterdir())) == 1
+    with pytest.raises(weft.Error, match="is defined inside a function"):
+        weft._core._importable_key(local)
 
 
 class Point:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import os
 import threading
 from collections.abc import Iterator
@@ -28,6 +30,10 @@ class Store(weft.Chare):
 
     def fail(self):
         raise KeyError("nothing awaits this")
+
+    async def fail_later(self):
+        await weft.sleep(0.05)
+        self.fail()
 
 
 @pytest.fixture
@@ -199,6 +205,45 @@ def test_close_does_not_raise_what_a_task_has_raised() -> None:
         fail_unseen(opened)
         with pytest.raises(weft.Error, match="nothing awaits this"):
             task.result()
+
+
+def test_an_exception_of_a_task_that_nothing_reads_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    async def main():
+        raise ValueError("unread")
+
+    async def wait_for(task):
+        await task
+
+    with weft.session(pes=1) as opened:
+        dropped, read, awaited = (opened.submit(main) for _ in range(3))
+        assert str(read.exception()) == "unread"
+        with pytest.raises(ValueError, match="unread"):
+            asyncio.run(wait_for(awaited))
+        opened.run(weft.num_pes)
+        assert dropped.done()
+        del dropped, read, awaited
+        gc.collect()
+    error = capfd.readouterr().err
+    assert error.count("nothing has read the exception") == error.count("ValueError: unread") == 1, error
+
+
+def fail_later() -> None:
+    weft.Array(Store, 2)[1].fail_later.call()
+
+
+def test_a_failure_while_it_closes_reaches_who_waits() -> None:
+    with weft.session(pes=2) as opened:
+        task = opened.submit(weft.Future)  # stays open until the job ends
+        opened.run(fail_later)
+        told: list[BaseException | None] = []
+        waiting = threading.Thread(target=lambda: told.append(task.exception()))
+        waiting.start()
+        with contextlib.suppress(weft.Error):  # it raises the failure if it ends before the other thread
+            opened.close()
+        waiting.join()
+    assert "nothing awaits this" in str(told[0])
+    with pytest.raises(weft.Error, match="nothing awaits this"):
+        opened.run(weft.my_pe)
 
 
 def test_a_session_of_one_pe_starts_no_process() -> None:

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <ranges>
+#include <vector>
+
 #include "tests/support/in_process_job.h"
 
 namespace weft::runtime {
@@ -110,6 +115,71 @@ TEST(Future, ManyWaitersAreCalledInOrder) {
   }),
             "");
   EXPECT_EQ(called, kWaiters);
+}
+
+// A walk for each waiter that gives up takes minutes for so many.
+TEST(Future, ManyWaitersGiveUpInAnyOrder) {
+  constexpr int kWaiters = 200'000;
+  struct Waiter : Work {
+    Waiter() : Work(&Waiter::call) {}
+    static void call(Work* self, Runtime&, WorkAction) {
+      auto* const waiter = static_cast<Waiter*>(self);
+      waiter->order->push_back(waiter->number);
+    }
+    int number = 0;
+    std::vector<int>* order = nullptr;
+  };
+  for (const int seed : {0, 1, 2}) {
+    testing::InProcessJob job(1);
+    Future<> future(job.runtime(0));
+    FutureState& state = *future.state();
+    std::vector<int> order;
+    std::vector<Waiter> waiters(kWaiters);
+    const auto wait = [&](int number) {
+      waiters[number].number = number;
+      waiters[number].order = &order;
+      state.when_ready(&waiters[number]);
+    };
+    std::vector<int> leaving;  // in reverse, then in other orders
+    for (int i = 0; i < kWaiters; ++i) {
+      wait(i);
+      if (i % 4 != 0) leaving.push_back(kWaiters - 1 - i);
+    }
+    if (seed != 0) std::ranges::shuffle(leaving, std::mt19937(static_cast<unsigned>(seed)));
+    for (const int number : leaving) state.forget(&waiters[number]);
+    state.forget(&waiters[leaving.front()]);  // it waits no more
+    std::vector<int> expected;
+    for (int i = kWaiters - 1; i >= 0; --i) {
+      if ((kWaiters - 1 - i) % 4 == 0) expected.push_back(i);
+    }
+    std::ranges::reverse(expected);
+    // They come back behind the others, and one leaves again.
+    for (const int number : {leaving[0], leaving[1], leaving[2]}) wait(number);
+    state.forget(&waiters[leaving[1]]);
+    expected.insert(expected.end(), {leaving[0], leaving[2]});
+    EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+      future.set();
+      while (order.size() < expected.size()) co_await runtime.sleep(0);
+    }),
+              "");
+    EXPECT_TRUE(order == expected) << "seed " << seed;
+  }
+}
+
+TEST(Future, AllWaitersGiveUpAndOthersCome) {
+  testing::InProcessJob job(1);
+  Future<> future(job.runtime(0));
+  FutureState& state = *future.state();
+  std::vector<Work> waiters(100, Work([](Work*, Runtime&, WorkAction) { ADD_FAILURE() << "called"; }));
+  for (int round = 0; round < 3; ++round) {
+    for (Work& waiter : waiters) state.when_ready(&waiter);
+    for (Work& waiter : std::views::reverse(waiters)) state.forget(&waiter);
+  }
+  EXPECT_EQ(job.run([&](Runtime&) -> Task<> {
+    future.set();
+    co_await future;
+  }),
+            "");
 }
 
 TEST(Future, CallbacksOfFuturesThatAreNeverSetGoWithTheRuntime) {

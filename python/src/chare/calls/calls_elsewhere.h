@@ -26,7 +26,7 @@ PyObject* send_from_other_thread(PyObject* method, PyObject* const* arguments, P
 PyObject* call_from_other_thread(PyObject* method, PyObject* const* arguments, Py_ssize_t count,
                                  PyObject* keyword_names);
 
-// --- Of entry_method.cpp
+// --- Of method_calls.cpp
 
 // None, one, or one for each part of a combined section.
 using Replies = std::span<const chare::ReplyTo>;

@@ -296,7 +296,7 @@ ClassInfo::ClassInfo(PyObject* type)
 const ClassInfo& ClassInfo::of(PyObject* type) {
   auto& known = table().by_type;
   if (auto found = known.find(type); found != known.end()) {
-    if (!definitions_travel()) return *found->second;
+    if (definitions_by_value() == nullptr) return *found->second;
     // The PEs of this job may not have the class that those of an earlier one had or got.
     if (importable_key(type, "the chare class") == found->second->key()) return *found->second;
     table().of_earlier_jobs.push_back(std::move(found->second));

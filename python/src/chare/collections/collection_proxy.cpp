@@ -47,7 +47,12 @@ Ref make_collection_proxy(PyTypeObject* type, const ProxyCore& core) {
   return object;
 }
 
-std::size_t collection_proxy_size_bytes() { return sizeof(CollectionObject); }
+PyTypeObject* add_proxy_type(PyObject* module, const char* name, PyType_Slot* slots, unsigned flags,
+                             PyTypeObject* base) {
+  PyType_Spec spec = {name, static_cast<int>(sizeof(CollectionObject)), 0,
+                      static_cast<unsigned>(Py_TPFLAGS_DEFAULT) | flags, slots};
+  return add_type(module, spec, base);
+}
 
 void deallocate_collection_proxy(PyObject* proxy) {
   as_collection(proxy)->core.~ProxyCore();

@@ -1,5 +1,5 @@
 // The proxies of collections as values: weft.Array, weft.Group and weft.CollectionProxy objects. What Python sees
-// of them, and the constructors, are in collection_type.*.
+// of them is in collection_type.*, and the constructors are in constructors.*.
 #pragma once
 
 #include "chare/calls/proxy_core.h"
@@ -18,7 +18,9 @@ void set_collection_proxy_types(const CollectionProxyTypes& types);
 // Makes a proxy of the type that belongs to the collection's kind.
 Ref make_collection_proxy(chare::Collection& collection, const ClassInfo& info);
 Ref make_collection_proxy(PyTypeObject* type, const ProxyCore& core);
-std::size_t collection_proxy_size_bytes();
+// Makes such a type. `base`: null for types.any.
+PyTypeObject* add_proxy_type(PyObject* module, const char* name, PyType_Slot* slots, unsigned flags,
+                             PyTypeObject* base);
 void deallocate_collection_proxy(PyObject* proxy);
 
 bool is_collection_proxy(PyObject* object);

@@ -1,4 +1,4 @@
-// weft.CollectionProxy, weft.Array, weft.Group and weft.Singleton as Python sees them.
+// The type weft.CollectionProxy, the base of weft.Array and weft.Group, as Python sees it.
 #pragma once
 
 #include "support/support.h"

@@ -298,6 +298,12 @@ void Chares::Parts::give_up_gather(std::uint64_t id, const std::exception_ptr& e
   if (done) end_gather(done, error);
 }
 
+std::string Chares::Parts::name_of_contributors(runtime::ScopeId scope) const {
+  const auto number = collection_of(scope);
+  const auto found = number ? collections.find(*number) : collections.end();
+  return found == collections.end() ? std::string() : found->second->name();
+}
+
 base::Status Chares::Parts::expect_open(std::uint32_t root_pe, std::uint64_t scope) const {
   if ((scope & kGatherScopes) != 0) {
     const ReplyTo reply{ReplyTo::Kind::kGather, root_pe, scope & ~kGatherScopes};

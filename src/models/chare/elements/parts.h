@@ -329,6 +329,8 @@ struct Chares::Parts {
                             runtime::Message& message);
   // Fails with the reason if reductions of that scope can have no result any more.
   base::Status expect_open(std::uint32_t root_pe, std::uint64_t scope) const;
+  // The collection's name; empty for a scope of no collection.
+  std::string name_of_contributors(runtime::ScopeId scope) const;
   // Returns false if a constructor has ended the job, or has thrown: then the creator is told.
   bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
                           std::span<const std::byte> arguments);

@@ -35,6 +35,14 @@ class Worker(weft.Chare):
             text = str(error)
         future.set(text)
 
+    async def fail_later(self):
+        for _ in range(100):
+            await weft.yield_now()
+        self.fail()
+
+    def forget_failure(self):
+        self.proxy[0].fail_later.call()
+
     async def forget(self):
         self.proxy[0].work.call()
         await weft.sleep(0)
@@ -85,6 +93,8 @@ async def main():
         workers[1].fail.call()
     elif MODE == "fail_all":
         workers.fail.call()
+    elif MODE == "fail_elsewhere":
+        await workers[1].forget_failure.call()
     elif MODE == "kept":
         future = workers[1].fail.call()
         while not future.done():

@@ -223,12 +223,36 @@ async def untyped(ask):
         assert type(pickle.loads(pickle.dumps(error))) is weft.RemoteError
 
 
+async def read_again(future):
+    """What further readers of a failed future get is copied."""
+    for _ in range(3):
+        await error_of(future)
+    return await future
+
+
+async def several_read(future):
+    """Each has an exception of its own."""
+    errors = await weft.gather(*(error_of(future) for _ in range(4)))
+    for i, error in enumerate(errors):
+        error.place = i
+        error.__notes__ = [*error.__notes__, f"by {i}"]
+    errors.append(await error_of(future))
+    assert len({id(error) for error in errors}) == 5
+    for i, error in enumerate(errors[:4]):
+        assert (error.place, error.__notes__) == (i, ["note me", f"by {i}"]), error.__notes__
+    assert not hasattr(errors[4], "place") and errors[4].__notes__ == ["note me"]
+    errors[4].__notes__.append("in place")
+    assert (await error_of(future)).__notes__ == ["note me"]
+    assert len({id(error.__traceback__) for error in errors}) == 5
+
+
 async def main():
     raisers = weft.Array(Raiser, 4)
     for ask in (
         lambda which: raisers[3].fail.call(which),
         lambda which: raisers[3].ask.call(which, 2),
         lambda which: raisers.fail.call(which),
+        lambda which: read_again(raisers[3].fail.call(which)),
     ):
         await typed(ask)
         await untyped(ask)
@@ -236,6 +260,8 @@ async def main():
     assert error.__notes__ == ["note me", "at 2", "at 3"], error.__notes__
     error = await error_of(raisers[1].chained.call())
     assert isinstance(error, RuntimeError) and "ZeroDivisionError" in str(error.__cause__)
+
+    await several_read(raisers[3].fail.call("note"))
 
     future = weft.Future()
     future.set_error(KeyError("set"))
