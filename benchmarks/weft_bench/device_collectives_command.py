@@ -13,8 +13,9 @@ _METHOD = """
 Collectives of device arrays, one per PE, float32: a group of a team (docs/pgas-teams.md), beside NCCL in
 PyTorch. The size of an operation is that of the whole: of the array of an all-reduce, of what an all-gather
 makes, of what a reduce-scatter takes. The time is that of one operation of a row of them on one stream,
-without a wait of the CPU between them, except after 200 and where the stream is full ("queued"), or of a graph of 20 that is launched again and again
-("graph"). PyTorch's all-reduce is in place, Weft's from one array into another.
+without a wait of the CPU between them, except after 200 and where the stream is full ("queued"), or of a
+graph of 20 that is launched again and again ("graph"). PyTorch's all-reduce is in place, Weft's from one
+array into another.
 
 Every system is measured in RUNS fresh launches, in turn. The figure is the median. Each process stays on a
 core of its own, and every size is preceded by a tenth of its iterations, untimed.

@@ -148,10 +148,10 @@ runtime::Task<Error> StreamTransfers::make_group(Ref<Communicator> communicator)
     group_ = co_await make_stream_group(std::move(communicator), stream_, std::move(pes));
   } catch (const base::Error& error) {
     // Messages work without its memory, too. The code is the same on all ranks.
-    const bool is_never_possible = error.code() == base::StatusCode::kUnsupported ||
-                                   error.code() == base::StatusCode::kInvalidArgument ||
-                                   error.code() == base::StatusCode::kOutOfMemory;
-    if (!is_never_possible) co_return error_of_exception(std::current_exception());
+    const bool goes_without_group = error.code() == base::StatusCode::kUnsupported ||
+                                    error.code() == base::StatusCode::kInvalidArgument ||
+                                    error.code() == base::StatusCode::kOutOfMemory;
+    if (!goes_without_group) co_return error_of_exception(std::current_exception());
     why_no_group_ = error.what();
   }
   co_return Error();
