@@ -171,11 +171,13 @@ class File::Staging {
       co_return got;
     }
     const FileAccess& access = operation_.access;
-    const std::size_t element_bytes = in_file_.size() / static_cast<std::size_t>(access.count);
-    const std::size_t count = got / element_bytes;
-    check(convert_from_file(operation_.view->representation(), access.type->signature(),
-                            static_cast<MPI_Count>(count), in_file_.data(), packed_.data()));
-    const std::size_t size = count * static_cast<std::size_t>(access.type->size_bytes());
+    check(convert_from_file(operation_.view->representation(), access.type->signature(), access.count,
+                            in_file_.data(), packed_.data()));
+    // A part of an element counts only if its bytes are as many in the file.
+    const std::size_t size = in_file_.size() == packed_.size()
+                                 ? got
+                                 : got / (in_file_.size() / static_cast<std::size_t>(access.count)) *
+                                       static_cast<std::size_t>(access.type->size_bytes());
     co_await deliver_native(packed_, size);
     co_return size;
   }
