@@ -10,7 +10,7 @@
 
 #include "base/format.h"
 #include "entry/entry.h"
-#include "models/mpi/file/representation.h"
+#include "models/mpi/datatype/describing/representation.h"
 #include "models/mpi/objects/addresses.h"
 #include "models/mpi/rank.h"
 

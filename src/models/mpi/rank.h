@@ -17,8 +17,8 @@
 
 #include "weft/memory/buffer.h"
 
+#include "models/mpi/datatype/describing/representation.h"
 #include "models/mpi/datatype/predefined.h"
-#include "models/mpi/file/representation.h"
 #include "models/mpi/objects/attributes.h"
 #include "models/mpi/objects/error_codes.h"
 #include "models/mpi/objects/error_handler.h"

@@ -83,6 +83,7 @@ Error FileView::add_runs(const Datatype& in_file) {
     });
     if (!error.ok()) return error;
   }
+  for (const TileRun& one : runs_) tile_pieces_ += one.run.count;
   if (runs_.back().run.end() - runs_.front().run.offset > tile_extent_) is_monotonic_ = false;
   return {};
 }

@@ -13,7 +13,7 @@ namespace {
 
 // docs/decisions/mpi-files.md has the measurements.
 constexpr int kMostAggregators = 8;
-constexpr std::int64_t kBufferBytes = std::int64_t{16} << 20;
+constexpr std::int64_t kBufferBytes = std::int64_t{1} << 20;
 constexpr std::int64_t kSieveBytes = std::int64_t{4} << 20;
 constexpr std::int64_t kSieveGapBytes = 4096;
 constexpr std::int64_t kMostBufferBytes = std::int64_t{1} << 31;

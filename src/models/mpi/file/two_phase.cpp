@@ -21,6 +21,9 @@ namespace {
 constexpr std::int64_t kPageBytes = 4096;  // two aggregators never write to the same page
 // Aggregators go through all of their domain. If less than this part of it is accessed, that takes longer than it saves.
 constexpr std::int64_t kSparse = 16;
+// Pieces of the file of this mean size are written, or read, faster by each process itself (docs/decisions/mpi-files.md).
+constexpr std::int64_t kLargeWriteBytes = 32 << 10;
+constexpr std::int64_t kLargeReadBytes = 4 << 10;
 constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
 // What each process tells the others before the access.
@@ -32,6 +35,7 @@ struct Claim {
   std::int64_t first = 0;  // the offsets of the first byte and behind the last one
   std::int64_t end = 0;
   std::int64_t size_bytes = 0;
+  std::int64_t num_pieces = 0;
   std::int64_t buffer_bytes = 0;
   std::int64_t num_aggregators = 1;
 };
@@ -134,6 +138,7 @@ class Operation {
     mine.is_monotonic = access_.view->is_monotonic() ? 1 : 0;
     mine.use = static_cast<std::int32_t>(access_.use);
     mine.size_bytes = static_cast<std::int64_t>(access_.bytes.size());
+    mine.num_pieces = access_.view->num_pieces(mine.size_bytes);
     mine.buffer_bytes = access_.buffer_bytes;
     mine.num_aggregators = access_.num_aggregators;
     if (mine.size_bytes > 0) {
@@ -147,6 +152,7 @@ class Operation {
   bool use_aggregators() {
     const Claim& first = claims_.front();
     Wide sum = 0;
+    Wide num_pieces = 0;
     std::vector<Part> ranges;
     for (const Claim& claim : claims_) {
       if (claim.is_monotonic == 0) return false;
@@ -154,6 +160,7 @@ class Operation {
       if (claim.size_bytes < 0 || claim.first < 0 || claim.end < claim.first) return false;
       ranges.push_back({claim.first, claim.end});
       sum += claim.size_bytes;
+      num_pieces += claim.num_pieces;
     }
     const auto use = static_cast<AggregatorUse>(first.use);
     if (use == AggregatorUse::kNever || ranges.empty()) return false;
@@ -165,7 +172,8 @@ class Operation {
     if (use == AggregatorUse::kAlways) return true;
     bool is_interleaved = false;
     for (std::size_t i = 1; i < ranges.size(); ++i) is_interleaved |= ranges[i].begin < ranges[i - 1].end;
-    return is_interleaved && sum * kSparse >= all_.end - all_.begin;
+    const std::int64_t large = access_.is_write ? kLargeWriteBytes : kLargeReadBytes;
+    return is_interleaved && sum < num_pieces * large && sum * kSparse >= all_.end - all_.begin;
   }
 
   std::size_t access_alone() {

@@ -1,4 +1,4 @@
-#include "models/mpi/file/representation.h"
+#include "models/mpi/datatype/describing/representation.h"
 
 #include <cstring>
 
