@@ -9,9 +9,9 @@
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
-#include "base/refuse_claim.h"
 #include "models/mpi/collective/transfers.h"
 #include "models/mpi/file/coverage.h"
+#include "models/mpi/file/part_access.h"
 #include "models/mpi/window/target_runs.h"
 
 namespace weft::mpi {
@@ -21,6 +21,7 @@ namespace {
 constexpr std::int64_t kPageBytes = 4096;  // two aggregators never write to the same page
 // Aggregators go through all of their domain. If less than this part of it is accessed, that takes longer than it saves.
 constexpr std::int64_t kSparse = 16;
+constexpr std::int64_t kMostRounds = 1 << 20;  // also if the program wants aggregators
 // Pieces of the file of this mean size are written, or read, faster by each process itself (docs/decisions/mpi-files.md).
 constexpr std::int64_t kLargeWriteBytes = 32 << 10;
 constexpr std::int64_t kLargeReadBytes = 4 << 10;
@@ -47,60 +48,12 @@ struct Ending {
   std::int64_t end_of_file = kNoEnd;  // as far as the process has seen it
 };
 
-// A part of the file that an aggregator works on at a time.
-struct Part {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
-
-// The access of one process in a part.
-struct PartHeader {
-  std::uint64_t num_runs = 0;
-  std::uint64_t size_bytes = 0;
-};
-struct PartAccess {
-  PartHeader header;
-  std::vector<WindowRun> runs;
-  std::int64_t first = 0;  // the position in the view of this process
-};
-
 template <class T>
 DataView view_of_value(T& value) {
   return DataView::of_bytes(&value, sizeof value);
 }
 DataView view_of_runs(std::vector<WindowRun>& runs) {
   return DataView::of_bytes(runs.data(), runs.size() * sizeof(WindowRun));
-}
-
-[[noreturn]] void refuse(int source, std::string_view what) {
-  base::refuse_claim(base::format("rank {} of a file claims {} in a collective access", source, what),
-                     "do all PEs run the same version of Weft?");
-}
-
-void check_header(int source, const PartHeader& header, const Part& part) {
-  if (header.size_bytes > static_cast<std::uint64_t>(part.end - part.begin) ||
-      header.num_runs > header.size_bytes || (header.num_runs == 0) != (header.size_bytes == 0))
-    refuse(source, "more bytes than a part of the file has");
-}
-
-// The runs are in the part, in order, and have as many bytes as the header says.
-void check_part_runs(int source, const PartAccess& access, const Part& part) {
-  std::uint64_t sum = 0;
-  std::int64_t end = part.begin;
-  const auto room = static_cast<std::uint64_t>(part.end - part.begin);
-  for (const WindowRun& run : access.runs) {
-    const bool is_known = run.offset >= end && run.offset < part.end && run.count > 0 && run.count <= room &&
-                          run.size_bytes > 0 && run.size_bytes <= room && run.stride >= 0 &&
-                          static_cast<std::uint64_t>(run.stride) <= room &&
-                          (run.count == 1 || static_cast<std::uint64_t>(run.stride) >= run.size_bytes);
-    if (!is_known) refuse(source, "a run of bytes that is not in its part of the file");
-    const Wide last = run.offset + Wide{static_cast<std::int64_t>(run.count - 1)} * run.stride +
-                      static_cast<std::int64_t>(run.size_bytes);
-    if (last > part.end) refuse(source, "a run of bytes that is not in its part of the file");
-    end = static_cast<std::int64_t>(last);
-    sum += run.size_bytes * run.count;
-  }
-  if (sum != access.header.size_bytes) refuse(source, "runs of another size");
 }
 
 class Operation {
@@ -169,6 +122,7 @@ class Operation {
     all_.end = std::ranges::max(ranges, {}, &Part::end).end;
     num_aggregators_ = static_cast<int>(std::clamp<std::int64_t>(first.num_aggregators, 1, context_.size()));
     buffer_bytes_ = std::clamp<std::int64_t>(first.buffer_bytes, kPageBytes, std::int64_t{1} << 31);
+    if (num_rounds() > kMostRounds) return false;
     if (use == AggregatorUse::kAlways) return true;
     bool is_interleaved = false;
     for (std::size_t i = 1; i < ranges.size(); ++i) is_interleaved |= ranges[i].begin < ranges[i - 1].end;

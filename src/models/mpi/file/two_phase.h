@@ -2,7 +2,7 @@
 // in which the accesses lie. In rounds, each process sends an aggregator the places and the bytes that it writes in a part of the domain,
 // or gets the bytes that it reads there.
 //
-// If the accesses of the processes do not lie between each other, each process accesses the file itself.
+// If the accesses of the processes do not lie between each other, or their pieces are large, each process accesses the file itself.
 //
 // Threads: the PE's.
 #pragma once
