@@ -387,6 +387,43 @@ static void check_outstanding(void) {
   close_and_delete(&file);
 }
 
+/* An aggregator that fails, and a process that fails before: all get the error. */
+static void check_failures(void) {
+  MPI_File file;
+  MPI_Info hints;
+  MPI_Datatype own, longs;
+  MPI_Request request;
+  MPI_Status status;
+  int values[2] = {1, 2};
+  long big[2] = {1, 2};
+  MPI_Info_create(&hints);
+  MPI_Info_set(hints, "romio_cb_write", "enable");
+  MPI_Info_set(hints, "cb_nodes", "1");
+  MPI_Type_create_resized(MPI_INT, 0, size * (MPI_Aint)sizeof(int), &own);
+  MPI_Type_commit(&own);
+  EXPECT(MPI_File_open(MPI_COMM_WORLD, "/dev/full", MPI_MODE_WRONLY, hints, &file) == MPI_SUCCESS);
+  EXPECT(MPI_File_set_view(file, rank * (MPI_Offset)sizeof(int), MPI_INT, own, "native", MPI_INFO_NULL) ==
+         MPI_SUCCESS);
+  EXPECT(class_of(MPI_File_write_all(file, values, 2, MPI_INT, &status)) == MPI_ERR_NO_SPACE);
+  EXPECT(MPI_File_iwrite_all(file, values, 2, MPI_INT, &request) == MPI_SUCCESS);
+  EXPECT(class_of(MPI_Wait(&request, &status)) == MPI_ERR_NO_SPACE);
+  EXPECT(class_of(MPI_File_write(file, values, 2, MPI_INT, &status)) == MPI_ERR_NO_SPACE);
+  EXPECT(MPI_File_close(&file) == MPI_SUCCESS);
+
+  EXPECT(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | MPI_MODE_CREATE, hints, &file) == MPI_SUCCESS);
+  EXPECT(MPI_Type_vector(2, 1, size, MPI_LONG, &longs) == MPI_SUCCESS &&
+         MPI_Type_commit(&longs) == MPI_SUCCESS);
+  EXPECT(MPI_File_set_view(file, 4 * rank, MPI_LONG, longs, "external32", MPI_INFO_NULL) == MPI_SUCCESS);
+  if (rank == size - 1) big[1] = 1L << 40;
+  EXPECT(class_of(MPI_File_write_all(file, big, 2, MPI_LONG, &status)) == MPI_ERR_CONVERSION);
+  big[1] = 2;
+  EXPECT(MPI_File_write_at_all(file, 0, big, 2, MPI_LONG, &status) == MPI_SUCCESS);
+  MPI_Type_free(&own);
+  MPI_Type_free(&longs);
+  MPI_Info_free(&hints);
+  close_and_delete(&file);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -401,6 +438,7 @@ int main(int argc, char** argv) {
   check_sequential();
   check_objects();
   check_outstanding();
+  check_failures();
   if (rank == 0) printf("files of %d ranks: as expected\n", size);
   MPI_Finalize();
   return 0;
