@@ -439,6 +439,7 @@ int main(int argc, char** argv) {
   check_objects();
   check_outstanding();
   check_failures();
+  if (argc > 1) (void)open_new(MPI_MODE_RDWR); /* it stays open */
   if (rank == 0) printf("files of %d ranks: as expected\n", size);
   MPI_Finalize();
   return 0;

@@ -18,6 +18,11 @@ def test_modes_errors_views_and_representations(run_mpi, num_pes):
     expect(run_mpi("files/files", num_pes), f"files of {num_pes or 1} ranks: as expected\n")
 
 
+@pytest.mark.parametrize("num_pes", [None, 2])
+def test_a_program_that_keeps_a_file_open_ends(run_mpi, num_pes):
+    expect(run_mpi("files/files", num_pes, "keep"), f"files of {num_pes or 1} ranks: as expected\n")
+
+
 def test_the_shared_pointer_without_mapped_memory(run_mpi, monkeypatch):
     monkeypatch.setenv("WEFT_PGAS_MAPPING", "off")
     expect(run_mpi("files/files", 3), "files of 3 ranks: as expected\n")

@@ -83,16 +83,30 @@ Error File::run(FileAccess access, Outcome* outcome) {
   if (Error error = prepare(std::move(access), true, &operation); !error.ok()) return error;
   const std::int64_t wanted = operation.size_bytes;
   const auto memory_bytes = static_cast<std::int64_t>(operation.access.memory.size_bytes);
-  try {
-    this_process().run(carry_out(Ref<File>(*this), std::move(operation), outcome));
-  } catch (const TransferFailed& failure) {
+  if (Error error = complete(std::move(operation), outcome); !error.ok()) {
     if (is_individual) position_ = before;
-    return error_of(failure);
+    return error;
   }
   // At the end of the file the pointer stops behind the last etype.
   if (is_individual && outcome->size_bytes < memory_bytes)
     position_ = before + static_cast<MPI_Offset>(Wide{outcome->size_bytes} * wanted / memory_bytes /
                                                  view_->etype_bytes());
+  return {};
+}
+
+// Most accesses of one process need no coroutine.
+Error File::complete(Operation operation, Outcome* outcome) {
+  if (!operation.context && operation.access.pointer != FilePointer::kShared && needs_no_copy(operation)) {
+    std::size_t moved = operation.access.memory.size_bytes;
+    Error error = access_alone(operation, {operation.access.memory.data, moved}, &moved);
+    outcome->size_bytes = static_cast<std::int64_t>(moved);
+    return error;
+  }
+  try {
+    this_process().run(carry_out(Ref<File>(*this), std::move(operation), outcome));
+  } catch (const TransferFailed& failure) {
+    return error_of(failure);
+  }
   return {};
 }
 
@@ -133,6 +147,12 @@ Error File::end(int kind, Outcome* outcome) {
 
 // --- The work
 
+// The memory of the program has the bytes of the file.
+bool File::needs_no_copy(const Operation& operation) {
+  const DataView& memory = operation.access.memory;
+  return memory.is_dense() && memory.place.is_host() && operation.view->representation().is_native();
+}
+
 // The bytes of an access in host memory, as they are in the file.
 class File::Staging {
  public:
@@ -147,7 +167,7 @@ class File::Staging {
   // Makes room. If the access writes, the bytes are there afterwards.
   runtime::Task<> prepare() {
     const auto size = static_cast<std::size_t>(operation_.size_bytes);
-    if (is_native_ && memory_.is_dense() && memory_.place.is_host()) {
+    if (needs_no_copy(operation_)) {
       bytes_ = {memory_.data, size};
       co_return;
     }

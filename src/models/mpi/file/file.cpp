@@ -180,7 +180,7 @@ Error File::set_view(FileView::Description description, Error error) {
     error = {MPI_ERR_ARG, base::format("the displacement {} is negative", description.displacement)};
   if (error.ok()) error = FileView::make(std::move(description), is_writable(), this_rank().types, &made);
   const std::shared_ptr<const FileView> before = view_;
-  if (error.ok()) view_ = made;
+  if (error.ok()) view_ = std::move(made);
   if (error = agree(error); !error.ok()) {
     view_ = before;
     return error;

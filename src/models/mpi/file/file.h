@@ -108,6 +108,8 @@ class File final : public ErrorScope {
   Error prepare(FileAccess access, bool waits, Operation* operation);
   Error check_mode(const FileAccess& access) const;
   Error find_bytes(const FileAccess& access, std::int64_t* size_bytes) const;
+  static bool needs_no_copy(const Operation& operation);
+  Error complete(Operation operation, Outcome* outcome);
   static runtime::Task<> carry_out(Ref<File> self, Operation operation, Outcome* outcome);
   runtime::Task<> place_shared(Operation& operation) const;
   class Staging;
