@@ -171,6 +171,9 @@ Error File::set_view(FileView::Description description, Error error) {
     error = {
         MPI_ERR_ARG,
         "MPI_DISPLACEMENT_CURRENT is for files of MPI_MODE_SEQUENTIAL, which take no other displacement"};
+  // No process moves the shared pointer any more when the first one looks at it.
+  if ((mode_ & MPI_MODE_SEQUENTIAL) != 0)
+    this_process().run(barrier_in_teams(communicator_->next_collective_contexts().local));
   if (error.ok() && is_current) {
     MPI_Offset position = 0;
     error = find_shared_position(&position);
