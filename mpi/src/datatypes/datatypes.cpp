@@ -18,19 +18,6 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 
 namespace {
 
-// MPI keeps it, so the program does not free it.
-bool is_kept(const Datatype& type) {
-  switch (type.recipe().combiner) {
-    case MPI_COMBINER_NAMED:
-    case MPI_COMBINER_F90_REAL:
-    case MPI_COMBINER_F90_COMPLEX:
-    case MPI_COMBINER_F90_INTEGER:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Errors: MPI_ERR_TYPE if the contents need the large form.
 Error check_small(const Recipe& recipe) {
   if (recipe.form == CallForm::kSmall) return {};
@@ -73,11 +60,7 @@ Error copy_contents(const Datatype& type, const ContentsRoom& room, int* integer
   std::copy(recipe.integers.begin(), recipe.integers.end(), integers);
   std::copy(recipe.addresses.begin(), recipe.addresses.end(), addresses);
   std::copy(recipe.counts.begin(), recipe.counts.end(), counts);
-  for (std::size_t i = 0; i < recipe.datatypes.size(); ++i) {
-    Datatype& part = *recipe.datatypes[i];
-    if (!is_kept(part)) part.acquire();  // the program frees the handle
-    datatypes[i] = part.handle();
-  }
+  for (std::size_t i = 0; i < recipe.datatypes.size(); ++i) datatypes[i] = give_type(*recipe.datatypes[i]);
   return {};
 }
 

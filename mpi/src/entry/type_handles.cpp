@@ -20,6 +20,23 @@ Error find_committed_type(MPI_Datatype handle, Datatype** found) {
           "the datatype is not committed; call MPI_Type_commit before you transfer data with it"};
 }
 
+bool is_kept(const Datatype& type) {
+  switch (type.recipe().combiner) {
+    case MPI_COMBINER_NAMED:
+    case MPI_COMBINER_F90_REAL:
+    case MPI_COMBINER_F90_COMPLEX:
+    case MPI_COMBINER_F90_INTEGER:
+      return true;
+    default:
+      return false;
+  }
+}
+
+MPI_Datatype give_type(Datatype& type) {
+  if (!is_kept(type)) type.acquire();
+  return type.handle();
+}
+
 Error find_operation(MPI_Op handle, ReductionOperator** found) {
   *found = operation_of(handle);
   if (*found != nullptr) return {};

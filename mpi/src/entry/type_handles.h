@@ -24,6 +24,10 @@ inline ReductionOperator* operation_of(MPI_Op handle) {
 Error find_type(MPI_Datatype handle, Datatype** found);
 // For transfers: the datatype must be committed.
 Error find_committed_type(MPI_Datatype handle, Datatype** found);
+// MPI keeps it, so the program does not free it.
+bool is_kept(const Datatype& type);
+// Gives the program the handle of a datatype of which it has been told: one that it must free, unless MPI keeps the datatype.
+MPI_Datatype give_type(Datatype& type);
 // Errors: MPI_ERR_OP.
 Error find_operation(MPI_Op handle, ReductionOperator** found);
 

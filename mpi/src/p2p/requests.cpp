@@ -114,10 +114,12 @@ inline int finish(MPI_Request* handle, MPI_Status* status, RequestFailure* failu
 int raise_in(const char* function, ErrorScope* scope, const Error& error) {
   if (scope != nullptr && scope->kind() == ObjectKind::kWindow)
     return raise(function, handle_of<MPI_Win>(scope), error);
+  if (scope != nullptr && scope->kind() == ObjectKind::kFile)
+    return raise(function, handle_of<MPI_File>(scope), error);
   return raise(function, handle_of_scope(scope), error);
 }
 
-// Runs `body(&scope)`. Its error belongs to the communicator or window that the body writes there: that of the request that failed.
+// Runs `body(&scope)`. Its error belongs to the communicator, window or file that the body writes there: that of the request that failed.
 template <class Body>
 [[gnu::always_inline]] inline int with_scope(const char* function, const Body& body) {
   Ref<ErrorScope> scope;

@@ -17,6 +17,7 @@
 
 #include "weft/memory/buffer.h"
 
+#include "models/mpi/datatype/describing/representation.h"
 #include "models/mpi/datatype/predefined.h"
 #include "models/mpi/objects/attributes.h"
 #include "models/mpi/objects/error_codes.h"
@@ -75,6 +76,9 @@ class Rank {
   // The datatypes and operators of mpi.h, and the datatypes that MPI makes on request.
   PredefinedTypes types;
   PredefinedOperators operations;
+
+  // How the values of files are written, with those of MPI_Register_datarep.
+  Representations representations;
 
   // MPI_COMM_WORLD and MPI_COMM_SELF from MPI_Init to MPI_Finalize, else null. Errors that belong to no object go to `self`.
   ErrorScope* world = nullptr;

@@ -102,7 +102,25 @@ Conversion conversion_of(const BasicType& type) {
 // The parts of a value: two for a complex one.
 int parts_of(const BasicType& type) { return type.kind == BasicKind::kComplex ? 2 : 1; }
 
-bool to_external(const BasicType& type, MPI_Count number, const std::byte* native, std::byte* external) {
+// Calls portion(type, number, first, external_first): `number` values of a basic type, whose packed bytes begin at `first`.
+template <class Portion>
+void for_each_portion(const Datatype& type, MPI_Count count, Portion&& portion) {
+  MPI_Count first = 0;
+  MPI_Count external_first = 0;
+  for_each_basic_run(type.signature(), count, [&](const BasicType& basic, MPI_Count number) {
+    while (number > 0) {
+      const MPI_Count now = std::min<MPI_Count>(number, kPortionBytes / basic.size);
+      portion(basic, now, first, external_first);
+      first += now * basic.size;
+      external_first += now * basic.external_size;
+      number -= now;
+    }
+  });
+}
+
+}  // namespace
+
+bool write_external32(const BasicType& type, MPI_Count number, const std::byte* native, std::byte* external) {
   const std::size_t size = type.size / parts_of(type);
   const std::size_t external_size = type.external_size / parts_of(type);
   const Conversion conversion = conversion_of(type);
@@ -123,7 +141,7 @@ bool to_external(const BasicType& type, MPI_Count number, const std::byte* nativ
   return all_fit;
 }
 
-void from_external(const BasicType& type, MPI_Count number, const std::byte* external, std::byte* native) {
+void read_external32(const BasicType& type, MPI_Count number, const std::byte* external, std::byte* native) {
   const std::size_t size = type.size / parts_of(type);
   const std::size_t external_size = type.external_size / parts_of(type);
   const Conversion conversion = conversion_of(type);
@@ -142,23 +160,13 @@ void from_external(const BasicType& type, MPI_Count number, const std::byte* ext
   }
 }
 
-// Calls portion(type, number, first, external_first): `number` values of a basic type, whose packed bytes begin at `first`.
-template <class Portion>
-void for_each_portion(const Datatype& type, MPI_Count count, Portion&& portion) {
-  MPI_Count first = 0;
-  MPI_Count external_first = 0;
-  for_each_basic_run(type.signature(), count, [&](const BasicType& basic, MPI_Count number) {
-    while (number > 0) {
-      const MPI_Count now = std::min<MPI_Count>(number, kPortionBytes / basic.size);
-      portion(basic, now, first, external_first);
-      first += now * basic.size;
-      external_first += now * basic.external_size;
-      number -= now;
-    }
-  });
+Error not_in_external32(const BasicType& type) {
+  return {
+      MPI_ERR_CONVERSION,
+      base::format("a value of type {} does not fit the {} bytes that \"external32\" has for it; use a type "
+                   "of fixed size, such as MPI_INT64_T",
+                   type.name, type.external_size)};
 }
-
-}  // namespace
 
 std::optional<MPI_Count> external32_size(const Datatype& type, MPI_Count count) {
   const Wide size = Wide{count} * type.signature().external_size;
@@ -172,21 +180,17 @@ Error pack_external32(const Datatype& type, const void* buffer, MPI_Count count,
   for_each_portion(type, count,
                    [&](const BasicType& basic, MPI_Count number, MPI_Count first, MPI_Count external_first) {
                      type.pack(buffer, count, first, first + number * basic.size, native.data());
-                     if (!to_external(basic, number, native.data(), packed + external_first)) failed = &basic;
+                     if (!write_external32(basic, number, native.data(), packed + external_first))
+                       failed = &basic;
                    });
-  if (failed == nullptr) return {};
-  return {
-      MPI_ERR_CONVERSION,
-      base::format("a value of type {} does not fit the {} bytes that \"external32\" has for it; use a type "
-                   "of fixed size, such as MPI_INT64_T",
-                   failed->name, failed->external_size)};
+  return failed == nullptr ? Error() : not_in_external32(*failed);
 }
 
 void unpack_external32(const Datatype& type, void* buffer, MPI_Count count, const std::byte* packed) {
   std::array<std::byte, kPortionBytes> native;
   for_each_portion(type, count,
                    [&](const BasicType& basic, MPI_Count number, MPI_Count first, MPI_Count external_first) {
-                     from_external(basic, number, packed + external_first, native.data());
+                     read_external32(basic, number, packed + external_first, native.data());
                      type.unpack(buffer, count, first, first + number * basic.size, native.data());
                    });
 }

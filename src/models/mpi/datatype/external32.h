@@ -16,4 +16,10 @@ std::optional<MPI_Count> external32_size(const Datatype& type, MPI_Count count);
 Error pack_external32(const Datatype& type, const void* buffer, MPI_Count count, std::byte* packed);
 void unpack_external32(const Datatype& type, void* buffer, MPI_Count count, const std::byte* packed);
 
+// Convert values that follow one another on both sides. False if one of them does not fit; all are written then too.
+bool write_external32(const BasicType& type, MPI_Count number, const std::byte* native, std::byte* external);
+void read_external32(const BasicType& type, MPI_Count number, const std::byte* external, std::byte* native);
+// The error of a value that does not fit: MPI_ERR_CONVERSION.
+Error not_in_external32(const BasicType& type);
+
 }  // namespace weft::mpi
