@@ -314,6 +314,7 @@ bool Scheduler::read_mail() {
     mail.swap(mailbox_);
     mail_arrived_.store(false, std::memory_order_relaxed);
   }
+  thread_ = pthread_self();  // it makes the turns now: a function may call fail()
   serves_threads_ = idle_hook_ != nullptr;
   batch_left_ = kBatch;  // see progress()
   try {

@@ -9,7 +9,6 @@
 
 #include "machine/peer_memory/peer_memory.h"
 #include "machine/tag.h"
-#include "models/mpi/virtual_ranks/running_code.h"
 
 namespace weft::mpi {
 
@@ -127,9 +126,7 @@ const ReceiveOffer* ReceiveOffers::find(const MessageHeader& header, const DataV
   Peer* const of = known_peer(header.to);
   if (of == nullptr || !view.is_dense() || view.size_bytes == 0) return nullptr;
   const auto is_here = [&] { return of->has_offer && is_for(of->offer, header, view.size_bytes); };
-  // A function of the program may have been called in a turn of another thread, inside of which the machine makes no progress.
-  const bool waits = of->spin.may_wait(num_heard) && !is_here() && !messenger_.shares_processor() &&
-                     ProgramRuns::num_unlocked() == 0;
+  const bool waits = of->spin.may_wait(num_heard) && !is_here() && !messenger_.shares_processor();
   if (waits) await(*of, header, view.size_bytes);
   const bool has_offer = is_here();
   has_waited = waits && !has_offer;

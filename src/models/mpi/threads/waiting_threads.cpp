@@ -3,14 +3,17 @@
 #include <sched.h>
 
 #include <atomic>
+#include <utility>
 
 namespace weft::mpi {
 
-// On the stack of its thread, in the list while it waits. A thread that sleeps is out of the list only after it has got the lock, so a
+// On the stack of its thread, in the list while it waits. A thread that sleeps leaves the list only after it has got the lock, so a
 // thread with the lock may use each waiter of the list.
 struct WaitingThreads::Waiter {
   bool (*done)(void* context);
   void* context;
+  pthread_t thread = pthread_self();
+  bool runs_program = false;  // in a turn that the thread drove
   Waiter* next = nullptr;
   // 1: it is awake, or will be. An int: futexes wait for those without a detour.
   std::atomic<int> is_awake = 1;
@@ -25,30 +28,26 @@ struct WaitingThreads::Waiter {
 WaitingThreads::WaitingThreads(runtime::Runtime& runtime) : runtime_(runtime) {
   lock_.set_polls(!runtime.shares_processor());
   runtime_.set_idle_hook(this);
+  of_process_ = this;
 }
 
-WaitingThreads::~WaitingThreads() { runtime_.set_idle_hook(nullptr); }
+WaitingThreads::~WaitingThreads() {
+  of_process_ = nullptr;
+  runtime_.set_idle_hook(nullptr);
+}
 
 // --- Waiting
 
 bool WaitingThreads::wait_until(bool (*done)(void* context), void* context) {
-  // Such a function calls MPI, which the standard does not allow for operators.
-  if (is_turn_of_caller()) return runtime_.run_until(done, context);
   Waiter self{done, context};
   Waiter** place = &first_;
   while (*place != nullptr) place = &(*place)->next;
   *place = &self;
-  while (!self.is_done() && !runtime_.stopped()) {
-    if (driver_ != nullptr) {
-      sleep(self);
-    } else if (!drive(self)) {
-      break;
-    }
-  }
+  while (!self.is_done() && !runtime_.stopped()) driver_ == nullptr ? drive(self) : sleep(self);
   for (place = &first_; *place != &self;) place = &(*place)->next;
   *place = self.next;
   if (driver_ == nullptr) wake_next_driver();
-  return !runtime_.stopped() || self.is_done();
+  return self.is_done();
 }
 
 void WaitingThreads::sleep(Waiter& self) {
@@ -67,59 +66,45 @@ void WaitingThreads::wake_those_done() {
 // A thread that is awake already looks for a driver itself.
 void WaitingThreads::wake_next_driver() {
   for (const Waiter* one = first_; one != nullptr; one = one->next) {
-    if (one->is_awake.load(std::memory_order_relaxed) != 0) return;
+    if (one->is_awake.load(std::memory_order_relaxed) != 0 && !one->runs_program) return;
   }
-  if (first_ != nullptr) first_->wake();
+  for (Waiter* one = first_; one != nullptr; one = one->next) {
+    if (one->is_awake.load(std::memory_order_relaxed) == 0) return one->wake();
+  }
 }
 
-// --- Turns
+// --- Driving
 
-bool WaitingThreads::drive(Waiter& self) {
+void WaitingThreads::drive(Waiter& self) {
   struct Driving {
     WaitingThreads& all;
     Waiter& self;
   } driving{*this, self};
   driver_ = &self;
-  const bool is_done = runtime_.run_until(
-      [](void* context) {
-        const auto& [all, waiter] = *static_cast<Driving*>(context);
-        return all.between_turns(waiter);
-      },
-      &driving);
-  if (is_turn_of_caller()) end_turn();
-  driver_ = nullptr;
-  return is_done;
+  const auto ends = [](void* context) {
+    const auto& [all, waiter] = *static_cast<Driving*>(context);
+    return all.between_turns(waiter);
+  };
+  static_cast<void>(runtime_.run_until(ends, &driving));
+  if (driver_ == &self) driver_ = nullptr;
 }
 
 bool WaitingThreads::between_turns(Waiter& self) {
-  if (is_turn_of_caller()) end_turn();
+  self.runs_program = false;
   if (lock_.is_wanted()) lock_.pass_on();
-  wait_for_turn();
-  // After other threads have had the lock: the turn may sleep.
+  // After other threads have had the lock: the next turn may sleep.
   wake_those_done();
-  if (self.is_done()) return true;
-  begin_turn();
-  return false;
+  return self.is_done() || driver_ != &self;
 }
 
-void WaitingThreads::wait_for_turn() {
-  while (is_in_turn_) lock_.pass_on();
-}
-
-void WaitingThreads::begin_turn() {
-  is_in_turn_ = true;
-  turn_of_ = pthread_self();
-}
-
-bool WaitingThreads::is_turn_of_caller() const {
-  return is_in_turn_ && pthread_equal(turn_of_, pthread_self()) != 0;
+void WaitingThreads::program_begins() {
+  if (driver_ == nullptr || pthread_equal(driver_->thread, pthread_self()) == 0) return;
+  std::exchange(driver_, nullptr)->runs_program = true;
+  wake_next_driver();
 }
 
 void WaitingThreads::progress() {
-  if (is_in_turn_) return is_turn_of_caller() ? void(runtime_.step()) : lock_.pass_on();
-  begin_turn();
   const bool is_busy = runtime_.step();
-  end_turn();
   // The driver sees after its next turn what this one has done. It is awake: each call wakes it.
   if (!is_busy && runtime_.shares_processor()) yield();
 }
@@ -131,14 +116,9 @@ void WaitingThreads::wait(machine::Machine& machine, std::int64_t timeout_us) {
 }
 
 void WaitingThreads::yield() {
-  const bool was_in_turn = is_turn_of_caller();
-  if (was_in_turn) end_turn();
   const int holds = lock_.release();
   sched_yield();
   lock_.take_back(holds);
-  if (!was_in_turn) return;
-  wait_for_turn();
-  begin_turn();
 }
 
 }  // namespace weft::mpi

@@ -3,7 +3,10 @@
 // One of them, the driver, runs the scheduler for all: it moves communication forward and wakes each thread whose condition has become
 // true. The others sleep. A driver that is done wakes another thread, which drives on. Each waiting thread has given up the CallLock,
 // except the driver, which passes it on when another thread wants it.
-// Threads: all, with the CallLock. wait() and yield() of the idle hook are called by the driver.
+//
+// A turn of the scheduler may call a function of the program: an operator, which runs from the queue and not inside of the machine. The
+// function may need what a thread holds that waits in MPI: Python's interpreter. So another thread drives meanwhile.
+// Threads: all, with the CallLock.
 #pragma once
 
 #include <cstdint>
@@ -27,35 +30,37 @@ class WaitingThreads final : private runtime::IdleHook {
   bool wait_until(bool (*done)(void* context), void* context);
   // One turn, for calls that test.
   void progress();
+  // A function of the program begins, without the lock.
+  static void give_up_driving() {
+    if (of_process_ != nullptr) of_process_->program_begins();
+  }
   bool any() const { return first_ != nullptr; }
 
  private:
   struct Waiter;
 
-  // --- runtime::IdleHook
+  // --- runtime::IdleHook, of the driver and of calls that test
   void before_sleep() override {}
   bool after_sleep() override { return true; }
   void wait(machine::Machine& machine, std::int64_t timeout_us) override;
   void yield() override;
 
-  bool drive(Waiter& self);
-  // Between two turns of the driver. Returns whether its condition is true.
+  // Runs the scheduler until the condition of the waiter is true, or another thread drives.
+  void drive(Waiter& self);
+  // Returns whether drive() ends.
   bool between_turns(Waiter& self);
   void sleep(Waiter& self);
   void wake_those_done();
   void wake_next_driver();
-  // A turn may call a function of the program, which gives up the lock. No other thread begins a turn meanwhile.
-  void wait_for_turn();
-  void begin_turn();
-  void end_turn() { is_in_turn_ = false; }
-  bool is_turn_of_caller() const;
+  void program_begins();
+
+  // Those of the process, if its threads may wait. It has one rank.
+  static inline WaitingThreads* of_process_ = nullptr;
 
   runtime::Runtime& runtime_;
   CallLock& lock_ = CallLock::of_process();
   Waiter* first_ = nullptr;  // the thread that waits for the longest time
   Waiter* driver_ = nullptr;
-  bool is_in_turn_ = false;
-  pthread_t turn_of_{};  // while is_in_turn_
 };
 
 }  // namespace weft::mpi

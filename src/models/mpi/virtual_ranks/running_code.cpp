@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "models/mpi/threads/waiting_threads.h"
+
 namespace weft::mpi {
 
 void* LibraryRuns::begin() {
@@ -25,7 +27,7 @@ void ProgramRuns::begin() {
   CallLock& lock = CallLock::of_process();
   if (lock.is_used()) {
     if (!lock.is_mine()) return;
-    ++num_unlocked_;
+    WaitingThreads::give_up_driving();
     holds_ = lock.release();
     state_ = State::kUnlocked;
   } else if (VirtualRank::current() != nullptr) {
@@ -42,7 +44,6 @@ void ProgramRuns::end() {
   CallLock& lock = CallLock::of_process();
   if (!lock.is_used()) return;  // the function has forked the process, and this is the child
   lock.take_back(holds_);
-  --num_unlocked_;
 }
 
 }  // namespace weft::mpi

@@ -93,16 +93,11 @@ class ProgramRuns {
   ProgramRuns(const ProgramRuns&) = delete;
   ProgramRuns& operator=(const ProgramRuns&) = delete;
 
-  // How many threads run functions of the program that the library has called with the CallLock held.
-  static int num_unlocked() { return num_unlocked_; }
-
  private:
   enum class State : std::uint8_t { kNone, kInRank, kUnlocked };
 
   void begin();
   void end();
-
-  static inline int num_unlocked_ = 0;
 
   State state_ = State::kNone;
   int holds_ = 0;                   // if the state is kUnlocked
