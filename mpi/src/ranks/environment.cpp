@@ -348,9 +348,10 @@ Error finalize() {
   if (rank.phase != Rank::Phase::kRunning)
     return {MPI_ERR_OTHER, "MPI_Finalize is called once, after MPI_Init"};
   if (rank.process->has_waiting_threads()) {
-    return {MPI_ERR_OTHER,
-            "another thread of this process waits in a call of MPI; end all communication of the threads before "
-            "MPI_Finalize"};
+    return {
+        MPI_ERR_OTHER,
+        "another thread of this process waits in a call of MPI; end all communication of the threads before "
+        "MPI_Finalize"};
   }
   // The others wait for this rank elsewhere.
   if (rank.process->world()->size() > 1 && has_python_failed()) {

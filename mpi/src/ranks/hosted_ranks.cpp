@@ -92,7 +92,8 @@ namespace {
   state.end_job(
       base::format(
           "weft: another thread than that of rank {} waits in MPI. With several ranks per process, the "
-          "thread level is MPI_THREAD_FUNNELED: in a region of OpenMP, the master alone calls MPI. Start one PE per "
+          "thread level is MPI_THREAD_FUNNELED: in a region of OpenMP, the master alone calls MPI. Start one "
+          "PE per "
           "rank for MPI_THREAD_MULTIPLE",
           number),
       1);

@@ -47,8 +47,8 @@ class Process {
     }
     const auto is_met = [](void* context) { return (*static_cast<const Done*>(context))(); };
     void* const context = const_cast<Done*>(&done);
-    const bool is_done = threads_ != nullptr ? threads_->wait_until(is_met, context)
-                                             : runtime_.run_until(is_met, context);
+    const bool is_done =
+        threads_ != nullptr ? threads_->wait_until(is_met, context) : runtime_.run_until(is_met, context);
     if (!is_done) [[unlikely]]
       fail_();
   }

@@ -1,10 +1,10 @@
 #include "models/mpi/threads/call_lock.h"
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace weft::mpi {
 namespace {

@@ -100,7 +100,7 @@ class ProgramRuns {
   void end();
 
   State state_ = State::kNone;
-  int holds_ = 0;                   // if the state is kUnlocked
+  int holds_ = 0;                  // if the state is kUnlocked
   VirtualRank* before_ = nullptr;  // if the state is kInRank
 };
 
