@@ -324,7 +324,8 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
     processors[static_cast<std::size_t>(parts_->bootstrap->pe())] = own;
   }
   std::vector<int> hosts = hosts_of_pes(parts_->watch_other_hosts());
-  parts_->machine = base::value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
+  parts_->machine =
+      base::value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory, launch.threads_));
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
   options.processor_share = own_share(parts_->bootstrap->pe(), processors, hosts);

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "machine/calling_threads.h"
+
 namespace weft::machine::bootstrap {
 class StartingBootstrap;
 }
@@ -35,11 +37,15 @@ class Launch {
   // if another process makes a Job instead; its Job fails, too.
   void leave(int exit_code);
 
+  // Which threads call the runtime of the Job. By itself the thread that makes it.
+  void expect_calls_of(machine::CallingThreads threads) { threads_ = threads; }
+
  private:
   friend class Job;
   explicit Launch(std::unique_ptr<machine::bootstrap::StartingBootstrap> bootstrap);
 
   std::unique_ptr<machine::bootstrap::StartingBootstrap> bootstrap_;
+  machine::CallingThreads threads_ = machine::CallingThreads::kOne;
 };
 
 }  // namespace weft::job

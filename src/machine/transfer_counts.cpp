@@ -1,6 +1,7 @@
 #include "machine/transfer_counts.h"
 
 #include <cassert>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 
@@ -16,8 +17,9 @@ struct Pending {
 
 // The transfers in flight that are observed, by the completion of their caller. A completion's function is given
 // nothing but the completion, and the machine's handle in it is not to change: cancel() needs it. So the map is the
-// thread's and not the machine's.
-thread_local std::unordered_map<base::Completion*, Pending> observed;
+// process's and not the machine's. A transfer may end in another thread than it began, if a program calls MPI from several.
+std::mutex observed_mutex;
+std::unordered_map<base::Completion*, Pending> observed;
 
 }  // namespace
 
@@ -28,14 +30,20 @@ void TransferCounts::observe(TransferType type, TransferPath path, memory::Kind 
   if (!started.is_pending() || completion == nullptr) {
     return observer_->transfer_ended(event, !started.failed());
   }
-  [[maybe_unused]] const bool is_new =
-      observed.try_emplace(completion, Pending{this, event, completion->function}).second;
-  assert(is_new);
+  {
+    const std::lock_guard lock(observed_mutex);
+    [[maybe_unused]] const bool is_new =
+        observed.try_emplace(completion, Pending{this, event, completion->function}).second;
+    assert(is_new);
+  }
   completion->function = &TransferCounts::ended;
 }
 
 void TransferCounts::ended(base::Completion* completion, base::Status status, std::size_t size_bytes) {
-  const Pending pending = observed.extract(completion).mapped();
+  const Pending pending = [&] {
+    const std::lock_guard lock(observed_mutex);
+    return observed.extract(completion).mapped();
+  }();
   completion->function = pending.function;
   TransferObserver* const observer = pending.counts->observer_;
   if (observer != nullptr) observer->transfer_ended(pending.event, status.ok());

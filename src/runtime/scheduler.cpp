@@ -75,6 +75,10 @@ class TransferReports final : public machine::TransferObserver {
 
 }  // namespace
 
+void IdleHook::wait(machine::Machine& machine, std::int64_t timeout_us) { machine.wait(timeout_us); }
+
+void IdleHook::yield() { sched_yield(); }
+
 Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
                      const ProcessorShare& share)
     : runtime_(runtime),
@@ -164,18 +168,18 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
     } else if (idle_rounds > spin_rounds_) {
       const auto idle_time = Clock::now() - idle_since;
       if (idle_time < yield_time_) {
-        sched_yield();
+        yield_processor();
       } else if (machine_.needs_polling() || memory_.has_pending()) {
         if (idle_time < kRestInterval) {
-          sched_yield();
+          yield_processor();
         } else {
-          rest([] { sched_yield(); });
+          rest([this] { yield_processor(); });
           idle_since = Clock::now();
         }
       } else if (idle_time < awake_time_) {
-        rest([] { sched_yield(); });
+        rest([this] { yield_processor(); });
       } else {
-        rest([&] { machine_.wait(kLongestRest.count()); });
+        rest([this] { wait_in_machine(kLongestRest.count()); });
       }
     }
   }
@@ -233,6 +237,14 @@ void Scheduler::rest(auto sleep) {
   if (idle_hook_ != nullptr && !idle_hook_->after_sleep()) fail("interrupted");
 }
 
+void Scheduler::yield_processor() {
+  idle_hook_ == nullptr ? static_cast<void>(sched_yield()) : idle_hook_->yield();
+}
+
+void Scheduler::wait_in_machine(std::int64_t timeout_us) {
+  idle_hook_ == nullptr ? machine_.wait(timeout_us) : idle_hook_->wait(machine_, timeout_us);
+}
+
 // The other threads of the process need what the idle hook holds, Python's interpreter, to take what the PE has done for them.
 void Scheduler::leave_turn_to_threads() {
   rest([this] {
@@ -267,23 +279,23 @@ void Scheduler::idle() {
   const auto now = Clock::now();
   const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
   if (now - idle_since_ < (waits_for_device ? kRestInterval : yield_time_)) {
-    serves_threads_ ? leave_turn_to_threads() : static_cast<void>(sched_yield());
+    serves_threads_ ? leave_turn_to_threads() : yield_processor();
     return;
   }
   serves_threads_ = false;
   if (waits_for_device) {
-    rest([] { sched_yield(); });
+    rest([this] { yield_processor(); });
     idle_since_ = Clock::now();
     return;
   }
   if (!queue_.empty()) return;  // the end of the job may have queued a message without a busy turn
-  if (now - idle_since_ < awake_time_) return rest([] { sched_yield(); });
+  if (now - idle_since_ < awake_time_) return rest([this] { yield_processor(); });
   std::int64_t timeout_us = -1;
   if (!timers_.empty()) {
     auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.begin()->first.when - now);
     timeout_us = left.count() > 0 ? left.count() : 0;
   }
-  rest([&] { machine_.wait(timeout_us); });
+  rest([&] { wait_in_machine(timeout_us); });
 }
 
 void Scheduler::post_mail(Mail mail) {
@@ -302,6 +314,7 @@ bool Scheduler::read_mail() {
     mail.swap(mailbox_);
     mail_arrived_.store(false, std::memory_order_relaxed);
   }
+  thread_ = pthread_self();  // it makes the turns now: a function may call fail()
   serves_threads_ = idle_hook_ != nullptr;
   batch_left_ = kBatch;  // see progress()
   try {

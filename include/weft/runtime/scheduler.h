@@ -50,6 +50,9 @@ struct IdleHook {
   virtual void before_sleep() = 0;
   // Returning false ends the job as interrupted.
   virtual bool after_sleep() = 0;
+  // The sleep itself, and each yield of an idle PE. Overridden for a lock that other threads want meanwhile.
+  virtual void wait(machine::Machine& machine, std::int64_t timeout_us);
+  virtual void yield();
 };
 
 // Decides when a PE may stop, see Scheduler::end_with().
@@ -236,6 +239,8 @@ class Scheduler {
   [[gnu::noinline]] bool expire_timers();
   void idle();
   void rest(auto sleep);
+  void yield_processor();
+  void wait_in_machine(std::int64_t timeout_us);
   void leave_turn_to_threads();
 
   Runtime& runtime_;

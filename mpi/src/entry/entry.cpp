@@ -54,17 +54,16 @@ int hand_to(const ErrorHandler& handler, const char* function, const ErrorScope*
       handler.call(handle, error.error_class);
       break;
     case ErrorHandler::Action::kEndJob:
-    case ErrorHandler::Action::kAbort: {
-      const LibraryRuns library;
+    case ErrorHandler::Action::kAbort:
       this_rank().end_job(sentence_of(function, scope, error, handler.action()), 1);
       break;
-    }
   }
   return error.error_class;
 }
 
 template <class Handle>
 int raise_on(const char* function, const ErrorScope* scope, Handle handle, const Error& error) {
+  const LibraryRuns library;
   // A reference of its own: the function of a handler may replace the handler.
   const Ref<ErrorHandler> handler = scope == nullptr ? this_rank().errors_are_fatal : scope->error_handler();
   return hand_to(*handler, function, scope, handle, error);
@@ -74,6 +73,7 @@ int raise_on(const char* function, const ErrorScope* scope, Handle handle, const
 template <class Handle>
 int raise_given(const char* function, const GivenHandler<Handle>& given, ObjectKind made,
                 const Error& error) {
+  const LibraryRuns library;
   ErrorHandler* handler = nullptr;
   if (!find_object(given.handler, &handler).ok() || !handler->serves(made))
     return raise(function, kNoObject, error);
@@ -84,6 +84,7 @@ int raise_given(const char* function, const GivenHandler<Handle>& given, ObjectK
 // The handle of the object itself, or MPI_COMM_SELF if the error has moved there.
 template <class Handle>
 int raise_or_move(const char* function, Handle handle, const Error& error) {
+  const LibraryRuns library;
   if (ErrorScope* const scope = error_scope(handle); scope != nullptr) {
     return raise_on(function, scope, handle, error);
   }

@@ -5,6 +5,7 @@
 
 #include "entry/handles.h"
 #include "models/mpi/rank.h"
+#include "models/mpi/virtual_ranks/running_code.h"
 
 using namespace weft::mpi;
 
@@ -13,6 +14,7 @@ namespace {
 // No error handler applies, so an exception has no other way than -1.
 template <class Handle>
 int number_of(Handle handle) {
+  const LibraryRuns library;
   try {
     return this_rank().handle_numbers.number_of(handle_number(handle));
   } catch (...) {
@@ -22,6 +24,7 @@ int number_of(Handle handle) {
 
 template <class Handle>
 Handle handle_with(int number, Handle null_handle) {
+  const LibraryRuns library;
   const std::uintptr_t handle = this_rank().handle_numbers.handle_of(number);
   return handle == 0 ? null_handle : reinterpret_cast<Handle>(handle);
 }

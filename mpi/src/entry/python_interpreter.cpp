@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include "models/mpi/virtual_ranks/running_code.h"
+
 namespace weft::mpi {
 
 namespace {
@@ -110,6 +112,7 @@ void watch_exceptions_of_python() {
       .flags = kTakesArguments,
       .documentation = "Notes for MPI_Finalize that the program ends by an exception."};
   watched_process = getpid();
+  const ProgramRuns program;  // a thread may hold the interpreter and wait for MPI's lock
   const int state = python().begin_use();
   hook_before = python().system_value("excepthook");
   if (hook_before != nullptr) {
@@ -128,6 +131,7 @@ bool has_python_failed() { return has_failed; }
 
 bool is_on_thread_of_executor() {
   if (!python().runs() || syscall(SYS_gettid) == getpid()) return false;
+  const ProgramRuns program;  // see above
   const int state = python().begin_use();
   PythonObject* const modules = python().system_value("modules");
   const bool is_loaded = modules != nullptr && python().dictionary_item(modules, "mpi4py.futures") != nullptr;

@@ -21,9 +21,11 @@
 #include "communication/communication.h"
 #include "entry/entry.h"
 #include "entry/python_interpreter.h"
+#include "machine/calling_threads.h"
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/process.h"
+#include "models/mpi/virtual_ranks/running_code.h"
 #include "objects/attributes.h"
 #include "ranks/rank_moves.h"
 #include "ranks/rank_placement.h"
@@ -77,6 +79,7 @@ void leave_job_of_parent() {
   rank.self = nullptr;
   rank.process = nullptr;
   if (running.end_process != nullptr) rank.end_job = running.end_process;
+  RunningCode::leave_lock_of_parent();
 }
 
 // A rank that has ended, or ends, without its part in MPI leaves others waiting.
@@ -90,9 +93,9 @@ void leave_job_of_parent() {
 // A job of what this process has joined, or joins now.
 std::unique_ptr<job::Job> new_job(const job::InstallModels& models) {
   std::optional<job::Launch>& launch = running_job().launch;
-  if (!launch.has_value()) return std::make_unique<job::Job>(models);
-  job::Launch joined = std::move(*launch);
+  job::Launch joined = launch.has_value() ? std::move(*launch) : job::Launch::join();
   launch.reset();
+  joined.expect_calls_of(machine::CallingThreads::kSeveral);
   return std::make_unique<job::Job>(models, std::move(joined));
 }
 
@@ -206,6 +209,7 @@ int end_job() {
 }
 
 void end_job_with_process() {
+  const LibraryRuns library;
   const Process* const process = this_rank().process;
   if (process != nullptr && process->num_users == 0) end_job();
 }
@@ -223,7 +227,18 @@ void on_rank_end(HostedRank& hosted, int code) {
 
 }  // namespace
 
-Error start_mpi(Starter starter) {
+namespace {
+
+// A level that has been granted stays: other threads may call MPI by now.
+void grant_threads(Process& process, int wanted_level) {
+  if (HostedRanks::current() != nullptr || process.serves_threads()) return;
+  RunningCode::use_lock(wanted_level == MPI_THREAD_MULTIPLE);
+  if (wanted_level == MPI_THREAD_MULTIPLE) process.serve_threads();
+}
+
+}  // namespace
+
+Error start_mpi(Starter starter, int wanted_level) {
   Rank& rank = this_rank();
   if (starter == Starter::kWorld && rank.phase != Rank::Phase::kBefore)
     return {MPI_ERR_OTHER, "MPI_Init has been called already; call it once"};
@@ -234,6 +249,7 @@ Error start_mpi(Starter starter) {
     if (Error error = make_job_for(hosted); !error.ok()) return error;
   }
   if (rank.process == nullptr) join_job(rank);
+  grant_threads(*rank.process, wanted_level);
   ++rank.process->num_users;
   if (starter == Starter::kWorld) {
     rank.phase = Rank::Phase::kRunning;
@@ -312,7 +328,11 @@ Error end_mpi(Starter starter) {
 
 bool is_forked_child() { return running_job().is_forked_child; }
 
-int thread_level() { return HostedRanks::current() == nullptr ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED; }
+int thread_level() {
+  if (HostedRanks::current() != nullptr) return MPI_THREAD_FUNNELED;
+  const Process* const process = this_rank().process;
+  return process != nullptr && process->serves_threads() ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
+}
 
 HostedRanks::Hooks hosted_rank_hooks() {
   return {.finish_job = [] { return running_job().job->run(); },
@@ -322,13 +342,17 @@ HostedRanks::Hooks hosted_rank_hooks() {
 
 namespace {
 
-Error initialize() { return start_mpi(Starter::kWorld); }
-
 Error finalize() {
   if (is_forked_child()) return {};
   Rank& rank = this_rank();
   if (rank.phase != Rank::Phase::kRunning)
     return {MPI_ERR_OTHER, "MPI_Finalize is called once, after MPI_Init"};
+  if (rank.process->has_waiting_threads()) {
+    return {
+        MPI_ERR_OTHER,
+        "another thread of this process waits in a call of MPI; end all communication of the threads before "
+        "MPI_Finalize"};
+  }
   // The others wait for this rank elsewhere.
   if (rank.process->world()->size() > 1 && has_python_failed()) {
     abort_job(base::format("weft: rank {} ends by an exception of Python, which its program has not handled",
@@ -349,14 +373,17 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 
 extern "C" {
 
-int MPI_Init(int* /*argc*/, char*** /*argv*/) { return guarded(__func__, kNoObject, initialize); }
+int MPI_Init(int* /*argc*/, char*** /*argv*/) {
+  return guarded(__func__, kNoObject, [] { return start_mpi(Starter::kWorld, MPI_THREAD_SINGLE); });
+}
 int MPI_Init_thread(int* /*argc*/, char*** /*argv*/, int required, int* provided) {
   return guarded(__func__, kNoObject, [&]() -> Error {
     if (Error error = require({{provided, "provided"}}); !error.ok()) return error;
     if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
       return {MPI_ERR_ARG, weft::base::format("there is no thread level {}", required)};
+    if (Error error = start_mpi(Starter::kWorld, required); !error.ok()) return error;
     *provided = thread_level();
-    return initialize();
+    return {};
   });
 }
 int MPI_Finalize(void) { return guarded(__func__, kNoObject, finalize); }

@@ -24,15 +24,16 @@ void continue_mpi(const KeptState& kept);
 // The runtime of this PE. REQUIRES: there is a job.
 runtime::Runtime& job_runtime();
 
-// Starts MPI unless it runs. MPI_Init and each session do so once.
-Error start_mpi(Starter starter);
+// Starts MPI unless it runs. MPI_Init and each session do so once. `wanted_level`: of threads; the program gets thread_level().
+Error start_mpi(Starter starter, int wanted_level);
 // Undoes it. The job ends with MPI_Finalize, or, if a program has had sessions, with the process.
 Error end_mpi(Starter starter);
 
 // Whether a process of a job has forked this one. MPI has ended in it, and MPI_Finalize and MPI_Session_finalize do nothing.
 bool is_forked_child();
 
-// MPI_THREAD_SERIALIZED, or MPI_THREAD_FUNNELED for ranks that share a process: only the thread that runs them may call MPI.
+// MPI_THREAD_MULTIPLE if the program has asked for it, else MPI_THREAD_SERIALIZED. MPI_THREAD_FUNNELED for ranks that share a process:
+// only the thread that runs them may call MPI.
 int thread_level();
 
 // The launch that weft-mpi-host has joined. The job is made of it.

@@ -92,7 +92,9 @@ namespace {
   state.end_job(
       base::format(
           "weft: another thread than that of rank {} waits in MPI. With several ranks per process, the "
-          "thread level is MPI_THREAD_FUNNELED: in a region of OpenMP, the master alone calls MPI",
+          "thread level is MPI_THREAD_FUNNELED: in a region of OpenMP, the master alone calls MPI. Start one "
+          "PE per "
+          "rank for MPI_THREAD_MULTIPLE",
           number),
       1);
 }
@@ -162,6 +164,7 @@ HostedRanks::HostedRanks(const weft_mpi_host_program& program, const Hooks& hook
     ready_.push_back(ranks_.back());
   }
   num_alive_ = static_cast<int>(ranks_.size());
+  RunningCode::expect_ranks();
   current_ = this;
 }
 

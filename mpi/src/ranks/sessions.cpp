@@ -43,15 +43,28 @@ Error find_set(const char* name, MembersPointer* members) {
   return {};
 }
 
-constexpr std::array<std::string_view, 4> kThreadLevels = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED",
-                                                           "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"};
+struct ThreadLevel {
+  int level;
+  std::string_view name;
+};
+constexpr std::array<ThreadLevel, 4> kThreadLevels = {{{MPI_THREAD_SINGLE, "MPI_THREAD_SINGLE"},
+                                                       {MPI_THREAD_FUNNELED, "MPI_THREAD_FUNNELED"},
+                                                       {MPI_THREAD_SERIALIZED, "MPI_THREAD_SERIALIZED"},
+                                                       {MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE"}}};
 
-// The keys of MPI_Session_init that the standard reserves. `hints` may be null.
-Error check_hints(const Info* hints) {
+std::string_view name_of_level(int level) {
+  return std::ranges::find(kThreadLevels, level, &ThreadLevel::level)->name;
+}
+
+// The keys of MPI_Session_init that the standard reserves. `hints` may be null. Without a hint, `wanted_level` stays.
+Error read_hints(const Info* hints, int* wanted_level) {
   const std::string* const level = hints == nullptr ? nullptr : hints->find("thread_level");
-  if (level == nullptr ||
-      std::find(kThreadLevels.begin(), kThreadLevels.end(), *level) != kThreadLevels.end())
+  if (level == nullptr) return {};
+  const auto* const found = std::ranges::find(kThreadLevels, *level, &ThreadLevel::name);
+  if (found != kThreadLevels.end()) {
+    *wanted_level = found->level;
     return {};
+  }
   return {MPI_ERR_INFO_VALUE,
           weft::base::format("thread_level is '{}'; give MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, "
                              "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE",
@@ -73,15 +86,15 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
     Info* hints = nullptr;
     ErrorHandler* handler = nullptr;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
-    if (Error error = check_hints(hints); !error.ok()) return error;
+    int level = MPI_THREAD_SINGLE;
+    if (Error error = read_hints(hints, &level); !error.ok()) return error;
     if (Error error = find_handler_for(ObjectKind::kSession, "session", errhandler, &handler); !error.ok())
       return error;
-    if (Error error = start_mpi(Starter::kSession); !error.ok()) return error;
+    if (Error error = start_mpi(Starter::kSession, level); !error.ok()) return error;
     Info::Pairs pairs = hints == nullptr ? Info::Pairs() : hints->pairs();
     // The thread level that the program gets. It may have asked for a higher one.
     std::erase_if(pairs, [](const auto& pair) { return pair.first == "thread_level"; });
-    pairs.emplace_back("thread_level", thread_level() == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
-                                                                             : "MPI_THREAD_SERIALIZED");
+    pairs.emplace_back("thread_level", name_of_level(thread_level()));
     *session = handle_of<MPI_Session>(new Session(Ref<ErrorHandler>(*handler), std::move(pairs)));
     return {};
   });

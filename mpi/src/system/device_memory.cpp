@@ -52,6 +52,7 @@ Error allocate_on_device(MPI_Aint size, MPI_Info info_handle, void** address) {
 }
 
 bool free_on_device(void* address) {
+  const LibraryRuns library;
   Rank& rank = this_rank();
   const auto found = rank.device_memory.find(address);
   if (found == rank.device_memory.end()) return false;

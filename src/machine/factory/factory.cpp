@@ -57,11 +57,12 @@ void warn_of_unread_config_file() {
 }
 
 base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Memory& memory,
-                                                StagingMode staging) {
+                                                const MachineOptions& options) {
   auto machine = ucx::UcxMachine::create({.pe = bootstrap.pe(),
                                           .num_pes = bootstrap.num_pes(),
                                           .pes_on_host = bootstrap.local_size(),
-                                          .staging = staging},
+                                          .staging = options.staging,
+                                          .threads = options.threads},
                                          memory);
   if (!machine.ok()) return machine.status();
   ucx::JobSecret proposed;
@@ -116,7 +117,7 @@ base::Result<std::vector<std::unique_ptr<Machine>>> make_ucx_in_process(
 
 base::Result<std::unique_ptr<Machine>> make_named(Bootstrap& bootstrap, memory::Memory& memory,
                                                   const MachineOptions& options) {
-  if (options.name == kUcx) return make_ucx(bootstrap, memory, options.staging);
+  if (options.name == kUcx) return make_ucx(bootstrap, memory, options);
   if (options.name != kLoopback) return unknown_machine(options.name);
   if (bootstrap.num_pes() > 1) {
     return Status(StatusCode::kInvalidArgument,
@@ -166,9 +167,11 @@ base::Result<MachineOptions> MachineOptions::from_environment() {
   return options;
 }
 
-base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory) {
+base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory,
+                                                    CallingThreads threads) {
   auto options = MachineOptions::from_environment();
   if (!options.ok()) return options.status();
+  options->threads = threads;
   return make_machine(bootstrap, memory, *options);
 }
 

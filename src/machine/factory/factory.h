@@ -10,6 +10,7 @@
 #include "weft/base/status.h"
 
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/calling_threads.h"
 #include "machine/machine.h"
 #include "machine/staging/staging_mode.h"
 #include "memory/memory.h"
@@ -23,6 +24,7 @@ struct MachineOptions {
   StagingMode staging = StagingMode::kDevice;
   // Whether devices copy messages past the transport (peer_memory/).
   bool uses_peer_memory = true;
+  CallingThreads threads = CallingThreads::kOne;
 
   // From WEFT_MACHINE, WEFT_STAGING and WEFT_PEER_MEMORY if they are set. kInvalidArgument for another value
   // than those that the error names.
@@ -33,7 +35,8 @@ struct MachineOptions {
 base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory,
                                                     const MachineOptions& options);
 // With the options that the environment gives.
-base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory);
+base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory,
+                                                    CallingThreads threads = CallingThreads::kOne);
 
 // For tests: machines of one job, all in this process and on one thread. The name is "loopback", "ucx", or
 // "ucx-apart", in which each PE behaves as if it were on a host of its own. memories[i] serves PE i. The caller

@@ -39,7 +39,7 @@ base::Result<std::unique_ptr<UcxMachine>> UcxMachine::create(const UcxMachineOpt
   if (base::Status status = check_room(); status.failed()) return status;
   base::Result<MovableDatatype> movable = MovableDatatype::create();
   if (!movable.ok()) return movable.status();
-  base::Result<Worker> worker = Worker::create(context->get());
+  base::Result<Worker> worker = Worker::create(context->get(), options.threads);
   if (!worker.ok()) {
     base::Status status = check_room();
     return status.failed() ? status : worker.status();

@@ -1,6 +1,6 @@
 // The machine that runs on UCX: one context and one worker per PE, endpoints made on first use.
 //
-// Threads: the PE's thread only (UCS_THREAD_MODE_SINGLE), except wake(). A small message allocates nothing:
+// Threads: the PE's thread only, or one at a time (CallingThreads), except wake(). A small message allocates nothing:
 // UCX's own request holds Weft's record of the operation.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "machine/calling_threads.h"
 #include "machine/host_queue/host_queues.h"
 #include "machine/staging/staged_machine.h"
 #include "machine/ucx/handles/context.h"
@@ -33,6 +34,7 @@ struct UcxMachineOptions {
   int num_pes = 1;
   int pes_on_host = 1;
   StagingMode staging = StagingMode::kDevice;
+  CallingThreads threads = CallingThreads::kOne;
 };
 
 class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracker::Translator {

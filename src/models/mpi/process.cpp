@@ -26,14 +26,21 @@ Process::Process(runtime::Runtime& runtime, PointToPoint& engine, Fail fail)
   self_ = predefined(engine_, kSelfContext, std::make_shared<Members>(1, engine_.rank()), 0, "MPI_COMM_SELF");
 }
 
+void Process::serve_threads() {
+  if (threads_ == nullptr) threads_ = std::make_unique<WaitingThreads>(runtime_);
+}
+
 void Process::progress() {
   if (VirtualRank* const rank = VirtualRank::current()) [[unlikely]] {
     rank->yield();
     return;
   }
-  // A program that polls waits for a message of another PE, which may need this processor.
-  if (!runtime_.step() && runtime_.shares_processor()) [[unlikely]]
+  if (threads_ != nullptr) {
+    threads_->progress();
+  } else if (!runtime_.step() && runtime_.shares_processor()) [[unlikely]] {
+    // A program that polls waits for a message of another PE, which may need this processor.
     sched_yield();
+  }
   if (runtime_.stopped()) [[unlikely]]
     fail_();
 }

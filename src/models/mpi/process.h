@@ -1,6 +1,6 @@
 // Process: the MPI state of a rank that MPI_Init, or the first session, makes: its messages, its predefined communicators, its waits.
 //
-// Threads: one at a time calls MPI (MPI_THREAD_SERIALIZED).
+// Threads: one at a time calls MPI (MPI_THREAD_SERIALIZED), or those with the CallLock (MPI_THREAD_MULTIPLE).
 #pragma once
 
 #include <memory>
@@ -14,6 +14,7 @@
 #include "models/mpi/model.h"
 #include "models/mpi/p2p/buffer_space.h"
 #include "models/mpi/rank.h"
+#include "models/mpi/threads/waiting_threads.h"
 
 namespace weft::mpi {
 
@@ -34,7 +35,8 @@ class Process {
   // --- Waiting
   // All calls that wait do so here. Returns when `done()` returns true. A rank that shares its process with others lets them
   // run meanwhile. It is woken, and asks `done()` again, when one of its requests completes, when a message for it is kept, and
-  // when the coroutine of run() ends. `done()` depends on nothing else.
+  // when the coroutine of run() ends. `done()` depends on nothing else. A thread that waits beside others gives up the CallLock, and
+  // another one may call `done()` for it.
   template <class Done>
   void wait_until(const Done& done) {
     if (done()) return;
@@ -43,8 +45,10 @@ class Process {
       while (!done());
       return;
     }
-    const bool is_done = runtime_.run_until(
-        [](void* context) { return (*static_cast<const Done*>(context))(); }, const_cast<Done*>(&done));
+    const auto is_met = [](void* context) { return (*static_cast<const Done*>(context))(); };
+    void* const context = const_cast<Done*>(&done);
+    const bool is_done =
+        threads_ != nullptr ? threads_->wait_until(is_met, context) : runtime_.run_until(is_met, context);
     if (!is_done) [[unlikely]]
       fail_();
   }
@@ -53,6 +57,12 @@ class Process {
   }
   // Moves communication forward, for calls that test.
   void progress();
+
+  // From now on several threads may call MPI at the same time. REQUIRES: their calls take the CallLock.
+  void serve_threads();
+  bool serves_threads() const { return threads_ != nullptr; }
+  // Whether threads wait in wait_until().
+  bool has_waiting_threads() const { return threads_ != nullptr && threads_->any(); }
 
   // Runs a coroutine to its end, for calls that wait. Throws what leaves it.
   template <class T>
@@ -75,6 +85,7 @@ class Process {
   PointToPoint& engine_;
   Fail fail_;
   bool checks_calls_;
+  std::unique_ptr<WaitingThreads> threads_;  // null unless it serves several threads
   Ref<Communicator> world_;
   Ref<Communicator> self_;
 };

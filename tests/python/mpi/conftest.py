@@ -37,6 +37,7 @@ def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
             if not source.exists():
                 source = PROGRAMS / f"{name}.cpp"
                 compiler = ["mpicxx", "-std=c++17"]
+            program.parent.mkdir(exist_ok=True)
             command = [sys.executable, "-m", "weft", *compiler, *WARNINGS]
             subprocess.run([*command, source, "-o", program], check=True, timeout=HANG_S)
         return program

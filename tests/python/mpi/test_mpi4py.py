@@ -28,3 +28,21 @@ def test_the_modules_that_must_pass_do(num_processes):
     if done.returncode == SKIPPED:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_threads_of_python_call_mpi_at_the_same_time(num_processes):
+    program = ROOT / "tests/mpi/threads/interpreter.py"
+    done = subprocess.run(
+        [sys.executable, SUITE, "-n", str(num_processes), "--program", program],
+        capture_output=True,
+        text=True,
+        timeout=900,  # it may have to build mpi4py
+        check=False,
+        cwd=ROOT,
+    )
+    if done.returncode == SKIPPED:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "threads of Python: as expected\n"

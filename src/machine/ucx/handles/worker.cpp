@@ -31,10 +31,11 @@ base::Status failure(std::string_view what, std::string_view why) {
 
 }  // namespace
 
-base::Result<Worker> Worker::create(ucp_context_h context) {
+base::Result<Worker> Worker::create(ucp_context_h context, CallingThreads threads) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS;
-  params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  // In the mode for one thread, UCX writes to the registers of mlx5 adapters without a fence (uct_ib_mlx5_get_mmio_mode).
+  params.thread_mode = threads == CallingThreads::kOne ? UCS_THREAD_MODE_SINGLE : UCS_THREAD_MODE_SERIALIZED;
   // close() may abandon operations whose peer has failed. UCX would print a warning for each, which users cannot
   // act on.
   params.flags = UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK;

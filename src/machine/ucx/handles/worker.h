@@ -1,6 +1,6 @@
 // One UCP worker: its address, by which peers reach it, and sleeping until it has work.
 //
-// Threads: the PE's thread, except wake().
+// Threads: the PE's thread, or one at a time (CallingThreads), except wake().
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -12,11 +12,13 @@
 
 #include "weft/base/status.h"
 
+#include "machine/calling_threads.h"
+
 namespace weft::machine::ucx {
 
 class Worker {
  public:
-  static base::Result<Worker> create(ucp_context_h context);
+  static base::Result<Worker> create(ucp_context_h context, CallingThreads threads);
 
   Worker(Worker&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),

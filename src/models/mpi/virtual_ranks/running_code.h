@@ -2,13 +2,16 @@
 // the program of a rank allocates belongs to the rank, and memory that the library allocates belongs to the PE.
 //
 // A rank switches only while the library runs, so a switch changes nothing here.
-// Threads: the PE's.
+// In a process with one rank, whose threads may call MPI at the same time, the library holds the CallLock while it runs.
+// Threads: the PE's; with the CallLock all.
 #pragma once
 
 #include <pthread.h>
 
-#include <utility>
+#include <atomic>
+#include <cstdint>
 
+#include "models/mpi/threads/call_lock.h"
 #include "models/mpi/virtual_ranks/virtual_rank.h"
 
 namespace weft::mpi {
@@ -19,6 +22,22 @@ class RunningCode {
   static VirtualRank* program() { return is_here() ? program_ : nullptr; }
   // Whether the caller is the thread on which ranks run. Threads of a program are others.
   static bool is_pe_thread() { return pthread_equal(pthread_self(), thread_) != 0; }
+  // Whether LibraryRuns and ProgramRuns have anything to do: there are several ranks, or calls take the CallLock. It is the only thing
+  // that a call looks at in a process with one rank, one of whose threads calls MPI at a time.
+  static bool is_noted() { return is_noted_.load(std::memory_order_relaxed); }
+  // Whether calls take the CallLock. REQUIRES: one thread calls MPI, and the process has one rank.
+  static void use_lock(bool is_used) {
+    CallLock::of_process().use(is_used);
+    is_noted_.store(is_used, std::memory_order_relaxed);
+  }
+  // In a process that one with the CallLock has forked.
+  static void leave_lock_of_parent() {
+    if (!CallLock::of_process().is_used()) return;
+    CallLock::of_process().give_up_after_fork();
+    is_noted_.store(false, std::memory_order_relaxed);
+  }
+  // The process has several ranks, only one of whose threads calls MPI.
+  static void expect_ranks() { CallLock::of_process().use(false); }
   // REQUIRES: the rank begins or ends, and the caller is the PE's thread.
   static void set_program(VirtualRank* rank) {
     thread_ = pthread_self();
@@ -31,6 +50,7 @@ class RunningCode {
   // Threads of a program may make some calls of MPI, such as MPI_Initialized().
   static bool is_here() { return program_ != nullptr && is_pe_thread(); }
 
+  static inline std::atomic<bool> is_noted_ = true;
   static inline VirtualRank* program_ = nullptr;
   static inline pthread_t thread_{};
 };
@@ -38,39 +58,50 @@ class RunningCode {
 // Until its end the library runs: in each call of MPI.
 class LibraryRuns {
  public:
-  LibraryRuns() : before_(RunningCode::program()) {
-    if (before_ != nullptr) [[unlikely]]
-      RunningCode::program_ = nullptr;
+  LibraryRuns() {
+    if (RunningCode::is_noted()) [[unlikely]]
+      before_ = begin();
   }
   ~LibraryRuns() {
     if (before_ != nullptr) [[unlikely]]
-      RunningCode::program_ = before_;
+      end(before_);
   }
   LibraryRuns(const LibraryRuns&) = delete;
   LibraryRuns& operator=(const LibraryRuns&) = delete;
 
  private:
-  VirtualRank* const before_;
+  // The state before: the VirtualRank whose program ran, or the CallLock without this hold. A value, so that it stays in a register.
+  static void* begin();
+  static void end(void* before);
+
+  void* before_ = nullptr;
 };
 
-// Until its end the program of VirtualRank::current() runs: in each function of the program that the library calls.
+// Until its end the program of VirtualRank::current() runs: in each function of the program that the library calls. Other threads may
+// call MPI meanwhile: such a function may need what a thread holds that waits for the CallLock, for example Python's interpreter.
 // REQUIRES: the caller is the PE's thread if it has several ranks.
 class ProgramRuns {
  public:
-  ProgramRuns() : is_virtual_(VirtualRank::current() != nullptr) {
-    if (is_virtual_) [[unlikely]]
-      before_ = std::exchange(RunningCode::program_, VirtualRank::current());
+  ProgramRuns() {
+    if (RunningCode::is_noted()) [[unlikely]]
+      begin();
   }
   ~ProgramRuns() {
-    if (is_virtual_) [[unlikely]]
-      RunningCode::program_ = before_;
+    if (state_ != State::kNone) [[unlikely]]
+      end();
   }
   ProgramRuns(const ProgramRuns&) = delete;
   ProgramRuns& operator=(const ProgramRuns&) = delete;
 
  private:
-  const bool is_virtual_;
-  VirtualRank* before_ = nullptr;
+  enum class State : std::uint8_t { kNone, kInRank, kUnlocked };
+
+  void begin();
+  void end();
+
+  State state_ = State::kNone;
+  int holds_ = 0;                  // if the state is kUnlocked
+  VirtualRank* before_ = nullptr;  // if the state is kInRank
 };
 
 }  // namespace weft::mpi
