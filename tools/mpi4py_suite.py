@@ -36,13 +36,12 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/mpi4py"
 SKIPPED = 77
 
-# Modules that need processes that start later, files, or partitioned messages.
+# Modules that need processes that start later, or files.
 LATER_MODULES = [
     "test_spawn",
     "test_dynproc",
     "test_file",
     "test_io",
-    "test_p2p_buf_part",
 ]
 # The same for single tests, as patterns of their names: both open files.
 LATER_TESTS = ["TestErrhandlerFile", "TestObjModel.testSafeFreeCreated"]

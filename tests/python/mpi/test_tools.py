@@ -1,0 +1,24 @@
+"""The tool information interface (MPI_T_...)."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft._cli.settings import SETTINGS
+
+# The launcher alone needs them: how it lays out the ranks of a process.
+OF_THE_LAUNCHER = {"WEFT_MPI_STACK_KIB", "WEFT_MPI_SHARE_LIBRARIES"}
+
+
+@pytest.mark.parametrize("num_pes", [None, 2])
+def test_a_tool_reads_settings_and_counts(run_mpi, num_pes):
+    done = run_mpi("tool_information", num_pes)
+    assert (done.stdout, done.stderr) == (f"tool information of {num_pes or 1} ranks: as expected\n", "")
+    assert done.returncode == 0
+
+
+def test_each_option_of_the_launcher_is_a_control_variable(run_mpi):
+    done = run_mpi("tool_information", None, "list")
+    options = {setting.variable for setting in SETTINGS} - OF_THE_LAUNCHER
+    assert options <= set(done.stdout.split())
+    assert done.returncode == 0
