@@ -89,8 +89,8 @@ void check_arrivals(const PartitionCut& cut, const Partitions& sender, const Par
     ASSERT_LE(cut.first_byte(first), from);
     ASSERT_GE(cut.end_byte(end - 1), to);
     // Nothing behind the first boundary of the sender at or behind its end is waited for.
-    if (to > from)
-      ASSERT_EQ(cut.end_byte(end - 1), (to + sender.size_bytes - 1) / sender.size_bytes * sender.size_bytes);
+    if (to <= from) continue;
+    ASSERT_EQ(cut.end_byte(end - 1), (to + sender.size_bytes - 1) / sender.size_bytes * sender.size_bytes);
   }
 }
 
@@ -104,12 +104,12 @@ TEST(PartitionCut, RandomPartitionsAreCoveredInOrderAndArriveAsEarlyAsTheyCan) {
     Partitions receiver{1 + static_cast<std::int64_t>(random() % 40), 0};
     // As much as the sender has, or a little more.
     receiver.size_bytes = (sender.total_bytes() + receiver.number - 1) / receiver.number;
-    SCOPED_TRACE(testing::Message() << sender.number << " of " << sender.size_bytes << " to "
-                                    << receiver.number << " of " << receiver.size_bytes);
+    SCOPED_TRACE(::testing::Message() << sender.number << " of " << sender.size_bytes << " to "
+                                      << receiver.number << " of " << receiver.size_bytes);
     const PartitionCut cut(sender, receiver, kMostCombined);
     check_messages(cut, sender, receiver);
     check_arrivals(cut, sender, receiver);
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 
