@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "expect.h"
+#include "../expect.h"
 
 enum { kText = 256 };
 
