@@ -105,9 +105,9 @@ int with_partitioned(const char* function, MPI_Request handle, PartitionedKind k
   Ref<ErrorScope> scope;
   const Error error = outcome_of([&]() -> Error {
     PartitionedRequest* request = nullptr;
-    Error wrong = find_partitioned(handle, kind, &request);
-    if (request != nullptr) scope = request->scope();
-    return wrong.ok() ? body(*request) : wrong;
+    if (Error error = find_partitioned(handle, kind, &request); !error.ok()) return error;
+    scope = request->scope();
+    return body(*request);
   });
   return error.ok() ? MPI_SUCCESS : raise(function, handle_of_scope(scope.get()), error);
 }

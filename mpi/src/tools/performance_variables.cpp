@@ -28,7 +28,7 @@ struct PerformanceVariable {
   Value (*read)(int index);
 };
 
-Value sum_of_path(int path, std::uint64_t TransportUse::*number) {
+Value sum_of_path(int path, std::uint64_t TransportUse::* number) {
   Value sum = 0;
   for (const TransportUse& use : this_process().runtime().machine().transport_use())
     if (static_cast<int>(use.path) == path) sum += use.*number;
