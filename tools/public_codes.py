@@ -113,8 +113,9 @@ def run_jobs(name: str, processes: int, commands: Sequence[list[str]], environme
     start = time.monotonic()
     failed = []
     for command in commands:
+        # Tests write files into the folder where they run.
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT_S
+            command, env=environment, cwd=FOLDER, capture_output=True, text=True, check=False, timeout=LIMIT_S
         )
         if done.returncode != 0:
             failed.append(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
@@ -136,6 +137,7 @@ def run_code(name: str, processes: Sequence[int]) -> bool:
         words = [[word.format(tests=code.sources / "tests") for word in job] for job in code.jobs]
         jobs = {n: [launched(n, *job) for job in words] for n in processes}
         environment = environment_of(code)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     outcomes = [run_jobs(name, n, commands, environment) for n, commands in jobs.items()]
     return all(outcomes)
 
