@@ -68,11 +68,14 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 extern "C" {
 
 int MPI_T_init_thread(int required, int* provided) {
-  if (!is_place(provided) || required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
-    return MPI_T_ERR_INVALID;
-  *provided = std::min(required, thread_level());
-  ++this_rank().tools.num_users;
-  return MPI_SUCCESS;
+  const Error error = outcome_of([&]() -> Error {
+    if (!is_place(provided) || required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
+      return {MPI_T_ERR_INVALID, {}};
+    *provided = std::min(required, thread_level());
+    ++this_rank().tools.num_users;
+    return {};
+  });
+  return error.error_class;
 }
 int MPI_T_finalize(void) {
   return tool_call([]() -> int {
