@@ -36,11 +36,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/mpi4py"
 SKIPPED = 77
 
-# Modules that need processes that start later, or partitioned messages.
+# Modules that need processes that start later.
 LATER_MODULES = [
     "test_spawn",
     "test_dynproc",
-    "test_p2p_buf_part",
 ]
 # Runs the suite's main program, the second argument, with arrays of CuPy. The first argument names their
 # types. The suite fills unsigned arrays with -1, which NumPy 2 refuses; it converts the number for its arrays

@@ -10,8 +10,7 @@ HEAD = """\
 
 Weft's `libmpi_abi.so.1` exports all functions of the MPI 5.0 standard ABI, and a profiling name
 `PMPI_...` of each. A function that is not implemented yet says so once on stderr, and returns
-`MPI_ERR_UNSUPPORTED_OPERATION` through the error handler that applies. The functions of the tool
-information interface have no error handler; they return `MPI_T_ERR_NOT_SUPPORTED`.
+`MPI_ERR_UNSUPPORTED_OPERATION` through the error handler that applies.
 
 Where a function has a large-count form `..._c`, the state below holds for both forms. This page is
 generated from the table in `mpi/functions` by `mpi/generator/generate.py --write`.

@@ -141,16 +141,14 @@ def scope(function: Function) -> str:
 
 
 def stub(function: Function, large: bool) -> list[str]:
-    used = scope_parameter(function) if function.result == "int" and function.topic != "tools" else None
+    used = scope_parameter(function) if function.result == "int" else None
     declared = [
         parameter.declare(large) if parameter == used else parameter.declare_unnamed(large)
         for parameter in function.parameters_of(large)
     ]
     name = f"{function.name}{'_c' if large else ''}"
     head = f"{function.result} {name}({', '.join(declared)}) {{"
-    if function.topic == "tools":  # these have no error handler
-        body = ["report_missing(__func__);", "return MPI_T_ERR_NOT_SUPPORTED;"]
-    elif function.result != "int":
+    if function.result != "int":
         body = ["report_missing(__func__);", "return {};"]
     else:
         body = [f"return not_implemented(__func__, {scope(function)});"]

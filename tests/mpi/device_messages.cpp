@@ -74,6 +74,36 @@ void persistent(int count) {
   MPI_Request_free(&requests[1]);
 }
 
+// The first elements of a gapped type at the sender, dense bytes at the receiver, with other partitions.
+void partitioned(MPI_Datatype type, int partitions, int count) {
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  int part_bytes = 0;
+  MPI_Type_get_extent(type, &lower, &extent);
+  MPI_Pack_size(count, type, MPI_COMM_WORLD, &part_bytes);
+  const auto span = static_cast<std::size_t>(extent) * static_cast<std::size_t>(partitions * count);
+  const int bytes = partitions * part_bytes;
+  Bytes out(span);
+  Bytes in(static_cast<std::size_t>(bytes));
+  MPI_Request requests[2];
+  MPI_Psend_init(out.data(), partitions, count, type, right, 33, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Precv_init(in.data(), 2, bytes / 2, MPI_BYTE, left, 33, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  for (int round = 0; round < 2; ++round) {
+    out.write(pattern(span, rank + round));
+    MPI_Startall(2, requests);
+    for (int i = partitions - 1; i >= 0; --i) MPI_Pready(i, requests[0]);
+    for (int arrived = 0; arrived == 0;) MPI_Parrived(requests[1], 1, &arrived);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    const std::vector<char> theirs = pattern(span, left + round);
+    std::vector<char> packed(in.size());
+    int at = 0;
+    MPI_Pack(theirs.data(), partitions * count, type, packed.data(), bytes, &at, MPI_COMM_WORLD);
+    CHECK(in.read() == packed);
+  }
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+}
+
 // Each message goes once around the ring, and finds its receives posted; one of seven was cancelled and posted again.
 void posted_early(int count) {
   const auto bytes = static_cast<std::size_t>(count);
@@ -286,12 +316,16 @@ int main(int argc, char** argv) {
     exchanges(count);
     if (count == 0) continue;
     persistent(count);
+    partitioned(MPI_CHAR, 4, count);
     posted_early(count);
     probed(count);
     if (count > 1) truncated(count);
   }
   for (MPI_Datatype type : gapped_types()) {
-    for (const int count : {1, 2, 200}) gaps(type, count);
+    for (const int count : {1, 2, 200}) {
+      gaps(type, count);
+      partitioned(type, 6, count);
+    }
     MPI_Type_free(&type);
   }
   hint_is_checked();

@@ -19,7 +19,8 @@ static void check_groups(void) {
   EXPECT(MPI_Group_rank(reversed, &count) == MPI_SUCCESS && count == size - 1 - rank);
   EXPECT(MPI_Group_compare(world, reversed, &result) == MPI_SUCCESS);
   EXPECT(result == (size == 1 ? MPI_IDENT : MPI_SIMILAR));
-  EXPECT(MPI_Group_translate_ranks(world, 1, &rank, reversed, &count) == MPI_SUCCESS && count == size - 1 - rank);
+  EXPECT(MPI_Group_translate_ranks(world, 1, &rank, reversed, &count) == MPI_SUCCESS &&
+         count == size - 1 - rank);
   EXPECT(MPI_Group_difference(world, reversed, &none) == MPI_SUCCESS && none == MPI_GROUP_EMPTY);
   EXPECT(MPI_Comm_group(MPI_COMM_SELF, &one) == MPI_SUCCESS);
   EXPECT(MPI_Group_translate_ranks(one, 1, (int[]){0}, world, &count) == MPI_SUCCESS && count == rank);
@@ -61,7 +62,8 @@ static void check_attributes(void) {
   EXPECT(MPI_Comm_set_attr(MPI_COMM_WORLD, key, text + 2) == MPI_SUCCESS && calls.deleted == 2);
   kept = key;
   EXPECT(MPI_Comm_free_keyval(&key) == MPI_SUCCESS && key == MPI_KEYVAL_INVALID && calls.deleted == 2);
-  EXPECT(MPI_Comm_delete_attr(MPI_COMM_WORLD, kept) == MPI_SUCCESS && calls.deleted == 3); /* before `calls` goes */
+  EXPECT(MPI_Comm_delete_attr(MPI_COMM_WORLD, kept) == MPI_SUCCESS &&
+         calls.deleted == 3); /* before `calls` goes */
 }
 
 /* A key that is freed while attributes have it is a key until the last of them is gone. */
@@ -110,8 +112,10 @@ static void check_freed_keys_of_datatypes(void) {
 
 static void check_predefined_attributes(void) {
   int *value = NULL, flag = 0, error_class;
-  EXPECT(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &flag) == MPI_SUCCESS && flag && *value >= 32767);
-  EXPECT(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &value, &flag) == MPI_SUCCESS && flag && *value == size);
+  EXPECT(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &flag) == MPI_SUCCESS && flag &&
+         *value >= 32767);
+  EXPECT(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &value, &flag) == MPI_SUCCESS && flag &&
+         *value == size);
   EXPECT(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &value, &flag) == MPI_SUCCESS && flag);
   EXPECT(MPI_Add_error_class(&error_class) == MPI_SUCCESS && *value == error_class);
   EXPECT(MPI_Comm_set_attr(MPI_COMM_WORLD, MPI_TAG_UB, NULL) == MPI_ERR_KEYVAL);
@@ -153,6 +157,30 @@ static void check_numbers(void) {
   EXPECT(MPI_Comm_free(&comm) == MPI_SUCCESS);
 }
 
+/* The kinds of memory that programs may pass, from a communicator, a window and a session. */
+static void check_memory_kinds(void) {
+  MPI_Info infos[3];
+  MPI_Session session;
+  MPI_Win win;
+  int i;
+  MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_SELF, &win);
+  EXPECT(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
+  EXPECT(MPI_Comm_get_info(MPI_COMM_WORLD, &infos[0]) == MPI_SUCCESS);
+  EXPECT(MPI_Comm_set_info(MPI_COMM_WORLD, infos[0]) == MPI_SUCCESS);
+  EXPECT(MPI_Win_get_info(win, &infos[1]) == MPI_SUCCESS);
+  EXPECT(MPI_Session_get_info(session, &infos[2]) == MPI_SUCCESS);
+  for (i = 0; i < 3; ++i) {
+    char value[100];
+    int length = sizeof value, flag = 0;
+    EXPECT(MPI_Info_get_string(infos[i], "mpi_memory_alloc_kinds", &length, value, &flag) == MPI_SUCCESS &&
+           flag);
+    EXPECT(strcmp(value, "mpi,system") == 0 || strcmp(value, "mpi,system,cuda") == 0);
+    MPI_Info_free(&infos[i]);
+  }
+  MPI_Win_free(&win);
+  MPI_Session_finalize(&session);
+}
+
 /* Runs when MPI_Finalize deletes the attributes of MPI_COMM_SELF. */
 static int at_the_end(MPI_Comm comm, int key, void* value, void* state) {
   (void)key, (void)value, (void)state;
@@ -176,6 +204,7 @@ int main(int argc, char** argv) {
   check_predefined_attributes();
   check_error_handlers();
   check_numbers();
+  check_memory_kinds();
   EXPECT(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &key, NULL) == MPI_SUCCESS);
   EXPECT(MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) == MPI_SUCCESS);
   return MPI_Finalize();

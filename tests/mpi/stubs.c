@@ -3,10 +3,14 @@
 #include <stdio.h>
 
 int main(void) {
-  int number = 0;
-  const int first = MPI_T_cvar_get_num(&number);
-  const int second = MPI_T_cvar_get_num(&number);
-  if (first != MPI_T_ERR_NOT_SUPPORTED || second != first) return 1;
+  MPI_Comm comm;
+  int first, second, class = MPI_SUCCESS;
+  MPI_Init(NULL, NULL);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  first = MPI_Comm_join(0, &comm);
+  second = MPI_Comm_join(0, &comm);
+  MPI_Error_class(first, &class);
+  if (class != MPI_ERR_UNSUPPORTED_OPERATION || second != first) return 1;
   puts("both calls failed");
-  return 0;
+  return MPI_Finalize();
 }

@@ -195,7 +195,7 @@ int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
 int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info_used) {
   return with_communicator(__func__, comm, {{info_used, "info_used"}},
                            [&](Communicator& communicator) -> Error {
-                             *info_used = handle_of<MPI_Info>(new Info(communicator.info));
+                             *info_used = handle_of<MPI_Info>(new Info(with_memory_kinds(communicator.info)));
                              return {};
                            });
 }

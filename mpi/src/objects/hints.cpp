@@ -1,5 +1,6 @@
 #include "objects/hints.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +10,8 @@
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
+#include "memory/memory.h"
+#include "models/mpi/process.h"
 
 namespace weft::mpi {
 
@@ -39,6 +42,21 @@ Error use_hints(Communicator& communicator, const Info::Pairs& hints) {
   communicator.info = hints;
   communicator.stream = stream;
   return {};
+}
+
+void set_hint(Info::Pairs& pairs, std::string_view key, std::string_view value) {
+  const auto found = std::ranges::find(pairs, key, &Info::Pairs::value_type::first);
+  if (found == pairs.end()) {
+    pairs.emplace_back(key, value);
+  } else {
+    found->second = value;
+  }
+}
+
+Info::Pairs with_memory_kinds(Info::Pairs hints) {
+  const bool has_cuda = this_process().runtime().memory().backend(memory::Kind::kCuda) != nullptr;
+  set_hint(hints, "mpi_memory_alloc_kinds", has_cuda ? "mpi,system,cuda" : "mpi,system");
+  return hints;
 }
 
 }  // namespace weft::mpi

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weft/mpi/mpi.h"
 
@@ -12,6 +13,7 @@
 #include "entry/handles.h"
 #include "entry/objects.h"
 #include "models/mpi/process.h"
+#include "objects/hints.h"
 #include "ranks/environment.h"
 
 namespace weft::mpi {
@@ -93,9 +95,9 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
     if (Error error = start_mpi(Starter::kSession, level); !error.ok()) return error;
     Info::Pairs pairs = hints == nullptr ? Info::Pairs() : hints->pairs();
     // The thread level that the program gets. It may have asked for a higher one.
-    std::erase_if(pairs, [](const auto& pair) { return pair.first == "thread_level"; });
-    pairs.emplace_back("thread_level", name_of_level(thread_level()));
-    *session = handle_of<MPI_Session>(new Session(Ref<ErrorHandler>(*handler), std::move(pairs)));
+    set_hint(pairs, "thread_level", name_of_level(thread_level()));
+    *session =
+        handle_of<MPI_Session>(new Session(Ref<ErrorHandler>(*handler), with_memory_kinds(std::move(pairs))));
     return {};
   });
 }

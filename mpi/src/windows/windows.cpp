@@ -1,7 +1,6 @@
 // Windows: the calls that make and free them, their memory, names, groups and hints.
 #include "windows/windows.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -13,6 +12,7 @@
 #include "entry/widened.h"
 #include "models/mpi/window/window_creation.h"
 #include "objects/attributes.h"
+#include "objects/hints.h"
 #include "system/device_memory.h"
 
 namespace weft::mpi {
@@ -43,15 +43,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kWindowHi
     {"same_size", "false"},
     {"same_disp_unit", "false"},
 }};
-
-void set_hint(Info::Pairs& pairs, std::string_view key, std::string_view value) {
-  const auto found = std::ranges::find(pairs, key, &Info::Pairs::value_type::first);
-  if (found == pairs.end()) {
-    pairs.emplace_back(key, value);
-  } else {
-    found->second = value;
-  }
-}
 
 // Weft keeps the hints and does the same with and without them, but for alloc_shared_noncontig.
 void use_window_hints(Window& window, const Info* hints) {
@@ -230,7 +221,7 @@ int MPI_Win_set_info(MPI_Win win, MPI_Info info) {
 }
 int MPI_Win_get_info(MPI_Win win, MPI_Info* info_used) {
   return with_window(__func__, win, {{info_used, "info_used"}}, [&](Window& window) -> Error {
-    *info_used = make_handle<MPI_Info>(Ref<Info>::adopt(new Info(window.info)));
+    *info_used = make_handle<MPI_Info>(Ref<Info>::adopt(new Info(with_memory_kinds(window.info))));
     return {};
   });
 }

@@ -25,6 +25,7 @@
 #include "models/mpi/objects/group.h"
 #include "models/mpi/objects/handle_numbers.h"
 #include "models/mpi/objects/info.h"
+#include "models/mpi/objects/tool_state.h"
 #include "models/mpi/operation/reduction_operator.h"
 #include "models/mpi/virtual_ranks/running_rank.h"
 
@@ -72,6 +73,7 @@ class Rank {
   const Ref<Group> empty_group;
   PredefinedAttributes& predefined_attributes;
   FortranSettings fortran;
+  ToolState tools;
 
   // The datatypes and operators of mpi.h, and the datatypes that MPI makes on request.
   PredefinedTypes types;

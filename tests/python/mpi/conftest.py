@@ -25,13 +25,14 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """mpi_program("ring"): tests/mpi/ring.c or ring.cpp, compiled by `weft mpicc` or `weft mpicxx`."""
+    """mpi_program("tools/ring"): tests/mpi/tools/ring.c or .cpp, compiled by `weft mpicc` or `mpicxx`."""
     folder = tmp_path_factory.mktemp("mpi_programs")
 
     def compiled(name: str) -> Path:
         program = folder / name
         program.parent.mkdir(exist_ok=True)
         if not program.exists():
+            program.parent.mkdir(exist_ok=True)
             source = PROGRAMS / f"{name}.c"
             compiler = ["mpicc", "-std=c99"]
             if not source.exists():

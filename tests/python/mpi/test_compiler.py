@@ -118,8 +118,8 @@ def test_a_profiling_library_gets_the_calls_of_the_program_alone(tmp_path):
     tool = tmp_path / "libtool.so"
     program = tmp_path / "profiled"
     for command in (
-        ["-shared", "-fPIC", programs / "tool.c", "-o", tool],
-        [programs / "profiled.c", tool, f"-Wl,-rpath,{tmp_path}", "-o", program],
+        ["-shared", "-fPIC", programs / "tools/tool.c", "-o", tool],
+        [programs / "tools/profiled.c", tool, f"-Wl,-rpath,{tmp_path}", "-o", program],
     ):
         assert weft("mpicc", *command).stderr == ""
     result = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)

@@ -64,7 +64,7 @@ def test_a_missing_function_fails_and_says_its_name_once(run_mpi):
     result = run_mpi("stubs", None)
     assert result.returncode == 0
     assert result.stdout == "both calls failed\n"
-    assert result.stderr == "weft: MPI_T_cvar_get_num is not implemented\n"
+    assert result.stderr == "weft: MPI_Comm_join is not implemented\n"
 
 
 def parse(generator, text: str):

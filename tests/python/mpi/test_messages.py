@@ -41,3 +41,17 @@ def test_a_truncated_message_is_fatal_by_default(run_mpi):
     assert done.returncode != 0
     assert "MPI_Recv" in done.stderr
     assert "larger than the receive buffer of 2 bytes" in done.stderr
+
+
+@pytest.mark.parametrize("num_pes", [None, 2, 4])
+def test_partitioned_messages(run_mpi, num_pes):
+    result = run_mpi("partitioned", num_pes)
+    assert result.stderr == ""
+    assert result.stdout == f"partitioned messages of {num_pes or 1} ranks: as expected\n"
+    assert result.returncode == 0
+
+
+def test_partitioned_messages_between_ranks_of_a_process(compile_program, run_ranks):
+    done = run_ranks(2, 5, compile_program("../partitioned.c"))
+    assert (done.stdout, done.stderr) == ("partitioned messages of 5 ranks: as expected\n", "")
+    assert done.returncode == 0

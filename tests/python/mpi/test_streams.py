@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-PROGRAM = "stream_messages"
-COLLECTIVES = "stream_collectives"
+PROGRAM = "streams/messages"
+COLLECTIVES = "streams/collectives"
 
 
 def expect_all_right(done, num_ranks: int, kind: str = "emulated", what: str = "messages") -> None:
@@ -47,7 +47,7 @@ def test_messages_on_cuda_streams(need_gpus, run_mpi, num_pes):
 
 @pytest.mark.parametrize("num_pes", [None, 1, 3])
 def test_wrong_arguments_are_errors(run_mpi, num_pes):
-    done = run_mpi("stream_misuse", num_pes)
+    done = run_mpi("streams/misuse", num_pes)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert done.stdout == f"misuse of streams on {num_pes or 1} ranks: as expected\n"
@@ -79,7 +79,7 @@ def test_communicators_that_are_not_freed(run_mpi, num_pes):
 
 def test_a_device_that_does_not_reach_a_peer_is_an_error_of_all(run_mpi, monkeypatch):
     monkeypatch.setenv("WEFT_PGAS_MAPPING", "off")
-    done = run_mpi("stream_misuse", 2, "unreachable")
+    done = run_mpi("streams/misuse", 2, "unreachable")
     assert done.returncode != 0
     assert "does not reach" in done.stderr
     assert "(MPI_ERR_UNSUPPORTED_OPERATION)" in done.stderr

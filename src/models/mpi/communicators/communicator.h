@@ -21,15 +21,16 @@ namespace weft::mpi {
 // The numbers of predefined communicators. A process gives others a number above 2^32, see new_context_base().
 enum PredefinedContext : std::uint64_t { kWorldContext = 1, kSelfContext = 2 };
 
-// Each communicator has four contexts, so that its messages do not meet those of its collectives.
+// Each communicator has these contexts, so that its messages do not meet those of its collectives.
 enum class ContextUse : std::uint64_t {
   kMessages = 0,
   kCollectives = 1,
   kGroupCreation = 2,  // with the program's tags: MPI_Comm_create_group, MPI_Intercomm_create
   kLeaders = 3,        // of collectives in which members on one PE work together, see leaders_context_id()
+  kPartitioned = 4,    // with the program's tags: the ends of partitioned messages find each other
 };
 inline std::uint64_t context_of(std::uint64_t base, ContextUse use) {
-  return base << 2 | static_cast<std::uint64_t>(use);
+  return base << 3 | static_cast<std::uint64_t>(use);
 }
 
 class StreamTransfers;

@@ -74,6 +74,8 @@ base::Status obstacle_of_communicator(const Communicator& communicator) {
 }  // namespace
 
 base::Status obstacle_of_objects(const VirtualRank& rank) {
+  if (rank.state().tools.num_users > 0)
+    return immovable("a tool uses the interface MPI_T; call MPI_T_finalize before");
   const std::vector<Object*> objects = rank.objects()->in_order();
   if (objects.size() != num_movable(rank))
     return immovable(

@@ -36,7 +36,7 @@ struct Outcome {
 class Request : public Object {
  public:
   // The type of a request, which decides what the program may do with it.
-  enum class Type : std::uint8_t { kSend, kReceive, kCollective, kGeneralized };
+  enum class Type : std::uint8_t { kSend, kReceive, kCollective, kGeneralized, kPartitioned };
 
   Type type() const { return type_; }
   // A persistent request is started, and its handle outlives its completion.

@@ -1,4 +1,4 @@
-// Collectives that are queued on streams: `stream_collectives KIND` on any number of ranks, and `stream_collectives KIND
+// Collectives that are queued on streams: `collectives KIND` on any number of ranks, and `collectives KIND
 // WHAT` for misuse and ends of the job.
 #include <cstdint>
 #include <type_traits>

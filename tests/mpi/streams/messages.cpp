@@ -1,4 +1,4 @@
-// Messages that are queued on streams: `stream_messages KIND` on any number of ranks, and `stream_messages KIND WHAT` for errors and ends
+// Messages that are queued on streams: `messages KIND` on any number of ranks, and `messages KIND WHAT` for errors and ends
 // of the job.
 #include <algorithm>
 #include <csignal>

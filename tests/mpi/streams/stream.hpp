@@ -3,7 +3,7 @@
 
 #include <weft_mpi_stream.h>
 
-#include "device.hpp"
+#include "../device.hpp"
 
 namespace device {
 

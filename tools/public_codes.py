@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Runs the tests of other people's MPI codes on Weft's MPI library.
+
+Usage: tools/public_codes.py [-n PROCESSES]... [CODE ...]
+
+Without names, all of these; each on 1, 2 and 4 processes unless -n says otherwise:
+
+    mpi4py       its own suite, by tools/mpi4py_suite.py, which names the modules that it leaves out
+    mpi4py-fft   parallel Fourier transforms: sub-arrays and MPI_Alltoallw; needs Debian's libfftw3-dev
+    mpi4jax      MPI calls inside of compiled functions of JAX, from a C++ extension; downloads some 200 MB
+
+Gets sources and packages from the package index alone and keeps them, built, in build/public. Prints a line
+for each run. Exits with 1 if one has failed, with 77 if none could run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpi4py_suite import ROOT, SKIPPED, UnavailableError, built_site, launched, run_environment
+
+from weft.launch.mpi4py_wheel import build_environment
+
+FOLDER = ROOT / "build/public"
+# A run of the tests of a code; some take a minute on a busy machine.
+LIMIT_S = 900
+
+
+@dataclass(frozen=True)
+class Code:
+    """A code on the package index whose sources contain its tests."""
+
+    name: str
+    version: str
+    # Packages for its build, its run and its tests.
+    needs: tuple[str, ...]
+    # What is run, with `{tests}` for the folder of the tests: each is a job of its own.
+    jobs: tuple[tuple[str, ...], ...]
+    # A header that the system must have, and Debian's package with it.
+    header: tuple[str, str] | None = None
+
+    @property
+    def sources(self) -> Path:
+        return FOLDER / f"{self.name.replace('-', '_')}-{self.version}"
+
+    @property
+    def site(self) -> Path:
+        return FOLDER / f"{self.name}-site"
+
+
+CODES = (
+    Code(
+        "mpi4py-fft",
+        "2.0.6",
+        ("cython", "numpy", "scipy", "setuptools<81", "wheel"),
+        tuple((f"{{tests}}/test_{name}.py",) for name in ("pencil", "mpifft", "darray", "libfft", "fftw")),
+        ("fftw3.h", "libfftw3-dev"),
+    ),
+    Code(
+        "mpi4jax",
+        "0.9.1.post2",
+        ("jax==0.10.2", "nanobind", "numpy", "pytest", "setuptools>=82.0.1", "wheel"),
+        (("-m", "pytest", "-q", "-p", "no:cacheprovider", "{tests}"),),
+    ),
+)
+
+
+def pip(*words: object, environment: dict[str, str] | None = None) -> None:
+    command = [sys.executable, "-m", "pip", *map(str, words), "--quiet"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(done.stderr, end="", file=sys.stderr)
+        raise UnavailableError(f"`pip {' '.join(map(str, words))}` has failed; is there a network?")
+
+
+def environment_of(code: Code) -> dict[str, str]:
+    """With the packages of the code, and with mpi4py on Weft."""
+    environment = run_environment(built_site())
+    return {**environment, "PYTHONPATH": os.pathsep.join([str(code.site), environment["PYTHONPATH"]])}
+
+
+def build(code: Code) -> None:
+    """Builds the code unless that has been done."""
+    stamp = FOLDER / f"{code.name}-{code.version}.built"
+    if stamp.exists():
+        return
+    if code.header and not (Path("/usr/include") / code.header[0]).exists():
+        raise UnavailableError(f"it needs {code.header[0]}: install Debian's package {code.header[1]}")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    pip("install", "--upgrade", "--target", code.site, *code.needs)
+    # pip would build the code to look at it.
+    pinned = f"{code.name}=={code.version}"
+    pip("download", "--no-deps", "--no-binary", code.name, "--dest", FOLDER, pinned)
+    with tarfile.open(f"{code.sources}.tar.gz") as archive:
+        archive.extractall(FOLDER)
+    environment = build_environment(environment_of(code), FOLDER / "mpicc")
+    environment |= {"MPI4JAX_BUILD_MPICC": environment["MPICC"]}
+    options = ("--no-deps", "--no-build-isolation", "--no-cache-dir", "--upgrade", "--target", code.site)
+    pip("install", *options, code.sources, environment=environment)
+    stamp.touch()
+
+
+def run_jobs(name: str, processes: int, commands: Sequence[list[str]], environment: dict[str, str]) -> bool:
+    """Prints one line, and what the jobs that have failed have printed."""
+    start = time.monotonic()
+    failed = []
+    for command in commands:
+        # Tests write files into the folder where they run.
+        done = subprocess.run(
+            command, env=environment, cwd=FOLDER, capture_output=True, text=True, check=False, timeout=LIMIT_S
+        )
+        if done.returncode != 0:
+            failed.append(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    outcome = f"{len(failed)} of {len(commands)} jobs failed" if failed else "passed"
+    print(f"{name} on {processes} processes: {outcome} ({time.monotonic() - start:.0f} s)", flush=True)
+    print("".join(failed), end="")
+    return not failed
+
+
+def run_code(name: str, processes: Sequence[int]) -> bool:
+    if name == "mpi4py":
+        suite = str(Path(__file__).with_name("mpi4py_suite.py"))
+        built_site()
+        jobs = {n: [[sys.executable, suite, "-n", str(n)]] for n in processes}
+        environment = {**os.environ}
+    else:
+        code = next(one for one in CODES if one.name == name)
+        build(code)
+        words = [[word.format(tests=code.sources / "tests") for word in job] for job in code.jobs]
+        jobs = {n: [launched(n, *job) for job in words] for n in processes}
+        environment = environment_of(code)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    outcomes = [run_jobs(name, n, commands, environment) for n, commands in jobs.items()]
+    return all(outcomes)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = ["mpi4py", *(code.name for code in CODES)]
+    parser.add_argument("-n", "--processes", type=int, action="append", metavar="PROCESSES")
+    parser.add_argument("codes", nargs="*", metavar="CODE", help=", ".join(names))
+    arguments = parser.parse_args()
+    if unknown := set(arguments.codes) - set(names):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    outcomes = []
+    for name in arguments.codes or names:
+        try:
+            outcomes.append(run_code(name, arguments.processes or [1, 2, 4]))
+        except UnavailableError as reason:
+            print(f"SKIPPED: {name}: {reason}", file=sys.stderr)
+    if not outcomes:
+        return SKIPPED
+    return 0 if all(outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
