@@ -15,7 +15,16 @@ _MOST_SECONDS = 1e9
 # `weft run` sets these for each PE.
 OWN_VARIABLES = frozenset(
     f"WEFT_{name}"
-    for name in ("NUM_PES", "PE", "PROGRAM", "BOOTSTRAP", "LAUNCHER_PID", "OUTER_PMIX", "TIME_LIMIT")
+    for name in (
+        "NUM_PES",
+        "PE",
+        "PROGRAM",
+        "BOOTSTRAP",
+        "LAUNCHER_PID",
+        "MPI_PARENT",
+        "OUTER_PMIX",
+        "TIME_LIMIT",
+    )
 )
 
 

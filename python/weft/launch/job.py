@@ -21,6 +21,7 @@ from weft.launch.output import Output
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
+from weft.launch.spawned import SpawnedJob, SpawnedJobs
 from weft.launch.time_limit import EXIT_CODE, TimeLimit
 from weft.launch.topology import usable_cores
 
@@ -71,6 +72,7 @@ class Job:
         self._passed_signal: signal.Signals | None = None
         self._passed_at = 0.0
         self._ending = False
+        self._spawned: SpawnedJobs | None = None  # from the first one on
         self._kill_at: float | None = None
         self._killed = False
         self._exit_code = 0
@@ -94,7 +96,7 @@ class Job:
                 if (sentence := self._other_mpi.before_start()) is not None:
                     self._say(sentence)
                 self._start_pes()
-                while any(pe.running for pe in self._pes) or self._output.is_pending():
+                while self._is_anything_running() or self._output.is_pending():
                     self._wait_and_handle()
                 return self._exit_code
             finally:
@@ -106,6 +108,9 @@ class Job:
                 self._selector.close()
         finally:
             self._signals.close()
+
+    def _is_anything_running(self) -> bool:
+        return any(pe.running for pe in self._pes) or (self._spawned is not None and self._spawned.running)
 
     def _wait_and_handle(self) -> None:
         limit = None if self._time_limit is None else self._time_limit.deadline
@@ -189,10 +194,13 @@ class Job:
 
     def _reap(self) -> None:
         by_pid = {pe.pid: pe for pe in self._pes if pe.running and pe.is_child}
-        while by_pid:
+        while by_pid or (self._spawned is not None and self._spawned.running):
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
+            if self._spawned is not None and pid in self._spawned:
+                self._judge_spawned(self._spawned.ended(pid, os.waitstatus_to_exitcode(status)))
+                continue
             pe = by_pid.pop(pid, None)
             if pe is None:
                 continue
@@ -203,9 +211,19 @@ class Job:
             if (connection := self._service.connections.get(pe.number)) is not None:
                 self._service.read(connection)
 
+    def _judge_spawned(self, job: SpawnedJob) -> None:
+        """A spawned job that fails ends the job that has spawned it, as a PE would."""
+        if job.exit_status:
+            self._end(
+                f"the spawned job `{job.command}` {describe_exit(job.exit_status)}",
+                exit_code_of(job.exit_status),
+            )
+
     def _kill_all(self) -> None:
         self._killed = True
         self._kill_at = None
+        if self._spawned is not None:
+            self._spawned.kill()
         for pe in self._pes:
             pe.send_signal(signal.SIGKILL)
         for pe in self._pes:
@@ -313,13 +331,15 @@ class Job:
         self._ending = True
         self._exit_code = exit_code
         self._hangups.clear()
-        others = any(pe.running for pe in self._pes)
+        others = self._is_anything_running()
         self._say(f"{reason}; ending the job" if others else reason)
         self._service.end(f"the job ends: {reason}")
         for pe in self._pes:
             if terminates:
                 pe.send_signal(signal.SIGTERM)
             pe.send_signal(signal.SIGCONT)
+        if self._spawned is not None:
+            self._spawned.send_signal(signal.SIGTERM)
         self._kill_at = time.monotonic() + (GRACE_S if terminates else CLEANUP_S)
 
     # --- events of the service
@@ -341,6 +361,14 @@ class Job:
     def aborted(self, pe: Pe, exit_code: int, message: str) -> None:
         """A PE wants the job to end."""
         self._aborts.append((pe, exit_code, message))
+
+    def asked_for_job(self, pe: Pe, request: bytes) -> None:
+        """A PE of an MPI job spawns processes."""
+        if self._ending:
+            return
+        if self._spawned is None:
+            self._spawned = SpawnedJobs(self._signals)
+        self._spawned.start(request)
 
     def hung_up(self, pe: Pe) -> None:
         """A PE's connection has closed before the PE was done: the process is about to exit, or it hangs."""
@@ -373,7 +401,7 @@ class Job:
                 self._pass_on(received)
 
     def _interrupt(self, received: ReceivedSignal) -> None:
-        if not any(pe.running for pe in self._pes):  # only a reader of the output is waited for
+        if not self._is_anything_running():  # only a reader of the output is waited for
             self._exit_code = 128 + received.number
             self._output.abandon()
             return
@@ -398,6 +426,8 @@ class Job:
             return
         for pe in self._pes:
             pe.send_signal(received.number)
+        if self._spawned is not None:
+            self._spawned.send_signal(received.number)
 
     # --- words
 

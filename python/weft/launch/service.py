@@ -32,6 +32,9 @@ class Events(Protocol):
     def aborted(self, pe: Pe, exit_code: int, message: str) -> None:
         """A PE wants the job to end, and why."""
 
+    def asked_for_job(self, pe: Pe, request: bytes) -> None:
+        """A PE asks for another job, see spawned.py."""
+
     def hung_up(self, pe: Pe) -> None:
         """The connection of a PE has closed before it was done."""
 
@@ -163,6 +166,8 @@ class BootstrapService:
         elif frame.type is FrameType.ABORT:
             # An aborted job never ends with exit code 0.
             self._events.aborted(pe, frame.integer() & 0xFF or 1, frame.payload[4:].decode(errors="replace"))
+        elif frame.type is FrameType.START_JOB:
+            self._events.asked_for_job(pe, frame.payload)
         else:
             raise ProtocolError(f"malformed frame: a PE does not send '{frame.type.name}'")
 
