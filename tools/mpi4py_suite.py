@@ -36,10 +36,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/mpi4py"
 SKIPPED = 77
 
-# Modules that need processes that start later, files, or partitioned messages.
+# Modules that need files or partitioned messages.
 LATER_MODULES = [
-    "test_spawn",
-    "test_dynproc",
     "test_file",
     "test_io",
     "test_p2p_buf_part",
