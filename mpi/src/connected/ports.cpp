@@ -15,6 +15,7 @@
 #include "base/format.h"
 #include "communication/communication.h"
 #include "connected/published_names.h"
+#include "connected/reasons.h"
 #include "entry/entry.h"
 #include "entry/objects.h"
 #include "models/mpi/connected/connecting.h"
@@ -49,7 +50,7 @@ int meet(const char* function, const char* port_name, MPI_Info info, int root, M
     }
     Ref<Communicator> made;
     if (Error error = meet(this_process(), Meeting{*communicator, root}, port, &made); !error.ok())
-      return error;
+      return with_reason(function, {*communicator, root}, std::move(error));
     *newcomm = make_handle<MPI_Comm>(std::move(made));
     return {};
   });
@@ -92,7 +93,7 @@ Error join(int fd, Ref<Communicator>* made) {
   } else {
     const std::string other(theirs.data(), strnlen(theirs.data(), theirs.size() - 1));
     const Meeting meeting{*process.self(), 0};
-    error = port < other ? accept(process, meeting, {.port = port, .at_root = {}}, made)
+    error = port < other ? accept(process, meeting, {.port = port}, made)
                          : connect(process, meeting, other, made);
   }
   process.connections->close_port(port);
@@ -131,7 +132,7 @@ int MPI_Close_port(const char* port_name) {
 int MPI_Comm_accept(const char* port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm) {
   return meet(__func__, port_name, info, root, comm, newcomm,
               [](Process& process, const Meeting& meeting, const std::string& port, Ref<Communicator>* made) {
-                return accept(process, meeting, {.port = port, .at_root = {}}, made);
+                return accept(process, meeting, {.port = port}, made);
               });
 }
 int MPI_Comm_connect(const char* port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm) {

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "communication/communication.h"
+#include "connected/reasons.h"
 #include "entry/entry.h"
 #include "entry/objects.h"
 #include "models/mpi/connected/connecting.h"
@@ -18,7 +19,7 @@ namespace weft::mpi {
 
 namespace {
 
-// The request to the launcher: texts, each with a zero byte behind it. python/weft/launch/spawned.py reads it.
+// A request to the launcher: texts, each with a zero byte behind it. python/weft/launch/spawned.py reads it.
 class Request {
  public:
   void add(std::string_view text) { texts_.append(text.substr(0, text.find('\0'))) += '\0'; }
@@ -77,6 +78,14 @@ Error begin_spawn(const std::vector<Command>& commands, std::string* port) {
   return {};
 }
 
+// The launcher then takes a failure of the spawned job for one of this job.
+void tell_connected(const std::string& port) {
+  Request request;
+  request.add(std::string_view());
+  request.add(port);
+  start_job(request.texts());
+}
+
 // `find_commands(&commands)` is called at the root alone.
 template <class FindCommands>
 int spawn(const char* function, int root, MPI_Comm comm, MPI_Comm* intercomm, int* codes,
@@ -101,15 +110,20 @@ int spawn(const char* function, int root, MPI_Comm comm, MPI_Comm* intercomm, in
     };
     Process& process = this_process();
     Ref<Communicator> made;
-    Error error = accept(process, {*communicator, root},
-                         {.port = {}, .at_root = begin, .ended_class = MPI_ERR_SPAWN}, &made);
+    const Meeting meeting{*communicator, root};
+    Error error = accept(process, meeting,
+                         {.at_root = begin,
+                          .on_call = [&] { tell_connected(port); },
+                          .ended_class = MPI_ERR_SPAWN},
+                         &made);
     if (!port.empty()) process.connections->close_port(port);
     process.run(broadcast_bytes(communicator->next_collective_contexts().local, root,
                                 bytes_of_value(num_processes)));
     if (is_address(codes))
       for (std::uint64_t i = 0; i < num_processes; ++i) codes[i] = error.error_class;
-    if (error.ok()) *intercomm = make_handle<MPI_Comm>(std::move(made));
-    return error;
+    if (!error.ok()) return with_reason(function, meeting, std::move(error));
+    *intercomm = make_handle<MPI_Comm>(std::move(made));
+    return {};
   });
 }
 

@@ -21,7 +21,7 @@ from weft.launch.output import Output
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
-from weft.launch.spawned import SpawnedJob, SpawnedJobs
+from weft.launch.spawned import SpawnedJobs
 from weft.launch.time_limit import EXIT_CODE, TimeLimit
 from weft.launch.topology import usable_cores
 
@@ -199,7 +199,7 @@ class Job:
             if pid == 0:
                 return
             if self._spawned is not None and pid in self._spawned:
-                self._judge_spawned(self._spawned.ended(pid, os.waitstatus_to_exitcode(status)))
+                self._judge_spawned(self._spawned, pid, os.waitstatus_to_exitcode(status))
                 continue
             pe = by_pid.pop(pid, None)
             if pe is None:
@@ -211,13 +211,13 @@ class Job:
             if (connection := self._service.connections.get(pe.number)) is not None:
                 self._service.read(connection)
 
-    def _judge_spawned(self, job: SpawnedJob) -> None:
-        """A spawned job that fails ends the job that has spawned it, as a PE would."""
-        if job.exit_status:
-            self._end(
-                f"the spawned job `{job.command}` {describe_exit(job.exit_status)}",
-                exit_code_of(job.exit_status),
-            )
+    def _judge_spawned(self, jobs: SpawnedJobs, pid: int, status: int) -> None:
+        """A job that fails after it has connected ends the job that has spawned it, as a PE would."""
+        for connection in list(self._service.connections.values()):
+            self._service.read(connection)  # that it has connected may still be unread
+        job = jobs.ended(pid, status)
+        if job.is_connected and status != 0:
+            self._end(f"the spawned job `{job.command}` {describe_exit(status)}", exit_code_of(status))
 
     def _kill_all(self) -> None:
         self._killed = True

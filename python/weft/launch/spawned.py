@@ -2,8 +2,8 @@
 
 The request of the root is a row of texts, each with a zero byte behind it: the address of the root's socket, the
 port to which the new job connects, the number of commands, and for each command the number of processes, the number
-of hints with a key and a value for each, and the number of words with the words. mpi/src/connected/spawning.cpp
-writes it.
+of hints with a key and a value for each, and the number of words with the words. When the job has called at the
+port, the root sends a request with an empty address. mpi/src/connected/spawning.cpp writes both.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class SpawnedJob:
     pid: int
     command: str
     request: _Request
+    is_connected: bool = False
     exit_status: int | None = None
 
 
@@ -67,7 +68,7 @@ def _texts(request: bytes) -> Iterator[str]:
 def _parse(request: bytes) -> _Request:
     texts = _texts(request)
     parsed = _Request(next(texts), next(texts))
-    for _ in range(int(next(texts))):
+    for _ in range(int(next(texts)) if parsed.address else 0):
         num_processes = int(next(texts))
         hints = {}
         for _ in range(int(next(texts))):
@@ -140,6 +141,10 @@ class SpawnedJobs:
             parsed = _parse(request)
         except (StopIteration, ValueError, RuntimeError):
             return  # the PE has damaged its own request, and names nobody to tell
+        if not parsed.address:
+            for job in self._jobs.values():
+                job.is_connected = job.is_connected or job.request.port == parsed.port
+            return
         try:
             job = self._start(parsed)
         except (RequestError, UsageError, OSError) as error:
@@ -175,7 +180,9 @@ class SpawnedJobs:
         """The `weft run` of a job has been reaped. If the job has not connected, the root learns it."""
         job = self._jobs[pid]
         job.exit_status = exit_status
-        _tell(job.request, f"the spawned job `{job.command}` {describe_exit(exit_status)} before it called MPI_Init")
+        if not job.is_connected:
+            ending = describe_exit(exit_status)
+            _tell(job.request, f"the spawned job `{job.command}` {ending} before all its processes called MPI_Init")
         return job
 
     def send_signal(self, number: int) -> None:

@@ -25,11 +25,11 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """mpi_program("ring"): tests/mpi/ring.c or ring.cpp, compiled by `weft mpicc` or `weft mpicxx`."""
+    """mpi_program("ring"): tests/mpi/ring.c or ring.cpp, compiled by `weft mpicc` or `weft mpicxx`; also "folder/ring"."""
     folder = tmp_path_factory.mktemp("mpi_programs")
 
     def compiled(name: str) -> Path:
-        program = folder / name
+        program = folder / name.replace("/", "-")
         if not program.exists():
             source = PROGRAMS / f"{name}.c"
             compiler = ["mpicc", "-std=c99"]

@@ -108,6 +108,7 @@ Connected accept_at_root(Process& process, const Communicator& communicator, con
     return failed(MPI_ERR_COMM, "a process is in the group that accepts and in the one that calls");
   result.outcome.context = PointToPoint::new_outside_context_base();
   result.group = caller.group;
+  if (acceptance.on_call) acceptance.on_call();
   connections.accept(caller, result.outcome.context, own);
   return result;
 }

@@ -21,11 +21,13 @@ struct Meeting {
   int root;
 };
 
-// `port`, at the root: a port that it has open. If `at_port` is set, the root calls it first. It may open the port: the name that
+// `port`, at the root: a port that it has open. If `at_root` is set, the root calls it first. It may open the port: the name that
 // is used is the one that `port` has then.
 struct Acceptance {
-  std::string port;
-  std::function<Error(std::string& port)> at_root;
+  std::string port = {};
+  std::function<Error(std::string& port)> at_root = {};
+  // At the root: a group has called, and continues when it is accepted.
+  std::function<void()> on_call = {};
   // Of an error if the job behind the port has ended before it has called.
   int ended_class = MPI_ERR_PORT;
 };
