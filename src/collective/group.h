@@ -40,7 +40,8 @@ struct Plan {
 class OutsideMembers {
  public:
   // Sends what Engine::arrive_from_outside() gets there.
-  virtual void send_step(int number, std::span<const std::byte> header, std::span<const std::byte> blocks) = 0;
+  virtual void send_step(int number, std::span<const std::byte> header,
+                         std::span<const std::byte> blocks) = 0;
 
  protected:
   ~OutsideMembers() = default;

@@ -39,7 +39,8 @@ Error find_intracommunicator(MPI_Comm comm, Communicator** found) {
 
 Error check_is_of_one_job(const Communicator& communicator, const char* what) {
   if (!communicator.has_outsiders()) return {};
-  return {MPI_ERR_COMM, base::format("{} need processes of one job, and the communicator has processes of several", what)};
+  return {MPI_ERR_COMM,
+          base::format("{} need processes of one job, and the communicator has processes of several", what)};
 }
 
 namespace {

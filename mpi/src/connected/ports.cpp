@@ -88,8 +88,8 @@ Error join(int fd, Ref<Communicator>* made) {
   std::memcpy(mine.data(), port.data(), std::min(port.size(), mine.size() - 1));
   Error error;
   if (!swap_over(fd, mine, theirs)) {
-    error = {MPI_ERR_OTHER, base::format("descriptor {} is no socket whose other end calls MPI_Comm_join: {}", fd,
-                                         std::strerror(errno))};
+    error = {MPI_ERR_OTHER, base::format("descriptor {} is no socket whose other end calls MPI_Comm_join: {}",
+                                         fd, std::strerror(errno))};
   } else {
     const std::string other(theirs.data(), strnlen(theirs.data(), theirs.size() - 1));
     const Meeting meeting{*process.self(), 0};

@@ -12,8 +12,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/format.h"
 #include "weft/mpi/mpi.h"
+
+#include "base/format.h"
 
 namespace weft::mpi {
 
@@ -26,16 +27,18 @@ struct Entry {
 };
 
 Error no_folder(const std::string& folder, const char* why) {
-  return {MPI_ERR_SERVICE,
-          base::format("the folder {} of published names is not to be used: {}; set XDG_RUNTIME_DIR to a folder "
-                       "of this user",
-                       folder, why)};
+  return {
+      MPI_ERR_SERVICE,
+      base::format("the folder {} of published names is not to be used: {}; set XDG_RUNTIME_DIR to a folder "
+                   "of this user",
+                   folder, why)};
 }
 
 // The folder, which nobody else may enter or write.
 Error find_folder(std::string* folder) {
   const char* const parent = std::getenv("XDG_RUNTIME_DIR");
-  *folder = base::format("{}/weft-names-{}", parent != nullptr && *parent == '/' ? parent : "/tmp", geteuid());
+  *folder =
+      base::format("{}/weft-names-{}", parent != nullptr && *parent == '/' ? parent : "/tmp", geteuid());
   if (mkdir(folder->c_str(), 0700) != 0 && errno != EEXIST) return no_folder(*folder, std::strerror(errno));
   struct stat status{};
   if (lstat(folder->c_str(), &status) != 0) return no_folder(*folder, std::strerror(errno));
@@ -75,7 +78,8 @@ bool read_entry(const std::string& path, Entry* entry) {
   if (space == std::string_view::npos) return false;
   const auto [end, error] = std::from_chars(all.data(), all.data() + space, entry->process);
   entry->port = all.substr(space + 1);
-  if (error == std::errc() && entry->process > 0 && (kill(entry->process, 0) == 0 || errno == EPERM)) return true;
+  if (error == std::errc() && entry->process > 0 && (kill(entry->process, 0) == 0 || errno == EPERM))
+    return true;
   unlink(path.c_str());
   return false;
 }
@@ -115,7 +119,8 @@ Error look_up_name(const std::string& service, std::string* port) {
   if (Error error = find_path(service, &path); !error.ok()) return error;
   Entry entry;
   if (!read_entry(path, &entry))
-    return {MPI_ERR_NAME, base::format("no process of this user on this host has published the name '{}'", service)};
+    return {MPI_ERR_NAME,
+            base::format("no process of this user on this host has published the name '{}'", service)};
   *port = std::move(entry.port);
   return {};
 }

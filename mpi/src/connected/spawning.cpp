@@ -19,7 +19,7 @@ namespace weft::mpi {
 
 namespace {
 
-// A request to the launcher: texts, each with a zero byte behind it. python/weft/launch/spawned.py reads it.
+// A request to the launcher: texts, each with a zero byte behind it. python/weft/launch/mpi/spawned.py reads it.
 class Request {
  public:
   void add(std::string_view text) { texts_.append(text.substr(0, text.find('\0'))) += '\0'; }
@@ -38,8 +38,15 @@ struct Command {
   MPI_Info info = MPI_INFO_NULL;
 };
 
+// A pointer that may be null, as MPI_ARGV_NULL and MPI_ERRCODES_IGNORE are.
+template <class T>
+Error require_or_null(T* pointer, const char* name) {
+  return pointer == nullptr ? Error() : require({{pointer, name}});
+}
+
 Error add_command(const Command& command, Request* request) {
   if (Error error = require({{command.program, "command"}}); !error.ok()) return error;
+  if (Error error = require_or_null(command.arguments, "argv"); !error.ok()) return error;
   if (command.num_processes < 1)
     return {MPI_ERR_ARG, base::format("maxprocs is {}; give 1 or more", command.num_processes)};
   Info* hints = nullptr;
@@ -53,7 +60,7 @@ Error add_command(const Command& command, Request* request) {
     request->add(value);
   }
   std::vector<std::string_view> words{command.program};
-  if (is_address(static_cast<const void*>(command.arguments)))
+  if (command.arguments != nullptr)
     for (char** one = command.arguments; *one != nullptr; ++one) words.emplace_back(*one);
   request->add(words.size());
   for (const std::string_view word : words) request->add(word);
@@ -92,6 +99,7 @@ int spawn(const char* function, int root, MPI_Comm comm, MPI_Comm* intercomm, in
           const FindCommands& find_commands) {
   return guarded(function, comm, [&]() -> Error {
     if (Error error = require({{intercomm, "intercomm"}}); !error.ok()) return error;
+    if (Error error = require_or_null(codes, "array_of_errcodes"); !error.ok()) return error;
     *intercomm = MPI_COMM_NULL;
     Communicator* communicator = nullptr;
     if (Error error = find_intracommunicator(comm, &communicator); !error.ok()) return error;
@@ -111,15 +119,13 @@ int spawn(const char* function, int root, MPI_Comm comm, MPI_Comm* intercomm, in
     Process& process = this_process();
     Ref<Communicator> made;
     const Meeting meeting{*communicator, root};
-    Error error = accept(process, meeting,
-                         {.at_root = begin,
-                          .on_call = [&] { tell_connected(port); },
-                          .ended_class = MPI_ERR_SPAWN},
-                         &made);
+    Error error = accept(
+        process, meeting,
+        {.at_root = begin, .on_call = [&] { tell_connected(port); }, .ended_class = MPI_ERR_SPAWN}, &made);
     if (!port.empty()) process.connections->close_port(port);
-    process.run(broadcast_bytes(communicator->next_collective_contexts().local, root,
-                                bytes_of_value(num_processes)));
-    if (is_address(codes))
+    process.run(
+        broadcast_bytes(communicator->next_collective_contexts().local, root, bytes_of_value(num_processes)));
+    if (codes != nullptr)
       for (std::uint64_t i = 0; i < num_processes; ++i) codes[i] = error.error_class;
     if (!error.ok()) return with_reason(function, meeting, std::move(error));
     *intercomm = make_handle<MPI_Comm>(std::move(made));
@@ -146,20 +152,20 @@ int MPI_Comm_spawn(const char* command, char* argv[], int maxprocs, MPI_Info inf
 int MPI_Comm_spawn_multiple(int count, char* array_of_commands[], char** array_of_argv[],
                             const int array_of_maxprocs[], const MPI_Info array_of_info[], int root,
                             MPI_Comm comm, MPI_Comm* intercomm, int array_of_errcodes[]) {
-  return spawn(__func__, root, comm, intercomm, array_of_errcodes,
-               [&](std::vector<Command>* commands) -> Error {
-                 if (count < 1) return {MPI_ERR_ARG, weft::base::format("the count is {}; give 1 or more", count)};
-                 if (Error error = require({{array_of_commands, "array_of_commands"},
-                                            {array_of_maxprocs, "array_of_maxprocs"},
-                                            {array_of_info, "array_of_info"}});
-                     !error.ok())
-                   return error;
-                 const bool has_arguments = is_address(static_cast<const void*>(array_of_argv));
-                 for (int i = 0; i < count; ++i)
-                   commands->push_back({array_of_commands[i], has_arguments ? array_of_argv[i] : nullptr,
-                                        array_of_maxprocs[i], array_of_info[i]});
-                 return {};
-               });
+  return spawn(
+      __func__, root, comm, intercomm, array_of_errcodes, [&](std::vector<Command>* commands) -> Error {
+        if (count < 1) return {MPI_ERR_ARG, weft::base::format("the count is {}; give 1 or more", count)};
+        if (Error error = require({{array_of_commands, "array_of_commands"},
+                                   {array_of_maxprocs, "array_of_maxprocs"},
+                                   {array_of_info, "array_of_info"}});
+            !error.ok())
+          return error;
+        if (Error error = require_or_null(array_of_argv, "array_of_argv"); !error.ok()) return error;
+        for (int i = 0; i < count; ++i)
+          commands->push_back({array_of_commands[i], array_of_argv == nullptr ? nullptr : array_of_argv[i],
+                               array_of_maxprocs[i], array_of_info[i]});
+        return {};
+      });
 }
 
 }  // extern "C"

@@ -2,6 +2,6 @@
 
 `job` is the event loop and decides when a job ends; `processes` starts and names PEs; `service` speaks their
 protocol with `listener`, `connection`, `frames` and `rendezvous` (its other end is
-src/machine/bootstrap/launcher/local.cpp); `other_mpi` names programs of another MPI; `signals` and `command`
+src/machine/bootstrap/launcher/local.cpp); `mpi` is for MPI programs; `signals` and `command`
 do what they say. Nothing here needs the extension module, so C++ programs can be launched without it.
 """

@@ -28,7 +28,7 @@ class FrameType(enum.IntEnum):
     EXCHANGED = 7  # u64 size per PE, then everybody's bytes
     BARRIER_DONE = 8  # empty
     END = 9  # why the job ends, in UTF-8
-    START_JOB = 10  # PE to launcher; see spawned.py
+    START_JOB = 10  # PE to launcher; see mpi/spawned.py
 
 
 class ProtocolError(Exception):

@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from weft.launch.binding import binding_lines, shares, thread_settings
 from weft.launch.connection import Connection
 from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
-from weft.launch.other_mpi import OtherMpiWatch
+from weft.launch.mpi.other_mpi import OtherMpiWatch
+from weft.launch.mpi.spawned import SpawnedJobs
 from weft.launch.output import Output
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
-from weft.launch.spawned import SpawnedJobs
 from weft.launch.time_limit import EXIT_CODE, TimeLimit
 from weft.launch.topology import usable_cores
 

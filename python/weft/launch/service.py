@@ -33,7 +33,7 @@ class Events(Protocol):
         """A PE wants the job to end, and why."""
 
     def asked_for_job(self, pe: Pe, request: bytes) -> None:
-        """A PE asks for another job, see spawned.py."""
+        """A PE asks for another job, see mpi/spawned.py."""
 
     def hung_up(self, pe: Pe) -> None:
         """The connection of a PE has closed before it was done."""

@@ -47,7 +47,7 @@ class Bootstrap {
   // A text that all PEs of the job have and no other job on this host, by which processes of other jobs may know it. Empty if there is
   // none.
   virtual std::string unique_name() const { return {}; }
-  // Asks the launcher to start another job. `request`: see python/weft/launch/spawned.py. Returns when the launcher has been asked.
+  // Asks the launcher to start another job. `request`: see python/weft/launch/mpi/spawned.py. Returns when the launcher has been asked.
   virtual base::Status start_job(std::string_view request);
 
   // The reason for which watch_fd() is readable, with which the PE ends; ok if it is not. Does not block.

@@ -26,9 +26,10 @@ constexpr int kRoundsToJudge = 4;
 constexpr int kMessagesInRound = 64;
 
 base::Status no_resource(std::string_view what, int error) {
-  return {base::StatusCode::kInternal,
-          base::format("no messages to and from other jobs: {}: {} (errno {}); check `ulimit -n` and `ulimit -u`",
-                       what, std::strerror(error), error)};
+  return {
+      base::StatusCode::kInternal,
+      base::format("no messages to and from other jobs: {}: {} (errno {}); check `ulimit -n` and `ulimit -u`",
+                   what, std::strerror(error), error)};
 }
 
 template <class T>

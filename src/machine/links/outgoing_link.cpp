@@ -69,8 +69,8 @@ void OutgoingLink::send(std::initializer_list<std::span<const std::byte>> parts)
 void OutgoingLink::flush() {
   while (!waiting_.empty()) {
     const std::vector<std::byte>& first = waiting_.front();
-    const ssize_t sent = ::send(fd_.get(), first.data() + written_, first.size() - written_,
-                                MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        ::send(fd_.get(), first.data() + written_, first.size() - written_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (sent < 0) return set_broken();

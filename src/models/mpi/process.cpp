@@ -4,8 +4,6 @@
 
 #include <numeric>
 
-#include "models/mpi/connected/connected_processes.h"
-
 namespace weft::mpi {
 
 namespace {
@@ -27,8 +25,6 @@ Process::Process(runtime::Runtime& runtime, PointToPoint& engine, Fail fail)
   world_ = predefined(engine_, kWorldContext, std::move(all), engine_.rank(), "MPI_COMM_WORLD");
   self_ = predefined(engine_, kSelfContext, std::make_shared<Members>(1, engine_.rank()), 0, "MPI_COMM_SELF");
 }
-
-Process::~Process() = default;
 
 void Process::progress() {
   if (VirtualRank* const rank = VirtualRank::current()) [[unlikely]] {

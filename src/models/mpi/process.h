@@ -25,7 +25,6 @@ class Process {
   using Fail = void (*)();
   // `engine`: of the rank.
   Process(runtime::Runtime& runtime, PointToPoint& engine, Fail fail);
-  ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
@@ -69,7 +68,7 @@ class Process {
   // Of all communicators with streams that the program has made, for the end of MPI.
   std::vector<std::weak_ptr<StreamTransfers>> stream_transfers;
   // The processes of other jobs; null until the first call that may connect this one, see connected/connecting.h.
-  std::unique_ptr<ConnectedProcesses> connections;
+  std::shared_ptr<ConnectedProcesses> connections;
   // The intercommunicator to the processes that have spawned this job; null without them, and once it is freed.
   Communicator* parent = nullptr;
   // How many of MPI_Init and of sessions have not been finalized.

@@ -32,9 +32,8 @@ void Communicator::count_outsiders(int count) {
   for (const MembersPointer& group : {groups_.local, groups_.remote}) {
     if (group == nullptr) continue;
     outsiders.add_uses(*group, count);
-    has_outsiders_ = has_outsiders_ || std::ranges::any_of(*group, [&](int number) {
-      return outsiders.is_outside(number);
-    });
+    has_outsiders_ = has_outsiders_ ||
+                     std::ranges::any_of(*group, [&](int number) { return outsiders.is_outside(number); });
   }
 }
 

@@ -97,7 +97,7 @@ Ref<Communicator> made_from(const Communicator& parent, std::uint64_t context, C
 
 runtime::Task<Ref<Communicator>> split(Ref<Communicator> parent, Choice mine) {
   PointToPoint& engine = parent->engine();
-  const Contributions all = 
+  const Contributions all =
       co_await exchange(parent, contribution(engine, parent->has_outsiders(), mine.color, mine.key));
   if (mine.color == kNoColor) co_return nullptr;
   const std::vector<std::size_t> local = places_with(all.local, mine.color);
@@ -121,7 +121,7 @@ Ref<Communicator> begin_duplicate(const Communicator& parent) {
 }
 
 runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy, Communicator::CallKind kind) {
-  const Contributions all = 
+  const Contributions all =
       co_await exchange(parent, contribution(parent->engine(), parent->has_outsiders()), kind);
   std::uint64_t context = all.local.front().context;
   if (parent->is_inter()) context = std::min(context, all.remote.front().context);
@@ -130,7 +130,7 @@ runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy, Comm
 
 runtime::Task<Ref<Communicator>> merge(Ref<Communicator> inter, bool high) {
   PointToPoint& engine = inter->engine();
-  const Contributions all = 
+  const Contributions all =
       co_await exchange(inter, contribution(engine, inter->has_outsiders(), high ? 1 : 0));
   const Contribution& mine = all.local.front();
   const Contribution& theirs = all.remote.front();
@@ -175,8 +175,8 @@ runtime::Task<Ref<Communicator>> agree(PointToPoint& engine, CollectiveContext c
                                        std::vector<int> ranks, MembersPointer members, int place,
                                        Ref<ErrorHandler> handler) {
   const Outsiders& outsiders = engine.shared().outsiders();
-  Contribution mine = contribution(
-      engine, std::ranges::any_of(*members, [&](int one) { return outsiders.is_outside(one); }));
+  Contribution mine =
+      contribution(engine, std::ranges::any_of(*members, [&](int one) { return outsiders.is_outside(one); }));
   const std::vector<std::byte> blocks =
       co_await allgather_bytes_among(std::move(context), std::move(ranks), place, bytes_of_value(mine));
   co_return made(engine, decoded(blocks).front().context, {std::move(members), place, nullptr}, 0,
@@ -308,8 +308,7 @@ runtime::Task<Ref<Communicator>> create_inter_from_groups(PointToPoint& engine, 
                            engine.shared().outsiders().names_of(*groups.remote);
   const Members& first = local_first ? *groups.local : *groups.remote;
   const Members& second = local_first ? *groups.remote : *groups.local;
-  const std::uint64_t both =
-      AgreementContext(text).with(engine, first).with(engine, second).number();
+  const std::uint64_t both = AgreementContext(text).with(engine, first).with(engine, second).number();
   Offers offers;
   offers.mine = new_offer(engine, nullptr, 0);
   if (groups.place == groups.local_leader) {
@@ -317,13 +316,13 @@ runtime::Task<Ref<Communicator>> create_inter_from_groups(PointToPoint& engine, 
     co_await swap_bytes(leaders, groups.remote_leader, bytes_of_value(offers.mine),
                         bytes_of_value(offers.theirs));
   }
-  const CollectiveContext context(engine,
-                                  AgreementContext(text).with(engine, *groups.local).with(engine, *groups.remote).number(), 1,
-                                  groups.local, groups.place);
+  const CollectiveContext context(
+      engine, AgreementContext(text).with(engine, *groups.local).with(engine, *groups.remote).number(), 1,
+      groups.local, groups.place);
   co_await broadcast_bytes(context, groups.local_leader, bytes_of_value(offers));
   const bool outside = has_outsiders(engine, *groups.local) || has_outsiders(engine, *groups.remote);
-  co_return made(engine, agreed_context(offers, outside),
-                 {groups.local, groups.place, groups.remote}, offers.mine.local_context, std::move(handler));
+  co_return made(engine, agreed_context(offers, outside), {groups.local, groups.place, groups.remote},
+                 offers.mine.local_context, std::move(handler));
 }
 
 }  // namespace weft::mpi

@@ -51,7 +51,8 @@ Head head_of(std::span<const std::byte> bytes) {
 }
 
 ProcessNames names_in(std::span<const std::byte> bytes) {
-  if (bytes.size() % sizeof(ProcessName) != 0) base::refuse_claim("a group of another job has half a process");
+  if (bytes.size() % sizeof(ProcessName) != 0)
+    base::refuse_claim("a group of another job has half a process");
   ProcessNames names(bytes.size() / sizeof(ProcessName));
   if (!names.empty()) std::memcpy(names.data(), bytes.data(), bytes.size());
   return names;
@@ -61,7 +62,8 @@ ProcessNames names_in(std::span<const std::byte> bytes) {
 constexpr std::string_view kPortPrefix = "weft-port";
 
 std::string port_name(const ProcessName& process, std::uint64_t port) {
-  return base::format("{}:{:x}:{:x}:{}:{:x}", kPortPrefix, process.job[0], process.job[1], process.rank, port);
+  return base::format("{}:{:x}:{:x}:{}:{:x}", kPortPrefix, process.job[0], process.job[1], process.rank,
+                      port);
 }
 
 struct PortName {
@@ -153,22 +155,27 @@ std::uint64_t ConnectedProcesses::call(std::string_view port, const ProcessNames
       links_->send(parsed->process, kCall, {bytes_of(head), std::as_bytes(std::span(group))});
   if (!sent.failed()) return number;
   calls_.erase(number);
-  throw base::Error(sent.code(), base::format("nobody has the port '{}' open on this host: {}", port,
-                                              sent.message()));
+  throw base::Error(sent.code(),
+                    base::format("nobody has the port '{}' open on this host: {}", port, sent.message()));
 }
 
 // --- Sending
 
-bool ConnectedProcesses::send(const ProcessName& to, Type type, std::span<const std::byte> first,
-                              std::span<const std::byte> second, std::span<const std::byte> third) {
-  return !links_->send(to, static_cast<std::uint32_t>(type), {first, second, third}).failed();
+// The links tell of a process that has ended if there was one to it.
+void ConnectedProcesses::send_or_drop(const ProcessName& to, std::uint32_t type,
+                                      std::initializer_list<std::span<const std::byte>> parts) {
+  if (links_->send(to, type, parts).code() == base::StatusCode::kUnreachable) on_lost(to);
 }
 
-// A member that has ended gets no more.
+void ConnectedProcesses::send(const ProcessName& to, Type type, std::span<const std::byte> first,
+                              std::span<const std::byte> second, std::span<const std::byte> third) {
+  send_or_drop(to, static_cast<std::uint32_t>(type), {first, second, third});
+}
+
 void ConnectedProcesses::send_step(int number, std::span<const std::byte> header,
                                    std::span<const std::byte> blocks) {
   const int rank = number - engine_.shared().map().num_pes() + engine_.shared().map().num_ranks();
-  static_cast<void>(links_->send(outsiders_.name_of(rank), kStep, {header, blocks}));
+  send_or_drop(outsiders_.name_of(rank), kStep, {header, blocks});
 }
 
 // --- Arrivals
@@ -202,7 +209,7 @@ void ConnectedProcesses::handle(const ProcessName& from, std::uint32_t type,
       return engine_.on_outside(number, static_cast<Type>(type), bytes);
     case kStep:
       return runtime_.model<collective::Engine>().arrive_from_outside(engine_.shared().member_number(number),
-                                                                     bytes);
+                                                                      bytes);
     case kCall:
       return on_call(from, bytes);
     case kAccepted:
@@ -251,8 +258,8 @@ void ConnectedProcesses::on_lost(const ProcessName& from) {
   loss_.function = [](runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
     const auto& loss = *static_cast<Loss*>(self);
     if (action != runtime::WorkAction::kRun || !loss.owner->outsiders_.is_in_use(loss.process)) return;
-    runtime.fail(base::format("rank {} of a connected job has ended without MPI_Finalize or MPI_Comm_disconnect",
-                              loss.process.rank));
+    runtime.fail(
+        base::format("rank {} of a connected job has ended before MPI_Comm_disconnect", loss.process.rank));
   };
   loss_timer_ = runtime_.post_after(kLossGraceS, &loss_);
 }

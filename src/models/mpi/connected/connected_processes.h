@@ -71,7 +71,7 @@ class ConnectedProcesses final : private machine::Links::Receiver,
   // The types of messages behind those of OutsideWay. kEnded comes from the launcher.
   enum Message : std::uint32_t { kStep = 3, kCall, kAccepted, kRefused, kEnded };
 
-  bool send(const ProcessName& to, Type type, std::span<const std::byte> first,
+  void send(const ProcessName& to, Type type, std::span<const std::byte> first,
             std::span<const std::byte> second, std::span<const std::byte> third) override;
   void send_step(int number, std::span<const std::byte> header, std::span<const std::byte> blocks) override;
   void arrived(const ProcessName& from, std::uint32_t type, std::vector<std::byte> bytes) override;
@@ -83,6 +83,8 @@ class ConnectedProcesses final : private machine::Links::Receiver,
   void on_answer(const ProcessName& from, bool is_accepted, std::span<const std::byte> bytes);
   void on_ended(std::span<const std::byte> bytes);
   void on_lost(const ProcessName& from);
+  void send_or_drop(const ProcessName& to, std::uint32_t type,
+                    std::initializer_list<std::span<const std::byte>> parts);
   void refuse(const Caller& caller);
 
   runtime::Runtime& runtime_;

@@ -55,8 +55,7 @@ Error open_together(Process& process, Communicator& communicator) {
 }
 
 // The root has the outcome. All make the communicator.
-Error make_connected(Process& process, const Meeting& meeting, Connected connected,
-                     Ref<Communicator>* made) {
+Error make_connected(Process& process, const Meeting& meeting, Connected connected, Ref<Communicator>* made) {
   Communicator& communicator = meeting.communicator;
   PointToPoint& engine = communicator.engine();
   Agreement& outcome = connected.outcome;
@@ -65,7 +64,8 @@ Error make_connected(Process& process, const Meeting& meeting, Connected connect
   process.run(broadcast_bytes(next_context(communicator), meeting.root, bytes_of_value(outcome)));
   if (outcome.error != MPI_SUCCESS) {
     if (communicator.rank() != meeting.root)
-      connected.text = base::format("the call failed at its root, rank {}, which has the reason", meeting.root);
+      connected.text =
+          base::format("the call failed at its root, rank {}, which has the reason", meeting.root);
     return {outcome.error, connected.text};
   }
   connected.group.resize(outcome.size);
@@ -84,7 +84,8 @@ ProcessNames names_of(const Communicator& communicator) {
 }
 
 bool has_common(const ProcessNames& one, const ProcessNames& other) {
-  return std::ranges::any_of(one, [&](const ProcessName& name) { return std::ranges::find(other, name) != other.end(); });
+  return std::ranges::any_of(
+      one, [&](const ProcessName& name) { return std::ranges::find(other, name) != other.end(); });
 }
 
 Connected accept_at_root(Process& process, const Communicator& communicator, const Acceptance& acceptance) {
@@ -141,16 +142,18 @@ Error open_connections(Process& process) {
   if (process.connections != nullptr) return {};
   PointToPoint& engine = process.engine();
   if (VirtualRank::current() != nullptr) {
-    return {MPI_ERR_UNSUPPORTED_OPERATION,
-            "ranks that share a process cannot be connected to other jobs; start the program without --ranks"};
+    return {
+        MPI_ERR_UNSUPPORTED_OPERATION,
+        "ranks that share a process cannot be connected to other jobs; start the program without --ranks"};
   }
   if (engine.shared().outsiders().job() == machine::JobNumber{}) {
-    return {MPI_ERR_UNSUPPORTED_OPERATION,
-            "the launcher of this job gives it no name that other jobs could know; start the program with `weft "
-            "run`"};
+    return {
+        MPI_ERR_UNSUPPORTED_OPERATION,
+        "the launcher of this job gives it no name that other jobs could know; start the program with `weft "
+        "run`"};
   }
   try {
-    process.connections = std::make_unique<ConnectedProcesses>(process.runtime(), engine);
+    process.connections = std::make_shared<ConnectedProcesses>(process.runtime(), engine);
   } catch (const base::Error& error) {
     return {MPI_ERR_OTHER, error.what()};
   }

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "models/mpi/connected/connected_processes.h"
 #include "models/mpi/communicators/communicator.h"
+#include "models/mpi/connected/connected_processes.h"
 #include "models/mpi/objects/error.h"
 #include "models/mpi/process.h"
 

@@ -15,8 +15,8 @@ ProcessNames Outsiders::names_of(const Members& members) const {
 int Outsiders::number_of(const ProcessName& name) {
   if (name.job == job_) {
     if (name.rank < 0 || name.rank >= num_ranks_)
-      base::refuse_claim(base::format("a process names rank {} of this job, which has {} ranks", name.rank,
-                                      num_ranks_));
+      base::refuse_claim(
+          base::format("a process names rank {} of this job, which has {} ranks", name.rank, num_ranks_));
     return name.rank;
   }
   const auto [place, is_new] = numbers_.emplace(name, num_ranks_ + num_known());

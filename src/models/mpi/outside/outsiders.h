@@ -25,8 +25,8 @@ class OutsideWay {
  public:
   // What the engine of messages sends. The values travel.
   enum class Type : std::uint32_t { kMessage = 1, kAnswer = 2 };
-  // Sends the parts as one. Returns false if the process has ended.
-  virtual bool send(const ProcessName& to, Type type, std::span<const std::byte> first,
+  // Sends the parts as one; they are free when it returns. What is for a process that has ended is dropped.
+  virtual void send(const ProcessName& to, Type type, std::span<const std::byte> first,
                     std::span<const std::byte> second = {}, std::span<const std::byte> third = {}) = 0;
 
  protected:

@@ -268,7 +268,8 @@ void PointToPoint::on_outside(int from, OutsideWay::Type type, std::span<const s
   if (bytes.size() < sizeof header) refuse_message(from, "of another job is shorter than its header");
   std::memcpy(&header, bytes.data(), sizeof header);
   check_special(header, from, bytes.size() - sizeof header);
-  if ((header.flags & ~std::uint32_t{kWantsAnswer}) != 0) refuse_message(from, "of another job has wrong flags");
+  if ((header.flags & ~std::uint32_t{kWantsAnswer}) != 0)
+    refuse_message(from, "of another job has wrong flags");
   header.from = from;
   header.to = rank_;
   runtime::MessagePtr message = runtime::Message::for_arrival(messenger_, bytes.size());

@@ -26,8 +26,10 @@ constexpr int kOutsideContextBits = 54;
 void report_device_outside() {
   static bool is_reported = false;
   if (std::exchange(is_reported, true)) return;
-  std::fputs("weft: a message in device memory to a process of another job is not sent; copy it to host memory first\n",
-             stderr);
+  std::fputs(
+      "weft: a message in device memory to a process of another job is not sent; copy it to host memory "
+      "first\n",
+      stderr);
 }
 
 }  // namespace
@@ -168,19 +170,12 @@ void PointToPoint::send_outside(SendRequest& request) {
   }
   std::uint64_t reply = 0;
   if (is_synchronous) reply = awaited_.add(&request, request.address_.rank);
-  const bool was_sent = outsiders.way->send(
-      outsiders.name_of(request.address_.rank), OutsideWay::Type::kMessage,
-      std::as_bytes(std::span(&header, 1)), bytes,
-      std::as_bytes(std::span(&reply, 1)).first(trailer_bytes(header.flags)));
-  if (was_sent && is_synchronous) {
-    request.acquire();  // until the answer
-    request.waits_ = SendRequest::kAnswered;
-    return;
-  }
-  if (is_synchronous) awaited_.take(reply, request.address_.rank);
-  Outcome outcome;
-  if (!was_sent) outcome.error = MPI_ERR_OTHER;
-  request.complete(outcome);
+  outsiders.way->send(outsiders.name_of(request.address_.rank), OutsideWay::Type::kMessage,
+                      std::as_bytes(std::span(&header, 1)), bytes,
+                      std::as_bytes(std::span(&reply, 1)).first(trailer_bytes(header.flags)));
+  if (!is_synchronous) return request.complete({});
+  request.acquire();  // until the answer
+  request.waits_ = SendRequest::kAnswered;
 }
 
 bool PointToPoint::accept_offer(SendRequest& request, bool& has_waited) {

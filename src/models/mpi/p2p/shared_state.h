@@ -87,7 +87,7 @@ class SharedState {
   RankMap map_;
   int pe_;
   std::int64_t window_bytes_;
-  std::vector<Destination> destinations_;        // of the ranks, then of the outsiders
+  std::vector<Destination> destinations_;       // of the ranks, then of the outsiders
   std::vector<runtime::CreditWindow> windows_;  // of the PEs, then that of all outsiders
   Outsiders outsiders_;
   std::map<std::uint64_t, std::weak_ptr<LocalTeam>> teams_;

@@ -1,9 +1,9 @@
-"""Jobs that a job has spawned (MPI_Comm_spawn): each has a `weft run` of its own, which is a child of this one.
+"""Jobs that a job has spawned (MPI_Comm_spawn): each has a `weft run` of its own, a child of this one.
 
-The request of the root is a row of texts, each with a zero byte behind it: the address of the root's socket, the
-port to which the new job connects, the number of commands, and for each command the number of processes, the number
-of hints with a key and a value for each, and the number of words with the words. When the job has called at the
-port, the root sends a request with an empty address. mpi/src/connected/spawning.cpp writes both.
+The request of the root is a row of texts, each with a zero byte behind it: the address of the root's socket,
+the port to which the new job connects, the number of commands, and for each command the number of processes,
+the number of hints with a key and a value for each, and the number of words with the words. When the job has
+called at the port, the root sends a request with an empty address. mpi/src/connected/spawning.cpp writes both.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def _one_value(commands: list[_Command], key: str) -> str | None:
     """
     values = {command.hints.get(key) for command in commands}
     if len(values) > 1:
-        raise RequestError(f"the commands have different values of '{key}', and a job has one; spawn them apart")
+        raise RequestError(
+            f"the commands have different values of '{key}', and a job has one; spawn them apart"
+        )
     return values.pop()
 
 
@@ -100,7 +102,9 @@ def _words_of(commands: list[_Command], folder: str | None, search_path: str | N
     for command in commands:
         program, *arguments = command.words
         if search_path is not None and "/" not in program:
-            found = [path for path in search_path.split(":") if os.access(os.path.join(path, program), os.X_OK)]
+            found = [
+                path for path in search_path.split(":") if os.access(os.path.join(path, program), os.X_OK)
+            ]
             program = os.path.join(found[0], program) if found else program
         elif folder is not None and "/" in program:
             program = os.path.normpath(os.path.join(folder, program))
@@ -155,7 +159,9 @@ class SpawnedJobs:
     def _start(self, request: _Request) -> SpawnedJob:
         for command in request.commands:
             if not _is_this_host(host := command.hints.get("host", "")):
-                raise RequestError(f"the hint 'host' is '{host}', and `weft run` starts processes on its own host")
+                raise RequestError(
+                    f"the hint 'host' is '{host}', and `weft run` starts processes on its own host"
+                )
         folder = _one_value(request.commands, "wdir")
         search_path = _one_value(request.commands, "path")
         words = _words_of(request.commands, folder, search_path)
@@ -182,7 +188,10 @@ class SpawnedJobs:
         job.exit_status = exit_status
         if not job.is_connected:
             ending = describe_exit(exit_status)
-            _tell(job.request, f"the spawned job `{job.command}` {ending} before all its processes called MPI_Init")
+            _tell(
+                job.request,
+                f"the spawned job `{job.command}` {ending} before all its processes called MPI_Init",
+            )
         return job
 
     def send_signal(self, number: int) -> None:
@@ -204,13 +213,15 @@ class SpawnedJobs:
 
 
 def _tell(request: _Request, sentence: str) -> None:
-    """Tells the root at its socket that nobody will connect to the port. A root that has ended needs no answer."""
+    """Tells the root at its socket that no job will connect to the port. A root that has ended hears nothing."""
     prefix, *parts, port = request.port.split(":")
     if prefix != _PORT_PREFIX or len(parts) != 3:
         return
     high, low, rank = int(parts[0], 16), int(parts[1], 16), int(parts[2])
     text = struct.pack("<Q", int(port, 16)) + sentence.encode(errors="replace")
-    message = _HELLO.pack(_MAGIC, _REVISION, 0, high, low, rank, 0) + _HEADER.pack(_ENDED, 0, len(text)) + text
+    message = (
+        _HELLO.pack(_MAGIC, _REVISION, 0, high, low, rank, 0) + _HEADER.pack(_ENDED, 0, len(text)) + text
+    )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connected:
         connected.settimeout(1)
         try:
