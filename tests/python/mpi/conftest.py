@@ -25,7 +25,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """mpi_program("ring"), or "folder/ring": tests/mpi/ring.c or ring.cpp, by `weft mpicc` or `weft mpicxx`."""
+    """mpi_program("ring"), or "folder/ring": tests/mpi/ring.c or .cpp, by `weft mpicc` or `weft mpicxx`."""
     folder = tmp_path_factory.mktemp("mpi_programs")
 
     def compiled(name: str) -> Path:

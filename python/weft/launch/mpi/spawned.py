@@ -3,7 +3,7 @@
 The request of the root is a row of texts, each with a zero byte behind it: the address of the root's socket,
 the port to which the new job connects, the number of commands, and for each command the number of processes,
 the number of hints with a key and a value for each, and the number of words with the words. When the job has
-called at the port, the root sends a request with an empty address. mpi/src/connected/spawning.cpp writes both.
+called at the port, the root sends a request with an empty address. mpi/src/connected/spawning.cpp sends them.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class SpawnedJobs:
 
 
 def _tell(request: _Request, sentence: str) -> None:
-    """Tells the root at its socket that no job will connect to the port. A root that has ended hears nothing."""
+    """Tells the root at its socket that no job will connect to the port, unless the root has ended."""
     prefix, *parts, port = request.port.split(":")
     if prefix != _PORT_PREFIX or len(parts) != 3:
         return
