@@ -33,6 +33,7 @@ set by weft run for each PE, not to be changed:
   WEFT_PROGRAM                   the number of the PE's program (MPI_APPNUM), in a job of several
   WEFT_BOOTSTRAP                 the launcher's socket
   WEFT_LAUNCHER_PID              the launcher's process number
+  WEFT_MPI_PARENT                the port to which processes of MPI_Comm_spawn connect
   WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started
   WEFT_TIME_LIMIT                when the job is ended (--timeout)
 
