@@ -76,7 +76,7 @@ bool read_entry(const std::string& path, Entry* entry) {
   const std::string_view all(text.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
   const std::size_t space = all.find(' ');
   if (space == std::string_view::npos) return false;
-  const auto [end, error] = std::from_chars(all.data(), all.data() + space, entry->process);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + space, entry->process);
   entry->port = all.substr(space + 1);
   if (error == std::errc() && entry->process > 0 && (kill(entry->process, 0) == 0 || errno == EPERM))
     return true;
