@@ -19,15 +19,15 @@
 namespace weft::machine {
 namespace {
 
-constexpr std::uint32_t kRevision = 3;
-constexpr int kCloseMs = 10000;
+constexpr std::uint32_t kLinkRevision = 3;
+constexpr int kLinkCloseMs = 10000;
 
 // Each test run has names of its own.
-ProcessName name_of(int rank) { return {job_number("links_test " + std::to_string(getpid())), rank, 0}; }
+ProcessName linked_name(int rank) { return {job_number("links_test " + std::to_string(getpid())), rank, 0}; }
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> text_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-class Received : public Links::Receiver {
+class LinkMessages : public Links::Receiver {
  public:
   void arrived(const ProcessName& from, std::uint32_t type, std::vector<std::byte> bytes) override {
     const std::lock_guard lock(mutex_);
@@ -69,17 +69,18 @@ class Received : public Links::Receiver {
   std::vector<int> lost_;
 };
 
-struct Process {
-  explicit Process(int rank) : name(name_of(rank)), links(Links::open(name, kRevision, received).value()) {}
+struct LinkedProcess {
+  explicit LinkedProcess(int rank)
+      : name(linked_name(rank)), links(Links::open(name, kLinkRevision, received).value()) {}
   ProcessName name;
-  Received received;
+  LinkMessages received;
   std::unique_ptr<Links> links;
 };
 
 // A process that sends what it likes.
-class Stranger {
+class LinkStranger {
  public:
-  explicit Stranger(const ProcessName& to) : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit LinkStranger(const ProcessName& to) : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const LinkSocketAddress address(to);
     EXPECT_EQ(connect(fd_.get(), address.get(), address.size()), 0);
   }
@@ -87,10 +88,10 @@ class Stranger {
   void send(const T& value) {
     EXPECT_EQ(::send(fd_.get(), &value, sizeof value, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof value));
   }
-  void greet(int rank, const ProcessName& to, std::uint32_t revision = kRevision) {
+  void greet(int rank, const ProcessName& to, std::uint32_t revision = kLinkRevision) {
     LinkHello hello;
     hello.revision = revision;
-    hello.from = name_of(rank);
+    hello.from = linked_name(rank);
     hello.to = to;
     send(hello);
   }
@@ -106,14 +107,14 @@ class Stranger {
 };
 
 TEST(LinksTest, MessagesOfAnySizeArriveInOrder) {
-  Process one(0);
-  Process other(1);
+  LinkedProcess one(0);
+  LinkedProcess other(1);
   std::string large(5 << 20, 'x');
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>('a' + i % 23);
-  ASSERT_TRUE(one.links->send(other.name, 7, {bytes_of("first "), bytes_of("message")}).ok());
-  ASSERT_TRUE(one.links->send(other.name, 8, {bytes_of(large)}).ok());
+  ASSERT_TRUE(one.links->send(other.name, 7, {text_bytes("first "), text_bytes("message")}).ok());
+  ASSERT_TRUE(one.links->send(other.name, 8, {text_bytes(large)}).ok());
   ASSERT_TRUE(one.links->send(other.name, 9, {}).ok());
-  ASSERT_TRUE(other.links->send(one.name, 10, {bytes_of("back")}).ok());
+  ASSERT_TRUE(other.links->send(one.name, 10, {text_bytes("back")}).ok());
   const auto messages = other.received.wait_for(3);
   ASSERT_EQ(messages.size(), 3U);
   EXPECT_EQ(messages[0].text, "first message");
@@ -125,46 +126,46 @@ TEST(LinksTest, MessagesOfAnySizeArriveInOrder) {
 }
 
 TEST(LinksTest, CloseWritesWhatIsLeftAndIsNoLoss) {
-  Process one(0);
-  Process other(1);
+  LinkedProcess one(0);
+  LinkedProcess other(1);
   const std::string large(20 << 20, 'x');
-  ASSERT_TRUE(other.links->send(one.name, 1, {bytes_of("hello")}).ok());
+  ASSERT_TRUE(other.links->send(one.name, 1, {text_bytes("hello")}).ok());
   ASSERT_EQ(one.received.wait_for(1).size(), 1U);
-  ASSERT_TRUE(one.links->send(other.name, 1, {bytes_of(large)}).ok());
-  one.links->close(kCloseMs);
+  ASSERT_TRUE(one.links->send(other.name, 1, {text_bytes(large)}).ok());
+  one.links->close(kLinkCloseMs);
   EXPECT_EQ(other.received.wait_for(1).at(0).text, large);
   // A later message shows that the end of the link has been seen.
-  Process third(2);
-  Stranger stranger(other.name);
-  stranger.greet(5, other.name, kRevision + 1);
+  LinkedProcess third(2);
+  LinkStranger stranger(other.name);
+  stranger.greet(5, other.name, kLinkRevision + 1);
   EXPECT_TRUE(stranger.is_refused());
-  ASSERT_TRUE(third.links->send(other.name, 2, {bytes_of("third")}).ok());
+  ASSERT_TRUE(third.links->send(other.name, 2, {text_bytes("third")}).ok());
   EXPECT_EQ(other.received.wait_for(2).at(1).text, "third");
   EXPECT_TRUE(other.received.lost_so_far().empty());
   EXPECT_TRUE(other.links->send(one.name, 1, {}).failed());
 }
 
 TEST(LinksTest, AProcessThatEndsWithoutCloseIsLost) {
-  Process one(0);
+  LinkedProcess one(0);
   {
-    Stranger stranger(one.name);
+    LinkStranger stranger(one.name);
     stranger.greet(4, one.name);
   }
   EXPECT_EQ(one.received.wait_for_loss(), std::vector<int>{4});
 }
 
 TEST(LinksTest, WhatIsNoLinkIsRefused) {
-  Process one(0);
-  Stranger nonsense(one.name);
+  LinkedProcess one(0);
+  LinkStranger nonsense(one.name);
   nonsense.send(std::array<char, sizeof(LinkHello)>{});
   EXPECT_TRUE(nonsense.is_refused());
-  Stranger other_revision(one.name);
-  other_revision.greet(4, one.name, kRevision + 1);
+  LinkStranger other_revision(one.name);
+  other_revision.greet(4, one.name, kLinkRevision + 1);
   EXPECT_TRUE(other_revision.is_refused());
-  Stranger for_another(one.name);
-  for_another.greet(4, name_of(9));
+  LinkStranger for_another(one.name);
+  for_another.greet(4, linked_name(9));
   EXPECT_TRUE(for_another.is_refused());
-  Stranger too_large(one.name);
+  LinkStranger too_large(one.name);
   too_large.greet(4, one.name);
   too_large.send(LinkHeader{.type = 1, .size_bytes = LinkHeader::kMostBytes + 1});
   EXPECT_TRUE(too_large.is_refused());
@@ -172,10 +173,10 @@ TEST(LinksTest, WhatIsNoLinkIsRefused) {
 }
 
 TEST(LinksTest, NamesAndAddressesAreChecked) {
-  Process one(0);
-  EXPECT_EQ(one.links->send(name_of(1), 1, {}).code(), base::StatusCode::kUnreachable);
-  Received received;
-  EXPECT_TRUE(Links::open(one.name, kRevision, received).status().failed());
+  LinkedProcess one(0);
+  EXPECT_EQ(one.links->send(linked_name(1), 1, {}).code(), base::StatusCode::kUnreachable);
+  LinkMessages received;
+  EXPECT_TRUE(Links::open(one.name, kLinkRevision, received).status().failed());
   EXPECT_NE(job_number("a"), job_number("b"));
   EXPECT_TRUE((ProcessName{job_number(""), 0, 0}).is_launcher());
 }
