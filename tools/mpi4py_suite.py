@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Runs mpi4py's own test suite on Weft's MPI library.
 
-Usage: tools/mpi4py_suite.py [-n PROCESSES] [--all] [-- OPTION...]
+Usage: tools/mpi4py_suite.py [-n PROCESSES] [-- OPTION...]
        tools/mpi4py_suite.py [-n PROCESSES] --arrays TYPES [-- OPTION...]
        tools/mpi4py_suite.py [-n PROCESSES] --program PROGRAM.py [ARGUMENT...]
        tools/mpi4py_suite.py --build-optimized     for `weft bench`, in build/mpi4py/site-optimized
 
 Gets mpi4py's sources from the package index, builds them with `weft mpicc`, and starts the suite with
 `weft run`. Sources and build are kept in build/mpi4py. Options after `--` go to the suite, for example
-`-i test_p2p`. Without --all, modules are left out that need what Weft does not implement yet.
+`-i test_p2p`. No module is left out.
 Exits with 77 and says so if the sources cannot be had; else with the suite's code.
 
 The build serves every Python from 3.10 on. A machine without a network takes it from another one that has the
@@ -36,11 +36,6 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/mpi4py"
 SKIPPED = 77
 
-# Modules that need processes that start later.
-LATER_MODULES = [
-    "test_spawn",
-    "test_dynproc",
-]
 # Runs the suite's main program, the second argument, with arrays of CuPy. The first argument names their
 # types. The suite fills unsigned arrays with -1, which NumPy 2 refuses; it converts the number for its arrays
 # of NumPy alone. Numba compiles a kernel for each assignment to an array, and the suite makes thousands.
@@ -153,16 +148,11 @@ def suite_command(processes: int, program: list[str], options: list[str]) -> lis
     return launched(processes, *program, str(source_folder() / "test/main.py"), "-q", *options)
 
 
-def left_out() -> list[str]:
-    return [word for name in LATER_MODULES for word in ("-e", name)]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("-n", "--processes", type=int, default=2)
-    parser.add_argument("--all", action="store_true")
     parser.add_argument(
         "--program", metavar="PROGRAM.py", help="runs a program of yours instead of the suite"
     )
@@ -187,7 +177,7 @@ def main() -> int:
     if arguments.program:
         command = launched(arguments.processes, arguments.program, *arguments.options)
     else:
-        options = arguments.options if arguments.all else [*left_out(), *arguments.options]
+        options = arguments.options
         program = ["-c", DEVICE_ARRAYS, arguments.arrays] if arguments.arrays else []
         if arguments.arrays:
             options = ["--cupy", *options]

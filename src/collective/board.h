@@ -43,7 +43,10 @@ class Boards {
   void post_none_for(int reader_pe) { peers_[static_cast<std::size_t>(reader_pe)].reads = false; }
 
   // False if blocks for that PE must travel in messages.
-  bool posts_for(int reader_pe) const { return posts_ && peers_[static_cast<std::size_t>(reader_pe)].reads; }
+  bool posts_for(int reader_pe) const {
+    const auto reader = static_cast<std::size_t>(reader_pe);
+    return posts_ && reader < peers_.size() && peers_[reader].reads;
+  }
   // Copies the block for one reader. Nothing if there is no room. REQUIRES: posts_for().
   std::optional<BoardReference> post(std::span<const std::byte> block);
   // One more reader of a block. REQUIRES: posts_for() it; nothing was posted since.

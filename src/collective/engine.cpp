@@ -61,6 +61,19 @@ bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<c
     Group::send_again(shared_, source_pe, header, blocks);
     return false;
   }
+  return take(source_pe, header, blocks);
+}
+
+void Engine::arrive_from_outside(int number, std::span<const std::byte> message) {
+  StepHeader header;
+  if (message.size() < sizeof header) refuse_step(number, "is shorter than its header");
+  std::memcpy(&header, message.data(), sizeof header);
+  if ((header.flags & (StepHeader::kPosted | StepHeader::kRefused)) != 0)
+    refuse_step(number, "refers to a board of another job");
+  take(number, header, message.subspan(sizeof header));
+}
+
+inline bool Engine::take(int source_pe, const StepHeader& header, std::span<const std::byte> blocks) {
   Inbox& inbox = shared_.inboxes.inbox(header.group, header.to);
   if (const Group* const group = inbox.group; group != nullptr && !group->is_member(header.from, source_pe))
       [[unlikely]]

@@ -27,12 +27,17 @@ class Engine final : public runtime::Model {
   // The group with that number, in which this is the member at `place`; `pes`: of the members, by place. All who ask while it lives get
   // the same one. REQUIRES: a number tells the members and their PEs; pes[place] is this PE.
   std::shared_ptr<Group> group(std::uint64_t number, const std::vector<int>& pes, int place);
+  // For groups with members outside of the job. `outside` outlives their calls.
+  void set_outside(OutsideMembers* outside) { shared_.outside = outside; }
+  // What OutsideMembers::send_step() has sent. `message`: the header and the blocks. Throws Error if it cannot be right.
+  void arrive_from_outside(int number, std::span<const std::byte> message);
   // Members that have a group, or for whom messages are kept.
   std::size_t num_inboxes() const { return shared_.inboxes.size(); }
   Boards& boards() { return shared_.boards; }
 
  private:
   bool arrive(int source_pe, std::span<const std::byte> header, std::span<const std::byte> blocks);
+  bool take(int source_pe, const StepHeader& header, std::span<const std::byte> blocks);
 
   Group::Shared shared_;
 };

@@ -1,5 +1,6 @@
 #include "collective/group.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -13,9 +14,13 @@ namespace weft::collective {
 
 namespace {
 
+bool has_outside(const Group::Shared& shared, std::span<const int> pes) {
+  return std::ranges::any_of(pes, [&](int pe) { return shared.is_outside(pe); });
+}
+
 // Null if hosts make no difference between the members.
 std::shared_ptr<const runtime::HostGroups> hosts_of(const Group::Shared& shared, std::span<const int> pes) {
-  if (shared.is_on_one_host) return nullptr;
+  if (shared.is_on_one_host || has_outside(shared, pes)) return nullptr;
   std::vector<int> hosts;
   for (const int pe : pes) hosts.push_back(shared.host_of(pe));
   return runtime::HostGroups::make(hosts);
@@ -24,6 +29,8 @@ std::shared_ptr<const runtime::HostGroups> hosts_of(const Group::Shared& shared,
 // `hosts`: hosts_of() the members. If it is null, the last member is on the host of the first one only if all are.
 Spread spread_of(const Group::Shared& shared, std::span<const int> pes, const runtime::HostGroups* hosts) {
   if (hosts != nullptr) return Spread::kSharedHosts;
+  // Members of several jobs make the same plans, and none knows the hosts of all.
+  if (has_outside(shared, pes)) return Spread::kOwnHosts;
   return shared.host_of(pes.front()) == shared.host_of(pes.back()) ? Spread::kOneHost : Spread::kOwnHosts;
 }
 
@@ -98,6 +105,8 @@ void Group::send_bytes(int pe, const StepHeader& header, std::span<const std::by
 
 void Group::send_message(Shared& shared, int pe, const StepHeader& header, std::span<const std::byte> payload,
                          std::vector<runtime::MessagePtr>& awaited) {
+  if (shared.is_outside(pe)) [[unlikely]]
+    return shared.outside->send_step(pe, std::as_bytes(std::span(&header, 1)), payload);
   shared.messenger.count_sent();  // for quiescence; Engine::arrive() counts it there
   if (shared.messenger.send_direct(pe, shared.handler, header, payload)) [[likely]]
     return;

@@ -36,6 +36,17 @@ struct Plan {
   int num_users = 0;  // runs
 };
 
+// The way to members that are no PEs of this job: their numbers are not below the number of PEs.
+class OutsideMembers {
+ public:
+  // Sends what Engine::arrive_from_outside() gets there.
+  virtual void send_step(int number, std::span<const std::byte> header,
+                         std::span<const std::byte> blocks) = 0;
+
+ protected:
+  ~OutsideMembers() = default;
+};
+
 class Group : public std::enable_shared_from_this<Group> {
  public:
   // What the groups of a PE share.
@@ -51,6 +62,8 @@ class Group : public std::enable_shared_from_this<Group> {
     InboxTable inboxes;
     Boards boards;
     std::vector<runtime::MessagePtr> sent_again;  // shared until they have left
+    OutsideMembers* outside = nullptr;            // null: no group has such members
+    bool is_outside(int pe) const { return pe >= messenger.num_pes(); }
   };
   // `pes`: of the members, by place. Engine::group() makes groups.
   Group(Shared& shared, std::uint64_t number, std::vector<int> pes, int place);

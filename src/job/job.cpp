@@ -355,6 +355,10 @@ runtime::Runtime& Job::runtime() { return *parts_->runtime; }
 
 bool Job::has_launcher() const { return parts_->bootstrap->has_launcher(); }
 
+std::string Job::unique_name() const { return parts_->bootstrap->unique_name(); }
+
+void Job::start_job(const std::string& request) { base::check(parts_->bootstrap->start_job(request)); }
+
 void Job::make_own_devices_current() {
   warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_own_devices_current());
 }

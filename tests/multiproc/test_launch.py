@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from weft._cli.settings import SETTINGS
-from weft.launch.other_mpi import is_of_mpi4py, mapped_library, named_library
+from weft.launch.mpi.other_mpi import is_of_mpi4py, mapped_library, named_library
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".cpp", ".h", ".py")

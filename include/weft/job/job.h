@@ -33,6 +33,10 @@ class Job {
   runtime::Runtime& runtime();
   // Whether a launcher started the PEs. A launcher reports the reason if a PE ends before the job is done.
   bool has_launcher() const;
+  // A text that all PEs of the job have and no other job on this host; empty if there is none.
+  std::string unique_name() const;
+  // Asks the launcher to start another job, see Bootstrap::start_job(). Throws Error if the launcher cannot be asked.
+  void start_job(const std::string& request);
   // Makes this PE's own GPU the thread's current device, on which other libraries allocate, unless the thread
   // has a current device already. Prints a warning if it cannot. The constructor has done so if --gpus names
   // the devices or the program contains the CUDA runtime. It costs time and GPU memory: see docs/device-memory.md.

@@ -37,6 +37,12 @@ Error find_intracommunicator(MPI_Comm comm, Communicator** found) {
   return {MPI_ERR_COMM, "the communicator is an intercommunicator; give one with a single group"};
 }
 
+Error check_is_of_one_job(const Communicator& communicator, const char* what) {
+  if (!communicator.has_outsiders()) return {};
+  return {MPI_ERR_COMM,
+          base::format("{} need processes of one job, and the communicator has processes of several", what)};
+}
+
 namespace {
 
 // Makes the views that most calls want. False for all others, wrong ones too.

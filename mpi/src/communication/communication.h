@@ -50,6 +50,8 @@ int with_communicator(const char* function, MPI_Comm comm, std::initializer_list
 }
 // As find_communicator(), for a communicator with one group. Errors: MPI_ERR_COMM.
 Error find_intracommunicator(MPI_Comm comm, Communicator** found);
+// Errors: MPI_ERR_COMM for a communicator with processes of other jobs, which `what` cannot have.
+Error check_is_of_one_job(const Communicator& communicator, const char* what);
 // Errors: MPI_ERR_OTHER if MPI has not been started, or has ended.
 Error check_running();
 

@@ -95,6 +95,7 @@ Error free_communicator(Communicator& communicator, MPI_Comm* comm) {
     if (Error error = close_streams(communicator); !error.ok()) return error;
   }
   if (Error error = remove_attributes(*comm, communicator); !error.ok()) return error;
+  if (this_process().parent == &communicator) this_process().parent = nullptr;
   communicator.release();
   *comm = MPI_COMM_NULL;
   return {};
@@ -200,14 +201,6 @@ int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info_used) {
                            });
 }
 
-int MPI_Comm_get_parent(MPI_Comm* parent) {
-  return guarded(__func__, kNoObject, [&]() -> Error {
-    if (Error error = require({{parent, "parent"}}); !error.ok()) return error;
-    *parent = MPI_COMM_NULL;  // no process is spawned
-    return {};
-  });
-}
-
 // --- From a communicator
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
@@ -281,9 +274,15 @@ int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
     if (Error error = find_object(group, &found); !error.ok()) return error;
     int place = 0;
     if (Error error = find_place(parent, *found, &place); !error.ok()) return error;
-    // Processes that name different groups get different communicators. The first member stands for the group.
+    // Processes that name different groups get different communicators. The first member stands for the group, by its rank in the parent:
+    // processes of several jobs have other numbers for one another.
     Choice choice{kNoColor, place};
-    if (place >= 0) choice.color = parent.is_inter() ? 0 : found->members()->front();
+    if (place >= 0 && !parent.is_inter()) {
+      const Members& all = *parent.group();
+      choice.color = std::find(all.begin(), all.end(), found->members()->front()) - all.begin();
+    } else if (place >= 0) {
+      choice.color = 0;
+    }
     give_communicator(this_process().run(split(Ref<Communicator>(parent), choice)), newcomm);
     return {};
   });

@@ -12,7 +12,6 @@
 #include "base/format.h"
 #include "entry/handles.h"
 #include "entry/objects.h"
-#include "entry/python_interpreter.h"
 #include "models/mpi/objects/addresses.h"
 #include "models/mpi/rank.h"
 
@@ -160,16 +159,6 @@ void copy_string(std::string_view text, std::size_t size, char* result) {
 void report_missing(const char* function) {
   Rank& rank = this_rank();
   if (rank.is_first_report(function)) std::fprintf(stderr, "weft: %s is not implemented\n", function);
-  // The thread in which mpi4py starts workers would end, and the program would wait for their results for ever.
-  const std::string_view name = function;
-  if ((name.starts_with("MPI_Comm_spawn") || name == "MPI_Comm_connect") && is_on_thread_of_executor()) {
-    rank.end_job(
-        base::format(
-            "weft: rank {}: {} cannot start or find the workers of mpi4py's MPIPoolExecutor. Start them "
-            "with the job: `weft run -n 4 python -m mpi4py.futures program.py` has three of them",
-            rank.number, function),
-        1);
-  }
 }
 
 }  // namespace weft::mpi

@@ -24,6 +24,7 @@
 #include "machine/calling_threads.h"
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/team_collectives.h"
+#include "models/mpi/connected/connecting.h"
 #include "models/mpi/process.h"
 #include "models/mpi/virtual_ranks/running_code.h"
 #include "objects/attributes.h"
@@ -171,6 +172,8 @@ void join_job(Rank& rank) {
   running.processes.push_back(std::make_unique<Process>(runtime, engine, &end_failed_job));
   rank.process = running.processes.back().get();
   rank.number = engine.rank();
+  Outsiders& outsiders = engine.shared().outsiders();
+  if (!outsiders.are_known()) outsiders.set_job(machine::job_number(running.job->unique_name()));
   running.end_process = std::exchange(rank.end_job, &abort_job);
   rank.predefined_attributes.universe_size = engine.num_ranks();
   // `weft run` sets it in a job of several programs.
@@ -194,6 +197,7 @@ void wait_for_last_messages(Process& process) {
 void leave_messages() {
   Rank& rank = this_rank();
   wait_for_last_messages(*rank.process);
+  if (rank.process->connections != nullptr) rank.process->connections->close();
   rank.world = nullptr;
   rank.self = nullptr;
   rank.process = nullptr;
@@ -223,6 +227,19 @@ void on_rank_end(HostedRank& hosted, int code) {
   }
   if (rank.has_left_job) return;
   abort_for_ended_rank(hosted.number(), code, rank.process != nullptr);
+}
+
+// `weft run` names the port of the processes that have spawned this job.
+Error connect_to_parent(Process& process) {
+  const char* const port = std::getenv("WEFT_MPI_PARENT");
+  if (port == nullptr || *port == '\0') return {};
+  const std::string name(port);
+  unsetenv("WEFT_MPI_PARENT");  // programs that this one starts are not spawned
+  Ref<Communicator> parent;
+  if (Error error = connect(process, {*process.world(), 0}, name, &parent); !error.ok()) return error;
+  parent->set_name("MPI_COMM_PARENT");
+  process.parent = parent.leave();
+  return {};
 }
 
 }  // namespace
@@ -256,6 +273,7 @@ Error start_mpi(Starter starter, int wanted_level) {
     rank.world = rank.process->world().get();
     rank.self = rank.process->self().get();
     if (hosted == nullptr) watch_exceptions_of_python();
+    if (Error error = connect_to_parent(*rank.process); !error.ok()) return error;
   } else if (!std::exchange(rank.process->had_sessions, true) && hosted == nullptr) {
     std::atexit(&end_job_with_process);
   }
@@ -327,6 +345,8 @@ Error end_mpi(Starter starter) {
 }
 
 bool is_forked_child() { return running_job().is_forked_child; }
+
+void start_job(const std::string& request) { running_job().job->start_job(request); }
 
 int thread_level() {
   if (HostedRanks::current() != nullptr) return MPI_THREAD_FUNNELED;

@@ -8,6 +8,9 @@
 
 namespace weft::mpi {
 
+// Asks the launcher to start a job, see job::Job::start_job(). Throws Error if it cannot be asked.
+void start_job(const std::string& request);
+
 enum class Starter { kWorld, kSession };
 
 // The state of MPI that a rank keeps on its stack while it moves.

@@ -207,6 +207,7 @@ int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* newcomm
     if (Error error = require({{newcomm, "newcomm"}}); !error.ok()) return error;
     *newcomm = MPI_COMM_NULL;
     if (Error error = find_intracommunicator(comm, &parent); !error.ok()) return error;
+    if (Error error = check_is_of_one_job(*parent, "operations on streams"); !error.ok()) return error;
     if (Error error = find_stream(stream, &found); !error.ok()) return error;
     Process& process = this_process();
     Ref<Communicator> copy = begin_duplicate(*parent);

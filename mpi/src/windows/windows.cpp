@@ -74,6 +74,7 @@ int make_window(const char* function, WindowMemory memory, MPI_Aint size, MPI_In
     Communicator* communicator = nullptr;
     Info* hints = nullptr;
     if (Error error = find_intracommunicator(comm, &communicator); !error.ok()) return error;
+    if (Error error = check_is_of_one_job(*communicator, "windows"); !error.ok()) return error;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
     if (Error error = check_memory(memory, size); !error.ok()) return error;
     if (Error error = find_place(hints, &memory.place); !error.ok()) return error;

@@ -44,6 +44,12 @@ class Bootstrap {
 
   // Readable when the launcher has gone or ends the job. -1 if there is nothing to watch.
   virtual int watch_fd() const = 0;
+  // A text that all PEs of the job have and no other job on this host, by which processes of other jobs may know it. Empty if there is
+  // none.
+  virtual std::string unique_name() const { return {}; }
+  // Asks the launcher to start another job. `request`: see python/weft/launch/mpi/spawned.py. Returns when the launcher has been asked.
+  virtual base::Status start_job(std::string_view request);
+
   // The reason for which watch_fd() is readable, with which the PE ends; ok if it is not. Does not block.
   virtual base::Status watch_status() { return {}; }
 };

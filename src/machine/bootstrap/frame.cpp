@@ -94,6 +94,8 @@ std::string_view frame_type_name(FrameType type) {
       return "barrier done";
     case FrameType::kEnd:
       return "end";
+    case FrameType::kStartJob:
+      return "start job";
   }
   return {};
 }

@@ -29,6 +29,8 @@ enum class FrameType : std::uint32_t {
   kExchanged = 7,    // u64 size per PE, then everybody's bytes
   kBarrierDone = 8,  // empty
   kEnd = 9,          // why the job ends, in UTF-8
+  // PE to launcher
+  kStartJob = 10,  // texts, each with a zero byte behind it; see python/weft/launch/mpi/spawned.py
 };
 
 inline constexpr std::array<char, 4> kFrameMagic = {'W', 'F', 'T', '1'};

@@ -1,6 +1,9 @@
 // One PE without a launcher: `python app.py`, or a plain binary.
 #pragma once
 
+#include <chrono>
+#include <string>
+
 #include "machine/bootstrap/bootstrap.h"
 
 namespace weft::machine::bootstrap {
@@ -19,6 +22,10 @@ class SingletonBootstrap final : public Bootstrap {
   // Prints the message; the caller exits.
   void abort(int exit_code, std::string_view message) override;
   int watch_fd() const override { return -1; }
+  std::string unique_name() const override;
+
+ private:
+  std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
 };
 
 }  // namespace weft::machine::bootstrap

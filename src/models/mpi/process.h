@@ -18,6 +18,8 @@
 
 namespace weft::mpi {
 
+class ConnectedProcesses;
+
 class Process {
  public:
   // `fail` ends the job on all PEs, because this PE's runtime has failed; it does not return.
@@ -75,6 +77,10 @@ class Process {
   BufferSpace buffer_space;
   // Of all communicators with streams that the program has made, for the end of MPI.
   std::vector<std::weak_ptr<StreamTransfers>> stream_transfers;
+  // The processes of other jobs; null until the first call that may connect this one, see connected/connecting.h.
+  std::shared_ptr<ConnectedProcesses> connections;
+  // The intercommunicator to the processes that have spawned this job; null without them, and once it is freed.
+  Communicator* parent = nullptr;
   // How many of MPI_Init and of sessions have not been finalized.
   int num_users = 0;
   // With sessions the job ends when the rank ends, because the program may open another one.

@@ -30,9 +30,7 @@ def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 
     def compiled(name: str) -> Path:
         program = folder / name
-        program.parent.mkdir(exist_ok=True)
         if not program.exists():
-            program.parent.mkdir(exist_ok=True)
             source = PROGRAMS / f"{name}.c"
             compiler = ["mpicc", "-std=c99"]
             if not source.exists():

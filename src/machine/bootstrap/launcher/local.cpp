@@ -219,6 +219,15 @@ void LocalBootstrap::abort(int exit_code, std::string_view message) {
   }
 }
 
+std::string LocalBootstrap::unique_name() const {
+  return base::format("{} {}", settings_.socket_path, settings_.launcher_pid);
+}
+
+Status LocalBootstrap::start_job(std::string_view request) {
+  if (settings_.is_attached) return Bootstrap::start_job(request);
+  return send(FrameType::kStartJob, std::as_bytes(std::span(request)));
+}
+
 Status LocalBootstrap::watch_status() {
   char probe = 0;
   const ssize_t got = recv(fd_, &probe, 1, MSG_PEEK | MSG_DONTWAIT);

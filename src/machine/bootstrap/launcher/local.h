@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <string>
 
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/frame.h"
@@ -49,6 +50,8 @@ class LocalBootstrap final : public Bootstrap {
   void abort(int exit_code, std::string_view message) override;
   int watch_fd() const override { return fd_; }
   base::Status watch_status() override;
+  std::string unique_name() const override;
+  base::Status start_job(std::string_view request) override;
 
  private:
   LocalBootstrap(int fd, LocalSettings settings) : fd_(fd), settings_(std::move(settings)) {}

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "machine/bootstrap/bootstrap.h"
@@ -52,6 +53,8 @@ class StartingBootstrap final : public Bootstrap {
   void abort(int exit_code, std::string_view message) override { inner_->abort(exit_code, message); }
   int watch_fd() const override { return inner_->watch_fd(); }
   base::Status watch_status() override { return inner_->watch_status(); }
+  std::string unique_name() const override { return inner_->unique_name(); }
+  base::Status start_job(std::string_view request) override { return inner_->start_job(request); }
 
  private:
   std::unique_ptr<StartNotice> notice() const;

@@ -48,9 +48,8 @@ class FirstError {
 
 std::shared_ptr<collective::Group> CollectiveContext::find_group(PointToPoint& engine, std::uint64_t id,
                                                                  const Members& members, int rank) {
-  const RankMap& map = engine.shared().map();
   std::vector<int> pes;
-  for (const int member : members) pes.push_back(map.pe_of(member));
+  for (const int member : members) pes.push_back(engine.shared().member_number(member));
   auto& collectives = engine.messenger().runtime().model<collective::Engine>();
   return collectives.group(collective::group_number(collective::Owner::kMpi, id), pes, rank);
 }

@@ -27,6 +27,16 @@ const std::shared_ptr<collective::Group>& Communicator::collective_group() {
   return collective_group_;
 }
 
+void Communicator::count_outsiders(int count) {
+  Outsiders& outsiders = engine_.shared().outsiders();
+  for (const MembersPointer& group : {groups_.local, groups_.remote}) {
+    if (group == nullptr) continue;
+    outsiders.add_uses(*group, count);
+    has_outsiders_ = has_outsiders_ ||
+                     std::ranges::any_of(*group, [&](int number) { return outsiders.is_outside(number); });
+  }
+}
+
 Communicator::ContextPair Communicator::next_collective_contexts(
     CallKind kind, const std::shared_ptr<const std::uint32_t>& starts) {
   const int tag = next_tag(kind);

@@ -50,7 +50,14 @@ class Communicator final : public ErrorScope {
         context_(context),
         local_context_(local_context),
         groups_(std::move(groups)),
-        peers_(groups_.remote == nullptr ? groups_.local.get() : groups_.remote.get()) {}
+        peers_(groups_.remote == nullptr ? groups_.local.get() : groups_.remote.get()) {
+    if (engine.shared().outsiders().are_known()) [[unlikely]]
+      count_outsiders(1);
+  }
+  ~Communicator() override {
+    if (has_outsiders_) [[unlikely]]
+      count_outsiders(-1);
+  }
 
   PointToPoint& engine() const { return engine_; }
   std::uint64_t context() const { return context_; }
@@ -58,6 +65,8 @@ class Communicator final : public ErrorScope {
   bool is_inter() const { return groups_.remote != nullptr; }
   int rank() const { return groups_.rank; }
   int size() const { return static_cast<int>(groups_.local->size()); }
+  // Whether it has processes of other jobs.
+  bool has_outsiders() const { return has_outsiders_; }
   int remote_size() const { return is_inter() ? static_cast<int>(groups_.remote->size()) : 0; }
   const MembersPointer& group() const { return groups_.local; }
   const MembersPointer& remote_group() const { return groups_.remote; }
@@ -124,11 +133,14 @@ class Communicator final : public ErrorScope {
   std::shared_ptr<BufferSpace> session_space;
 
  private:
+  [[gnu::cold]] void count_outsiders(int count);
+
   PointToPoint& engine_;
   std::uint64_t context_;
   std::uint64_t local_context_;
   Groups groups_;
   const Members* peers_;
+  bool has_outsiders_ = false;
   CallNumbers num_calls_{};          // of each kind
   std::shared_ptr<LocalTeam> team_;  // of the local group
   bool has_looked_for_team_ = false;

@@ -26,7 +26,11 @@ struct Contribution {
   std::uint64_t local_context = 0;
 };
 
-Contribution contribution(PointToPoint& engine, std::int64_t color = 0, std::int32_t key = 0) {
+// `has_outsiders`: of the processes that agree.
+Contribution contribution(PointToPoint& engine, bool has_outsiders, std::int64_t color = 0,
+                          std::int32_t key = 0) {
+  if (has_outsiders)
+    return {color, key, PointToPoint::new_outside_context_base(), PointToPoint::new_outside_context_base()};
   return {color, key, engine.new_context_base(), engine.new_context_base()};
 }
 
@@ -93,7 +97,8 @@ Ref<Communicator> made_from(const Communicator& parent, std::uint64_t context, C
 
 runtime::Task<Ref<Communicator>> split(Ref<Communicator> parent, Choice mine) {
   PointToPoint& engine = parent->engine();
-  const Contributions all = co_await exchange(parent, contribution(engine, mine.color, mine.key));
+  const Contributions all =
+      co_await exchange(parent, contribution(engine, parent->has_outsiders(), mine.color, mine.key));
   if (mine.color == kNoColor) co_return nullptr;
   const std::vector<std::size_t> local = places_with(all.local, mine.color);
   const Contribution& first = all.local[local.front()];
@@ -116,7 +121,8 @@ Ref<Communicator> begin_duplicate(const Communicator& parent) {
 }
 
 runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy, Communicator::CallKind kind) {
-  const Contributions all = co_await exchange(parent, contribution(parent->engine()), kind);
+  const Contributions all =
+      co_await exchange(parent, contribution(parent->engine(), parent->has_outsiders()), kind);
   std::uint64_t context = all.local.front().context;
   if (parent->is_inter()) context = std::min(context, all.remote.front().context);
   copy->set_contexts(context, all.local.front().local_context);
@@ -124,7 +130,8 @@ runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy, Comm
 
 runtime::Task<Ref<Communicator>> merge(Ref<Communicator> inter, bool high) {
   PointToPoint& engine = inter->engine();
-  const Contributions all = co_await exchange(inter, contribution(engine, high ? 1 : 0));
+  const Contributions all =
+      co_await exchange(inter, contribution(engine, inter->has_outsiders(), high ? 1 : 0));
   const Contribution& mine = all.local.front();
   const Contribution& theirs = all.remote.front();
   // If both groups say the same, the smaller number decides.
@@ -148,9 +155,12 @@ class AgreementContext {
   explicit AgreementContext(std::string_view text) {
     for (const char c : text) add(static_cast<unsigned char>(c));
   }
-  AgreementContext& with(const Members& members) {
+  AgreementContext& with(const PointToPoint& engine, const Members& members) {
     add(members.size());
-    for (const int rank : members) add(static_cast<std::uint64_t>(rank));
+    for (const ProcessName& name : engine.shared().outsiders().names_of(members)) {
+      for (const std::uint64_t part : name.job) add(part);
+      add(static_cast<std::uint64_t>(name.rank));
+    }
     return *this;
   }
   std::uint64_t number() const { return hash_ | std::uint64_t{1} << 63; }
@@ -164,7 +174,9 @@ class AgreementContext {
 runtime::Task<Ref<Communicator>> agree(PointToPoint& engine, CollectiveContext context,
                                        std::vector<int> ranks, MembersPointer members, int place,
                                        Ref<ErrorHandler> handler) {
-  Contribution mine = contribution(engine);
+  const Outsiders& outsiders = engine.shared().outsiders();
+  Contribution mine =
+      contribution(engine, std::ranges::any_of(*members, [&](int one) { return outsiders.is_outside(one); }));
   const std::vector<std::byte> blocks =
       co_await allgather_bytes_among(std::move(context), std::move(ranks), place, bytes_of_value(mine));
   co_return made(engine, decoded(blocks).front().context, {std::move(members), place, nullptr}, 0,
@@ -198,7 +210,7 @@ runtime::Task<Ref<Communicator>> create_group(Ref<Communicator> parent, MembersP
 
 runtime::Task<Ref<Communicator>> create_from_group(PointToPoint& engine, MembersPointer members, int place,
                                                    std::string text, Ref<ErrorHandler> handler) {
-  const std::uint64_t id = AgreementContext(text).with(*members).number();
+  const std::uint64_t id = AgreementContext(text).with(engine, *members).number();
   const CollectiveContext context(engine, id, 0, members, place);
   std::vector<int> ranks = all_ranks(members->size());
   Ref<Communicator> created =
@@ -212,21 +224,41 @@ namespace {
 
 // The offer of a group's leader to the leader of the other group.
 struct Offer {
+  // If all processes are of one job, and if they are not.
   std::uint64_t context = 0;
+  std::uint64_t outside_context = 0;
   std::uint64_t local_context = 0;
   std::uint64_t size = 0;
 };
+// A larger group comes from a damaged message or a wrong call.
+constexpr std::uint64_t kMostProcesses = std::uint64_t{1} << 20;
+
+Offer new_offer(PointToPoint& engine, const Communicator* local, std::uint64_t size) {
+  const std::uint64_t outside = PointToPoint::new_outside_context_base();
+  const bool has_outsiders = local != nullptr && local->has_outsiders();
+  return {engine.new_context_base(), outside,
+          has_outsiders ? PointToPoint::new_outside_context_base() : engine.new_context_base(), size};
+}
 
 struct Offers {
   Offer mine;
   Offer theirs;
 };
 
+bool has_outsiders(const PointToPoint& engine, const Members& members) {
+  return std::ranges::any_of(members, [&](int one) { return engine.shared().is_outside(one); });
+}
+
+std::uint64_t agreed_context(const Offers& offers, bool has_outsiders) {
+  return has_outsiders ? std::min(offers.mine.outside_context, offers.theirs.outside_context)
+                       : std::min(offers.mine.context, offers.theirs.context);
+}
+
 // A group that names ranks that do not exist, or none, comes from a damaged message or a wrong call.
 void check_remote_group(const PointToPoint& engine, const Members& local, const Members& remote) {
+  const int num_known = engine.num_ranks() + engine.shared().outsiders().num_known();
   for (const int rank : remote) {
-    if (rank >= 0 && rank < engine.num_ranks() && std::find(local.begin(), local.end(), rank) == local.end())
-      continue;
+    if (rank >= 0 && rank < num_known && std::find(local.begin(), local.end(), rank) == local.end()) continue;
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("the two groups of an intercommunicator must have different processes, "
                                    "and both have the process {}",
@@ -242,48 +274,55 @@ runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local
   const CollectiveContext context = local->next_collective_contexts().local;
   const bool is_leader = local->rank() == local_leader;
   Offers offers;
-  offers.mine = {engine.new_context_base(), engine.new_context_base(), local->group()->size()};
+  offers.mine = new_offer(engine, local.get(), local->group()->size());
   if (is_leader) {
     const CollectiveContext leaders = bridge.communicator->creation_context(bridge.tag);
     co_await swap_bytes(leaders, bridge.remote_leader, bytes_of_value(offers.mine),
                         bytes_of_value(offers.theirs));
   }
   co_await broadcast_bytes(context, local_leader, bytes_of_value(offers));
-  if (offers.theirs.size == 0 || offers.theirs.size > static_cast<std::uint64_t>(engine.num_ranks())) {
+  if (offers.theirs.size == 0 || offers.theirs.size > kMostProcesses) {
     base::refuse_claim(base::format("a remote group of {} processes was announced", offers.theirs.size));
   }
-  auto remote = std::make_shared<Members>(offers.theirs.size);
-  const std::span<std::byte> remote_bytes = std::as_writable_bytes(std::span(*remote));
+  ProcessNames names(offers.theirs.size);
+  const std::span<std::byte> remote_bytes = std::as_writable_bytes(std::span(names));
   if (is_leader) {
     const CollectiveContext leaders = bridge.communicator->creation_context(bridge.tag);
-    co_await swap_bytes(leaders, bridge.remote_leader, std::as_bytes(std::span(*local->group())),
-                        remote_bytes);
+    const ProcessNames own = engine.shared().outsiders().names_of(*local->group());
+    co_await swap_bytes(leaders, bridge.remote_leader, std::as_bytes(std::span(own)), remote_bytes);
   }
   co_await broadcast_bytes(context, local_leader, remote_bytes);
+  auto remote = std::make_shared<Members>();
+  for (const ProcessName& name : names) remote->push_back(engine.shared().number_of(name));
   check_remote_group(engine, *local->group(), *remote);
-  co_return made_from(*local, std::min(offers.mine.context, offers.theirs.context),
-                      {local->group(), local->rank(), std::move(remote)}, offers.mine.local_context);
+  const std::uint64_t agreed =
+      agreed_context(offers, local->has_outsiders() || has_outsiders(engine, *remote));
+  co_return made_from(*local, agreed, {local->group(), local->rank(), std::move(remote)},
+                      offers.mine.local_context);
 }
 
 runtime::Task<Ref<Communicator>> create_inter_from_groups(PointToPoint& engine, TwoGroups groups,
                                                           std::string text, Ref<ErrorHandler> handler) {
   check_remote_group(engine, *groups.local, *groups.remote);
-  const Members& first = std::min(*groups.local, *groups.remote);
-  const Members& second = std::max(*groups.local, *groups.remote);
-  const std::uint64_t both = AgreementContext(text).with(first).with(second).number();
+  const bool local_first = engine.shared().outsiders().names_of(*groups.local) <
+                           engine.shared().outsiders().names_of(*groups.remote);
+  const Members& first = local_first ? *groups.local : *groups.remote;
+  const Members& second = local_first ? *groups.remote : *groups.local;
+  const std::uint64_t both = AgreementContext(text).with(engine, first).with(engine, second).number();
   Offers offers;
-  offers.mine = {engine.new_context_base(), engine.new_context_base(), 0};
+  offers.mine = new_offer(engine, nullptr, 0);
   if (groups.place == groups.local_leader) {
     const CollectiveContext leaders(engine, both, 0, groups.remote, groups.place);
     co_await swap_bytes(leaders, groups.remote_leader, bytes_of_value(offers.mine),
                         bytes_of_value(offers.theirs));
   }
-  const CollectiveContext context(engine,
-                                  AgreementContext(text).with(*groups.local).with(*groups.remote).number(), 1,
-                                  groups.local, groups.place);
+  const CollectiveContext context(
+      engine, AgreementContext(text).with(engine, *groups.local).with(engine, *groups.remote).number(), 1,
+      groups.local, groups.place);
   co_await broadcast_bytes(context, groups.local_leader, bytes_of_value(offers));
-  co_return made(engine, std::min(offers.mine.context, offers.theirs.context),
-                 {groups.local, groups.place, groups.remote}, offers.mine.local_context, std::move(handler));
+  const bool outside = has_outsiders(engine, *groups.local) || has_outsiders(engine, *groups.remote);
+  co_return made(engine, agreed_context(offers, outside), {groups.local, groups.place, groups.remote},
+                 offers.mine.local_context, std::move(handler));
 }
 
 }  // namespace weft::mpi

@@ -250,10 +250,41 @@ void PointToPoint::matched(const MessageHeader& header, const runtime::Message& 
 }
 
 void PointToPoint::answer(int pe, const Answer& reply) {
+  if (shared_.is_outside(reply.to)) [[unlikely]] {
+    const Outsiders& outsiders = shared_.outsiders();
+    outsiders.way->send(outsiders.name_of(reply.to), OutsideWay::Type::kAnswer,
+                        std::as_bytes(std::span(&reply.reply, 1)));
+    return;
+  }
   runtime::MessagePtr message = runtime::Message::create(messenger_, first_handler_ + kAnswer, sizeof reply);
   std::memcpy(message->payload(), &reply, sizeof reply);
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   messenger_.send(pe, std::move(message));
+}
+
+void PointToPoint::on_outside(int from, OutsideWay::Type type, std::span<const std::byte> bytes) {
+  if (type == OutsideWay::Type::kAnswer) return answered_outside(from, bytes);
+  MessageHeader header;
+  if (bytes.size() < sizeof header) refuse_message(from, "of another job is shorter than its header");
+  std::memcpy(&header, bytes.data(), sizeof header);
+  check_special(header, from, bytes.size() - sizeof header);
+  if ((header.flags & ~std::uint32_t{kWantsAnswer}) != 0)
+    refuse_message(from, "of another job has wrong flags");
+  header.from = from;
+  header.to = rank_;
+  runtime::MessagePtr message = runtime::Message::for_arrival(messenger_, bytes.size());
+  message->envelope() = {.handler = static_cast<runtime::HandlerId>(first_handler_ + kBlock),
+                         .flags = runtime::kControlFlag | runtime::kUrgentFlag,
+                         .source_pe = static_cast<std::uint32_t>(from)};
+  std::memcpy(message->payload(), bytes.data(), bytes.size());
+  std::memcpy(message->payload(), &header, sizeof header);
+  match_one(header, std::move(message));
+}
+
+void PointToPoint::answered_outside(int from, std::span<const std::byte> bytes) {
+  std::uint64_t reply = 0;
+  if (bytes.size() == sizeof reply) std::memcpy(&reply, bytes.data(), sizeof reply);
+  if (!answered(reply, from)) refuse_message(from, "of another job answers a message that does not wait");
 }
 
 bool PointToPoint::answered(std::uint64_t number, int from) {

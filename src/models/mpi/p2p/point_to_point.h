@@ -99,6 +99,8 @@ class PointToPoint {
   int num_ranks() const { return static_cast<int>(pairs_.size()); }
   // A number for the context of a new communicator: no other rank gives it, and this one never again.
   std::uint64_t new_context_base() { return (static_cast<std::uint64_t>(rank_) + 1) << 32 | ++last_context_; }
+  // As new_context_base(), for a communicator with processes of several jobs: a random number, which no rank gives otherwise.
+  static std::uint64_t new_outside_context_base();
   // The last of them, which a rank that moves hands to its new engine.
   std::uint32_t last_context() const { return last_context_; }
   void set_last_context(std::uint32_t number) { last_context_ = number; }
@@ -146,6 +148,8 @@ class PointToPoint {
   void on_offer(const ReceiveOffer& offer) { offers_.told(offer); }
   // Rank `from` has matched the message that waits under this number. Returns false if none does.
   bool answered(std::uint64_t number, int from);
+  // A message, or an answer, of an outsider, as OutsideWay::send() has sent it. Throws Error if it cannot be right.
+  void on_outside(int from, OutsideWay::Type type, std::span<const std::byte> bytes);
 
   // The rank itself if it shares its process: messages that arrive wake it. Null: none.
   void set_virtual_rank(VirtualRank* rank) { virtual_rank_ = rank; }
@@ -190,6 +194,7 @@ class PointToPoint {
   runtime::MessagePtr attached_message(SendRequest& request, const MessageHeader& header,
                                        std::uint64_t reply);
   void start_send(SendRequest& request);
+  [[gnu::cold, gnu::noinline]] void send_outside(SendRequest& request);
   base::Result<runtime::Attachment> pack_for(SendRequest& request);
   // Whether the message goes into a receive that its rank has offered. `has_waited`: in vain for an offer.
   bool accept_offer(SendRequest& request, bool& has_waited);
@@ -235,6 +240,7 @@ class PointToPoint {
   void matched(const MessageHeader& header, int source_pe, std::size_t size_bytes, std::uint64_t reply);
   void match_early(int from);
   void answer(int pe, const Answer& answer);
+  void answered_outside(int from, std::span<const std::byte> bytes);
 
   // The bytes that a message carries, or announces.
   static std::size_t bytes_of(const MessageHeader& header, const runtime::Message& message);

@@ -144,6 +144,7 @@ Ref<ReceiveRequest> PointToPoint::receive_bytes(const MatchKey& key, std::span<s
 // If the next message of its source can match no other receive, and is not likely to be for an earlier one.
 void PointToPoint::offer(ReceiveRequest& request) {
   if (virtual_rank_ != nullptr) return;  // ranks that move leave no streams behind
+  if (shared_.is_outside(request.from)) return;
   try {
     if (last_on_device_.empty()) last_on_device_.resize(pairs_.size());
     Ref<ReceiveRequest>& last = last_on_device_[static_cast<std::size_t>(request.from)];

@@ -1,4 +1,7 @@
 // Sending, and the requests. arrivals.cpp has the other side.
+#include <sys/random.h>
+
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -16,6 +19,19 @@ namespace {
 // Past the window, a message of at most this size waits for its match; as an attachment it would come at once.
 constexpr std::size_t kLeastAttachedBytes = 1024;
 
+// Bits of the number in a communicator with processes of several jobs: the engine of collectives takes 56 of the context, of which two
+// are for its uses. The highest one is set, so that it is no number with a rank.
+constexpr int kOutsideContextBits = 54;
+
+void report_device_outside() {
+  static bool is_reported = false;
+  if (std::exchange(is_reported, true)) return;
+  std::fputs(
+      "weft: a message in device memory to a process of another job is not sent; copy it to host memory "
+      "first\n",
+      stderr);
+}
+
 }  // namespace
 
 PointToPoint::PointToPoint(runtime::Messenger& messenger, const runtime::ModelRange& range,
@@ -27,6 +43,13 @@ PointToPoint::PointToPoint(runtime::Messenger& messenger, const runtime::ModelRa
       pairs_(static_cast<std::size_t>(shared.map().num_ranks())),
       offers_(messenger, range.first_handler + kOffer, shared, rank, range.tag_type),
       device_elements_(messenger) {}
+
+std::uint64_t PointToPoint::new_outside_context_base() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    throw base::Error(base::StatusCode::kInternal, "the system gives no random numbers (getrandom)");
+  return (number >> (64 - kOutsideContextBits)) | std::uint64_t{1} << (kOutsideContextBits - 1);
+}
 
 // --- Sending
 
@@ -87,6 +110,8 @@ Ref<SendRequest> PointToPoint::send(const SendAddress& address, const DataView& 
 
 void PointToPoint::start_send(SendRequest& request) {
   const DataView& view = request.view_;
+  if (shared_.is_outside(request.address_.rank)) [[unlikely]]
+    return send_outside(request);
   PointToPoint* const here = shared_.destination(request.address_.rank).here;
   if (here != nullptr && here->take_local(*this, request)) return;
   if (request.mode_ == SendMode::kStandard && send_at_once(request.address_, view))
@@ -121,6 +146,36 @@ void PointToPoint::start_send(SendRequest& request) {
   request.waits_ = static_cast<SendRequest::Waits>((is_attached ? SendRequest::kSent : 0) |
                                                    (wants_answer ? SendRequest::kAnswered : 0));
   send_message(header, std::move(message));
+}
+
+// The bytes are free when the message has been sent.
+void PointToPoint::send_outside(SendRequest& request) {
+  const DataView& view = request.view_;
+  if (!view.place.is_host()) {
+    report_device_outside();
+    return request.complete({.error = MPI_ERR_UNSUPPORTED_OPERATION});
+  }
+  const bool is_synchronous = request.mode_ == SendMode::kSynchronous;
+  const MessageHeader header{.context = request.address_.context,
+                             .source = request.address_.source,
+                             .tag = request.address_.tag,
+                             .flags = is_synchronous ? kWantsAnswer : 0U};
+  const Outsiders& outsiders = shared_.outsiders();
+  std::vector<std::byte> packed;
+  std::span<const std::byte> bytes(view.data, view.size_bytes);
+  if (!view.is_dense()) {
+    packed.resize(view.size_bytes);
+    view.pack(packed.data());
+    bytes = packed;
+  }
+  std::uint64_t reply = 0;
+  if (is_synchronous) reply = awaited_.add(&request, request.address_.rank);
+  outsiders.way->send(outsiders.name_of(request.address_.rank), OutsideWay::Type::kMessage,
+                      std::as_bytes(std::span(&header, 1)), bytes,
+                      std::as_bytes(std::span(&reply, 1)).first(trailer_bytes(header.flags)));
+  if (!is_synchronous) return request.complete({});
+  request.acquire();  // until the answer
+  request.waits_ = SendRequest::kAnswered;
 }
 
 bool PointToPoint::accept_offer(SendRequest& request, bool& has_waited) {

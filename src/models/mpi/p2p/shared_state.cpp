@@ -24,9 +24,18 @@ SharedState::SharedState(RankMap map, int pe)
       window_bytes_(window_for(map_.num_pes())),
       destinations_(static_cast<std::size_t>(map_.num_ranks())),
       windows_(static_cast<std::size_t>(map_.num_pes()),
-               runtime::CreditWindow{{window_bytes_}, runtime::OwedCredit(share_bytes())}) {
+               runtime::CreditWindow{{window_bytes_}, runtime::OwedCredit(share_bytes())}),
+      outsiders_(map_.num_ranks()) {
+  windows_.emplace_back();
   for (int rank = 0; rank < map_.num_ranks(); ++rank)
     destinations_[static_cast<std::size_t>(rank)].pe = map_.pe_of(rank);
+}
+
+int SharedState::number_of(const ProcessName& name) {
+  const int number = outsiders_.number_of(name);
+  while (static_cast<std::size_t>(number) >= destinations_.size())
+    destinations_.push_back({.here = nullptr, .pe = map_.num_pes()});
+  return number;
 }
 
 void SharedState::replace_map(RankMap map) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "machine/message_sizes.h"
+#include "models/mpi/outside/outsiders.h"
 #include "models/mpi/p2p/rank_map.h"
 #include "runtime/message/credit_window.h"
 
@@ -34,8 +35,19 @@ class SharedState {
 
   const RankMap& map() const { return map_; }
   int pe() const { return pe_; }
-  // REQUIRES: map().has(rank).
+  // REQUIRES: map().has(rank), or the number of an outsider: it has a window without room, so that no message goes there as to a PE.
   const Destination& destination(int rank) const { return destinations_[static_cast<std::size_t>(rank)]; }
+  // --- Processes of other jobs
+  const Outsiders& outsiders() const { return outsiders_; }
+  Outsiders& outsiders() { return outsiders_; }
+  bool is_outside(int number) const { return outsiders_.is_outside(number); }
+  // See Outsiders::number_of().
+  int number_of(const ProcessName& name);
+  // The member in groups of the engine of collectives: a PE, or a number that is no PE.
+  int member_number(int rank) const {
+    return is_outside(rank) ? map_.num_pes() + rank - map_.num_ranks() : map_.pe_of(rank);
+  }
+
   // Whether there is that rank, and it is on that PE: for what a peer claims.
   bool is_on(int rank, int pe) const {
     return static_cast<std::uint32_t>(rank) < destinations_.size() && destination(rank).pe == pe;
@@ -75,8 +87,9 @@ class SharedState {
   RankMap map_;
   int pe_;
   std::int64_t window_bytes_;
-  std::vector<Destination> destinations_;
-  std::vector<runtime::CreditWindow> windows_;
+  std::vector<Destination> destinations_;       // of the ranks, then of the outsiders
+  std::vector<runtime::CreditWindow> windows_;  // of the PEs, then that of all outsiders
+  Outsiders outsiders_;
   std::map<std::uint64_t, std::weak_ptr<LocalTeam>> teams_;
   std::size_t most_teams_ = 16;  // entries before those of teams that have gone are erased
 };

@@ -1,0 +1,100 @@
+/* Jobs of several launches that connect. Arguments: serve NAME TIMES | call NAME [die] | refuse | join DESCRIPTOR. */
+#include <unistd.h>
+
+#include <signal.h>
+#include <string.h>
+
+#include "../expect.h"
+
+static int rank, size;
+
+static void ring(MPI_Comm inter) {
+  MPI_Comm all;
+  int all_rank, all_size, left = -1;
+  MPI_Intercomm_merge(inter, 0, &all);
+  MPI_Comm_rank(all, &all_rank);
+  MPI_Comm_size(all, &all_size);
+  MPI_Sendrecv(&all_rank, 1, MPI_INT, (all_rank + 1) % all_size, 0, &left, 1, MPI_INT,
+               (all_rank + all_size - 1) % all_size, 0, all, MPI_STATUS_IGNORE);
+  EXPECT(left == (all_rank + all_size - 1) % all_size);
+  MPI_Comm_free(&all);
+}
+
+static void serve(const char* name, int times) {
+  char port[MPI_MAX_PORT_NAME];
+  MPI_Comm inter;
+  int code = MPI_SUCCESS;
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  if (rank == 0) {
+    EXPECT(class_of(MPI_Lookup_name(name, MPI_INFO_NULL, port)) == MPI_ERR_NAME);
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Publish_name(name, MPI_INFO_NULL, port);
+    EXPECT(class_of(MPI_Publish_name(name, MPI_INFO_NULL, port)) == MPI_ERR_SERVICE);
+    printf("serving\n");
+    fflush(stdout);
+  }
+  for (int i = 0; i < times; ++i) {
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    ring(inter);
+    int flag = 0;
+    MPI_Bcast(&flag, 1, MPI_INT, 0, inter);
+    MPI_Comm_disconnect(&inter);
+  }
+  if (rank == 0) {
+    MPI_Unpublish_name(name, MPI_INFO_NULL, port);
+    EXPECT(class_of(MPI_Lookup_name(name, MPI_INFO_NULL, port + 1)) == MPI_ERR_NAME);
+    MPI_Close_port(port);
+    code = MPI_Close_port(port);
+    EXPECT(class_of(code) == MPI_ERR_PORT);
+  }
+}
+
+static void call(const char* name, int dies) {
+  char port[MPI_MAX_PORT_NAME] = "";
+  MPI_Comm inter;
+  if (rank == 0) MPI_Lookup_name(name, MPI_INFO_NULL, port);
+  MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+  ring(inter);
+  if (dies && rank == size - 1) raise(SIGKILL);
+  if (dies) MPI_Recv(port, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* until the job is ended */
+  int flag = 1;
+  MPI_Bcast(&flag, 1, MPI_INT, rank == 0 ? MPI_ROOT : MPI_PROC_NULL, inter);
+  MPI_Comm_disconnect(&inter);
+}
+
+static void refuse(void) {
+  MPI_Comm inter;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  EXPECT(class_of(MPI_Comm_connect("nonsense", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)) == MPI_ERR_PORT);
+  EXPECT(class_of(MPI_Comm_connect("weft-port:1:2:0:3", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)) == MPI_ERR_PORT);
+  EXPECT(class_of(MPI_Comm_accept("weft-port:1:2:0:3", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)) == MPI_ERR_PORT);
+}
+
+static void join(const char* descriptor) {
+  MPI_Comm inter;
+  MPI_Comm_join(atoi(descriptor), &inter);
+  int mine = (int)getpid(), theirs = 0, remote_size;
+  MPI_Comm_remote_size(inter, &remote_size);
+  EXPECT(remote_size == 1);
+  MPI_Sendrecv(&mine, 1, MPI_INT, 0, 0, &theirs, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
+  EXPECT(theirs != 0 && theirs != mine);
+  MPI_Comm_disconnect(&inter);
+}
+
+int main(int argc, char* argv[]) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (strcmp(argv[1], "serve") == 0) {
+    serve(argv[2], atoi(argv[3]));
+  } else if (strcmp(argv[1], "call") == 0) {
+    call(argv[2], argc > 3);
+  } else if (strcmp(argv[1], "refuse") == 0) {
+    refuse();
+  } else {
+    join(argv[2]);
+  }
+  if (rank == 0) printf("%s: as expected\n", argv[1]);
+  MPI_Finalize();
+  return 0;
+}
