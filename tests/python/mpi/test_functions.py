@@ -60,13 +60,6 @@ def test_committed_files_follow_from_the_table():
     assert result.returncode == 0
 
 
-def test_a_missing_function_fails_and_says_its_name_once(run_mpi):
-    result = run_mpi("stubs", None)
-    assert result.returncode == 0
-    assert result.stdout == "both calls failed\n"
-    assert result.stderr == "weft: MPI_Comm_join is not implemented\n"
-
-
 def parse(generator, text: str):
     return generator("table").parse_entry(text, "files", "here")
 

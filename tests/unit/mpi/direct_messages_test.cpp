@@ -10,7 +10,7 @@
 #include "weft/runtime/direct_message.h"
 
 #include "models/mpi/p2p/matching/header.h"
-#include "tests/unit/mpi/device_view.h"
+#include "tests/unit/mpi/device/device_view.h"
 #include "tests/unit/mpi/mpi_job.h"
 
 namespace weft::mpi {

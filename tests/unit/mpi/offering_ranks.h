@@ -8,7 +8,7 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "tests/unit/mpi/device_view.h"
+#include "tests/unit/mpi/device/device_view.h"
 #include "tests/unit/mpi/mpi_job.h"
 
 namespace weft::mpi {

@@ -13,7 +13,7 @@
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/reductions.h"
 #include "tests/support/busy_stream.h"
-#include "tests/unit/mpi/device_view.h"
+#include "tests/unit/mpi/device/device_view.h"
 #include "tests/unit/mpi/mpi_job.h"
 
 namespace weft::mpi {

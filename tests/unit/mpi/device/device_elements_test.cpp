@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/support/busy_stream.h"
-#include "tests/unit/mpi/device_view.h"
+#include "tests/unit/mpi/device/device_view.h"
 #include "tests/unit/mpi/mpi_job.h"
 
 namespace weft::mpi {

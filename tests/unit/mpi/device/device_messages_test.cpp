@@ -12,7 +12,7 @@
 #include "weft/mpi/mpi.h"
 
 #include "tests/support/busy_stream.h"
-#include "tests/unit/mpi/device_view.h"
+#include "tests/unit/mpi/device/device_view.h"
 #include "tests/unit/mpi/mpi_job.h"
 
 namespace weft::mpi {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/busy_stream.h"
-#include "tests/unit/mpi/device_view.h"
+#include "tests/unit/mpi/device/device_view.h"
 
 namespace weft::mpi {
 namespace {
