@@ -67,8 +67,12 @@ test-sanitized: $(SANITIZED)/build.ninja
 # files begin first (tests/conftest.py).
 PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+# The sanitized build has no mini-apps.
+MINIAPP_TESTS := heat3d_test jacobi3d_test pic_test
+
 test-python: $(QUICK)/build.ninja
-	cmake --build $(QUICK) --target weft_tested_programs
+	cmake --build $(QUICK) --target weft_tested_programs $(MINIAPP_TESTS)
+	ctest --test-dir $(QUICK) --output-on-failure --no-tests=error -R '$(subst $() ,|,$(MINIAPP_TESTS:%=^%$$))'
 	$(call install,$(QUICK))
 	WEFT_BUILD_FOLDER=$(QUICK) $(PYTEST) -m "not long" --durations 40
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/mpi/communicators/communicator.h"
 #include "tests/unit/mpi/mpi_job.h"
 
 namespace weft::mpi {

@@ -10,6 +10,7 @@
 
 #include "decomposition.h"
 #include "device.h"
+#include "device_streams/device_queues.h"
 #include "field.h"
 #include "options.h"
 #include "tests/support/in_process_job.h"
@@ -206,15 +207,15 @@ TEST(OptionsTest, StreamsThatWaitHaveAQueueEach) {
     }
     return true;
   };
-  unsetenv(kDeviceQueuesSetting);
+  unsetenv(miniapps::kDeviceQueuesSetting);
   EXPECT_FALSE(is_taken("1", "queued"));
   EXPECT_TRUE(is_taken("99", "channel"));
-  setenv(kDeviceQueuesSetting, kMostDeviceQueues, 1);
+  setenv(miniapps::kDeviceQueuesSetting, miniapps::kMostDeviceQueues, 1);
   EXPECT_TRUE(is_taken("24", "queued"));
   EXPECT_FALSE(is_taken("25", "graph"));
-  setenv(kDeviceQueuesSetting, "many", 1);
+  setenv(miniapps::kDeviceQueuesSetting, "many", 1);
   EXPECT_FALSE(is_taken("1", "queued"));
-  unsetenv(kDeviceQueuesSetting);
+  unsetenv(miniapps::kDeviceQueuesSetting);
 }
 
 TEST(OptionsTest, MistakesAreNamed) {
@@ -232,12 +233,10 @@ TEST(OptionsTest, MistakesAreNamed) {
   EXPECT_EQ(message({"--iterations"}), "--iterations needs a value");
   EXPECT_EQ(message({"--model", "mpi"}),
             "--model must be one of messaging, channel, queued, graph, both, not 'mpi'");
-  const std::string no_stream =
-      "--model queued needs streams of a device that reach the neighbours' memory: give --memory emulated or "
-      "cuda with "
-      "it, without --staging host";
-  EXPECT_EQ(message({"--model", "queued"}), no_stream);
-  EXPECT_EQ(message({"--model", "queued", "--memory", "cuda", "--staging", "host"}), no_stream);
+  EXPECT_EQ(message({"--model", "queued"}),
+            "--model queued needs streams of a device: give --memory emulated or cuda with it");
+  EXPECT_EQ(message({"--model", "queued", "--memory", "cuda", "--staging", "host"}),
+            "--model queued needs streams of a device: give it without --staging host");
   EXPECT_EQ(message({"--memory", "core"}), "--memory must be host, emulated or cuda, not 'core'");
   EXPECT_EQ(message({"--memory", "emulated", "--staging", "none"}),
             "--staging must be one of host, device, not 'none'");
