@@ -26,7 +26,8 @@ def compile_program(source: str, folder: Path) -> Path:
     [
         ("windows/random_windows.cpp", ["7", "3", "host"], "random windows of 4 ranks: as the model says"),
         pytest.param(
-            *("windows/windows.c", ["unmapped"], "windows of 4 ranks: as expected"), marks=pytest.mark.multihost_all
+            *("windows/windows.c", ["unmapped"], "windows of 4 ranks: as expected"),
+            marks=pytest.mark.multihost_all,
         ),
         pytest.param(
             *(

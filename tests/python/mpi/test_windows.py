@@ -63,7 +63,9 @@ def test_random_accesses_do_what_a_model_says(run_mpi, num_pes, seed):
 
 def test_random_accesses_by_messages(run_mpi, monkeypatch):
     monkeypatch.setenv("WEFT_PGAS_MAPPING", "off")
-    expect(run_mpi("windows/random_windows", 3, 4, 3, "host"), "random windows of 3 ranks: as the model says\n")
+    expect(
+        run_mpi("windows/random_windows", 3, 4, 3, "host"), "random windows of 3 ranks: as the model says\n"
+    )
 
 
 def test_random_accesses_of_device_memory(run_mpi):

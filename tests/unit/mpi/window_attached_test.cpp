@@ -11,7 +11,9 @@
 namespace weft::mpi {
 namespace {
 
-int check(const AttachedMemory& memory, const WindowRun& run) { return memory.check(std::vector<WindowRun>{run}); }
+int check(const AttachedMemory& memory, const WindowRun& run) {
+  return memory.check(std::vector<WindowRun>{run});
+}
 
 // [1000, 1100), [1100, 1200) and [2000, 2100).
 AttachedMemory three_regions() {
@@ -66,7 +68,8 @@ TEST(AttachedMemory, AByteBesideThemIsRefused) {
            {1000, INT64_MAX, 1, 0},
            {INT64_MAX, INT64_MAX, 1, 0},
        })
-    EXPECT_EQ(check(memory, run), MPI_ERR_RMA_RANGE) << run.offset << " " << run.size_bytes << " " << run.count;
+    EXPECT_EQ(check(memory, run), MPI_ERR_RMA_RANGE)
+        << run.offset << " " << run.size_bytes << " " << run.count;
 }
 
 TEST(AttachedMemory, OneAccessIsInOnePlace) {
@@ -76,7 +79,8 @@ TEST(AttachedMemory, OneAccessIsInOnePlace) {
   EXPECT_EQ(check(memory, {3000, 100, 1, 0}), MPI_SUCCESS);
   EXPECT_EQ(memory.place_of(std::vector<WindowRun>{{3000, 100, 1, 0}}), device);
   EXPECT_EQ(check(memory, {2000, 8, 2, 1000}), MPI_ERR_UNSUPPORTED_OPERATION);
-  EXPECT_EQ(memory.check(std::vector<WindowRun>{{3000, 8, 1, 0}, {1000, 8, 1, 0}}), MPI_ERR_UNSUPPORTED_OPERATION);
+  EXPECT_EQ(memory.check(std::vector<WindowRun>{{3000, 8, 1, 0}, {1000, 8, 1, 0}}),
+            MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
 }  // namespace

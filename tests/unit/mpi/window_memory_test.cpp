@@ -149,8 +149,9 @@ TEST(Accumulation, LargeMemoryWithGapsIsCombinedPartByPart) {
   const std::vector<int> operand(3 * kBlocks, 7);
   std::vector<int> before(3 * kBlocks);
   WindowControl control;
-  accumulate({*operators.find(MPI_SUM), *types.find(MPI_INT)}, reinterpret_cast<const std::byte*>(operand.data()),
-             typed_view(*vector, memory.data(), 1), reinterpret_cast<std::byte*>(before.data()), &control);
+  accumulate({*operators.find(MPI_SUM), *types.find(MPI_INT)},
+             reinterpret_cast<const std::byte*>(operand.data()), typed_view(*vector, memory.data(), 1),
+             reinterpret_cast<std::byte*>(before.data()), &control);
   EXPECT_EQ(control.accumulating, 0U);
   for (std::size_t i = 0; i < memory.size(); ++i) {
     ASSERT_EQ(memory[i], untouched[i] + (i % 5 < 3 ? 7 : 0)) << i;

@@ -429,8 +429,7 @@ Error Window::start(const WindowAccess& access, Ref<Request>* request) {
   OutgoingAccess out = outgoing(access, unit);
   if (out.runs.size() > kMostRuns)
     return {MPI_ERR_UNSUPPORTED_OPERATION,
-            base::format("the target memory has {} pieces, and an access by messages {} at most; access it in parts",
-                         out.runs.size(), kMostRuns)};
+            base::format("the target memory has more than {} pieces; access it in parts", kMostRuns)};
   ++of(access.target).num_outstanding;
   ++num_outstanding_;
   if (request == nullptr) {

@@ -29,7 +29,9 @@ class AttachedMemory {
   // Errors: MPI_ERR_RMA_RANGE; MPI_ERR_UNSUPPORTED_OPERATION for several places.
   int check(std::span<const WindowRun> runs) const;
   // REQUIRES: check() has accepted the runs.
-  memory::Place place_of(std::span<const WindowRun> runs) const { return find(runs.front().offset)->second.place; }
+  memory::Place place_of(std::span<const WindowRun> runs) const {
+    return find(runs.front().offset)->second.place;
+  }
 
  private:
   struct Region {

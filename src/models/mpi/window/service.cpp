@@ -208,7 +208,8 @@ void Window::apply(const ArrivedAccess& access, const DataView& target, std::vec
   const Datatype& unit = *rank.types.find(handle);
   if (!operation.check(unit).ok())
     base::refuse_claim("a one-sided access combines values by an operator that is not defined for them");
-  accumulate({operation, unit, header.whole_bytes}, access.data.empty() ? nullptr : access.data.data(), target, before, control);
+  accumulate({operation, unit, header.whole_bytes}, access.data.empty() ? nullptr : access.data.data(),
+             target, before, control);
 }
 
 runtime::Task<> Window::send_reply(Ref<Window> self, int source, ArrivedAccess access, ReplyHeader reply,

@@ -52,8 +52,7 @@ Error Window::attach(void* base, std::uint64_t size_bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(base);
   if (attached_.meets(first, size_bytes))
     return {MPI_ERR_RMA_ATTACH, "a part of the memory is attached to the window; detach it before"};
-  attached_.attach(first, size_bytes,
-                   size_bytes > 0 ? messenger().memory().place_of(base) : memory::Place());
+  attached_.attach(first, size_bytes, size_bytes > 0 ? messenger().memory().place_of(base) : memory::Place());
   return {};
 }
 
@@ -78,8 +77,8 @@ int Window::check_place(std::span<const WindowRun> runs) const {
 DataView Window::local_view(const std::vector<WindowRun>& runs) const {
   auto* const base = static_cast<std::byte*>(is_dynamic() ? nullptr : memory_.base);
   DataView view = runs_view(base, runs);
-  view.place = is_dynamic() ? attached_.place_of(runs)
-                            : messenger().memory().place_of(base + runs.front().offset);
+  view.place =
+      is_dynamic() ? attached_.place_of(runs) : messenger().memory().place_of(base + runs.front().offset);
   return view;
 }
 

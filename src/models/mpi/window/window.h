@@ -255,8 +255,9 @@ class Window final : public ErrorScope {
     int num_waiting = 0;
   };
   std::map<int, Order> orders_;
-  std::map<int, Order> announced_orders_;  // of accesses whose runs follow: those of one rank are one at a time
-  Order device_order_;  // of those that change device memory
+  std::map<int, Order>
+      announced_orders_;  // of accesses whose runs follow: those of one rank are one at a time
+  Order device_order_;    // of those that change device memory
 
   std::uint32_t last_number_ = 0;
   std::uint64_t num_outstanding_ = 0;

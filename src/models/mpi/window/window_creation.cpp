@@ -178,7 +178,7 @@ class Creation {
   Communicator& communicator_;
   rma::GlobalMemory& global_;
   WindowMemory memory_;
-  bool is_one_segment_;  // all processes agree after find_offsets()
+  bool is_one_segment_;                 // all processes agree after find_offsets()
   std::vector<std::uint64_t> offsets_;  // of the ranks in the one segment; then its size
   rma::Segment control_;
   rma::Segment segment_;
