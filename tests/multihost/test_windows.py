@@ -24,12 +24,17 @@ def compile_program(source: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("source", "arguments", "text"),
     [
-        ("random_windows.cpp", ["7", "3", "host"], "random windows of 4 ranks: as the model says"),
+        ("windows/random_windows.cpp", ["7", "3", "host"], "random windows of 4 ranks: as the model says"),
         pytest.param(
-            *("windows.c", ["unmapped"], "windows of 4 ranks: as expected"), marks=pytest.mark.multihost_all
+            *("windows/windows.c", ["unmapped"], "windows of 4 ranks: as expected"),
+            marks=pytest.mark.multihost_all,
         ),
         pytest.param(
-            *("device_windows.cpp", ["emulated"], "windows of 4 ranks in emulated memory: as expected"),
+            *(
+                "windows/device_windows.cpp",
+                ["emulated"],
+                "windows of 4 ranks in emulated memory: as expected",
+            ),
             marks=pytest.mark.multihost_all,
         ),
     ],

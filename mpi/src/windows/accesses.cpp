@@ -59,8 +59,10 @@ Error find_operands(const AccessCall& call, WindowAccess* access) {
     access->operation = operation;
   }
   // The origin of MPI_NO_OP is not read: it may be anything.
-  if (call.op != MPI_NO_OP)
+  if (call.op != MPI_NO_OP) {
     if (Error error = find_view(call.origin, &access->origin); !error.ok()) return error;
+    if (call.origin) access->origin_type = datatype_of(call.origin->type);
+  }
   if (Error error = find_view(call.compared, &access->compared); !error.ok()) return error;
   return find_view(call.result, &access->result);
 }

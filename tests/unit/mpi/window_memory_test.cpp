@@ -1,6 +1,7 @@
 // Runs of the target's memory, accumulates on it, and the words of a window.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -122,6 +123,60 @@ TEST(Accumulation, ReplacesNothingWithoutAnOperand) {
   compare_and_swap(bytes(right), reinterpret_cast<const std::byte*>(&desired), target, bytes(before),
                    nullptr);
   EXPECT_EQ(word, 9);
+}
+
+// Elements of several datatypes are combined as bytes; none is cut.
+TEST(Accumulation, PartsHaveWholeElements) {
+  PredefinedTypes types;
+  const PredefinedOperators operators;
+  const ReductionOperator& replace = *operators.find(MPI_REPLACE);
+  EXPECT_EQ(part_bytes({replace, *types.find(MPI_BYTE), 12}) % 12, 0U);
+  EXPECT_GT(part_bytes({replace, *types.find(MPI_BYTE), 12}), 60'000U);
+  EXPECT_EQ(part_bytes({replace, *types.find(MPI_BYTE), 1'000'000}), 1'000'000U);
+  EXPECT_EQ(part_bytes({replace, *types.find(MPI_BYTE), Accumulation::kAllBytes}), SIZE_MAX);
+  EXPECT_EQ(part_bytes({replace, *types.find(MPI_DOUBLE_INT)}) % 12, 0U);
+}
+
+TEST(Accumulation, LargeMemoryWithGapsIsCombinedPartByPart) {
+  PredefinedTypes types;
+  const PredefinedOperators operators;
+  constexpr int kBlocks = 30'000;
+  Ref<Datatype> vector;
+  ASSERT_TRUE(make_vector({kBlocks, 3, 5}, *types.find(MPI_INT), CallForm::kSmall, &vector).ok());
+  std::vector<int> memory(5 * kBlocks);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<int>(i);
+  const std::vector<int> untouched = memory;
+  const std::vector<int> operand(3 * kBlocks, 7);
+  std::vector<int> before(3 * kBlocks);
+  WindowControl control;
+  accumulate({*operators.find(MPI_SUM), *types.find(MPI_INT)},
+             reinterpret_cast<const std::byte*>(operand.data()), typed_view(*vector, memory.data(), 1),
+             reinterpret_cast<std::byte*>(before.data()), &control);
+  EXPECT_EQ(control.accumulating, 0U);
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    ASSERT_EQ(memory[i], untouched[i] + (i % 5 < 3 ? 7 : 0)) << i;
+    if (i % 5 < 3) {
+      ASSERT_EQ(before[i / 5 * 3 + i % 5], untouched[i]) << i;
+    }
+  }
+}
+
+TEST(WindowControl, TheHolderStepsAsideForOneThatWaits) {
+  WindowControl control;
+  bool has_come = false;
+  AccumulateLock lock(control);
+  lock.step_aside();
+  std::thread other([&] {
+    const AccumulateLock waits(control);
+    has_come = true;
+  });
+  const std::atomic_ref num_waiting(control.num_waiting);
+  while (num_waiting.load() == 0) std::this_thread::yield();
+  // `has_come` changes under the lock alone. One call is enough unless the other thread gets no processor for milliseconds.
+  for (int i = 0; i < 1000 && !has_come; ++i) lock.step_aside();
+  EXPECT_TRUE(has_come);
+  other.join();
+  EXPECT_EQ(control.num_waiting, 0U);
 }
 
 TEST(WindowControl, AnExclusiveLockExcludesAllOthers) {

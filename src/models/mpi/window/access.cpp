@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "models/mpi/collective/collective_request.h"
 #include "models/mpi/collective/typed_view.h"
+#include "models/mpi/datatype/basic_type.h"
 #include "models/mpi/datatype/checked.h"
 #include "models/mpi/process.h"
 #include "models/mpi/window/accumulation.h"
@@ -114,10 +115,43 @@ Error Window::check_access(const WindowAccess& access) const {
               access.count, access.displacement, access.target, target.size_bytes, target.displacement_unit)};
 }
 
+namespace {
+
+// Those of one value that MPI compares: integers of C, Fortran and several languages, logical values and bytes.
+bool can_be_compared(const Datatype& type) {
+  if (!type.is_predefined() || type.only_basic() == nullptr || type.only_basic()->handle != type.handle())
+    return false;
+  const BasicKind kind = type.only_basic()->kind;
+  return kind == BasicKind::kInteger || kind == BasicKind::kLogical || type.handle() == MPI_BYTE;
+}
+
+// Names of one type of values, such as MPI_INT and MPI_INT32_T, are as good as each other.
+bool have_equal_values(const Datatype& one, const Datatype& other) {
+  if (one.handle() == other.handle()) return true;
+  const BasicType* const basic = basic_type(one.handle());
+  const BasicType* const other_basic = basic_type(other.handle());
+  return basic != nullptr && other_basic != nullptr && basic->kind == other_basic->kind &&
+         basic->number == other_basic->number;
+}
+
+// Accumulation::whole_bytes for elements that are combined as bytes and consist of larger values.
+std::uint32_t whole_bytes(const Datatype& type, const Datatype& unit) {
+  const bool has_bytes = type.only_basic() != nullptr && type.only_basic()->handle == MPI_BYTE;
+  if (unit.handle() != MPI_BYTE || has_bytes) return 0;
+  return static_cast<std::uint32_t>(std::min<MPI_Count>(type.size_bytes(), Accumulation::kAllBytes));
+}
+
+}  // namespace
+
 Error Window::find_unit(const WindowAccess& access, const Datatype** unit) const {
   const PredefinedTypes& types = this_rank().types;
+  if (access.kind == AccessKind::kCompareAndSwap) {
+    *unit = access.type;
+    if (can_be_compared(*access.type)) return {};
+    return {MPI_ERR_TYPE,
+            "the datatype is not compared; give a predefined datatype of integers, logical values or bytes"};
+  }
   *unit = unit_of(*access.type, types);
-  if (access.operation == nullptr) return {};
   if (!access.operation->is_predefined())
     return {MPI_ERR_OP, "the operator is not predefined; an accumulate takes one of those of mpi.h"};
   const MPI_Op op = access.operation->handle();
@@ -128,12 +162,21 @@ Error Window::find_unit(const WindowAccess& access, const Datatype** unit) const
   }
   if (*unit == nullptr)
     return {MPI_ERR_TYPE, "the datatype at the target does not consist of a single predefined datatype"};
+  const Datatype* const origin = unit_of(*access.origin_type, types);
+  if (origin == nullptr || !have_equal_values(*origin, **unit)) {
+    return {MPI_ERR_TYPE,
+            "the datatypes at the origin and at the target are not of the same predefined datatype"};
+  }
   return access.operation->check(**unit);
 }
 
 // --- Now
 
 namespace {
+
+Accumulation how(const WindowAccess& access, const Datatype& unit) {
+  return {*access.operation, unit, whole_bytes(*access.type, unit)};
+}
 
 // The target memory of an access that this process reaches, with the functions of ProcessMemory.
 class MappedMemory {
@@ -179,9 +222,9 @@ void Window::access_now(const WindowAccess& access, const Datatype* unit, Memory
       memory.compare_and_swap(compared.view().data, origin.view().data, before, control);
     } else if (has_operand(access)) {
       const PackedView operand(origin.view());
-      memory.accumulate({*access.operation, *unit}, operand.data(), before, control);
+      memory.accumulate(how(access, *unit), operand.data(), before, control);
     } else {
-      memory.accumulate({*access.operation, *unit}, nullptr, before, control);
+      memory.accumulate(how(access, *unit), nullptr, before, control);
     }
     if (!packed.empty()) result.view().unpack(packed.data(), packed.size());
   }
@@ -221,7 +264,10 @@ Window::OutgoingAccess Window::outgoing(const WindowAccess& access, const Dataty
   header.size_bytes = static_cast<std::uint64_t>(access.count * access.type->size_bytes());
   header.num_runs = out.runs.size();
   header.number = ++last_number_;
-  if (is_accumulate(access.kind)) header.unit = static_cast<std::uint16_t>(predefined_number(unit->handle()));
+  if (is_accumulate(access.kind)) {
+    header.unit = static_cast<std::uint16_t>(predefined_number(unit->handle()));
+    header.whole_bytes = whole_bytes(*access.type, *unit);
+  }
   if (access.operation != nullptr)
     header.operation =
         static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(access.operation->handle()));
@@ -343,10 +389,10 @@ runtime::Task<> Window::access_unobserved(Ref<Window> self, OutgoingAccess acces
   const int target = access.target;
   Outcome outcome;
   co_await carry_out(self, std::move(access), &outcome);
-  if (outcome.error != MPI_SUCCESS && self->first_error_.ok()) {
-    self->first_error_ = {
-        outcome.error,
-        base::format("rank {} could not carry out an access that this call completes", target)};
+  if (outcome.error != MPI_SUCCESS) {
+    self->errors_.try_emplace(
+        target, outcome.error,
+        base::format("rank {} could not carry out an access that this call completes", target));
   }
   self->count_ended(target);
 }
@@ -362,9 +408,10 @@ Error Window::start(const WindowAccess& access, Ref<Request>* request) {
   if (Error error = check_access(access); !error.ok()) [[unlikely]]
     return error;
   const Datatype* unit = nullptr;
+  const bool is_comparison = access.kind == AccessKind::kCompareAndSwap;
   const bool is_empty = access.count == 0 || access.type->size_bytes() == 0;
   base::Status status;
-  if (is_accumulate(access.kind) && !is_empty) {
+  if (is_comparison || (is_accumulate(access.kind) && !is_empty)) {
     if (Error error = find_unit(access, &unit); !error.ok()) return error;
   }
   const bool is_direct = !is_empty && target(access.target).is_direct;
@@ -381,8 +428,8 @@ Error Window::start(const WindowAccess& access, Ref<Request>* request) {
   }
   OutgoingAccess out = outgoing(access, unit);
   if (out.runs.size() > kMostRuns)
-    return {MPI_ERR_TYPE, base::format("the target memory has {} pieces; {} at most are possible",
-                                       out.runs.size(), kMostRuns)};
+    return {MPI_ERR_UNSUPPORTED_OPERATION,
+            base::format("the target memory has more than {} pieces; access it in parts", kMostRuns)};
   ++of(access.target).num_outstanding;
   ++num_outstanding_;
   if (request == nullptr) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "weft/mpi/mpi.h"
@@ -12,7 +13,6 @@ namespace weft::mpi {
 
 namespace {
 
-// The lock is given back after so many bytes: elements are atomic, not calls.
 constexpr std::size_t kBytesPerLock = std::size_t{64} << 10;
 
 using MaybeLocked = std::optional<AccumulateLock>;
@@ -50,18 +50,81 @@ void combine(const Accumulation& how, const std::byte* operand, std::byte* value
 
 void accumulate_dense(const Accumulation& how, const std::byte* operand, const DataView& target,
                       std::byte* before, WindowControl* control) {
-  const auto unit_bytes = static_cast<std::size_t>(how.unit.size_bytes());
-  const std::size_t part_bytes = std::max<std::size_t>(1, kBytesPerLock / unit_bytes) * unit_bytes;
-  for (std::size_t done = 0; done < target.size_bytes; done += part_bytes) {
-    const std::size_t size_bytes = std::min(part_bytes, target.size_bytes - done);
-    MaybeLocked locked;
-    lock(locked, control);
+  const std::size_t most_bytes = part_bytes(how);
+  MaybeLocked locked;
+  lock(locked, control);
+  for (std::size_t done = 0; done < target.size_bytes;) {
+    const std::size_t size_bytes = std::min(most_bytes, target.size_bytes - done);
+    if (done > 0 && locked) locked->step_aside();
     if (before != nullptr) std::memcpy(before + done, target.data + done, size_bytes);
     if (operand != nullptr) combine(how, operand + done, target.data + done, size_bytes);
+    done += size_bytes;
   }
 }
 
+// The same for memory with gaps: the pieces of a part are collected, and then combined together.
+class PiecewiseAccumulation {
+ public:
+  PiecewiseAccumulation(const Accumulation& how, const std::byte* operand, std::byte* before,
+                        WindowControl* control)
+      : how_(how), operand_(operand), before_(before), most_bytes_(part_bytes(how)) {
+    lock(locked_, control);
+  }
+
+  // In the order of the packed bytes.
+  void add(std::byte* memory, std::size_t size_bytes) {
+    while (size_bytes > 0) {
+      if (num_collected_ == most_bytes_) combine_collected();
+      const std::size_t taken = std::min(size_bytes, most_bytes_ - num_collected_);
+      pieces_.push_back({memory, taken});
+      num_collected_ += taken;
+      memory += taken;
+      size_bytes -= taken;
+    }
+  }
+  void finish() { combine_collected(); }
+
+ private:
+  void combine_collected() {
+    if (done_ > 0 && locked_) locked_->step_aside();
+    values_.resize(num_collected_);
+    std::byte* value = values_.data();
+    for (const auto& [memory, size_bytes] : pieces_) {
+      std::memcpy(value, memory, size_bytes);
+      value += size_bytes;
+    }
+    if (before_ != nullptr) std::memcpy(before_ + done_, values_.data(), num_collected_);
+    if (operand_ != nullptr) {
+      combine(how_, operand_ + done_, values_.data(), num_collected_);
+      value = values_.data();
+      for (const auto& [memory, size_bytes] : pieces_) {
+        std::memcpy(memory, value, size_bytes);
+        value += size_bytes;
+      }
+    }
+    pieces_.clear();
+    done_ += std::exchange(num_collected_, 0);
+  }
+
+  const Accumulation& how_;
+  const std::byte* operand_;
+  std::byte* before_;
+  const std::size_t most_bytes_;
+  MaybeLocked locked_;
+  std::vector<std::pair<std::byte*, std::size_t>> pieces_;
+  std::vector<std::byte> values_;
+  std::size_t num_collected_ = 0;
+  std::size_t done_ = 0;
+};
+
 }  // namespace
+
+std::size_t part_bytes(const Accumulation& how) {
+  if (how.whole_bytes == Accumulation::kAllBytes) return SIZE_MAX;
+  const std::size_t whole =
+      how.whole_bytes > 0 ? how.whole_bytes : static_cast<std::size_t>(how.unit.size_bytes());
+  return std::max<std::size_t>(1, kBytesPerLock / whole) * whole;
+}
 
 const Datatype* unit_of(const Datatype& type, const PredefinedTypes& types) {
   if (type.is_predefined()) return &type;
@@ -80,6 +143,15 @@ const Datatype* unit_of(const Datatype& type, const PredefinedTypes& types) {
 void accumulate(const Accumulation& how, const std::byte* operand, const DataView& target, std::byte* before,
                 WindowControl* control) {
   if (target.is_dense()) return accumulate_dense(how, operand, target, before, control);
+  if (target.size_bytes > part_bytes(how)) {
+    PiecewiseAccumulation accumulation(how, operand, before, control);
+    target.layout->visit_runs(target.data, target.count, target.size_bytes, [&](const EvenRuns& runs) {
+      auto* memory = reinterpret_cast<std::byte*>(runs.address);
+      for (std::size_t i = 0; i < runs.count; ++i, memory += runs.stride)
+        accumulation.add(memory, runs.size_bytes);
+    });
+    return accumulation.finish();
+  }
   std::vector<std::byte> values(before == nullptr ? target.size_bytes : 0);
   std::byte* const packed = before == nullptr ? values.data() : before;
   MaybeLocked locked;

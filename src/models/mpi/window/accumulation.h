@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "models/mpi/datatype/predefined.h"
 #include "models/mpi/operation/reduction_operator.h"
@@ -16,9 +17,16 @@ namespace weft::mpi {
 const Datatype* unit_of(const Datatype& type, const PredefinedTypes& types);
 
 struct Accumulation {
+  // All bytes of an access stay together.
+  static constexpr std::uint32_t kAllBytes = UINT32_MAX;
+
   const ReductionOperator& operation;
   const Datatype& unit;
+  // Bytes that the lock is not given back between, if the unit does not say that: the packed size of elements of several units.
+  std::uint32_t whole_bytes = 0;
 };
+// The lock is given back after so many packed bytes: elements are atomic, not calls.
+std::size_t part_bytes(const Accumulation& how);
 
 // target = operand op target, for as many units as `target` has. `operand`: packed, or null for MPI_NO_OP. The values before go to
 // `before`, packed, unless it is null. REQUIRES: host memory; a predefined operator that is defined for the unit.

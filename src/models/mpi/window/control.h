@@ -13,7 +13,8 @@ namespace weft::mpi {
 struct alignas(64) WindowControl {
   // How many ranks hold a shared lock, or kExclusive.
   std::uint64_t access = 0;
-  std::uint32_t accumulating = 0;
+  std::uint32_t accumulating = 0;  // 1: held
+  std::uint32_t num_waiting = 0;   // for the lock of accumulates
 };
 
 class AccessWord {
@@ -44,22 +45,55 @@ class AccessWord {
 // against all others.
 class AccumulateLock {
  public:
-  explicit AccumulateLock(WindowControl& control) : word_(control.accumulating) {
-    while (word_.exchange(1, std::memory_order_acquire) != 0) wait();
+  explicit AccumulateLock(WindowControl& control)
+      : word_(control.accumulating), num_waiting_(control.num_waiting) {
+    acquire();
   }
   ~AccumulateLock() { word_.store(0, std::memory_order_release); }
+  // Lets one that waits have the lock before this one takes it again. A loop that only gave it back would take it before others see
+  // that it is free.
+  void step_aside() {
+    const std::uint32_t num_waiting = num_waiting_.load(std::memory_order_relaxed);
+    if (num_waiting == 0) return;
+    word_.store(0, std::memory_order_release);
+    for (int yields = 0; yields < kMostYields && !spin_until([&] { return has_moved(num_waiting); });
+         ++yields)
+      sched_yield();
+    acquire();
+  }
   AccumulateLock(const AccumulateLock&) = delete;
   AccumulateLock& operator=(const AccumulateLock&) = delete;
 
  private:
-  // The holder may need this processor.
-  void wait() const {
-    for (int spins = 0; word_.load(std::memory_order_relaxed) != 0; ++spins) {
-      if (spins % 256 == 255) sched_yield();
-    }
+  // Some milliseconds: one that waits may have died.
+  static constexpr int kMostYields = 4096;
+
+  void acquire() {
+    if (word_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
+      wait();
+  }
+  [[gnu::noinline]] void wait() const {
+    num_waiting_.fetch_add(1, std::memory_order_relaxed);
+    do {
+      // The holder may need this processor.
+      while (!spin_until([this] { return word_.load(std::memory_order_relaxed) == 0; })) sched_yield();
+    } while (word_.exchange(1, std::memory_order_acquire) != 0);
+    num_waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  // Whether another has the lock, or has had it.
+  bool has_moved(std::uint32_t num_waiting) const {
+    return word_.load(std::memory_order_relaxed) != 0 ||
+           num_waiting_.load(std::memory_order_relaxed) != num_waiting;
+  }
+  template <class Condition>
+  static bool spin_until(const Condition& condition) {
+    for (int spins = 0; spins < 256; ++spins)
+      if (condition()) return true;
+    return false;
   }
 
   std::atomic_ref<std::uint32_t> word_;
+  std::atomic_ref<std::uint32_t> num_waiting_;
 };
 
 }  // namespace weft::mpi

@@ -1,4 +1,5 @@
 // Epochs: fences, locks, flushes, and post, start, complete, wait.
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -35,9 +36,21 @@ Error Window::end_accesses(std::optional<int> rank) {
   } else {
     this_process().wait_until(is_over);
   }
-  if (first_error_.ok()) [[likely]]
+  if (errors_.empty()) [[likely]]
     return {};
-  return take_error();
+  return take_error(rank);
+}
+
+Error Window::take_error(std::optional<int> rank) {
+  const auto found = rank ? errors_.find(*rank) : errors_.begin();
+  if (found == errors_.end()) return {};
+  Error error = std::move(found->second);
+  if (rank) {
+    errors_.erase(found);
+  } else {
+    errors_.clear();
+  }
+  return error;
 }
 
 // Programs poll memory by accesses and flushes: the ranks of this process must run meanwhile, and the accesses of others be served.
@@ -52,7 +65,15 @@ Error Window::flush(int rank) {
   return end_accesses(rank);
 }
 
-Error Window::flush_all() { return end_accesses(std::nullopt); }
+Error Window::flush_all() {
+  if (!has_locked_all_ && !has_lock()) [[unlikely]]
+    return no_epoch("MPI_Win_lock or MPI_Win_lock_all");
+  return end_accesses(std::nullopt);
+}
+
+bool Window::has_lock() const {
+  return std::ranges::any_of(targets_, [](const Target& one) { return one.lock != Target::Lock::kNone; });
+}
 
 void Window::sync() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -62,10 +83,8 @@ void Window::sync() {
 // --- Fences
 
 Error Window::fence(bool has_successor) {
-  for (const Target& one : targets_) {
-    if (one.lock != Target::Lock::kNone) return open_epoch("MPI_Win_lock");
-  }
   if (has_locked_all_) return open_epoch("MPI_Win_lock_all");
+  if (has_lock()) return open_epoch("MPI_Win_lock");
   if (started_) return open_epoch("MPI_Win_start");
   if (exposed_) return open_epoch("MPI_Win_post");
   Error error = end_accesses(std::nullopt);
@@ -136,9 +155,7 @@ Error Window::unlock(int rank) {
 Error Window::lock_all(bool is_checked) {
   if (has_locked_all_) return open_epoch("MPI_Win_lock_all");
   if (started_) return open_epoch("MPI_Win_start");
-  for (const Target& one : targets_) {
-    if (one.lock != Target::Lock::kNone) return open_epoch("MPI_Win_lock");
-  }
+  if (has_lock()) return open_epoch("MPI_Win_lock");
   for (int rank = 0; rank < num_targets(); ++rank) {
     if (is_checked) acquire_lock(rank, false);
     of(rank).lock = is_checked ? Target::Lock::kShared : Target::Lock::kUnchecked;
@@ -160,6 +177,7 @@ Error Window::unlock_all() {
 Error Window::start_epoch(std::vector<int> ranks) {
   if (started_) return open_epoch("MPI_Win_start");
   if (has_locked_all_) return open_epoch("MPI_Win_lock_all");
+  if (has_lock()) return open_epoch("MPI_Win_lock");
   std::vector<Ref<ReceiveRequest>> posts;
   for (const int rank : ranks) posts.push_back(receive(rank, kPostTag, {}));
   for (const auto& post : posts) this_process().wait(*post);

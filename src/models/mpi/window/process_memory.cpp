@@ -39,30 +39,35 @@ ProcessMemory::ProcessMemory(CopiedProcess process, std::vector<WindowRun> runs)
 }
 
 template <class Copy>
-void ProcessMemory::for_each_piece(const Copy& copy) {
+void ProcessMemory::for_each_piece(std::size_t first, std::size_t size_bytes, const Copy& copy) {
   std::size_t done = 0;
+  std::size_t skipped = first;
   for (const WindowRun& run : runs_) {
     std::uint64_t address = process_.base + static_cast<std::uint64_t>(run.offset);
     for (std::uint64_t i = 0; i < run.count; ++i, address += static_cast<std::uint64_t>(run.stride)) {
-      for (std::size_t at = 0; at < run.size_bytes; at += kMostBytesAtOnce) {
+      std::size_t at = std::min<std::size_t>(skipped, run.size_bytes);
+      skipped -= at;
+      while (at < run.size_bytes && done < size_bytes) {
         if (status_.failed()) return;
-        const std::size_t size_bytes = std::min<std::size_t>(run.size_bytes - at, kMostBytesAtOnce);
-        status_ = copy(address + at, done, size_bytes);
-        done += size_bytes;
+        const std::size_t piece_bytes =
+            std::min({static_cast<std::size_t>(run.size_bytes) - at, size_bytes - done, kMostBytesAtOnce});
+        status_ = copy(address + at, done, piece_bytes);
+        done += piece_bytes;
+        at += piece_bytes;
       }
     }
   }
 }
 
-void ProcessMemory::read(std::byte* packed) {
-  for_each_piece([&](std::uint64_t address, std::size_t done, std::size_t size_bytes) {
-    return machine::read_from_process(process_.pid, address, packed + done, size_bytes);
+void ProcessMemory::read(std::size_t first, std::size_t size_bytes, std::byte* packed) {
+  for_each_piece(first, size_bytes, [&](std::uint64_t address, std::size_t done, std::size_t piece_bytes) {
+    return machine::read_from_process(process_.pid, address, packed + done, piece_bytes);
   });
 }
 
-void ProcessMemory::write(const std::byte* packed) {
-  for_each_piece([&](std::uint64_t address, std::size_t done, std::size_t size_bytes) {
-    return machine::write_to_process(process_.pid, address, packed + done, size_bytes);
+void ProcessMemory::write(std::size_t first, std::size_t size_bytes, const std::byte* packed) {
+  for_each_piece(first, size_bytes, [&](std::uint64_t address, std::size_t done, std::size_t piece_bytes) {
+    return machine::write_to_process(process_.pid, address, packed + done, piece_bytes);
   });
 }
 
@@ -82,14 +87,21 @@ void ProcessMemory::get(const DataView& to) {
 
 void ProcessMemory::accumulate(const Accumulation& how, const std::byte* operand, std::byte* before,
                                WindowControl* control) {
-  std::vector<std::byte> values(size_bytes_);
-  const AccumulateLock lock(*control);
-  read(values.data());
-  if (status_.failed()) return;
-  if (before != nullptr) std::memcpy(before, values.data(), values.size());
-  if (operand == nullptr) return;
-  mpi::accumulate(how, operand, DataView::of_bytes(values.data(), values.size()), nullptr, nullptr);
-  write(values.data());
+  const std::size_t most_bytes = part_bytes(how);
+  std::vector<std::byte> values(std::min(size_bytes_, most_bytes));
+  AccumulateLock lock(*control);
+  for (std::size_t done = 0; done < size_bytes_;) {
+    const std::size_t size_bytes = std::min(values.size(), size_bytes_ - done);
+    if (done > 0) lock.step_aside();
+    read(done, size_bytes, values.data());
+    if (status_.failed()) return;
+    if (before != nullptr) std::memcpy(before + done, values.data(), size_bytes);
+    if (operand != nullptr) {
+      mpi::accumulate(how, operand + done, DataView::of_bytes(values.data(), size_bytes), nullptr, nullptr);
+      write(done, size_bytes, values.data());
+    }
+    done += size_bytes;
+  }
 }
 
 void ProcessMemory::compare_and_swap(const std::byte* compare, const std::byte* desired, std::byte* before,

@@ -55,11 +55,14 @@ class ProcessMemory {
                         WindowControl* control);
 
  private:
-  void read(std::byte* packed);
-  void write(const std::byte* packed);
-  // Calls copy(address, packed bytes before it, size) for each piece.
+  // The packed bytes [first, first + size_bytes).
+  void read(std::size_t first, std::size_t size_bytes, std::byte* packed);
+  void write(std::size_t first, std::size_t size_bytes, const std::byte* packed);
+  void read(std::byte* packed) { read(0, size_bytes_, packed); }
+  void write(const std::byte* packed) { write(0, size_bytes_, packed); }
+  // Calls copy(address, how many of these bytes are before it, size) for each piece of them.
   template <class Copy>
-  void for_each_piece(const Copy& copy);
+  void for_each_piece(std::size_t first, std::size_t size_bytes, const Copy& copy);
 
   CopiedProcess process_;
   std::vector<WindowRun> runs_;

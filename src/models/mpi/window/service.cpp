@@ -70,6 +70,7 @@ class Window::Turn {
 };
 
 runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byte> message) {
+  VirtualRank* const rank = VirtualRank::current();
   ArrivedAccess access = parse_access(source, message);
   std::optional<Turn> turn;
   if (access.header.is_accumulate()) {
@@ -77,14 +78,26 @@ runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byt
     if (access.awaits_runs() || access.awaits_data() || order.num_waiting > 0)
       turn.emplace(order, self->messenger());
   }
-  if (access.awaits_runs()) co_await receive_runs(*self, source, access);
   ReplyHeader reply;
-  reply.error = self->check_place(access.header, access.runs);
+  reply.error = self->check_size(access.header);
+  // Runs may be many, so those of one access alone are in memory for each source.
+  std::optional<Turn> announced;
+  if (access.awaits_runs()) {
+    announced.emplace(self->announced_orders_[source], self->messenger());
+    if (announced->must_wait()) {
+      co_await announced->previous();
+      VirtualRank::set_current(rank);
+    }
+    co_await receive_runs(*self, source, access, reply.error != MPI_SUCCESS);
+  }
+  if (reply.error == MPI_SUCCESS) reply.error = self->check_place(access.runs);
   std::vector<std::byte> got;
   if (reply.error != MPI_SUCCESS) {
-    if (access.awaits_data()) {
-      const auto dropped = self->receive(source, data_tag(access.header.number), {});
-      co_await self->completed(*dropped);
+    if (access.awaits_data()) co_await drop(*self, source, data_tag(access.header.number));
+    // Later ones wait for this one, which must not be over before those that came earlier.
+    if (turn && turn->must_wait()) {
+      co_await turn->previous();
+      VirtualRank::set_current(rank);
     }
   } else if (access.header.kind == AccessKind::kPut) {
     co_await serve_put(*self, source, access);
@@ -95,9 +108,16 @@ runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byt
   }
   if (turn) turn->end();
   co_await send_reply(self, source, std::move(access), reply, std::move(got));
+  if (announced) announced->end();
 }
 
-runtime::Task<> Window::receive_runs(Window& self, int source, ArrivedAccess& access) {
+runtime::Task<> Window::drop(Window& self, int source, int tag) {
+  const auto dropped = self.receive(source, tag, {});
+  co_await self.completed(*dropped);
+}
+
+runtime::Task<> Window::receive_runs(Window& self, int source, ArrivedAccess& access, bool is_refused) {
+  if (is_refused) co_return co_await drop(self, source, data_tag(access.header.number));
   access.runs.resize(access.header.num_runs);
   const std::size_t run_bytes = access.runs.size() * sizeof(WindowRun);
   const auto arriving =
@@ -188,7 +208,8 @@ void Window::apply(const ArrivedAccess& access, const DataView& target, std::vec
   const Datatype& unit = *rank.types.find(handle);
   if (!operation.check(unit).ok())
     base::refuse_claim("a one-sided access combines values by an operator that is not defined for them");
-  accumulate({operation, unit}, access.data.empty() ? nullptr : access.data.data(), target, before, control);
+  accumulate({operation, unit, header.whole_bytes}, access.data.empty() ? nullptr : access.data.data(),
+             target, before, control);
 }
 
 runtime::Task<> Window::send_reply(Ref<Window> self, int source, ArrivedAccess access, ReplyHeader reply,

@@ -65,7 +65,8 @@ std::vector<WindowRun> runs_of(const Datatype& type, MPI_Count count, MPI_Aint d
     return {{displacement_bytes + *offset, static_cast<std::uint64_t>(size), 1, 0}};
   std::vector<WindowRun> runs;
   type.visit_runs(reinterpret_cast<const void*>(displacement_bytes), count, size, [&](const EvenRuns& even) {
-    runs.push_back({static_cast<std::int64_t>(even.address), even.size_bytes, even.count, even.stride});
+    if (runs.size() <= kMostRuns)
+      runs.push_back({static_cast<std::int64_t>(even.address), even.size_bytes, even.count, even.stride});
   });
   return runs;
 }

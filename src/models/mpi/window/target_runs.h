@@ -12,7 +12,7 @@
 
 namespace weft::mpi {
 
-// The runs of `count` elements at a displacement in bytes. REQUIRES: type.packed_size(count).
+// The runs of `count` elements at a displacement in bytes; if they are more than kMostRuns, kMostRuns + 1 of them. REQUIRES: type.packed_size(count).
 std::vector<WindowRun> runs_of(const Datatype& type, MPI_Count count, MPI_Aint displacement_bytes);
 
 // The view of the runs at `base`, without a place. REQUIRES: check_runs() has accepted them, and the memory is there.

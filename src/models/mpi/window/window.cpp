@@ -1,7 +1,6 @@
 #include "models/mpi/window/window.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "weft/mpi/mpi.h"
 
@@ -51,44 +50,35 @@ void* Window::attribute(int key) {
 
 Error Window::attach(void* base, std::uint64_t size_bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(base);
-  const auto next = attached_.lower_bound(first);
-  const bool meets_next = next != attached_.end() && next->first - first < size_bytes;
-  const bool meets_previous =
-      next != attached_.begin() && first - std::prev(next)->first < std::prev(next)->second;
-  if (meets_next || meets_previous)
+  if (attached_.meets(first, size_bytes))
     return {MPI_ERR_RMA_ATTACH, "a part of the memory is attached to the window; detach it before"};
-  if (size_bytes > 0 || next == attached_.end() || next->first != first) attached_.emplace(first, size_bytes);
+  attached_.attach(first, size_bytes, size_bytes > 0 ? messenger().memory().place_of(base) : memory::Place());
   return {};
 }
 
 Error Window::detach(const void* base) {
-  if (attached_.erase(reinterpret_cast<std::uintptr_t>(base)) == 1) return {};
+  if (attached_.detach(reinterpret_cast<std::uintptr_t>(base))) return {};
   return {MPI_ERR_RMA_ATTACH, "no memory that begins at the address is attached to the window"};
 }
 
-int Window::check_place(const AccessHeader& header, std::span<const WindowRun> runs) const {
-  // No byte of a target is written twice, so more bytes would only make this process allocate memory for them.
-  std::uint64_t room_bytes = memory_.size_bytes;
-  for (const auto& [address, size_bytes] : attached_) room_bytes += size_bytes;
-  if (header.sent_bytes() > 0 && header.size_bytes > room_bytes) return MPI_ERR_RMA_RANGE;
-  for (const WindowRun& run : runs) {
-    if (!is_dynamic()) {
-      if (!is_inside(run, 0, memory_.size_bytes)) return MPI_ERR_RMA_RANGE;
-      continue;
-    }
-    const auto next = attached_.upper_bound(static_cast<std::uintptr_t>(
-        run.offset + std::min<std::int64_t>(0, run.stride * static_cast<std::int64_t>(run.count - 1))));
-    if (next == attached_.begin()) return MPI_ERR_RMA_RANGE;
-    const auto& [first, size_bytes] = *std::prev(next);
-    if (!is_inside(run, first, size_bytes)) return MPI_ERR_RMA_RANGE;
-  }
-  return MPI_SUCCESS;
+// No byte of a target is written or accumulated twice, so more bytes would only make this process allocate memory for them.
+int Window::check_size(const AccessHeader& header) const {
+  std::uint64_t most_bytes = memory_.size_bytes + attached_.size_bytes();
+  if (header.kind == AccessKind::kGet) most_bytes = std::max(most_bytes, kMostRepeatedBytes);
+  return header.size_bytes > most_bytes ? MPI_ERR_RMA_RANGE : MPI_SUCCESS;
+}
+
+int Window::check_place(std::span<const WindowRun> runs) const {
+  if (is_dynamic()) return attached_.check(runs);
+  const auto is_in_window = [&](const WindowRun& run) { return is_inside(run, 0, memory_.size_bytes); };
+  return std::ranges::all_of(runs, is_in_window) ? MPI_SUCCESS : MPI_ERR_RMA_RANGE;
 }
 
 DataView Window::local_view(const std::vector<WindowRun>& runs) const {
   auto* const base = static_cast<std::byte*>(is_dynamic() ? nullptr : memory_.base);
   DataView view = runs_view(base, runs);
-  view.place = messenger().memory().place_of(base + runs.front().offset);
+  view.place =
+      is_dynamic() ? attached_.place_of(runs) : messenger().memory().place_of(base + runs.front().offset);
   return view;
 }
 
@@ -109,9 +99,7 @@ runtime::Task<> wait_for(runtime::Future<> future) { co_await future; }
 }  // namespace
 
 Error Window::check_closed() const {
-  bool is_open = has_locked_all_ || started_.has_value() || exposed_.has_value();
-  for (const Target& one : targets_) is_open |= one.lock != Target::Lock::kNone;
-  if (!is_open) return {};
+  if (!has_lock() && !has_locked_all_ && !started_ && !exposed_) return {};
   return {MPI_ERR_RMA_SYNC, "an epoch of the window is open; end it before you free the window"};
 }
 

@@ -33,6 +33,7 @@
 #include "models/mpi/objects/error.h"
 #include "models/mpi/objects/error_handler.h"
 #include "models/mpi/p2p/data_view.h"
+#include "models/mpi/window/attached_memory.h"
 #include "models/mpi/window/control.h"
 #include "models/mpi/window/process_memory.h"
 #include "models/mpi/window/wire.h"
@@ -59,6 +60,7 @@ struct WindowAccess {
   MPI_Count count = 0;
   const Datatype* type = nullptr;
   DataView origin;                               // what is sent
+  const Datatype* origin_type = nullptr;         // of accumulates
   DataView compared;                             // of kCompareAndSwap
   DataView result;                               // where values go that are got
   const ReductionOperator* operation = nullptr;  // of accumulates
@@ -194,8 +196,8 @@ class Window final : public ErrorScope {
   static runtime::Task<> access_observed(Ref<Window> self, std::shared_ptr<OutgoingAccess> access,
                                          Outcome* outcome);
   void count_ended(int rank);
-  // The first error of accesses without a request since the last call.
-  Error take_error() { return std::exchange(first_error_, Error()); }
+  // An error of accesses without a request to a rank, or to all: the first one of a rank since the last call.
+  Error take_error(std::optional<int> rank);
 
   // --- The target's side, service.cpp
   static runtime::Task<> listen(Ref<Window> self);
@@ -207,13 +209,15 @@ class Window final : public ErrorScope {
                                           std::vector<std::byte>& got);
   static runtime::Task<> accumulate_on_device(Window& self, const ArrivedAccess& access,
                                               const DataView& target, std::vector<std::byte>& got);
-  static runtime::Task<> receive_runs(Window& self, int source, ArrivedAccess& access);
+  static runtime::Task<> receive_runs(Window& self, int source, ArrivedAccess& access, bool is_refused);
   void apply(const ArrivedAccess& access, const DataView& target, std::vector<std::byte>& got,
              WindowControl* control);
   static runtime::Task<> send_reply(Ref<Window> self, int source, ArrivedAccess access, ReplyHeader reply,
                                     std::vector<std::byte> got);
-  // The error class for accesses to memory that the window does not have.
-  int check_place(const AccessHeader& header, std::span<const WindowRun> runs) const;
+  // The error class for accesses to memory that the window does not have: before the runs are known, and after.
+  int check_size(const AccessHeader& header) const;
+  int check_place(std::span<const WindowRun> runs) const;
+  static runtime::Task<> drop(Window& self, int source, int tag);
   DataView local_view(const std::vector<WindowRun>& runs) const;
 
   // --- Epochs, epochs.cpp
@@ -222,6 +226,8 @@ class Window final : public ErrorScope {
   bool has_epoch_with(const Target& target) const {
     return is_fenced_ || has_locked_all_ || target.lock != Target::Lock::kNone || target.is_started;
   }
+  // Of MPI_Win_lock_all too.
+  bool has_lock() const;
   // Waits for the accesses to a rank, or to all.
   Error end_accesses(std::optional<int> rank);
   void give_progress();
@@ -239,8 +245,7 @@ class Window final : public ErrorScope {
   rma::Segment control_;
   rma::Segment segment_;
   std::vector<Target> targets_;
-  std::map<std::uintptr_t, std::uint64_t>
-      attached_;             // sizes of the memory of a dynamic window by its addresses
+  AttachedMemory attached_;  // of a dynamic window
   VirtualRank* const rank_;  // null in a process with one rank
 
   Ref<ReceiveRequest> listening_;
@@ -250,11 +255,13 @@ class Window final : public ErrorScope {
     int num_waiting = 0;
   };
   std::map<int, Order> orders_;
-  Order device_order_;  // of those that change device memory
+  std::map<int, Order>
+      announced_orders_;  // of accesses whose runs follow: those of one rank are one at a time
+  Order device_order_;    // of those that change device memory
 
   std::uint32_t last_number_ = 0;
   std::uint64_t num_outstanding_ = 0;
-  Error first_error_;
+  std::map<int, Error> errors_;  // the first one of each target, of accesses without a request
   std::uint32_t num_idle_flushes_ = 0;
 
   bool is_fenced_ = false;

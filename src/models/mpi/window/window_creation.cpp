@@ -51,7 +51,7 @@ class Creation {
     mine.displacement_unit = memory_.displacement_unit;
     mine.base = reinterpret_cast<std::uintptr_t>(memory_.base);
     mine.probe = ProcessProbe::of(probed_word_);
-    if (is_one_segment_) co_await find_offsets();
+    if (memory_.flavor == MPI_WIN_FLAVOR_SHARED) co_await find_offsets();
     allocate(mine);
     all_ = co_await tell_all(communicator_, mine);
     for (const MemoryDescription& one : all_)
@@ -78,9 +78,20 @@ class Creation {
 
  private:
   runtime::Task<> find_offsets() {
-    const std::vector<std::uint64_t> sizes = co_await tell_all(communicator_, memory_.size_bytes);
+    struct Part {
+      std::uint64_t size_bytes;
+      std::uint64_t is_contiguous;
+    };
+    const std::vector<Part> parts = co_await tell_all(
+        communicator_, Part{memory_.size_bytes, is_one_segment_ ? std::uint64_t{1} : std::uint64_t{0}});
+    // The hint of some ranks is no permission of all.
+    is_one_segment_ = std::ranges::any_of(parts, [](const Part& part) { return part.is_contiguous != 0; });
     offsets_.push_back(0);
-    for (const std::uint64_t size : sizes) offsets_.push_back(offsets_.back() + size);
+    for (const Part& part : parts) {
+      if (part.size_bytes > std::uint64_t{INT64_MAX} - offsets_.back())
+        throw TransferFailed(MPI_ERR_SIZE, "the sum of the sizes of all ranks does not fit 63 bits");
+      offsets_.push_back(offsets_.back() + part.size_bytes);
+    }
   }
 
   // An error is told to the others.
@@ -167,7 +178,7 @@ class Creation {
   Communicator& communicator_;
   rma::GlobalMemory& global_;
   WindowMemory memory_;
-  const bool is_one_segment_;
+  bool is_one_segment_;                 // all processes agree after find_offsets()
   std::vector<std::uint64_t> offsets_;  // of the ranks in the one segment; then its size
   rma::Segment control_;
   rma::Segment segment_;

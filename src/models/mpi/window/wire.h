@@ -43,7 +43,8 @@ struct AccessHeader {
   std::uint16_t operation = 0;
   AccessKind kind = AccessKind::kPut;
   std::uint8_t flags = 0;
-  std::uint8_t unused[6] = {};
+  std::uint8_t unused[2] = {};
+  std::uint32_t whole_bytes = 0;  // of accumulates: Accumulation::whole_bytes
 
   bool is_accumulate() const { return kind >= AccessKind::kAccumulate; }
   // The bytes that the origin sends and gets.
@@ -65,6 +66,8 @@ static_assert(sizeof(ReplyHeader) == 16);
 inline constexpr std::size_t kMostMessageBytes = PointToPoint::kEagerBytes;
 // More runs than that are not accepted: 512 MiB of descriptions.
 inline constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 24;
+// A get may read bytes more than once, so it may have more bytes than the window. It has no more than those of the window, or these.
+inline constexpr std::uint64_t kMostRepeatedBytes = std::uint64_t{256} << 20;
 
 // --- Tags of the messages of a window, which has a context of its own
 inline constexpr int kRequestTag = 0;

@@ -10,7 +10,7 @@
 #include <random>
 #include <type_traits>
 
-#include "device.hpp"
+#include "../device.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 /* Windows: each flavor, attributes, accesses, epochs, errors. Run on 1 and more ranks. */
 #include <string.h>
 
-#include "expect.h"
+#include "../expect.h"
 
 static int rank, size;
 

@@ -1,5 +1,5 @@
 /* A program that does not free its windows ends well. */
-#include "expect.h"
+#include "../expect.h"
 
 int main(void) {
   static int word;

@@ -1,5 +1,5 @@
 // Windows in device memory, and origins there: argument 1 names the kind, emulated or cuda.
-#include "device.hpp"
+#include "../device.hpp"
 
 namespace {
 
