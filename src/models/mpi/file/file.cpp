@@ -17,13 +17,13 @@ namespace weft::mpi {
 namespace {
 
 // What a process tells the others of a collective call.
-struct Agreement {
+struct OpeningAgreement {
   std::int32_t error = MPI_SUCCESS;
   std::int32_t unused = 0;
   std::int64_t etype_bytes = 0;
 };
 
-runtime::Task<std::vector<std::byte>> tell_all(CollectiveContext context, Agreement mine) {
+runtime::Task<std::vector<std::byte>> tell_all(CollectiveContext context, OpeningAgreement mine) {
   co_return co_await allgather_bytes(std::move(context), bytes_of_value(mine));
 }
 
@@ -59,14 +59,14 @@ Error File::do_at_first(const Work& work) {
 }
 
 Error File::agree(const Error& mine) const {
-  Agreement told;
+  OpeningAgreement told;
   told.error = mine.error_class;
   told.etype_bytes = view_->etype_bytes();
   const std::vector<std::byte> all =
       this_process().run(tell_all(communicator_->next_collective_contexts().local, told));
   if (!mine.ok()) return mine;
   for (int rank = 0; rank < communicator_->size(); ++rank) {
-    Agreement other;
+    OpeningAgreement other;
     std::memcpy(&other, all.data() + static_cast<std::size_t>(rank) * sizeof other, sizeof other);
     if (other.error != MPI_SUCCESS)
       return {other.error, base::format("rank {} of the file has failed", rank)};
