@@ -117,13 +117,16 @@ def test_model_chooses_the_ways_through_weft():
     series = [system.series for system in weft_systems(Programs(), models=["mpi"])]
     assert [(one.model, one.language) for one in series] == [("mpi", "cpp"), ("mpi", "python")]
     assert {one.series.model for one in weft_systems(Programs(), models=["channel"])} == {"channel"}
-    assert {one.series.model for one in weft_systems(Programs())} == set(MODELS)
+    models = {one.series.model for memory in ("host", "cuda") for one in weft_systems(Programs(), memory)}
+    assert models == set(MODELS)
+    paths = [one.series.path for one in weft_systems(Programs(), "cuda", paths=["queued", "graph"])]
+    assert paths == ["queued", "graph"]
 
 
 def test_an_unknown_model_is_refused(capsys):
     with pytest.raises(SystemExit):
         run("latency", "--model", "mpich")
-    assert "'mpich' is none of machine, channel, messaging, mpi" in capsys.readouterr().err
+    assert "'mpich' is none of machine, channel, messaging, pgas, mpi" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
