@@ -116,6 +116,7 @@ class Block(weft.Chare):
         closing = [side.close() for side in self.sides]
         for one in closing:
             await one
+        del self.queue, self.stream, self.sides  # they do not move
 
     def wait(self) -> None:
         """Queues a wait for a message that is never sent."""
