@@ -119,7 +119,8 @@ async def random_traffic() -> None:
         await one
     await weft.quiescence()
     if weft.num_pes() > 1:
-        assert sum(await walkers.num_moves.call()) >= 10
+        # Ten times a walker goes on. If it is told to go elsewhere before it has left, that is one move.
+        assert sum(await walkers.num_moves.call()) >= 5
 
 
 class Block(weft.Chare):
