@@ -14,7 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from weft.launch.command import OWN_VARIABLES, UsageError, parse_num_pes, program_argv
@@ -175,7 +175,7 @@ class SpawnedJobs:
         process.returncode = 0  # the launcher reaps it by its number
         return SpawnedJob(process.pid, " ".join(request.commands[0].words), request)
 
-    def _between_fork_and_exec(self, launcher_pid: int):  # type: ignore[no-untyped-def]
+    def _between_fork_and_exec(self, launcher_pid: int) -> Callable[[], None]:
         def prepare() -> None:
             die_with_parent(launcher_pid)
             self._signals.restore_mask()

@@ -1,6 +1,5 @@
 #include "memory/kinds/cuda/step_kernels.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "memory/kinds/cuda/kernel_text.h"
@@ -8,9 +7,6 @@
 namespace weft::memory {
 
 namespace {
-
-constexpr std::uint64_t kMaxStepThreads = 1024;
-constexpr std::uint64_t kWarpThreads = 32;
 
 // The parameters of a kernel may have 4 KiB.
 static_assert(sizeof(DeviceStep) <= 2048);
@@ -441,13 +437,6 @@ std::string short_steps_text() {
   return kernel_text(kShortStepsKernel, kMostShortSteps * sizeof(ShortStep), "num_steps", body);
 }
 
-template <class T>
-bool shorten(const StepList<T>& from, ShortStep::List<T>& to) {
-  if (from.size > to.items.size()) return false;
-  for (const T& item : from) to.add(item);
-  return true;
-}
-
 }  // namespace
 
 std::string step_module_text(std::size_t module) {
@@ -463,39 +452,6 @@ std::string step_module_text(std::size_t module) {
                                 reduction_text(type, combination, "step", offsetof(DeviceStep, reduction));
   text += kernel_text(kStepKernel, sizeof(DeviceStep), "vectors", step_text<DeviceStep>(0, reduction));
   return text += reduction_kernel_text(type, combination);
-}
-
-std::optional<ShortStep> short_step(const DeviceStep& step) {
-  ShortStep result;
-  if (step.more_copies.size > 0 || !is_empty(step.reduction) || !shorten(step.before, result.before) ||
-      !shorten(step.signals, result.signals) || !shorten(step.after, result.after) ||
-      !shorten(step.more_counts, result.more_counts)) {
-    return {};
-  }
-  result.count = step.count;
-  result.to = step.to;
-  result.from = step.from;
-  result.size_bytes = step.size_bytes;
-  result.rings = step.rings;
-  result.num_places = step.num_places;
-  result.place_bytes = step.place_bytes;
-  result.label = step.label;
-  return result;
-}
-
-std::uint64_t num_vectors(const DeviceStep& step) {
-  const bool has_ring = (step.rings & kRingOfContributions) != 0;
-  return num_vectors(step.reduction, has_ring ? step.place_bytes : 0);
-}
-
-unsigned step_threads(const DeviceStep& step) {
-  std::uint64_t wanted = step.size_bytes / 16;
-  for (const StepCopy& copy : step.more_copies)
-    wanted = std::max<std::uint64_t>(wanted, copy.size_bytes / 16);
-  if (!is_empty(step.reduction))
-    wanted = std::max(wanted, reduction_units(step.reduction, num_vectors(step)));
-  wanted = std::clamp(wanted, kWarpThreads, kMaxStepThreads);
-  return static_cast<unsigned>((wanted + kWarpThreads - 1) / kWarpThreads * kWarpThreads);
 }
 
 }  // namespace weft::memory

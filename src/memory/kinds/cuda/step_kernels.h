@@ -22,6 +22,7 @@ inline constexpr const char* kStepKernel = "weft_step";
 inline constexpr const char* kShortStepKernel = "weft_short_step";
 inline constexpr const char* kShortStepsKernel = "weft_short_steps";
 inline constexpr std::size_t kMostShortSteps = 4;
+inline constexpr std::uint64_t kMaxStepThreads = 1024;
 
 // A step as most are: a launch with the 1.7 KiB of a DeviceStep would copy mostly zeros. The names are those of DeviceStep.
 struct ShortStep {
