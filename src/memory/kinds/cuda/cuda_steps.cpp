@@ -175,6 +175,7 @@ Status CudaBackend::queue_step(const DeviceStep& step, Place place, StreamHandle
 // Steps that are short go together, as many as one launch takes.
 Status CudaBackend::queue_steps(std::span<const DeviceStep> steps, Place place, StreamHandle stream) {
   while (!steps.empty()) {
+    if (steps.size() == 1) return queue_step(steps.front(), place, stream);
     std::array<ShortStep, kMostShortSteps> shorts;
     std::size_t num_shorts = 0;
     unsigned threads = 0;
