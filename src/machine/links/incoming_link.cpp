@@ -45,8 +45,7 @@ IncomingLink::Read IncomingLink::read() {
     bytes_.clear();
   }
   while (true) {
-    const std::size_t room =
-        std::min<std::size_t>(header_.size_bytes, std::max(kFirstBytes, 2 * bytes_.size()));
+    const std::size_t room = std::min<std::size_t>(header_.size_bytes, std::max(kFirstBytes, 2 * have_));
     bytes_.resize(room);
     const Read got = fill(bytes_.data(), room);
     if (got != Read::kMessage) return got;

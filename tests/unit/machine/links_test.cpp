@@ -172,6 +172,25 @@ TEST(LinksTest, WhatIsNoLinkIsRefused) {
   EXPECT_EQ(one.received.wait_for_loss(), std::vector<int>{4});
 }
 
+// A sender that claims much and sends little takes little memory, however often its link is read.
+TEST(LinksTest, AMessageGrowsAsItsBytesCome) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  const OwnedFd sender(ends[0]);
+  IncomingLink link(ends[1]);
+  const LinkHello hello;
+  const LinkHeader header{.type = 1, .size_bytes = LinkHeader::kMostBytes};
+  const std::vector<char> part(1000, 'x');
+  ASSERT_EQ(write(sender.get(), &hello, sizeof hello), static_cast<ssize_t>(sizeof hello));
+  ASSERT_EQ(link.read(), IncomingLink::Read::kHello);
+  ASSERT_EQ(write(sender.get(), &header, sizeof header), static_cast<ssize_t>(sizeof header));
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_EQ(write(sender.get(), part.data(), part.size()), static_cast<ssize_t>(part.size()));
+    ASSERT_EQ(link.read(), IncomingLink::Read::kNothing);
+  }
+  EXPECT_LE(link.take_bytes().size(), std::size_t{1} << 20);
+}
+
 TEST(LinksTest, NamesAndAddressesAreChecked) {
   LinkedProcess one(0);
   EXPECT_EQ(one.links->send(linked_name(1), 1, {}).code(), base::StatusCode::kUnreachable);
