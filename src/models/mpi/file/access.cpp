@@ -1,6 +1,7 @@
 // Reads and writes of a file.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/format.h"
@@ -111,11 +112,11 @@ Error File::complete(Operation operation, Outcome* outcome) {
 }
 
 Error File::start(FileAccess access, Ref<Request>* request) {
-  Operation operation;
-  if (Error error = prepare(std::move(access), false, &operation); !error.ok()) return error;
+  const auto operation = std::make_shared<Operation>();
+  if (Error error = prepare(std::move(access), false, operation.get()); !error.ok()) return error;
   const auto body = [self = Ref<File>(*this), operation](Outcome* outcome) -> runtime::Task<> {
     try {
-      co_await carry_out(self, operation, outcome);
+      co_await carry_out(self, *operation, outcome);
     } catch (const TransferFailed& failure) {
       outcome->error = failure.error_class();
     }
