@@ -114,7 +114,11 @@ def test_a_pe_that_fails_before_its_tests_says_so(
     ended = run_python("-m", "weft", "run", "-n", "2", "-m", "pytest", *plugin_options)
     assert ended.returncode != 0
     assert "PE 1: test_broken.py failed (collection): E   ModuleNotFoundError" in ended.stderr
-    (tmp_path / "conftest.py").write_text("def pytest_collection(): raise KeyError('internal')")
+    # Not on PE 0: its end would end the job before PE 1 has said so.
+    (tmp_path / "test_broken.py").unlink()
+    (tmp_path / "conftest.py").write_text(
+        "import os\ndef pytest_collection():\n    if os.environ['WEFT_PE'] == '1': raise KeyError('internal')\n"
+    )
     ended = run_python("-m", "weft", "run", "-n", "2", "-m", "pytest", *plugin_options)
     assert "PE 1: internal error of pytest: " in ended.stderr
 
