@@ -82,10 +82,10 @@ test-release: build
 	WEFT_SPARSE_TRAFFIC_S=30 ctest -j 2 --test-dir $(RELEASE) --output-on-failure --no-tests=error
 	WEFT_BUILD_FOLDER=$(RELEASE) $(PYTEST)
 
-# The wheels of `make wheel` on systems without a compiler. Debian is fetched with debootstrap, as root; `make test` installs
-# the wheel of the quick build on this system without its compilers.
+# The wheels of `make wheel` on systems without a compiler. Debian and Ubuntu are fetched with debootstrap, as root; `make test`
+# installs the wheel of the quick build on this system without its compilers.
 test-install: wheel
-	WEFT_WHEELS=dist WEFT_DEBOOTSTRAP=bookworm pytest tests/install/test_clean_systems.py --timeout 1200
+	WEFT_WHEELS=dist WEFT_DEBOOTSTRAP="bookworm noble" pytest tests/install/test_clean_systems.py --timeout 1200
 
 # All tests on several hosts, which are namespaces of this machine; `make test` runs a part of them. FAULT_ROUNDS: how often
 # each fault is tried, with different seeds.

@@ -1,8 +1,8 @@
 """The wheel where no compiler is: pip installs it, and programs run on two PEs.
 
 `make test` does it on this system without its compilers: an overlay of its files, entered by chroot in a
-mount namespace of its own. `make test-install` does it on a fresh Debian too, with each Python that this
-machine has; WEFT_DEBOOTSTRAP names the release.
+mount namespace of its own. `make test-install` does it on a fresh Debian and a fresh Ubuntu too, with their
+Pythons and each that this machine has; WEFT_DEBOOTSTRAP names the releases.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -113,20 +114,30 @@ def test_this_system_without_its_compilers(wheels: Path, mpi_program: Path, tmp_
     expect_all_ran(run_in(system, python, prefix, "site", given), with_mpi=True)
 
 
-@pytest.fixture(scope="session")
-def debian(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh Debian with its Python, and no compiler."""
-    release = os.environ.get("WEFT_DEBOOTSTRAP")
-    if release is None:
-        pytest.skip("NOT TESTED: a fresh Debian; `make test-install` does that")
+# Options of debootstrap(8), and what follows the folder. All releases of Ubuntu share the script gutsy.
+RELEASES: dict[str, tuple[list[str], list[str]]] = {
+    "bookworm": ([], []),
+    "noble": (["--components=main,universe"], ["http://archive.ubuntu.com/ubuntu", "gutsy"]),
+}
+
+
+@pytest.fixture(params=RELEASES)
+def fresh_system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A fresh Debian or Ubuntu with its Python, and no compiler."""
+    release = request.param
+    if release not in os.environ.get("WEFT_DEBOOTSTRAP", "").split():
+        pytest.skip(f"NOT TESTED: a fresh {release}; `make test-install` does that")
     need_root()
     if shutil.which("debootstrap") is None:
         pytest.skip("NOT TESTED: debootstrap is missing; apt-get install debootstrap")
-    folder = tmp_path_factory.mktemp("debian")
-    command = ["debootstrap", "--variant=minbase", "--include=python3,python3-venv", release, str(folder)]
+    folder = tmp_path / "system"
+    options, source = RELEASES[release]
+    command = ["debootstrap", "--variant=minbase", "--include=python3,python3-venv", *options, release]
+    command += [str(folder), *source]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    return folder
+    yield folder
+    shutil.rmtree(folder)
 
 
 def other_pythons() -> dict[str, tuple[str, str]]:
@@ -164,8 +175,8 @@ def test_one_wheel_serves_each_python_of_the_stable_abi(wheels: Path, version: s
 
 
 @pytest.mark.timeout(1200)
-def test_a_fresh_debian(debian: Path, wheels: Path, tmp_path: Path) -> None:
-    own = next((debian / "usr" / "bin").glob("python3.[0-9]*")).name.removeprefix("python")
+def test_a_fresh_system(fresh_system: Path, wheels: Path, tmp_path: Path) -> None:
+    own = next((fresh_system / "usr" / "bin").glob("python3.[0-9]*")).name.removeprefix("python")
     pythons = {own: (f"/usr/bin/python{own}", "/usr")}
     pythons |= {version: one for version, one in other_pythons().items() if one[1] != "/usr"}
     for version, (python, prefix) in pythons.items():
@@ -182,6 +193,6 @@ def test_a_fresh_debian(debian: Path, wheels: Path, tmp_path: Path) -> None:
         needed = ["numpy", "cloudpickle>=3", "libucx-cu13>=1.16"]
         subprocess.run([*pip, f"--dest={packages}", *needed], check=True, timeout=300)
         given = {"wheels": wheels, "packages": packages}
-        done = run_in(f"root={debian}\n", python, prefix, "wheels", given)
+        done = run_in(f"root={fresh_system}\n", python, prefix, "wheels", given)
         expect_all_ran(done, with_mpi=False)
         print(f"Python {version}: installed and run")
