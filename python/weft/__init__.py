@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from weft._job.transport import PeerTransports, TransportUse, peer_transports, transport_use
     from weft._pool.pool import Pool
     from weft._session.session import Session, SessionTask, session
+    from weft._support.progress import ProgressBar, progress_bar
 
 __all__ = [
     "Array",
@@ -103,6 +104,7 @@ __all__ = [
     "Operation",
     "PeerTransports",
     "Pool",
+    "ProgressBar",
     "QueuedChannel",
     "ReceiveBuffer",
     "Reducer",
@@ -136,6 +138,7 @@ __all__ = [
     "post_entry",
     "post_from_any_thread",
     "progress",
+    "progress_bar",
     "quiescence",
     "register",
     "restore",
@@ -176,6 +179,8 @@ _HOMES = {
     "TransportUse": "weft._job.transport",
     "peer_transports": "weft._job.transport",
     "transport_use": "weft._job.transport",
+    "ProgressBar": "weft._support.progress",
+    "progress_bar": "weft._support.progress",
     "timeout": "weft._await.timeouts",
     "as_completed": "weft._await.waiting",
     "gather": "weft._await.waiting",

@@ -190,7 +190,7 @@ def test_a_fresh_system(fresh_system: Path, wheels: Path, tmp_path: Path) -> Non
             "--only-binary=:all:",
             f"--python-version={version}",
         ]
-        needed = ["numpy", "cloudpickle>=3", "libucx-cu13>=1.16"]
+        needed = ["numpy", "cloudpickle>=3", "libucx-cu13>=1.16", "rich>=13"]
         subprocess.run([*pip, f"--dest={packages}", *needed], check=True, timeout=300)
         given = {"wheels": wheels, "packages": packages}
         done = run_in(f"root={fresh_system}\n", python, prefix, "wheels", given)

@@ -106,6 +106,13 @@ if os.environ["WEFT_PE"] == "1":
 def test_nothing(): pass
 """
 
+FAILS_INSIDE_PYTEST_ON_PE_1 = """\
+import os
+def pytest_collection():
+    if os.environ["WEFT_PE"] == "1":
+        raise KeyError("internal")
+"""
+
 
 def test_a_pe_that_fails_before_its_tests_says_so(
     plugin_options: list[str], run_python, tmp_path: Path
@@ -116,9 +123,7 @@ def test_a_pe_that_fails_before_its_tests_says_so(
     assert "PE 1: test_broken.py failed (collection): E   ModuleNotFoundError" in ended.stderr
     # Not on PE 0: its end would end the job before PE 1 has said so.
     (tmp_path / "test_broken.py").unlink()
-    (tmp_path / "conftest.py").write_text(
-        "import os\ndef pytest_collection():\n    if os.environ['WEFT_PE'] == '1': raise KeyError('internal')\n"
-    )
+    (tmp_path / "conftest.py").write_text(FAILS_INSIDE_PYTEST_ON_PE_1)
     ended = run_python("-m", "weft", "run", "-n", "2", "-m", "pytest", *plugin_options)
     assert "PE 1: internal error of pytest: " in ended.stderr
 
