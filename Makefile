@@ -85,6 +85,7 @@ test-release: build
 # The wheels of `make wheel` on systems without a compiler. Debian and Ubuntu are fetched with debootstrap, as root; `make test`
 # installs the wheel of the quick build on this system without its compilers.
 test-install: wheel
+	pip install $(PIP_OPTIONS) --force-reinstall --no-index --find-links dist weft
 	WEFT_WHEELS=dist WEFT_DEBOOTSTRAP="bookworm noble" pytest tests/install/test_clean_systems.py --timeout 1200
 
 # All tests on several hosts, which are namespaces of this machine; `make test` runs a part of them. FAULT_ROUNDS: how often
