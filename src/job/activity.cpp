@@ -81,7 +81,9 @@ std::vector<std::string> Activity::long_runs() const {
 
 std::vector<std::string> Activity::end() {
   if (runtime_.observer() != this) {
-    return {"entry methods and idle time were not measured: the program has an observer of its own"};
+    return {
+        "entry methods and idle time were not measured: the program has an observer of its own, or a trace "
+        "is recorded"};
   }
   runtime_.set_observer(nullptr);  // also ends idleness
   std::vector<std::pair<std::string_view, Runs>> rows(methods_.begin(), methods_.end());

@@ -27,6 +27,7 @@
 #include "job/identity.h"
 #include "job/launch.h"
 #include "job/processors.h"
+#include "job/trace/job_trace.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/hosts/host_watch.h"
 #include "machine/bootstrap/launcher/exit_deadline.h"
@@ -231,6 +232,7 @@ struct Job::Parts {
   std::unique_ptr<memory::Memory> memory;
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<runtime::Runtime> runtime;
+  std::unique_ptr<JobTrace> trace;  // empty unless one is wanted
   std::unique_ptr<machine::LauncherWatch> watch;
   std::atomic<bool> has_started = false;
   std::unique_ptr<machine::HostWatch> host_watch;  // empty if the job has one host
@@ -340,6 +342,7 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
   parts_->runtime->install<pgas::Pgas>().set_has_other_hosts(has_other_hosts);
   if (more_models) more_models(*parts_->runtime);
   set_options(*parts_->runtime);
+  parts_->trace = JobTrace::from_environment(*parts_->runtime, has_other_hosts);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.
   if (has_peers) expect_equal(*parts_->bootstrap, identity_of_models(*parts_->runtime));
   parts_->bootstrap->start_is_complete();
@@ -380,6 +383,7 @@ int Job::run() {
   std::optional<Activity> activity;
   if (statistics_wanted() || checks_wanted()) activity.emplace(*parts_->runtime);
   int code = parts_->run_watched();
+  if (parts_->trace != nullptr) parts_->trace->write();
   if (checks_wanted()) print_long_runs(parts_->bootstrap->pe(), *activity);
   const std::string& failure = parts_->runtime->failure();
   if (!failure.empty()) {

@@ -120,6 +120,7 @@ def _run(options: argparse.Namespace) -> int:
     from weft.launch.environment import pe_environment
     from weft.launch.job import Job
     from weft.launch.output import output_of
+    from weft.launch.trace import merge, prepare
     from weft.launch.virtual_ranks import with_virtual_ranks
 
     try:
@@ -140,6 +141,9 @@ def _run(options: argparse.Namespace) -> int:
             if setting.choices is not None:
                 check_choice(setting.variable, environment.get(setting.variable), setting.choices)
         check_gpus(environment.get("WEFT_GPUS", "auto"))
+        trace = prepare(environment["WEFT_TRACE"]) if environment.get("WEFT_TRACE") else None
+        if trace is not None:
+            environment["WEFT_TRACE"] = str(trace)
         job = Job(
             with_virtual_ranks(argvs, environment),
             environment,
@@ -147,7 +151,10 @@ def _run(options: argparse.Namespace) -> int:
             timeout_s=parse_timeout(options.timeout),
             bound=options.bind == "core",
         )
-        return job.run()
+        code = job.run()
+        if trace is not None:
+            merge(trace)
+        return code
     except UsageError as error:
         print(f"weft run: {error}", file=sys.stderr)
         return 2

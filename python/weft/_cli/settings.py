@@ -42,6 +42,19 @@ SETTINGS = (
         "entry methods",
     ),
     Setting(
+        "--trace",
+        "WEFT_TRACE",
+        "at the end the PEs write what they did into FILE, which https://ui.perfetto.dev shows",
+        metavar="FILE",
+    ),
+    Setting(
+        "--trace-memory",
+        "WEFT_TRACE_MIB",
+        "how much memory the events of a PE may take, 256 by default; the first events are dropped if there "
+        "are more",
+        metavar="MIB",
+    ),
+    Setting(
         "--machine",
         "WEFT_MACHINE",
         "the machine that carries messages: ucx, or loopback for a job of one PE without UCX",

@@ -1,0 +1,33 @@
+// The file of a trace: what a Recorder has recorded, as packets of Perfetto (TrackEvent).
+//
+// A trace is a sequence of packets, and packets of several PEs may follow each other in any order. So each PE writes a part of
+// its own, and the parts in a row are the trace of the job.
+//
+// Source: protos/perfetto/trace/ of Perfetto; https://perfetto.dev/docs/reference/synthetic-track-event.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "weft/base/status.h"
+
+#include "job/trace/recorder.h"
+
+namespace weft::job {
+
+struct TracedPe {
+  int pe = 0;
+  std::string process;               // "PE 3, process 1234 of node7"
+  std::int64_t clock_offset_ns = 0;  // added to each time
+};
+
+// Writes the part of a PE. What the tracks show:
+//   - one track of the PE: a slice for each part of an entry method between waits, one for each time in which the PE had
+//     nothing to do, and an instant for each message that was sent. An arrow leads from it to what the message ran;
+//   - tracks of transfers, by path, as many as there were transfers at once.
+// Fails with kInternal if the file cannot be written.
+base::Status write_trace(const std::string& path, const Recorder& recorder, const TracedPe& traced);
+
+}  // namespace weft::job

@@ -1,0 +1,115 @@
+"""What `weft run --trace` writes, read with the schema of Perfetto."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from .conftest import RunJob
+
+pytest.importorskip("perfetto")
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+
+ROUNDS = 100
+
+
+@dataclass
+class Contents:
+    """A trace, by PE."""
+
+    tracks: dict[int, str] = field(default_factory=dict)
+    slices: Counter[tuple[int, str]] = field(default_factory=Counter)
+    transfers: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+    begun_arrows: Counter[int] = field(default_factory=Counter)
+    ended_arrows: Counter[int] = field(default_factory=Counter)
+
+
+def read(file: Path) -> Contents:
+    trace = Trace()
+    trace.ParseFromString(file.read_bytes())
+    found = Contents()
+    names: dict[tuple[int, int], str] = {}
+    main_tracks: dict[int, int] = {}
+    open_slices: Counter[int] = Counter()
+    times: dict[int, int] = {}
+    for packet in trace.packet:
+        pe = packet.trusted_packet_sequence_id - 1
+        for name in packet.interned_data.event_names:
+            names[pe, name.iid] = name.name
+        if packet.HasField("trace_packet_defaults"):
+            main_tracks[pe] = packet.trace_packet_defaults.track_event_defaults.track_uuid
+        if packet.HasField("track_descriptor"):
+            track = packet.track_descriptor
+            found.tracks[track.uuid] = track.name or track.thread.thread_name or track.process.process_name
+        if not packet.HasField("track_event"):
+            continue
+        event = packet.track_event
+        on_main_track = not event.HasField("track_uuid")
+        track_uuid = main_tracks[pe] if on_main_track else event.track_uuid
+        assert track_uuid in found.tracks
+        assert times.get(pe, 0) <= packet.timestamp, "the events of a PE are in order"
+        times[pe] = packet.timestamp
+        found.begun_arrows.update(event.flow_ids)
+        found.ended_arrows.update(event.terminating_flow_ids)
+        if event.type == TrackEvent.TYPE_SLICE_END:
+            open_slices[track_uuid] -= 1
+            assert open_slices[track_uuid] >= 0
+        elif on_main_track:
+            found.slices[pe, names[pe, event.name_iid]] += 1
+        else:
+            found.transfers[pe, found.tracks[track_uuid], names[pe, event.name_iid]] += 1
+        open_slices[track_uuid] += event.type == TrackEvent.TYPE_SLICE_BEGIN
+    # What an idle PE waits for at the end never comes.
+    assert all(count in (0, 1) for count in open_slices.values())
+    return found
+
+
+def test_methods_waits_messages_and_transfers(run_job: RunJob, tmp_path: Path) -> None:
+    file = tmp_path / "trace"
+    ended = run_job(2, "traced.py", str(ROUNDS), environment={"WEFT_TRACE": str(file)})
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert [one.name for one in tmp_path.iterdir()] == ["trace"]
+    trace = read(file)
+    assert {name.split(",")[0] for name in trace.tracks.values()} >= {"PE 0", "PE 1"}
+    assert trace.slices[0, "Cell.token"] == ROUNDS // 2 + 1
+    assert trace.slices[1, "Cell.token"] == ROUNDS // 2
+    for pe in (0, 1):
+        assert trace.slices[pe, "Cell.wait"] == 2, "before and behind the wait"
+        assert trace.slices[pe, "idle"] > 0
+    sent = [path for (pe, path, _) in trace.transfers if pe == 0]
+    assert sent, "the channel's message"
+    # Each token from PE to PE is an arrow. Control messages have none.
+    arrows = trace.begun_arrows & trace.ended_arrows
+    assert sum(arrows.values()) >= ROUNDS
+    assert set(trace.ended_arrows) == set(trace.begun_arrows)
+    assert set(trace.begun_arrows.values()) == {1}
+
+
+def test_one_process_and_an_exception(run_job: RunJob, tmp_path: Path) -> None:
+    file = tmp_path / "trace"
+    ended = run_job(1, "traced.py", "4", "fail", environment={"WEFT_TRACE": str(file)})
+    assert ended.returncode == 1
+    assert "the trace is written all the same" in ended.stderr
+    assert read(file).slices[0, "Cell.token"] == 5
+
+
+def test_a_full_ring_keeps_the_last_events_and_says_so(run_job: RunJob, tmp_path: Path) -> None:
+    file = tmp_path / "trace"
+    limits = {"WEFT_TRACE": str(file), "WEFT_TRACE_MIB": "1"}
+    ended = run_job(1, "traced.py", "20000", environment=limits)
+    assert ended.returncode == 0
+    assert "weft: PE 0: the trace lacks the first " in ended.stderr
+    assert 0 < read(file).slices[0, "Cell.token"] < 20000
+
+
+def test_files_and_settings_that_cannot_be(run_job: RunJob, tmp_path: Path) -> None:
+    ended = run_job(2, "traced.py", "1", environment={"WEFT_TRACE": str(tmp_path / "no" / "trace")})
+    assert ended.returncode == 2
+    assert "No such file or directory" in ended.stderr
+    limits = {"WEFT_TRACE": str(tmp_path / "trace"), "WEFT_TRACE_MIB": "much"}
+    ended = run_job(1, "traced.py", "1", environment=limits)
+    assert ended.returncode == 1
+    assert "WEFT_TRACE_MIB is 'much': give a number of MiB from 1 to 1048576" in ended.stderr

@@ -1,0 +1,71 @@
+#include "job/trace/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/in_process_job.h"
+
+namespace weft::job {
+namespace {
+
+struct Traced : Chare<Traced> {
+  void step() {}
+};
+
+std::vector<TraceEvent> kinds(const Recorder& recorder) {
+  std::vector<TraceEvent> found;
+  recorder.for_each([&](const TraceRecord& record) { found.push_back(record.kind()); });
+  return found;
+}
+
+TEST(Recorder, RecordsWhatAMessageRuns) {
+  testing::InProcessJob job(1, "loopback");
+  Recorder recorder(job.runtime(0), 1 << 20);
+  EXPECT_EQ(job.run([](runtime::Runtime& runtime) -> runtime::Task<> {
+    auto array = Array<Traced>::create(runtime, 1);
+    co_await array[0].call<&Traced::step>();
+  }),
+            "");
+  recorder.stop();
+  EXPECT_EQ(job.runtime(0).observer(), nullptr);
+  EXPECT_EQ(recorder.num_lost(), 0u);
+  std::vector<std::string> methods;
+  std::int64_t last_ns = 0;
+  recorder.for_each([&](const TraceRecord& record) {
+    EXPECT_LE(last_ns, record.time_ns);
+    last_ns = record.time_ns;
+    if (record.kind() == TraceEvent::kEntryBegin) methods.emplace_back(record.name());
+  });
+  ASSERT_EQ(methods.size(), 1u);
+  EXPECT_TRUE(methods.front().ends_with("Traced::step")) << methods.front();
+}
+
+TEST(Recorder, KeepsTheLastEventsOfAFullRing) {
+  testing::InProcessJob job(1, "loopback");
+  Recorder recorder(job.runtime(0), 3 * sizeof(TraceRecord));
+  recorder.idle_began();
+  recorder.idle_ended();
+  recorder.entry_suspended(nullptr);
+  EXPECT_EQ(recorder.num_lost(), 0u);
+  recorder.entry_resumed(nullptr);
+  EXPECT_EQ(recorder.num_lost(), 1u);
+  EXPECT_EQ(kinds(recorder),
+            (std::vector{TraceEvent::kIdleEnd, TraceEvent::kEntrySuspend, TraceEvent::kEntryResume}));
+}
+
+TEST(Recorder, LeavesTheObserverOfTheProgram) {
+  testing::InProcessJob job(1, "loopback");
+  runtime::Observer own;
+  job.runtime(0).set_observer(&own);
+  {
+    Recorder recorder(job.runtime(0), 1);
+    EXPECT_FALSE(recorder.has_recorded());
+  }
+  EXPECT_EQ(job.runtime(0).observer(), &own);
+  job.runtime(0).set_observer(nullptr);
+}
+
+}  // namespace
+}  // namespace weft::job
