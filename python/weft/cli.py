@@ -1,4 +1,4 @@
-"""The `weft` command: run, ranks, info, lb, cmake-dir, mpicc, mpicxx, mpi-bin, mpi4py-wheel.
+"""The `weft` command: run, ranks, info, lb, trace, cmake-dir, mpicc, mpicxx, mpi-bin, mpi4py-wheel.
 
 weft-bench adds bench and study.
 
@@ -24,6 +24,7 @@ from weft._cli.tools import (
     add_measuring,
     add_mpi4py_wheel,
     add_mpi_bin,
+    add_trace,
 )
 
 
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_ranks(commands)
     add_info(commands)
     add_lb(commands)
+    add_trace(commands)
     add_cmake_dir(commands)
     add_mpi_bin(commands)
     add_mpi4py_wheel(commands)

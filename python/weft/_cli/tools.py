@@ -1,4 +1,4 @@
-"""Small subcommands: info, lb, cmake-dir, compilers, mpi-bin, mpi4py-wheel; bench and study of weft-bench."""
+"""Small subcommands: info, lb, trace, cmake-dir, compilers, mpi-bin, mpi4py-wheel; those of weft-bench."""
 
 from __future__ import annotations
 
@@ -68,6 +68,29 @@ def _lb(options: argparse.Namespace) -> int:
         print(f"weft lb: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def add_trace(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "trace",
+        help="print the summary of a trace of weft run --trace",
+        description="Prints where the time of a job went: by PE and by entry method, grain sizes, the "
+        "longest waits, the chain of causes, messages and transfers. https://ui.perfetto.dev shows the file.",
+    )
+    parser.add_argument("file", metavar="FILE", help="what weft run --trace FILE has written")
+    parser.add_argument("--json", metavar="FILE", help="write the numbers to this file too")
+    parser.add_argument("--plot", metavar="FILE", help="draw how busy the PEs were, as .png, .svg or .pdf")
+    parser.set_defaults(function=_trace, parser=parser)
+
+
+def _trace(options: argparse.Namespace) -> int:
+    # Tables cost time to import, which `weft run` should not pay.
+    from pathlib import Path
+
+    from weft._trace.command import print_summary
+
+    json_file, plot = (None if name is None else Path(name) for name in (options.json, options.plot))
+    return print_summary(Path(options.file), json_file, plot)
 
 
 def add_cmake_dir(commands: argparse._SubParsersAction[Parser]) -> None:

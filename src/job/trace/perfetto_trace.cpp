@@ -70,7 +70,7 @@ enum class EventType : std::uint64_t { kSliceBegin = 1, kSliceEnd = 2, kInstant 
 
 // Names that every part has. Those of methods and paths follow.
 enum Category : std::uint64_t { kEntryMethods = 1, kIdleness, kMessages, kTransfers };
-enum Annotation : std::uint64_t { kElement = 1, kBytes, kPe };
+enum Annotation : std::uint64_t { kElement = 1, kBytes, kPe, kWaited };
 
 constexpr std::string_view kIdle = "idle";
 constexpr std::string_view kSendName = "send";
@@ -102,6 +102,7 @@ class Part {
     std::string_view method;
     std::uint64_t element = 0;
     bool is_on_track = false;
+    std::int64_t suspended_ns = 0;
   };
   // A path of transfers has as many tracks as it had transfers at once.
   struct Path {
@@ -143,6 +144,7 @@ class Part {
         intern(interned_data::kAnnotationNames, kElement, "element");
         intern(interned_data::kAnnotationNames, kBytes, "bytes");
         intern(interned_data::kAnnotationNames, kPe, "PE");
+        intern(interned_data::kAnnotationNames, kWaited, "waited (ns)");
       });
     });
     const auto pid = static_cast<std::uint64_t>(traced_.pe + 1);
@@ -240,14 +242,15 @@ class Part {
   }
 
   void begin_entry(const TraceRecord& record) {
-    const Run& run = runs_[record.number] = {shown(record.name()), record.value, true};
-    begin_slice(record, run);
+    const Run& run = runs_[record.number] = {shown(record.name()), record.value, true, 0};
+    begin_slice(record, run, {});
   }
-  void begin_slice(const TraceRecord& record, const Run& run) {
+  void begin_slice(const TraceRecord& record, const Run& run, std::optional<std::int64_t> waited_ns) {
     const std::uint64_t name = interned(run.method);
     event(record, EventType::kSliceBegin, [&] {
       name_event(name, kEntryMethods);
       annotate(kElement, run.element);
+      if (waited_ns) annotate(kWaited, static_cast<std::uint64_t>(*waited_ns));
       if (delivered_ && delivered_->number != 0) out_.fixed(track_event::kEndOfFlow, delivered_->number);
     });
     delivered_.reset();
@@ -263,13 +266,14 @@ class Part {
     const auto run = runs_.find(record.number);
     if (run == runs_.end() || !run->second.is_on_track) return;
     run->second.is_on_track = false;
+    run->second.suspended_ns = record.time_ns;
     event(record, EventType::kSliceEnd, [] {});
   }
   void resume(const TraceRecord& record) {
     const auto run = runs_.find(record.number);
     if (run == runs_.end() || run->second.is_on_track) return;
     run->second.is_on_track = true;
-    begin_slice(record, run->second);
+    begin_slice(record, run->second, record.time_ns - run->second.suspended_ns);
   }
 
   void show_send(const TraceRecord& record) {

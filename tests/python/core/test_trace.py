@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +15,10 @@ from .conftest import RunJob
 
 pytest.importorskip("perfetto")
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+
+from weft._trace.reading import IDLE, PeTrace, Slices, TraceError, read_trace
+from weft._trace.reading import Trace as ReadTrace
+from weft._trace.summary import IN_MESSAGES, busy_share, critical_path, longest_waits, methods_of, times_of
 
 ROUNDS = 100
 
@@ -113,3 +120,84 @@ def test_files_and_settings_that_cannot_be(run_job: RunJob, tmp_path: Path) -> N
     ended = run_job(1, "traced.py", "1", environment=limits)
     assert ended.returncode == 1
     assert "WEFT_TRACE_MIB is 'much': give a number of MiB from 1 to 1048576" in ended.stderr
+
+
+def weft_trace(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "weft", "trace", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_summary_of_a_job(run_job: RunJob, tmp_path: Path) -> None:
+    file, numbers, plot = tmp_path / "trace", tmp_path / "numbers.json", tmp_path / "plot.png"
+    assert run_job(2, "traced.py", str(ROUNDS), environment={"WEFT_TRACE": str(file)}).returncode == 0
+    ended = weft_trace(file, "--json", numbers, "--plot", plot)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    for title in ("Time of the PEs", "Cell.token", "The longest waits", "The chain of causes", "Transfers"):
+        assert title in ended.stdout
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    found = json.loads(numbers.read_text())
+    assert found["methods"]["Cell.token"]["runs"] == ROUNDS + 1
+    wait = found["methods"]["Cell.wait"]
+    assert (wait["runs"], wait["parts"]) == (2, 4)
+    assert {"Cell.wait", "Cell.exchange"} >= {one["method"] for one in found["waits"]}
+    for times in found["pes"].values():
+        assert 0 < times["methods_ns"] + times["idle_ns"] <= times["total_ns"]
+    path = found["critical_path"]
+    assert path["Cell.token"] > 0
+    assert path[IN_MESSAGES] > 0
+    assert sum(found["message_sizes"].values()) >= ROUNDS
+
+
+def test_a_damaged_trace_is_refused_or_read_in_part(run_job: RunJob, tmp_path: Path) -> None:
+    file = tmp_path / "trace"
+    assert run_job(1, "traced.py", "4", environment={"WEFT_TRACE": str(file)}).returncode == 0
+    whole = file.read_bytes()
+    num_events = read_trace(file).num_events
+    for size in range(0, len(whole), 7):
+        file.write_bytes(whole[:size])
+        try:
+            assert 0 < read_trace(file).num_events <= num_events
+        except TraceError:
+            pass
+    file.write_text("no trace")
+    ended = weft_trace(file)
+    assert ended.returncode == 2
+    assert ended.stderr == f"weft trace: {file} is no trace of Weft: no packet begins at byte 0\n"
+    ended = weft_trace(tmp_path / "nothing")
+    assert ended.stderr == f"weft trace: {tmp_path / 'nothing'}: No such file or directory\n"
+
+
+def add(slices: Slices, name: str, start_ns: int, end_ns: int, message: int = 0, waited_ns: int = -1) -> None:
+    slices.start_ns.append(start_ns)
+    slices.end_ns.append(end_ns)
+    slices.name.append(name)
+    slices.element.append(0)
+    slices.waited_ns.append(waited_ns)
+    slices.message.append(message)
+
+
+def test_the_numbers_of_a_summary() -> None:
+    trace = ReadTrace({0: PeTrace(begin_ns=0, end_ns=100), 1: PeTrace(begin_ns=0, end_ns=200)})
+    here, there = trace.pes[0].slices, trace.pes[1].slices
+    add(here, "first", 0, 10)
+    add(here, "sends", 20, 50)
+    trace.sends[7] = 0, 40
+    add(here, IDLE, 50, 100)
+    add(there, IDLE, 0, 60)
+    add(there, "called", 70, 170, message=7)
+    add(there, IDLE, 170, 180)
+    add(there, "first", 180, 190, waited_ns=30)
+    assert critical_path(trace) == {
+        "called": 100,
+        IN_MESSAGES: 30,
+        "(outside of entry methods)": 10 + 10,
+        "first": 10 + 10,
+        "sends": 20,
+    }
+    times = times_of(trace.pes[1])
+    assert (times.total_ns, times.methods_ns, times.idle_ns) == (200, 110, 70)
+    first = methods_of(trace)["first"]
+    assert (first.runs, first.parts, first.time_ns, first.grains) == (1, 2, 20, {4: 2})
+    (wait,) = longest_waits(trace)
+    assert (wait.waited_ns, wait.pe, wait.method, wait.resumed_ns) == (30, 1, "first", 180)
+    assert busy_share(trace.pes[0], 4, 0, 100) == pytest.approx([15 / 25, 1, 0, 0])

@@ -1,0 +1,1 @@
+"""What `weft trace` reads and prints."""
