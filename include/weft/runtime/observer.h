@@ -39,6 +39,14 @@ struct EntryEvent {
   const void* run = nullptr;
 };
 
+// A call of MPI by a rank of this PE.
+struct CallEvent {
+  int rank = 0;
+  int thread = 0;  // of the process, in the order of their first calls
+  // "MPI_Send". Never destroyed.
+  std::string_view function;
+};
+
 // A buffer that this PE's machine moves: an argument that travels out of band, a message of a channel,
 // a one-sided transfer, and the runtime's own messages.
 struct TransferEvent {
@@ -74,6 +82,10 @@ class Observer {
   // its owner may use the buffer. `succeeded` is false after an error or a cancellation.
   virtual void transfer_began(const TransferEvent&) {}
   virtual void transfer_ended(const TransferEvent&, bool /*succeeded*/) {}
+  // Calls of a thread nest. A rank that waits in a call lets others run; one that moves ends its call on another PE. With
+  // MPI_THREAD_MULTIPLE the caller is the thread with the lock of calls.
+  virtual void call_began(const CallEvent&) {}
+  virtual void call_ended(const CallEvent&) {}
   // Begin: the PE found nothing to do in a turn. End: it has work again.
   virtual void idle_began() {}
   virtual void idle_ended() {}

@@ -64,11 +64,12 @@ Error require(std::initializer_list<PointerArgument> arguments);
 // Copies text into an array of the program with room for `size` bytes, the terminating zero included; cuts what is longer.
 void copy_string(std::string_view text, std::size_t size, char* result);
 
-// Runs `body`. Returns its Error, or the error of the exception that it throws. Inlined, as its callers are, because each has a body of
+// Runs `body`. Returns its Error, or the error of the exception that it throws. A trace shows the call by the name of the function, if
+// that is not null. Inlined, as its callers are, because each has a body of
 // its own: the arguments of a call stay in registers.
 template <class Body>
-[[gnu::always_inline]] inline Error outcome_of(const Body& body) {
-  const LibraryRuns library;
+[[gnu::always_inline]] inline Error outcome_of(const char* function, const Body& body) {
+  const LibraryRuns library(function);
   try {
     return body();
   } catch (...) {
@@ -80,7 +81,7 @@ template <class Body>
 // does: C++ programs may want that.
 template <class Handle, class Body>
 [[gnu::always_inline]] inline int guarded(const char* function, Handle object, const Body& body) {
-  const Error error = outcome_of(body);
+  const Error error = outcome_of(function, body);
   if (error.ok()) [[likely]]
     return MPI_SUCCESS;
   return raise(function, object, error);

@@ -103,7 +103,7 @@ Error check_partition(const PartitionedRequest& request, int partition) {
 template <class Body>
 int with_partitioned(const char* function, MPI_Request handle, PartitionedKind kind, const Body& body) {
   Ref<ErrorScope> scope;
-  const Error error = outcome_of([&]() -> Error {
+  const Error error = outcome_of(function, [&]() -> Error {
     PartitionedRequest* request = nullptr;
     if (Error error = find_partitioned(handle, kind, &request); !error.ok()) return error;
     scope = request->scope();

@@ -123,7 +123,7 @@ int raise_in(const char* function, ErrorScope* scope, const Error& error) {
 template <class Body>
 [[gnu::always_inline]] inline int with_scope(const char* function, const Body& body) {
   Ref<ErrorScope> scope;
-  const Error error = outcome_of([&]() -> Error { return body(&scope); });
+  const Error error = outcome_of(function, [&]() -> Error { return body(&scope); });
   if (error.ok()) [[likely]]
     return MPI_SUCCESS;
   return raise_in(function, scope.get(), error);

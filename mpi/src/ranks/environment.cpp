@@ -207,6 +207,7 @@ void leave_messages() {
 }
 
 int end_job() {
+  RunningCode::report_calls(nullptr);
   leave_messages();
   HostedRanks* const hosted = HostedRanks::current();
   return hosted == nullptr ? running_job().job->run() : hosted->leave_job();
@@ -267,6 +268,7 @@ Error start_mpi(Starter starter, int wanted_level) {
   }
   if (rank.process == nullptr) join_job(rank);
   grant_threads(*rank.process, wanted_level);
+  RunningCode::report_calls(rank.process->runtime().observer());
   ++rank.process->num_users;
   if (starter == Starter::kWorld) {
     rank.phase = Rank::Phase::kRunning;

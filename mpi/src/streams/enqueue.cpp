@@ -127,7 +127,7 @@ Error wait_for_all(std::span<MPI_Request> requests, MPI_Status* statuses) {
 // Errors belong to the communicator of the first request.
 int wait_on_stream(const char* function, int count, MPI_Request* requests, MPI_Status* statuses) {
   MPI_Comm comm = MPI_COMM_SELF;
-  const Error error = outcome_of([&]() -> Error {
+  const Error error = outcome_of(function, [&]() -> Error {
     if (count < 0) return {MPI_ERR_COUNT, "the number of requests is negative"};
     if (count == 0) return {};
     if (Error pointer = require({{requests, "array_of_requests"}}); !pointer.ok()) return pointer;

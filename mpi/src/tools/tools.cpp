@@ -68,7 +68,7 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 extern "C" {
 
 int MPI_T_init_thread(int required, int* provided) {
-  const Error error = outcome_of([&]() -> Error {
+  const Error error = outcome_of(nullptr, [&]() -> Error {
     if (!is_place(provided) || required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
       return {MPI_T_ERR_INVALID, {}};
     *provided = std::min(required, thread_level());

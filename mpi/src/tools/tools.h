@@ -17,7 +17,7 @@ namespace weft::mpi {
 // Runs `body`, which returns a code, if a tool has started the interface.
 template <class Body>
 int tool_call(const Body& body) {
-  const Error error = outcome_of([&]() -> Error {
+  const Error error = outcome_of(nullptr, [&]() -> Error {
     if (this_rank().tools.num_users == 0) return {MPI_T_ERR_NOT_INITIALIZED, {}};
     return {body(), {}};
   });

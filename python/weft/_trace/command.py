@@ -30,6 +30,8 @@ def print_summary(file: Path, json_file: Path | None, plot: Path | None) -> int:
     # A table that is read by a program, or goes into a file, is not cut.
     console = Console() if sys.stdout.isatty() else Console(width=200)
     for title, table in tables_of(trace).items():
+        if table.row_count == 0:
+            continue
         console.print(f"\n{title}", highlight=False)
         console.print(table, highlight=False)
     return 0
@@ -41,6 +43,7 @@ def tables_of(trace: Trace) -> dict[str, Table]:
         "Time of the PEs": _pes(trace),
         "Entry methods": _methods(trace),
         "Grain sizes: parts of entry methods by their time": _grains(trace),
+        "Calls of MPI": _calls(trace),
         "The longest waits of entry methods": _waits(trace),
         "The chain of causes that ends with the last entry method": _path(trace),
         "Messages by their bytes": _messages(trace),
@@ -72,6 +75,15 @@ def _methods(trace: Trace) -> Table:
         mean = _time(method.time_ns // method.parts)
         numbers = (f"{method.runs:,}", f"{method.parts:,}", _time(method.time_ns), mean)
         table.add_row(name, *numbers, _time(method.longest_ns))
+    return table
+
+
+def _calls(trace: Trace) -> Table:
+    table = _table("function", "PE", "calls", "time", "mean", "longest")
+    for pe, one in sorted(trace.pes.items()):
+        for function, calls in sorted(one.calls.items(), key=lambda item: -item[1].time_ns):
+            numbers = (_time(calls.time_ns), _time(calls.time_ns // calls.count), _time(calls.longest_ns))
+            table.add_row(function, str(pe), f"{calls.count:,}", *numbers)
     return table
 
 
@@ -132,6 +144,10 @@ def as_json(trace: Trace) -> dict[str, Any]:
         "num_events": trace.num_events,
         "pes": {pe: vars(times_of(one)) for pe, one in sorted(trace.pes.items())},
         "methods": {name: vars(method) for name, method in methods_of(trace).items()},
+        "calls": {
+            pe: {function: vars(found) for function, found in one.calls.items()}
+            for pe, one in sorted(trace.pes.items())
+        },
         "waits": [vars(wait) for wait in longest_waits(trace)],
         "critical_path": critical_path(trace),
         "message_sizes": {1 << size: count for size, count in sorted(trace.message_sizes.items())},

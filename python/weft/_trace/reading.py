@@ -12,6 +12,7 @@ from typing import Any
 IDLE = "idle"
 _SEND = "send"
 _MESSAGE = "message"
+_CALLS = "calls of MPI"
 _CHUNK_BYTES = 1 << 24
 
 
@@ -43,11 +44,21 @@ class Transfers:
 
 
 @dataclass
+class Calls:
+    """Those of one function of MPI by the ranks of a PE."""
+
+    count: int = 0
+    time_ns: int = 0
+    longest_ns: int = 0
+
+
+@dataclass
 class PeTrace:
     """What a PE did."""
 
     slices: Slices = field(default_factory=Slices)
     transfers: dict[str, Transfers] = field(default_factory=dict)
+    calls: dict[str, Calls] = field(default_factory=dict)
     begin_ns: int = 0
     end_ns: int = 0
 
@@ -133,6 +144,8 @@ class _Sequence:
         self.tracks: dict[int, str] = {}
         self.open_slices: list[int] = []
         self.open_transfers: dict[int, tuple[str, int, int]] = {}
+        self.categories: dict[int, str] = {}
+        self.open_calls: dict[int, list[tuple[str, int]]] = {}
 
 
 class _Reader:
@@ -158,6 +171,8 @@ class _Reader:
             elif packet.HasField("interned_data"):
                 for name in packet.interned_data.event_names:
                     sequence.names[name.iid] = name.name
+                for name in packet.interned_data.event_categories:
+                    sequence.categories[name.iid] = name.name
                 for name in packet.interned_data.debug_annotation_names:
                     sequence.annotations[name.iid] = name.name
 
@@ -166,7 +181,10 @@ class _Reader:
         trace.end_ns = time_ns
         self.trace.num_events += 1
         notes = {sequence.annotations.get(one.name_iid): one.uint_value for one in event.debug_annotations}
-        if event.track_uuid:
+        category = sequence.categories.get(event.category_iids[0]) if event.category_iids else None
+        if category == _CALLS or event.track_uuid in sequence.open_calls:
+            self._add_call(trace, sequence, time_ns, event)
+        elif event.track_uuid:
             self._add_transfer(trace, sequence, time_ns, event, notes)
         elif event.type == self._schema.TrackEvent.TYPE_SLICE_END:
             if sequence.open_slices:
@@ -186,6 +204,17 @@ class _Reader:
             slices.element.append(notes.get("element", 0))
             slices.waited_ns.append(notes.get("waited (ns)", -1))
             slices.message.append(event.terminating_flow_ids[0] if event.terminating_flow_ids else 0)
+
+    def _add_call(self, trace: PeTrace, sequence: _Sequence, time_ns: int, event: Any) -> None:
+        open_calls = sequence.open_calls.setdefault(event.track_uuid, [])
+        if event.type != self._schema.TrackEvent.TYPE_SLICE_END:
+            open_calls.append((sequence.names.get(event.name_iid, "?"), time_ns))
+        elif open_calls:
+            function, begin_ns = open_calls.pop()
+            calls = trace.calls.setdefault(function, Calls())
+            calls.count += 1
+            calls.time_ns += time_ns - begin_ns
+            calls.longest_ns = max(calls.longest_ns, time_ns - begin_ns)
 
     def _add_transfer(
         self, trace: PeTrace, sequence: _Sequence, time_ns: int, event: Any, notes: dict[str | None, int]

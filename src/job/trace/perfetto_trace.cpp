@@ -69,7 +69,7 @@ constexpr std::uint64_t kStateCleared = 1;  // of the sequence
 enum class EventType : std::uint64_t { kSliceBegin = 1, kSliceEnd = 2, kInstant = 3 };
 
 // Names that every part has. Those of methods and paths follow.
-enum Category : std::uint64_t { kEntryMethods = 1, kIdleness, kMessages, kTransfers };
+enum Category : std::uint64_t { kEntryMethods = 1, kIdleness, kMessages, kTransfers, kCalls };
 enum Annotation : std::uint64_t { kElement = 1, kBytes, kPe, kWaited };
 
 constexpr std::string_view kIdle = "idle";
@@ -112,6 +112,10 @@ class Part {
     Path* path = nullptr;
     std::uint64_t track = 0;
   };
+  struct Caller {
+    std::uint64_t track = 0;
+    int depth = 0;
+  };
 
   std::uint64_t process_track() const { return static_cast<std::uint64_t>(traced_.pe + 1) << 32; }
   std::uint64_t pe_track() const { return process_track() + 1; }
@@ -141,6 +145,7 @@ class Part {
         intern(interned_data::kCategories, kIdleness, kIdle);
         intern(interned_data::kCategories, kMessages, "messages");
         intern(interned_data::kCategories, kTransfers, "transfers");
+        intern(interned_data::kCategories, kCalls, "calls of MPI");
         intern(interned_data::kAnnotationNames, kElement, "element");
         intern(interned_data::kAnnotationNames, kBytes, "bytes");
         intern(interned_data::kAnnotationNames, kPe, "PE");
@@ -232,6 +237,10 @@ class Part {
         return begin_transfer(record);
       case TraceEvent::kTransferEnd:
         return end_transfer(record);
+      case TraceEvent::kCallBegin:
+        return begin_call(record);
+      case TraceEvent::kCallEnd:
+        return end_call(record);
       case TraceEvent::kIdleBegin: {
         const std::uint64_t name = interned(kIdle);
         return event(record, EventType::kSliceBegin, [&] { name_event(name, kIdleness); });
@@ -317,13 +326,36 @@ class Part {
     transfers_.erase(found);
     event(record, EventType::kSliceEnd, [&] { out_.number(track_event::kTrack, track); });
   }
-  std::uint64_t new_track(std::string_view path) {
-    const std::uint64_t uuid = pe_track() + ++num_transfer_tracks_;
+  std::uint64_t new_track(std::string_view name) {
+    const std::uint64_t uuid = pe_track() + ++num_tracks_;
     describe(uuid, [&] {
       out_.number(track::kParent, process_track());
-      out_.text(track::kName, path);
+      out_.text(track::kName, name);
     });
     return uuid;
+  }
+
+  void begin_call(const TraceRecord& record) {
+    const auto [caller, is_new] = callers_.try_emplace(record.number);
+    if (is_new) {
+      const int thread = thread_of_caller(record.number);
+      std::string name = base::format("rank {}", rank_of_caller(record.number));
+      if (thread != 0) name += base::format(", thread {}", thread);
+      caller->second.track = new_track(name);
+    }
+    ++caller->second.depth;
+    const std::uint64_t name = interned(record.name());
+    event(record, EventType::kSliceBegin, [&] {
+      out_.number(track_event::kTrack, caller->second.track);
+      name_event(name, kCalls);
+    });
+  }
+  // A call that began on another PE, or before the first event in the ring, is left out.
+  void end_call(const TraceRecord& record) {
+    const auto caller = callers_.find(record.number);
+    if (caller == callers_.end() || caller->second.depth == 0) return;
+    --caller->second.depth;
+    event(record, EventType::kSliceEnd, [&] { out_.number(track_event::kTrack, caller->second.track); });
   }
 
   void flush() {
@@ -339,7 +371,8 @@ class Part {
   std::unordered_map<std::uint64_t, Run> runs_;
   std::unordered_map<std::string_view, Path> paths_;
   std::unordered_map<std::uint64_t, Transfer> transfers_;
-  std::uint64_t num_transfer_tracks_ = 0;
+  std::unordered_map<std::uint64_t, Caller> callers_;
+  std::uint64_t num_tracks_ = 0;
   std::optional<TraceRecord> delivered_;
 };
 

@@ -26,6 +26,7 @@ struct TracedPe {
 // Writes the part of a PE. What the tracks show:
 //   - one track of the PE: a slice for each part of an entry method between waits, one for each time in which the PE had
 //     nothing to do, and an instant for each message that was sent. An arrow leads from it to what the message ran;
+//   - a track of each rank of MPI, or thread of it: a slice for each call;
 //   - tracks of transfers, by path, as many as there were transfers at once.
 // Fails with kInternal if the file cannot be written.
 base::Status write_trace(const std::string& path, const Recorder& recorder, const TracedPe& traced);

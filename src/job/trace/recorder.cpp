@@ -75,4 +75,12 @@ void Recorder::transfer_ended(const runtime::TransferEvent& event, bool /*succee
   record(TraceEvent::kTransferEnd, event.number);
 }
 
+void Recorder::call_began(const runtime::CallEvent& event) {
+  record(TraceEvent::kCallBegin, caller_number(event.rank, event.thread), 0, 0, event.function);
+}
+
+void Recorder::call_ended(const runtime::CallEvent& event) {
+  record(TraceEvent::kCallEnd, caller_number(event.rank, event.thread));
+}
+
 }  // namespace weft::job

@@ -28,6 +28,8 @@ enum class TraceEvent : std::uint8_t {
   kTransferBegin,  // number: the transfer; text: the path; pe: the type, see Recorder::transfer_type(); value: bytes.
   // Active messages are not recorded again: they are the messages above, and the runtime's own.
   kTransferEnd,  // number: the transfer
+  kCallBegin,    // number: the caller, see caller_number(); text: the function
+  kCallEnd,      // number: the caller
   kIdleBegin,
   kIdleEnd,
 };
@@ -44,6 +46,13 @@ struct TraceRecord {
   TraceEvent kind() const { return static_cast<TraceEvent>(event); }
   std::string_view name() const { return {text, text_size}; }
 };
+
+// The rank and the thread that call MPI, as one number.
+constexpr std::uint64_t caller_number(int rank, int thread) {
+  return static_cast<std::uint64_t>(thread) << 32 | static_cast<std::uint32_t>(rank);
+}
+constexpr int rank_of_caller(std::uint64_t number) { return static_cast<int>(number & 0xffffffff); }
+constexpr int thread_of_caller(std::uint64_t number) { return static_cast<int>(number >> 32); }
 
 class Recorder final : public runtime::Observer {
  public:
@@ -77,6 +86,8 @@ class Recorder final : public runtime::Observer {
   void entry_resumed(const void* run) override;
   void transfer_began(const runtime::TransferEvent& event) override;
   void transfer_ended(const runtime::TransferEvent& event, bool succeeded) override;
+  void call_began(const runtime::CallEvent& event) override;
+  void call_ended(const runtime::CallEvent& event) override;
   void idle_began() override { record(TraceEvent::kIdleBegin, 0); }
   void idle_ended() override { record(TraceEvent::kIdleEnd, 0); }
 

@@ -1,26 +1,51 @@
 #include "models/mpi/virtual_ranks/running_code.h"
 
+#include <string_view>
 #include <utility>
 
+#include "models/mpi/rank.h"
 #include "models/mpi/threads/waiting_threads.h"
 
 namespace weft::mpi {
 
-void* LibraryRuns::begin() {
-  CallLock& lock = CallLock::of_process();
-  if (lock.is_used()) {
-    lock.enter();
-    return &lock;
-  }
-  VirtualRank* const rank = RunningCode::program();
-  if (rank != nullptr) RunningCode::program_ = nullptr;
-  return rank;
+namespace {
+
+constexpr std::uintptr_t kIsReported = 1;
+
+int number_of_thread() {
+  static std::atomic<int> num_threads = 0;
+  thread_local const int number = num_threads++;
+  return number;
 }
 
-void LibraryRuns::end(void* before) {
+runtime::CallEvent event_of(std::string_view function) {
+  return {this_rank().number, number_of_thread(), function};
+}
+
+}  // namespace
+
+std::uintptr_t LibraryRuns::begin(const char* function) {
   CallLock& lock = CallLock::of_process();
-  if (before == &lock) return lock.leave();
-  RunningCode::program_ = static_cast<VirtualRank*>(before);
+  void* before = nullptr;
+  if (lock.is_used()) {
+    lock.enter();
+    before = &lock;
+  } else if (VirtualRank* const rank = RunningCode::program()) {
+    RunningCode::program_ = nullptr;
+    before = rank;
+  }
+  const bool is_reported = function != nullptr && RunningCode::observer_ != nullptr;
+  if (is_reported) RunningCode::observer_->call_began(event_of(function));
+  return reinterpret_cast<std::uintptr_t>(before) | (is_reported ? kIsReported : 0);
+}
+
+void LibraryRuns::end(std::uintptr_t before) {
+  const bool is_reported = (before & kIsReported) != 0;
+  if (is_reported && RunningCode::observer_ != nullptr) RunningCode::observer_->call_ended(event_of({}));
+  void* const address = reinterpret_cast<void*>(before & ~kIsReported);
+  CallLock& lock = CallLock::of_process();
+  if (address == &lock) return lock.leave();
+  if (address != nullptr) RunningCode::program_ = static_cast<VirtualRank*>(address);
 }
 
 void ProgramRuns::begin() {

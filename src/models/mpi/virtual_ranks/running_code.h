@@ -11,6 +11,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "weft/runtime/observer.h"
+
 #include "models/mpi/threads/call_lock.h"
 #include "models/mpi/virtual_ranks/virtual_rank.h"
 
@@ -22,19 +24,28 @@ class RunningCode {
   static VirtualRank* program() { return is_here() ? program_ : nullptr; }
   // Whether the caller is the thread on which ranks run. Threads of a program are others.
   static bool is_pe_thread() { return pthread_equal(pthread_self(), thread_) != 0; }
-  // Whether LibraryRuns and ProgramRuns have anything to do: there are several ranks, or calls take the CallLock. It is the only thing
-  // that a call looks at in a process with one rank, one of whose threads calls MPI at a time.
+  // Whether LibraryRuns and ProgramRuns have anything to do: there are several ranks, calls take the CallLock, or are reported. It is the
+  // only thing that a call looks at in a process with one rank, one of whose threads calls MPI at a time.
   static bool is_noted() { return is_noted_.load(std::memory_order_relaxed); }
   // Whether calls take the CallLock. REQUIRES: one thread calls MPI, and the process has one rank.
   static void use_lock(bool is_used) {
     CallLock::of_process().use(is_used);
-    is_noted_.store(is_used, std::memory_order_relaxed);
+    has_lock_or_ranks_ = is_used;
+    note();
+  }
+  // From now on the observer hears of each call; null: none does. REQUIRES: the caller may call MPI.
+  static void report_calls(runtime::Observer* observer) {
+    observer_ = observer;
+    note();
   }
   // In a process that one with the CallLock has forked.
   static void leave_lock_of_parent() {
-    if (!CallLock::of_process().is_used()) return;
-    CallLock::of_process().give_up_after_fork();
-    is_noted_.store(false, std::memory_order_relaxed);
+    observer_ = nullptr;
+    if (CallLock::of_process().is_used()) {
+      CallLock::of_process().give_up_after_fork();
+      has_lock_or_ranks_ = false;
+    }
+    note();
   }
   // The process has several ranks, only one of whose threads calls MPI.
   static void expect_ranks() { CallLock::of_process().use(false); }
@@ -50,31 +61,38 @@ class RunningCode {
   // Threads of a program may make some calls of MPI, such as MPI_Initialized().
   static bool is_here() { return program_ != nullptr && is_pe_thread(); }
 
+  static void note() {
+    is_noted_.store(has_lock_or_ranks_ || observer_ != nullptr, std::memory_order_relaxed);
+  }
+
   static inline std::atomic<bool> is_noted_ = true;
+  static inline bool has_lock_or_ranks_ = true;
+  static inline runtime::Observer* observer_ = nullptr;
   static inline VirtualRank* program_ = nullptr;
   static inline pthread_t thread_{};
 };
 
-// Until its end the library runs: in each call of MPI.
+// Until its end the library runs: in each call of MPI. `function`: which is reported; null: none is.
 class LibraryRuns {
  public:
-  LibraryRuns() {
+  explicit LibraryRuns(const char* function = nullptr) {
     if (RunningCode::is_noted()) [[unlikely]]
-      before_ = begin();
+      before_ = begin(function);
   }
   ~LibraryRuns() {
-    if (before_ != nullptr) [[unlikely]]
+    if (before_ != 0) [[unlikely]]
       end(before_);
   }
   LibraryRuns(const LibraryRuns&) = delete;
   LibraryRuns& operator=(const LibraryRuns&) = delete;
 
  private:
-  // The state before: the VirtualRank whose program ran, or the CallLock without this hold. A value, so that it stays in a register.
-  static void* begin();
-  static void end(void* before);
+  // The address of the VirtualRank whose program ran before, or of the CallLock without this hold; one more if the call is reported. A
+  // value, so that it stays in a register.
+  static std::uintptr_t begin(const char* function);
+  static void end(std::uintptr_t before);
 
-  void* before_ = nullptr;
+  std::uintptr_t before_ = 0;
 };
 
 // Until its end the program of VirtualRank::current() runs: in each function of the program that the library calls. Other threads may
