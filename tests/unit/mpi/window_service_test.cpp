@@ -10,6 +10,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/pgas/pgas.h"
@@ -70,8 +71,15 @@ class WindowService : public ::testing::Test {
     std::vector<std::byte> message(sizeof header + run_bytes + data_bytes);
     std::memcpy(message.data(), &header, sizeof header);
     std::memcpy(message.data() + sizeof header, &run, run_bytes);
-    sends_.push_back(std::move(message));
-    send(kRequestTag, sends_.back());
+    send(kRequestTag, kept(std::move(message)));
+  }
+  // Bytes that stay until the job has ended.
+  std::span<const std::byte> kept(std::vector<std::byte> bytes) {
+    return sent_.emplace_back(std::move(bytes));
+  }
+  std::span<const std::byte> kept(const std::vector<WindowRun>& runs) {
+    const auto bytes = std::as_bytes(std::span(runs));
+    return kept(std::vector(bytes.begin(), bytes.end()));
   }
   // What ends the job; an error if nothing does.
   std::string refusal() {
@@ -85,12 +93,11 @@ class WindowService : public ::testing::Test {
     return sender().engine().receive(sender().key(0, tag), DataView::of_bytes(bytes.data(), bytes.size()));
   }
 
+  std::list<std::vector<std::byte>> sent_;
   MpiJob job_{2};
   std::array<Ref<Window>, 2> windows_;
 
  private:
-  std::list<std::vector<std::byte>> sends_;
-
   static runtime::Task<> make(Ref<Communicator> world, Ref<Window>& made) {
     WindowMemory memory;
     memory.flavor = MPI_WIN_FLAVOR_ALLOCATE;
@@ -119,17 +126,15 @@ TEST_F(WindowService, AnOperatorThatIsNotDefinedForTheValuesIsRefused) {
 }
 
 TEST_F(WindowService, DataOfAnotherSizeThanAnnouncedIsRefused) {
-  const std::vector<std::byte> data(9000);
-  request(access_header(AccessKind::kPut, data.size(), 1));
-  send(data_tag(1), std::span(data).first(8999));
+  request(access_header(AccessKind::kPut, 9000, 1));
+  send(data_tag(1), kept(std::vector<std::byte>(8999)));
   expect_says(refusal(), "of rank 1 of a window is followed by 8999 bytes, not 9000");
 }
 
 TEST_F(WindowService, MoreDataThanAnnouncedIsRefusedOfAQueuedAccumulate) {
-  const std::vector<std::byte> data(9008);
   request(access_header(AccessKind::kAccumulate, 9000, 1));
   request(access_header(AccessKind::kAccumulate, 9000, 2));
-  send(data_tag(2), data);
+  send(data_tag(2), kept(std::vector<std::byte>(9008)));
   expect_says(refusal(), "of rank 1 of a window is followed by ");
 }
 
@@ -138,8 +143,7 @@ TEST_F(WindowService, FewerRunsThanAnnouncedAreRefused) {
   header.num_runs = 300;
   header.flags = 0;
   request(header);
-  const std::vector<WindowRun> runs(299, WindowRun{0, 8, 1, 0});
-  send(data_tag(1), std::as_bytes(std::span(runs)));
+  send(data_tag(1), kept(std::vector<WindowRun>(299, {0, 8, 1, 0})));
   expect_says(refusal(), "is followed by 9568 bytes, not 9600");
 }
 
@@ -148,8 +152,7 @@ TEST_F(WindowService, RunsThatFollowAndHaveAnotherSizeAreRefused) {
   header.num_runs = 300;
   header.flags = 0;
   request(header);
-  const std::vector<WindowRun> runs(300, WindowRun{0, 9, 1, 0});
-  send(data_tag(1), std::as_bytes(std::span(runs)));
+  send(data_tag(1), kept(std::vector<WindowRun>(300, {0, 9, 1, 0})));
   expect_says(refusal(), "has runs of another size than its 2400 bytes");
 }
 
@@ -168,8 +171,9 @@ TEST_F(WindowService, AnAccessOfMoreBytesThanTheWindowIsAnError) {
 
 TEST_F(WindowService, QueuedAccumulatesTakeTheirDataAFewAtATime) {
   constexpr std::uint32_t kAccesses = 40;
-  std::vector<double> ones(kWindowBytes / sizeof(double), 1.0);
-  const auto data = std::as_bytes(std::span(ones));
+  const std::vector<double> ones(kWindowBytes / sizeof(double), 1.0);
+  const auto ones_bytes = std::as_bytes(std::span(ones));
+  const auto data = kept(std::vector(ones_bytes.begin(), ones_bytes.end()));
   for (std::uint32_t i = 0; i < kAccesses; ++i)
     request(access_header(AccessKind::kAccumulate, kWindowBytes, i));
   std::vector<Ref<SendRequest>> sends;
