@@ -108,11 +108,9 @@ inline DirectAccess find_direct(MPI_Win win, const LocalElements& local, const T
   DirectAccess access;
   access.window = window_of(win);
   access.size_bytes = plain_bytes(local.buffer, local.count, local.type);
-  const Datatype* const type = datatype_of(target.type);
-  if (access.window == nullptr || type == nullptr || access.size_bytes == 0 || type->plain_bytes() == 0 ||
-      access.size_bytes / static_cast<std::size_t>(type->plain_bytes()) !=
-          static_cast<std::size_t>(target.count) ||
-      access.size_bytes % static_cast<std::size_t>(type->plain_bytes()) != 0)
+  const bool is_same = local.type == target.type && local.count == target.count;
+  if (access.window == nullptr || access.size_bytes == 0 ||
+      (!is_same && plain_bytes(local.buffer, target.count, target.type) != access.size_bytes))
     return access;
   std::byte* const memory = access.window->direct_memory(target.rank, target.displacement, access.size_bytes);
   if (memory != nullptr && this_rank().process != nullptr &&
@@ -158,12 +156,14 @@ bool accumulate_directly(MPI_Win win, const LocalElements& origin, void* result,
     if (result != nullptr && (!is_address(origin.buffer) ||
                               !is_in_host_memory(access.window->communicator().engine(), origin.buffer)))
       return false;
-    const auto addresses =
-        reinterpret_cast<std::uintptr_t>(access.memory) | reinterpret_cast<std::uintptr_t>(origin.buffer);
-    if (!is_replaced) loop = operation->loop(type);
-    if (!is_replaced &&
-        (loop.kernel == nullptr || addresses % static_cast<std::uintptr_t>(type.extent()) != 0))
-      return false;
+    if (!is_replaced) {
+      const auto extent = static_cast<std::uintptr_t>(type.extent());
+      const auto addresses =
+          reinterpret_cast<std::uintptr_t>(access.memory) | reinterpret_cast<std::uintptr_t>(origin.buffer);
+      loop = operation->loop(type);
+      // The largest power of two in the extent is at least the alignment.
+      if (loop.kernel == nullptr || (addresses & ((extent & (~extent + 1)) - 1)) != 0) return false;
+    }
   }
   const AccumulateLock lock(access.window->control_of(target.rank));
   if (result != nullptr) std::memcpy(result, access.memory, access.size_bytes);
