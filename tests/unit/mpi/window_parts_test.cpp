@@ -38,14 +38,14 @@ TEST(WindowParts, EndAfterWholeElements) {
   EXPECT_EQ(num_runs_of(cut_runs(runs, 18, 4)), (std::vector<std::size_t>{4, 2}));
 }
 
-std::vector<std::byte> counted(std::size_t size) {
+std::vector<std::byte> ascending(std::size_t size) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i);
   return bytes;
 }
 
 TEST(WindowParts, OfAViewHaveItsBytesInTheirOrder) {
-  std::vector<std::byte> memory = counted(200);
+  std::vector<std::byte> memory = ascending(200);
   const DataView whole =
       runs_view(memory.data(), {{100, 7, 5, 9}, {90, 3, 1, 0}, {60, 4, 4, -6}, {0, 11, 2, 11}});
   std::vector<std::byte> expected(whole.size_bytes);
