@@ -119,6 +119,15 @@ inline DirectAccess find_direct(MPI_Win win, const LocalElements& local, const T
   return access;
 }
 
+// Most copies are of one word, for which a call of memcpy costs as much as all checks.
+inline void copy_bytes(void* to, const void* from, std::size_t size_bytes) {
+  if (size_bytes == sizeof(std::uint64_t)) [[likely]] {
+    std::memcpy(to, from, sizeof(std::uint64_t));
+  } else {
+    std::memcpy(to, from, size_bytes);
+  }
+}
+
 // A put or a get with a request: `copy(direct)` does it if it is direct.
 template <class Copy>
 int run_direct(const char* function, MPI_Win win, const LocalElements& local, const TargetElements& target,
@@ -166,9 +175,9 @@ bool accumulate_directly(MPI_Win win, const LocalElements& origin, void* result,
     }
   }
   const AccumulateLock lock(access.window->control_of(target.rank));
-  if (result != nullptr) std::memcpy(result, access.memory, access.size_bytes);
+  if (result != nullptr) copy_bytes(result, access.memory, access.size_bytes);
   if (is_replaced) {
-    std::memcpy(access.memory, origin.buffer, access.size_bytes);
+    copy_bytes(access.memory, origin.buffer, access.size_bytes);
   } else if (has_operand) {
     loop.kernel(origin.buffer, access.memory, target.count * loop.values);
   }
@@ -220,7 +229,7 @@ int MPI_Put_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype orig
     const DirectAccess direct = find_direct(win, origin, target);
     if (direct.memory == nullptr) [[unlikely]]
       return start_access(win, put_call(origin, target), nullptr);
-    std::memcpy(direct.memory, origin_addr, direct.size_bytes);
+    copy_bytes(direct.memory, origin_addr, direct.size_bytes);
     return {};
   });
 }
@@ -231,7 +240,7 @@ int MPI_Rput_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype ori
   const TargetElements target{target_rank, target_disp, target_count, target_datatype};
   return run_direct(
       __func__, win, origin, target, put_call(origin, target), request,
-      [&](const DirectAccess& direct) { std::memcpy(direct.memory, origin_addr, direct.size_bytes); });
+      [&](const DirectAccess& direct) { copy_bytes(direct.memory, origin_addr, direct.size_bytes); });
 }
 int MPI_Get_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
               MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win) {
@@ -241,7 +250,7 @@ int MPI_Get_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_dat
     const DirectAccess direct = find_direct(win, origin, target);
     if (direct.memory == nullptr) [[unlikely]]
       return start_access(win, get_call(origin, target), nullptr);
-    std::memcpy(origin_addr, direct.memory, direct.size_bytes);
+    copy_bytes(origin_addr, direct.memory, direct.size_bytes);
     return {};
   });
 }
@@ -252,7 +261,7 @@ int MPI_Rget_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_da
   const TargetElements target{target_rank, target_disp, target_count, target_datatype};
   return run_direct(
       __func__, win, result, target, get_call(result, target), request,
-      [&](const DirectAccess& direct) { std::memcpy(origin_addr, direct.memory, direct.size_bytes); });
+      [&](const DirectAccess& direct) { copy_bytes(origin_addr, direct.memory, direct.size_bytes); });
 }
 int MPI_Accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
                      int target_rank, MPI_Aint target_disp, MPI_Count target_count,

@@ -50,8 +50,9 @@ TEST(WindowParts, OfAViewHaveItsBytesInTheirOrder) {
       runs_view(memory.data(), {{100, 7, 5, 9}, {90, 3, 1, 0}, {60, 4, 4, -6}, {0, 11, 2, 11}});
   std::vector<std::byte> expected(whole.size_bytes);
   whole.pack(expected.data());
-  std::mt19937 random(1);
-  for (int round = 0; round < 200; ++round) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
     ViewParts gaps(whole);
     ViewParts dense(DataView::of_bytes(expected.data(), expected.size()));
     std::vector<std::byte> packed(expected.size());
