@@ -5,14 +5,11 @@
 // Weft's library alone does. --way posted: each receive of a ping-pong is posted before the send that it answers.
 #include <mpi.h>
 
-#include <algorithm>
 #include <array>
-#include <cstring>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "benchmarks/measuring.h"
+#include "benchmarks/mpi_memory.h"
 
 // Open MPI's constants are macros that cast addresses.
 // NOLINTBEGIN(bugprone-casting-through-void)
@@ -20,42 +17,7 @@
 namespace weft::benchmarks {
 namespace {
 
-// Memory of a kind, on the device of this process.
-class Memory {
- public:
-  Memory(memory::Kind kind, std::size_t size_bytes) {
-    MPI_Info info = MPI_INFO_NULL;
-    if (kind != memory::Kind::kHost) {
-      MPI_Info_create(&info);
-      MPI_Info_set(info, "weft_memory_kind", kind == memory::Kind::kCuda ? "cuda" : "emulated");
-    }
-    MPI_Alloc_mem(static_cast<MPI_Aint>(std::max<std::size_t>(1, size_bytes)), info,
-                  static_cast<void*>(&data_));
-    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
-    // Pages never written are all one page of zeros.
-    if (kind == memory::Kind::kHost) std::memset(data_, 1, size_bytes);
-  }
-  ~Memory() {
-    if (data_ != nullptr) MPI_Free_mem(data_);
-  }
-  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
-  Memory& operator=(Memory&&) = delete;
-  void* data() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-};
-using Memories = std::vector<Memory>;
-
-// Other libraries do not know the key of MPI_Alloc_mem, and would measure host memory.
-void expect_memory(memory::Kind kind) {
-  if (kind == memory::Kind::kHost) return;
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
-  int length = 0;
-  MPI_Get_library_version(version.data(), &length);
-  if (std::string(version.data()).rfind("Weft", 0) != 0)
-    die("--memory: device memory is measured with Weft's MPI library alone");
-}
+using Memories = std::vector<MpiMemory>;
 
 // One end of the exchange: rank 0 or 1.
 class Peer {
@@ -152,7 +114,7 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const Arguments arguments = parse_arguments(argc, argv);
-  expect_memory(arguments.memory);
+  expect_mpi_memory(arguments.memory);
   pin(rank);
   for (const Step& step : arguments.steps) {
     if (arguments.bench == Bench::kAllreduce) {

@@ -43,6 +43,11 @@ def _goal(
     return Goal(text, question, "pgas", "cpp", limit, reference, (f"{path}, {memories}, remote, {way}",))
 
 
+def _window_goal(text: str, question: Question, limit: float, path: str) -> Goal:
+    """Of windows of Weft's MPI, beside those of Open MPI."""
+    return Goal(text, question, "mpi", "cpp", limit, Reference("openmpi", "mpi", path), (path,))
+
+
 #: What raw UCX does on memory of a program by the settings that Weft's machine has.
 _REGISTERED = "Weft's settings, registered memory"
 
@@ -65,6 +70,10 @@ PGAS_GOALS: tuple[Goal, ...] = (
         _goal(f"flood of {operation}s, peak", FLOOD_PEAK, 0.95, _ucx(operation), operation)
         for operation in ("put", "get")
     ),
+    _window_goal("MPI_Put of 8 B and a flush beside Open MPI", LATENCY, 0.2, "put, host-host, remote"),
+    _window_goal(
+        "MPI_Fetch_and_op and a flush beside Open MPI", FETCH_ADD, 0.3, "fetch-add alone, host-host, remote"
+    ),
 )
 
 
@@ -85,6 +94,18 @@ def device_pgas_goals(memory: str) -> tuple[Goal, ...]:
 
     between = "device-device, remote"
     return (
+        *(
+            Goal(
+                f"{operation} of 64 MiB between windows of MPI on devices beside a plain peer copy",
+                large,
+                "mpi",
+                "cpp",
+                0.97,
+                Reference("peer-copy", "machine"),
+                (path(f"{operation}, {between}", large),),
+            )
+            for operation in ("put", "get")
+        ),
         *(
             goal(
                 f"{operation} of 64 MiB between devices beside a plain peer copy",

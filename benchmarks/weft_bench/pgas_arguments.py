@@ -27,7 +27,8 @@ bytes, which lies in no segment.
 Beside them: raw UCX (raw_ucx_rma.cpp) by its defaults and by Weft's settings, on memory of the program that
 is registered, or on memory that UCX has allocated ("memory of UCX"), which other processes of the host may
 map. A put of UCX is over behind a flush of its endpoint. MPI's RMA is MPI_Put or MPI_Get and MPI_Win_flush in
-an MPI_Win_allocate window, in C ("openmpi", "mpich") and through mpi4py. They are asked on host memory only.
+an MPI_Win_allocate window, in C (Weft's MPI, "openmpi", "mpich") and through mpi4py. The other libraries are
+asked on host memory only. Windows of Weft's MPI are asked between devices too.
 
 With device memory "staged" is Weft with WEFT_PGAS_MAPPING=off and WEFT_STAGING=host: through host memory of
 both PEs. Raw UCX has registered memory then. "peer-copy" is a copy between the devices by one process that

@@ -193,6 +193,37 @@ class MpiRma:
 
 
 @dataclasses.dataclass(frozen=True)
+class WeftWindow:
+    """mpi_rma.cpp on Weft's MPI: windows and buffers of the operations are in the same kind of memory."""
+
+    operation: str
+    pair: str
+    programs: Programs
+
+    @property
+    def series(self) -> Series:
+        return Series("weft", "mpi", "cpp", f"{_operation(self.operation)}, {self.pair}, remote")
+
+    def absent(self, question: Question) -> str | None:
+        del question
+        return None if self.programs.find(_WINDOW_PROGRAM) else self.programs.advice(_WINDOW_PROGRAM)
+
+    def run(self, question: Question) -> list[Reading]:
+        has_device = question.memory != "host"
+        rate = _rate(question, self.pair, is_mapped=True) if has_device else _CACHED_RATE
+        steps = question.steps(_DEVICE_US if has_device else _C_US, rate)
+        command = [*run_command(question.pes, self.programs.need(_WINDOW_PROGRAM)), question.bench]
+        command += [*(step.argument() for step in steps), "--way", _way(self.operation)]
+        command += ["--memory", question.memory]
+        environment = device_environment(question.devices)
+        output = capture(command, self.series.label, environment, question.timeout_s)
+        return read_measurements(output, question, steps, self.series.label)
+
+
+_WINDOW_PROGRAM = "weft_mpi_rma"
+
+
+@dataclasses.dataclass(frozen=True)
 class CacheLine:
     """The time of a cache line between the cores: a fetch-add on another PE's word must wait so long."""
 
@@ -217,9 +248,11 @@ def one_sided_systems(bench: str, memory: str, programs: Programs, against: str 
     """Who answers that bench, Weft first. `against`: all, none, or names of ONE_SIDED_REFERENCES."""
     names = _names(against)
     systems: list[System] = [*_weft(bench, memory, programs)]
+    operations = ("fetch-add",) if bench == "pgas_fetch_add" else ("put", "get")
+    pair = "host-host" if memory == "host" else _DEVICES
+    systems += [WeftWindow(operation, pair, programs) for operation in operations]
     if memory != "host":
         return [*systems, *_beside_devices(bench, programs, names)]
-    operations = ("fetch-add",) if bench == "pgas_fetch_add" else ("put", "get")
     for operation in operations:
         if "ucx" in names:
             systems += [

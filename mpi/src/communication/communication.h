@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -155,6 +156,15 @@ inline Error give_request(Ref<Request> request, Communicator* communicator, MPI_
   }
   *handle = make_handle<MPI_Request>(std::move(request));
   return {};
+}
+
+// The request of a send, or another operation without an outcome, that is over. Without memory for one it is as good to have none: there is nothing to wait for.
+inline MPI_Request sent_request(PointToPoint& engine) {
+  try {
+    return handle_of<MPI_Request>(engine.sent_request());
+  } catch (const std::bad_alloc&) {
+    return MPI_REQUEST_NULL;
+  }
 }
 
 // The error that an outcome tells.

@@ -68,15 +68,6 @@ Ref<Request> make_receive(const ReceiveCall& call) {
                                                    Outcome::of_no_process()));
 }
 
-// The request of a send that has left. Without memory for one it is as good to have none: there is nothing to wait for.
-inline MPI_Request sent_request(PointToPoint& engine) {
-  try {
-    return handle_of<MPI_Request>(engine.sent_request());
-  } catch (const std::bad_alloc&) {
-    return MPI_REQUEST_NULL;
-  }
-}
-
 Error start_send(const Message& message, MPI_Comm comm, SendMode mode, MPI_Request* request,
                  bool persistent) {
   SendCall call;

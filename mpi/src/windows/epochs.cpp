@@ -26,6 +26,23 @@ int with_rank(const char* function, MPI_Win win, int rank, const Body& body) {
   });
 }
 
+[[gnu::noinline]] Error flush_with_checks(MPI_Win win, int rank) {
+  Window* window = nullptr;
+  if (Error error = find_window(win, &window); !error.ok()) return error;
+  if (rank == MPI_PROC_NULL) return {};
+  if (Error error = check_rank(*window, rank); !error.ok()) return error;
+  return window->flush(rank);
+}
+
+int flush(const char* function, MPI_Win win, int rank) {
+  return guarded(function, win, [&]() -> Error {
+    Window* const window = window_of(win);
+    if (window != nullptr && this_rank().process != nullptr && window->flush_at_once(rank)) [[likely]]
+      return {};
+    return flush_with_checks(win, rank);
+  });
+}
+
 // The ranks in the window of the members of a group.
 Error find_ranks(const Window& window, MPI_Group handle, std::vector<int>* ranks) {
   Group* group = nullptr;
@@ -92,12 +109,8 @@ int MPI_Win_unlock_all(MPI_Win win) {
 }
 
 // An access is over at the origin when it is over at the target.
-int MPI_Win_flush(int rank, MPI_Win win) {
-  return with_rank(__func__, win, rank, [&](Window& window) { return window.flush(rank); });
-}
-int MPI_Win_flush_local(int rank, MPI_Win win) {
-  return with_rank(__func__, win, rank, [&](Window& window) { return window.flush(rank); });
-}
+int MPI_Win_flush(int rank, MPI_Win win) { return flush(__func__, win, rank); }
+int MPI_Win_flush_local(int rank, MPI_Win win) { return flush(__func__, win, rank); }
 int MPI_Win_flush_all(MPI_Win win) {
   return with_window(__func__, win, {}, [](Window& window) { return window.flush_all(); });
 }

@@ -322,6 +322,16 @@ def test_one_sided_operations_of_mpi(build_folder, monkeypatch, library, languag
     assert all(reading.value > 0 for reading in readings)
 
 
+@pytest.mark.parametrize(("bench", "metric"), _ONE_SIDED)
+@pytest.mark.parametrize("memory", ["host", "emulated"])
+@pytest.mark.parametrize("way", ["put", "get"])
+def test_windows_of_wefts_mpi(build_folder, bench, metric, memory, way):
+    program = build_folder / "benchmarks" / "weft_mpi_rma"
+    steps = ["8:3:1", "100000:2:1:3"]
+    found = figures(program, 2, bench, *steps, "--way", way, "--memory", memory)
+    assert set(found) == {(metric, 8), (metric, 100000)}
+
+
 @pytest.mark.parametrize("way", ["tasks", "calls"])
 def test_service_calls(python_programs, way):
     wanted = {("latency_us", 8), ("rate_Mps", 8)}

@@ -12,7 +12,7 @@ from weft_bench.pgas import flood_points, half_size, questions
 from weft_bench.programs import Programs
 from weft_bench.question import FLOOD_WINDOW, Question, buffers_beyond_cache
 from weft_bench.record import METRICS, read_records
-from weft_bench.system_pgas import MpiRma, UcxRma, WeftPgas, one_sided_systems
+from weft_bench.system_pgas import MpiRma, UcxRma, WeftPgas, WeftWindow, one_sided_systems
 from weft_bench.system_ucx import WEFT_SETTINGS, Tool
 
 
@@ -26,7 +26,7 @@ def parsed(*arguments):
 def commands(tmp_path, monkeypatch):
     """Programs that are empty files, and the commands and environments of their launches."""
     names = ("pgas_copy", "pgas_fetch_add", "raw_ucx_rma", "openmpi_rma", "mpich_rma", "core_distance")
-    for name in names:
+    for name in (*names, "weft_mpi_rma"):
         (tmp_path / name).touch()
     taken = []
 
@@ -119,6 +119,16 @@ def test_each_mpi_is_started_by_its_own_launcher(commands, python_programs):
     assert taken[0][1] == {}
     assert any(word.endswith("mpi4py_rma.py") for word in taken[1][0])
     assert taken[1][1]["MPI4PY_MPIABI"] == "mpich"
+
+
+def test_windows_of_wefts_mpi_are_told_the_memory(commands):
+    programs, taken = commands
+    window = WeftWindow("get", "device-device", programs)
+    assert window.absent(LATENCY) is None
+    window.run(Question("memspeed", (64,), "cuda", devices=(0, 1)))
+    command, environment = taken[0]
+    assert command[command.index("memspeed") + 2 :] == ["--way", "get", "--memory", "cuda"]
+    assert environment == {"WEFT_GPUS": "0,1"}
 
 
 def test_what_a_system_cannot_measure_is_said(commands):

@@ -27,6 +27,10 @@ def test_memory_that_is_attached_to_dynamic_windows(run_mpi):
     expect(run_mpi("windows/attached", 2), "attached memory of 2 ranks: as expected\n")
 
 
+def test_accesses_of_more_pieces_than_one_request_describes(run_mpi):
+    expect(run_mpi("windows/many_pieces", 2), "many pieces: as expected\n")
+
+
 @pytest.mark.parametrize("kind", ["allocated", "dynamic"])
 def test_what_windows_refuse(run_mpi, kind):
     expect(run_mpi("windows/mistakes", 2, kind), "mistakes of 2 ranks: as expected\n")

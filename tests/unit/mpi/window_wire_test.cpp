@@ -88,6 +88,7 @@ TEST(WindowWire, HeadersThatCannotBeAreRefused) {
       [](AccessHeader& header) { header.operation = 0xffff; },
       [](AccessHeader& header) { header.kind = AccessKind::kCompareAndSwap; },
       [](AccessHeader& header) { header.flags = kRunsInside; },
+      [](AccessHeader& header) { header.whole_bytes = 12; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);

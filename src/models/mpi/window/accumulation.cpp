@@ -13,8 +13,6 @@ namespace weft::mpi {
 
 namespace {
 
-constexpr std::size_t kBytesPerLock = std::size_t{64} << 10;
-
 using MaybeLocked = std::optional<AccumulateLock>;
 void lock(MaybeLocked& locked, WindowControl* control) {
   if (control != nullptr) locked.emplace(*control);
@@ -119,11 +117,24 @@ class PiecewiseAccumulation {
 
 }  // namespace
 
+bool can_be_compared(const Datatype& type) {
+  if (!type.is_predefined() || type.only_basic() == nullptr || type.only_basic()->handle != type.handle())
+    return false;
+  const BasicKind kind = type.only_basic()->kind;
+  return kind == BasicKind::kInteger || kind == BasicKind::kLogical || type.handle() == MPI_BYTE;
+}
+
 std::size_t part_bytes(const Accumulation& how) {
   if (how.whole_bytes == Accumulation::kAllBytes) return SIZE_MAX;
   const std::size_t whole =
       how.whole_bytes > 0 ? how.whole_bytes : static_cast<std::size_t>(how.unit.size_bytes());
-  return std::max<std::size_t>(1, kBytesPerLock / whole) * whole;
+  return std::max<std::size_t>(1, Accumulation::kBytesPerLock / whole) * whole;
+}
+
+std::uint32_t whole_bytes_of(const Datatype& type, const Datatype& unit) {
+  const bool has_bytes = type.only_basic() != nullptr && type.only_basic()->handle == MPI_BYTE;
+  if (unit.handle() != MPI_BYTE || has_bytes) return 0;
+  return static_cast<std::uint32_t>(std::min<MPI_Count>(type.size_bytes(), Accumulation::kAllBytes));
 }
 
 const Datatype* unit_of(const Datatype& type, const PredefinedTypes& types) {

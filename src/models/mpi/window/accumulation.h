@@ -16,7 +16,12 @@ namespace weft::mpi {
 // The predefined datatype of which all elements of `type` consist; null if there are several. `types`: of the rank.
 const Datatype* unit_of(const Datatype& type, const PredefinedTypes& types);
 
+// Whether MPI_Compare_and_swap takes the datatype: integers of C, Fortran and several languages, logical values and bytes.
+bool can_be_compared(const Datatype& type);
+
 struct Accumulation {
+  // The lock is given back after so many packed bytes: elements are atomic, not calls.
+  static constexpr std::size_t kBytesPerLock = std::size_t{64} << 10;
   // All bytes of an access stay together.
   static constexpr std::uint32_t kAllBytes = UINT32_MAX;
 
@@ -25,7 +30,9 @@ struct Accumulation {
   // Bytes that the lock is not given back between, if the unit does not say that: the packed size of elements of several units.
   std::uint32_t whole_bytes = 0;
 };
-// The lock is given back after so many packed bytes: elements are atomic, not calls.
+// Accumulation::whole_bytes for elements of `type` that are combined as `unit`: not 0 for bytes that consist of larger values.
+std::uint32_t whole_bytes_of(const Datatype& type, const Datatype& unit);
+// Accumulation::kBytesPerLock, or a whole element.
 std::size_t part_bytes(const Accumulation& how);
 
 // target = operand op target, for as many units as `target` has. `operand`: packed, or null for MPI_NO_OP. The values before go to

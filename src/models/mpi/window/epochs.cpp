@@ -14,9 +14,6 @@ namespace weft::mpi {
 
 namespace {
 
-// Without accesses under way, one flush of so many lets the runtime look for messages: that costs as much as ten accesses.
-constexpr std::uint32_t kFlushesPerProgress = 64;
-
 Error no_epoch(std::string_view which) {
   return {MPI_ERR_RMA_SYNC, base::format("no epoch of {} is open", which)};
 }
@@ -53,10 +50,7 @@ Error Window::take_error(std::optional<int> rank) {
   return error;
 }
 
-// Programs poll memory by accesses and flushes: the ranks of this process must run meanwhile, and the accesses of others be served.
-void Window::give_progress() {
-  if (rank_ != nullptr || ++num_idle_flushes_ % kFlushesPerProgress == 0) this_process().progress();
-}
+void Window::move_forward() { this_process().progress(); }
 
 Error Window::flush(int rank) {
   const Target& to = target(rank);

@@ -31,6 +31,37 @@ void check_follower(int source, const Outcome& outcome, std::size_t expected_byt
     refuse_follower(source, static_cast<std::size_t>(outcome.size_bytes), expected_bytes);
 }
 
+// Accesses of one rank wait for those before them while these hold more than that here.
+constexpr std::uint64_t kMostHeldBytes = std::uint64_t{16} << 20;
+
+bool is_dense(const std::vector<WindowRun>& runs) { return runs.size() == 1 && runs.front().count == 1; }
+
+// The memory that an access takes at the target while it is under way: packed values of memory with gaps, and what an accumulate
+// combines and returns. The runs are known.
+std::uint64_t held_bytes(const ArrivedAccess& access) {
+  const AccessHeader& header = access.header;
+  if (header.is_accumulate())
+    return header.received_bytes() + (access.awaits_data() ? header.sent_bytes() : 0);
+  const bool is_message =
+      header.kind == AccessKind::kPut ? access.awaits_data() : (header.flags & kReplyInside) == 0;
+  return is_message && !is_dense(access.runs) ? header.size_bytes : 0;
+}
+
+// Counts the bytes while it lives.
+class HeldBytes {
+ public:
+  HeldBytes(std::uint64_t& sum, std::uint64_t size_bytes) : sum_(sum), size_bytes_(size_bytes) {
+    sum_ += size_bytes_;
+  }
+  ~HeldBytes() { sum_ -= size_bytes_; }
+  HeldBytes(const HeldBytes&) = delete;
+  HeldBytes& operator=(const HeldBytes&) = delete;
+
+ private:
+  std::uint64_t& sum_;
+  std::uint64_t size_bytes_;
+};
+
 }  // namespace
 
 runtime::Task<> Window::listen(Ref<Window> self) {
@@ -57,7 +88,12 @@ class Window::Turn {
     ++order_.num_waiting;
   }
   bool must_wait() const { return previous_.has_value(); }
-  const runtime::Future<>& previous() const { return *previous_; }
+  // REQUIRES: must_wait().
+  runtime::Task<> come() const {
+    VirtualRank* const rank = VirtualRank::current();
+    co_await *previous_;
+    VirtualRank::set_current(rank);
+  }
   void end() {
     mine_.set();
     if (--order_.num_waiting == 0) order_.last.reset();
@@ -70,7 +106,6 @@ class Window::Turn {
 };
 
 runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byte> message) {
-  VirtualRank* const rank = VirtualRank::current();
   ArrivedAccess access = parse_access(source, message);
   std::optional<Turn> turn;
   if (access.header.is_accumulate()) {
@@ -84,21 +119,23 @@ runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byt
   std::optional<Turn> announced;
   if (access.awaits_runs()) {
     announced.emplace(self->announced_orders_[source], self->messenger());
-    if (announced->must_wait()) {
-      co_await announced->previous();
-      VirtualRank::set_current(rank);
-    }
+    if (announced->must_wait()) co_await announced->come();
     co_await receive_runs(*self, source, access, reply.error != MPI_SUCCESS);
   }
   if (reply.error == MPI_SUCCESS) reply.error = self->check_place(access.runs);
   std::vector<std::byte> got;
+  const std::uint64_t size_bytes = reply.error == MPI_SUCCESS ? held_bytes(access) : 0;
+  std::optional<Turn> large;
+  if (size_bytes > 0 && !access.header.is_accumulate())
+    large.emplace(self->large_orders_[source], self->messenger());
+  const std::optional<Turn>& order = access.header.is_accumulate() ? turn : large;
+  if (order && order->must_wait() && self->held_bytes_[source] + size_bytes > kMostHeldBytes)
+    co_await order->come();
+  const HeldBytes held(self->held_bytes_[source], size_bytes);
   if (reply.error != MPI_SUCCESS) {
     if (access.awaits_data()) co_await drop(*self, source, data_tag(access.header.number));
     // Later ones wait for this one, which must not be over before those that came earlier.
-    if (turn && turn->must_wait()) {
-      co_await turn->previous();
-      VirtualRank::set_current(rank);
-    }
+    if (turn && turn->must_wait()) co_await turn->come();
   } else if (access.header.kind == AccessKind::kPut) {
     co_await serve_put(*self, source, access);
   } else if (access.header.kind == AccessKind::kGet) {
@@ -106,8 +143,12 @@ runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byt
   } else {
     co_await serve_accumulate(*self, source, access, turn ? &*turn : nullptr, got);
   }
-  if (turn) turn->end();
+  // What it has got is held until the reply has gone.
+  const bool is_full = self->held_bytes_[source] > kMostHeldBytes;
+  if (turn && !is_full) turn->end();
   co_await send_reply(self, source, std::move(access), reply, std::move(got));
+  if (turn && is_full) turn->end();
+  if (large) large->end();
   if (announced) announced->end();
 }
 
@@ -157,7 +198,6 @@ runtime::Task<> Window::serve_get(Window& self, const ArrivedAccess& access, std
 // `turn`: null if no access comes first, and nothing follows the request.
 runtime::Task<> Window::serve_accumulate(Window& self, int source, ArrivedAccess& access, const Turn* turn,
                                          std::vector<std::byte>& got) {
-  VirtualRank* const rank = VirtualRank::current();
   if (access.header.received_bytes() > 0) got.resize(access.header.received_bytes());
   if (access.awaits_data()) {
     access.data.resize(access.header.sent_bytes());
@@ -165,10 +205,7 @@ runtime::Task<> Window::serve_accumulate(Window& self, int source, ArrivedAccess
     const Outcome landed = co_await self.completed(*landing);
     check_follower(source, landed, access.data.size());
   }
-  if (turn != nullptr && turn->must_wait()) {
-    co_await turn->previous();
-    VirtualRank::set_current(rank);
-  }
+  if (turn != nullptr && turn->must_wait()) co_await turn->come();
   const DataView target = self.local_view(access.runs);
   if (target.place.is_host()) {
     self.apply(access, target, got, &self.own_control());
@@ -180,12 +217,8 @@ runtime::Task<> Window::serve_accumulate(Window& self, int source, ArrivedAccess
 // One at a time, from all ranks.
 runtime::Task<> Window::accumulate_on_device(Window& self, const ArrivedAccess& access,
                                              const DataView& target, std::vector<std::byte>& got) {
-  VirtualRank* const rank = VirtualRank::current();
   Turn turn(self.device_order_, self.messenger());
-  if (turn.must_wait()) {
-    co_await turn.previous();
-    VirtualRank::set_current(rank);
-  }
+  if (turn.must_wait()) co_await turn.come();
   std::vector<std::byte> values(target.size_bytes);
   co_await self.copy_locally(target, view_of(values));
   self.apply(access, view_of(values), got, nullptr);

@@ -59,13 +59,14 @@ class RunsAsLayout final : public ElementLayout {
 
 }  // namespace
 
-std::vector<WindowRun> runs_of(const Datatype& type, MPI_Count count, MPI_Aint displacement_bytes) {
+std::vector<WindowRun> runs_of(const Datatype& type, MPI_Count count, MPI_Aint displacement_bytes,
+                               std::size_t most) {
   const MPI_Count size = count * type.size_bytes();
   if (const std::optional<MPI_Count> offset = type.dense_offset(count))
     return {{displacement_bytes + *offset, static_cast<std::uint64_t>(size), 1, 0}};
   std::vector<WindowRun> runs;
   type.visit_runs(reinterpret_cast<const void*>(displacement_bytes), count, size, [&](const EvenRuns& even) {
-    if (runs.size() <= kMostRuns)
+    if (runs.size() <= most)
       runs.push_back({static_cast<std::int64_t>(even.address), even.size_bytes, even.count, even.stride});
   });
   return runs;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -64,6 +65,8 @@ struct WindowAccess {
   DataView compared;                             // of kCompareAndSwap
   DataView result;                               // where values go that are got
   const ReductionOperator* operation = nullptr;  // of accumulates
+
+  bool has_operand() const;
 };
 
 class Window final : public ErrorScope {
@@ -148,6 +151,17 @@ class Window final : public ErrorScope {
   Error lock_all(bool is_checked);
   Error unlock_all();
   Error flush(int rank);
+  // flush() for most calls: nothing is under way with the rank. Returns false for all others, wrong ones too.
+  bool flush_at_once(int rank) {
+    if (!has_target(rank)) [[unlikely]]
+      return false;
+    const Target& to = target(rank);
+    if ((!has_locked_all_ && to.lock == Target::Lock::kNone) || to.num_outstanding != 0 || !errors_.empty())
+      return false;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    give_progress();
+    return true;
+  }
   Error flush_all();
   void sync();
   // `ranks`: in the window.
@@ -178,7 +192,7 @@ class Window final : public ErrorScope {
   // Copies between any kinds of memory of this process.
   runtime::Task<> copy_locally(DataView from, DataView to) const;
 
-  // --- Accesses, access.cpp
+  // --- Accesses, access.cpp and outgoing.cpp
   MPI_Aint displacement_bytes(const WindowAccess& access) const;
   Error check_access(const WindowAccess& access) const;
   Error find_unit(const WindowAccess& access, const Datatype** unit) const;
@@ -189,7 +203,9 @@ class Window final : public ErrorScope {
   void access_now(const WindowAccess& access, const Datatype* unit, Memory& memory);
   struct OutgoingAccess;
   OutgoingAccess outgoing(const WindowAccess& access, const Datatype* unit);
+  void start_outgoing(OutgoingAccess access, Ref<Request>* request);
   static runtime::Task<> access_by_messages(Ref<Window> self, OutgoingAccess access, Outcome* outcome);
+  static runtime::Task<> access_in_parts(Ref<Window> self, OutgoingAccess access, Outcome* outcome);
   static runtime::Task<> carry_out(Ref<Window> self, OutgoingAccess access, Outcome* outcome);
   static runtime::Task<> access_by_copy(Ref<Window> self, OutgoingAccess access, Outcome* outcome);
   static runtime::Task<> access_unobserved(Ref<Window> self, OutgoingAccess access);
@@ -230,7 +246,14 @@ class Window final : public ErrorScope {
   bool has_lock() const;
   // Waits for the accesses to a rank, or to all.
   Error end_accesses(std::optional<int> rank);
-  void give_progress();
+  // Programs poll memory by accesses and flushes: the ranks of this process must run meanwhile, and the accesses of others be served.
+  void give_progress() {
+    if (rank_ != nullptr || ++num_idle_flushes_ % kFlushesPerProgress == 0) [[unlikely]]
+      move_forward();
+  }
+  static void move_forward();
+  // Without accesses under way, one flush of so many lets the runtime look for messages: that costs as much as ten accesses.
+  static constexpr std::uint32_t kFlushesPerProgress = 64;
   void forget_exposure();
   static runtime::Task<> acquire_remotely(rma::GlobalMemory& memory, rma::GlobalPtr<std::uint64_t> word,
                                           bool is_exclusive);
@@ -256,8 +279,10 @@ class Window final : public ErrorScope {
   };
   std::map<int, Order> orders_;
   std::map<int, Order>
-      announced_orders_;  // of accesses whose runs follow: those of one rank are one at a time
-  Order device_order_;    // of those that change device memory
+      announced_orders_;               // of accesses whose runs follow: those of one rank are one at a time
+  std::map<int, Order> large_orders_;  // of puts and gets that take memory here, see kMostHeldBytes
+  std::map<int, std::uint64_t> held_bytes_;  // by accesses of each rank
+  Order device_order_;                       // of those that change device memory
 
   std::uint32_t last_number_ = 0;
   std::uint64_t num_outstanding_ = 0;

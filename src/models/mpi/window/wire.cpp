@@ -38,8 +38,10 @@ void check_header(int source, const AccessHeader& header) {
   const std::uint64_t unit = unit_bytes(header.unit);
   const bool has_operation =
       header.kind == AccessKind::kCompareAndSwap || predefined_operation_name(header.operation) != nullptr;
+  // Elements are combined as bytes, or as what they are.
+  const bool is_whole = header.whole_bytes == 0 || header.unit == predefined_number(MPI_BYTE);
   const bool is_one = header.kind != AccessKind::kCompareAndSwap || header.size_bytes == unit;
-  if (unit == 0 || header.size_bytes % unit != 0 || !has_operation || !is_one) {
+  if (unit == 0 || header.size_bytes % unit != 0 || !has_operation || !is_one || !is_whole) {
     refuse_access(source, base::format("combines {} bytes of datatype {} by operator {}", header.size_bytes,
                                        header.unit, header.operation));
   }

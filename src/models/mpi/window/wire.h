@@ -18,6 +18,10 @@ namespace weft::mpi {
 
 enum class AccessKind : std::uint8_t { kPut, kGet, kAccumulate, kGetAccumulate, kCompareAndSwap };
 inline constexpr int kNumAccessKinds = 5;
+inline bool is_accumulate(AccessKind kind) { return kind >= AccessKind::kAccumulate; }
+inline bool has_result(AccessKind kind) {
+  return kind != AccessKind::kPut && kind != AccessKind::kAccumulate;
+}
 
 // `count` times `size_bytes`, `stride` bytes apart. The offset is from the base of the window; in a dynamic window it is an address.
 struct WindowRun {
@@ -46,12 +50,10 @@ struct AccessHeader {
   std::uint8_t unused[2] = {};
   std::uint32_t whole_bytes = 0;  // of accumulates: Accumulation::whole_bytes
 
-  bool is_accumulate() const { return kind >= AccessKind::kAccumulate; }
+  bool is_accumulate() const { return mpi::is_accumulate(kind); }
   // The bytes that the origin sends and gets.
   std::uint64_t sent_bytes() const;
-  std::uint64_t received_bytes() const {
-    return kind == AccessKind::kPut || kind == AccessKind::kAccumulate ? 0 : size_bytes;
-  }
+  std::uint64_t received_bytes() const { return has_result(kind) ? size_bytes : 0; }
 };
 static_assert(sizeof(AccessHeader) == 32 && sizeof(WindowRun) == 32);  // so that data is aligned to 16 bytes
 
@@ -64,8 +66,8 @@ static_assert(sizeof(ReplyHeader) == 16);
 
 // The largest request, and the largest reply with its data inside.
 inline constexpr std::size_t kMostMessageBytes = PointToPoint::kEagerBytes;
-// More runs than that are not accepted: 512 MiB of descriptions.
-inline constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 24;
+// More runs than that are not accepted: 2 MiB of descriptions. The origin cuts an access that has more (access_parts.h).
+inline constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 16;
 // A get may read bytes more than once, so it may have more bytes than the window. It has no more than those of the window, or these.
 inline constexpr std::uint64_t kMostRepeatedBytes = std::uint64_t{256} << 20;
 
