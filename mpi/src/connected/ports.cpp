@@ -1,6 +1,6 @@
 // Ports, the calls that connect two jobs, and published names.
+#include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +19,7 @@
 #include "entry/entry.h"
 #include "entry/objects.h"
 #include "models/mpi/connected/connecting.h"
+#include "models/mpi/threads/call_lock.h"
 
 namespace weft::mpi {
 
@@ -61,21 +62,45 @@ Error check_text(const char* text, const char* name, std::string* result) {
   return read_text(text, name, result);
 }
 
-// Sends `mine` and receives the other end's, of the same size.
-bool swap_over(int fd, std::span<const char> mine, std::span<char> theirs) {
-  for (std::size_t sent = 0; sent < mine.size();) {
-    const ssize_t count = ::send(fd, mine.data() + sent, mine.size() - sent, MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    sent += static_cast<std::size_t>(count);
+// Returns when the socket may be ready, or a moment later. The other end, and other threads, may wait for this process first.
+void await_socket(int fd, short events) {
+  this_process().progress();
+  CallLock& lock = CallLock::of_process();
+  const int holds = lock.release();
+  pollfd watched{fd, events, 0};
+  poll(&watched, 1, 1);
+  lock.take_back(holds);
+}
+
+// Calls `transfer(offset)`, as send() or recv(), until `size` bytes have been transferred. Returns the number of the error; 0 without.
+template <class Transfer>
+int transfer_all(int fd, short events, std::size_t size, const Transfer& transfer) {
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t count = transfer(done);
+    if (count > 0) {
+      done += static_cast<std::size_t>(count);
+    } else if (count == 0) {
+      return ECONNRESET;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      await_socket(fd, events);
+    } else if (errno != EINTR) {
+      return errno;
+    }
   }
-  for (std::size_t got = 0; got < theirs.size();) {
-    const ssize_t count = ::recv(fd, theirs.data() + got, theirs.size() - got, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    got += static_cast<std::size_t>(count);
-  }
-  return true;
+  return 0;
+}
+
+// Sends `mine` and receives the other end's, of the same size. Returns the number of the error; 0 without.
+int swap_over(int fd, std::span<const char> mine, std::span<char> theirs) {
+  const int sending = transfer_all(fd, POLLOUT, mine.size(), [&](std::size_t offset) {
+    const std::span<const char> rest = mine.subspan(offset);
+    return ::send(fd, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  });
+  if (sending != 0) return sending;
+  return transfer_all(fd, POLLIN, theirs.size(), [&](std::size_t offset) {
+    const std::span<char> rest = theirs.subspan(offset);
+    return ::recv(fd, rest.data(), rest.size(), MSG_DONTWAIT);
+  });
 }
 
 // Both ends open a port and tell its name. The one whose name is smaller accepts.
@@ -87,11 +112,15 @@ Error join(int fd, Ref<Communicator>* made) {
   std::array<char, 256> theirs{};
   std::memcpy(mine.data(), port.data(), std::min(port.size(), mine.size() - 1));
   Error error;
-  if (!swap_over(fd, mine, theirs)) {
+  const int problem = swap_over(fd, mine, theirs);
+  const std::string other(theirs.data(), strnlen(theirs.data(), theirs.size() - 1));
+  if (problem != 0) {
     error = {MPI_ERR_OTHER, base::format("descriptor {} is no socket whose other end calls MPI_Comm_join: {}",
-                                         fd, std::strerror(errno))};
+                                         fd, std::strerror(problem))};
+  } else if (!process.connections->await_caller(port, other)) {
+    error = {MPI_ERR_OTHER,
+             base::format("the other end of descriptor {} is no process that calls MPI_Comm_join", fd)};
   } else {
-    const std::string other(theirs.data(), strnlen(theirs.data(), theirs.size() - 1));
     const Meeting meeting{*process.self(), 0};
     error = port < other ? accept(process, meeting, {.port = port}, made)
                          : connect(process, meeting, other, made);

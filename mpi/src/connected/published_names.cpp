@@ -1,16 +1,20 @@
 #include "connected/published_names.h"
 
+#include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
+#include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "weft/mpi/mpi.h"
 
@@ -20,9 +24,10 @@ namespace weft::mpi {
 
 namespace {
 
-// A process number, a space, and the port.
+// The text of a file: the process that has published the name, when it started, and the port, with a space between them.
 struct Entry {
   pid_t process = 0;
+  std::uint64_t start = 0;
   std::string port;
 };
 
@@ -34,18 +39,44 @@ Error no_folder(const std::string& folder, const char* why) {
                    folder, why)};
 }
 
-// The folder, which nobody else may enter or write.
-Error find_folder(std::string* folder) {
-  const char* const parent = std::getenv("XDG_RUNTIME_DIR");
-  *folder =
-      base::format("{}/weft-names-{}", parent != nullptr && *parent == '/' ? parent : "/tmp", geteuid());
-  if (mkdir(folder->c_str(), 0700) != 0 && errno != EEXIST) return no_folder(*folder, std::strerror(errno));
-  struct stat status{};
-  if (lstat(folder->c_str(), &status) != 0) return no_folder(*folder, std::strerror(errno));
-  if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0)
-    return no_folder(*folder, "it belongs to others, or others may use it");
-  return {};
-}
+// The folder, which nobody else may enter or write. One process at a time reads and changes names in it.
+class NamesFolder {
+ public:
+  NamesFolder() = default;
+  NamesFolder(const NamesFolder&) = delete;
+  NamesFolder& operator=(const NamesFolder&) = delete;
+  ~NamesFolder() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  // Waits until no other process uses it.
+  Error open() {
+    const char* const parent = std::getenv("XDG_RUNTIME_DIR");
+    path_ =
+        base::format("{}/weft-names-{}", parent != nullptr && *parent == '/' ? parent : "/tmp", geteuid());
+    if (mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) return no_folder(path_, std::strerror(errno));
+    fd_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd_ < 0) return no_folder(path_, std::strerror(errno));
+    struct stat status{};
+    if (fstat(fd_, &status) != 0) return no_folder(path_, std::strerror(errno));
+    if (status.st_uid != geteuid() || (status.st_mode & 077) != 0)
+      return no_folder(path_, "it belongs to others, or others may use it");
+    while (flock(fd_, LOCK_EX) != 0)
+      if (errno != EINTR) return no_folder(path_, std::strerror(errno));
+    return {};
+  }
+
+  // Returns whether there is an entry of a process that runs. Removes another one.
+  bool read(const std::string& name, Entry* entry) const;
+  Error write(const std::string& name, const Entry& entry) const;
+  bool remove(const std::string& name) const { return unlinkat(fd_, name.c_str(), 0) == 0; }
+  // The entries of processes that have ended.
+  void remove_old() const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
 
 // The letters and digits of the name, which people may look for, and a number for all of it.
 std::string file_name(const std::string& service) {
@@ -59,66 +90,84 @@ std::string file_name(const std::string& service) {
   return base::format("{}-{:016x}-{}", name, number, service.size());
 }
 
-Error find_path(const std::string& service, std::string* path) {
-  std::string folder;
-  if (Error error = find_folder(&folder); !error.ok()) return error;
-  *path = folder + "/" + file_name(service);
-  return {};
+// When the process started, in ticks since the start of the system: another process may get its number. 0 if there is none.
+std::uint64_t start_of(pid_t process) {
+  std::ifstream file(base::format("/proc/{}/stat", process));
+  std::string text;
+  std::getline(file, text);
+  // Behind the name in brackets, which may have any characters: the 20th word.
+  std::istringstream words(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::uint64_t start = 0;
+  for (int i = 0; i < 19; ++i) words >> text;
+  words >> start;
+  return start;
 }
 
-// Returns whether there is an entry of a process that runs. Removes one of a process that has ended.
-bool read_entry(const std::string& path, Entry* entry) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+bool NamesFolder::read(const std::string& name, Entry* entry) const {
+  const int fd = openat(fd_, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
-  std::array<char, MPI_MAX_PORT_NAME + 32> text{};
-  const ssize_t size = read(fd, text.data(), text.size());
+  std::array<char, MPI_MAX_PORT_NAME + 64> text{};
+  const ssize_t size = ::read(fd, text.data(), text.size() - 1);
   close(fd);
-  const std::string_view all(text.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
-  const std::size_t space = all.find(' ');
-  if (space == std::string_view::npos) return false;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + space, entry->process);
-  entry->port = all.substr(space + 1);
-  if (error == std::errc() && entry->process > 0 && (kill(entry->process, 0) == 0 || errno == EPERM))
+  std::istringstream words(std::string(text.data(), size < 0 ? 0 : static_cast<std::size_t>(size)));
+  words >> entry->process >> entry->start;
+  words.get();
+  if (words && entry->process > 0 && entry->start == start_of(entry->process) &&
+      std::getline(words, entry->port))
     return true;
-  unlink(path.c_str());
+  remove(name);
   return false;
+}
+
+Error NamesFolder::write(const std::string& name, const Entry& entry) const {
+  const std::string text = base::format("{} {} {}", entry.process, entry.start, entry.port);
+  const int fd = openat(fd_, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return {MPI_ERR_SERVICE, base::format("{}/{}: {}", path_, name, std::strerror(errno))};
+  const bool is_written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int why = errno;
+  close(fd);
+  if (is_written) return {};
+  remove(name);
+  return {MPI_ERR_SERVICE, base::format("{}/{}: {}", path_, name, std::strerror(why))};
+}
+
+void NamesFolder::remove_old() const {
+  DIR* const folder = opendir(path_.c_str());
+  if (folder == nullptr) return;
+  Entry entry;
+  while (const dirent* const one = readdir(folder)) {
+    if (one->d_name[0] != '.') read(one->d_name, &entry);
+  }
+  closedir(folder);
 }
 
 }  // namespace
 
-// The file appears whole, and only if there is none: a link to one that has been written.
 Error publish_name(const std::string& service, const std::string& port) {
-  std::string path;
-  if (Error error = find_path(service, &path); !error.ok()) return error;
+  NamesFolder folder;
+  if (Error error = folder.open(); !error.ok()) return error;
+  folder.remove_old();
   Entry other;
-  if (read_entry(path, &other))
+  const std::string name = file_name(service);
+  if (folder.read(name, &other))
     return {MPI_ERR_SERVICE, base::format("process {} has published the name '{}'", other.process, service)};
-  const std::string written = base::format("{}.{}", path, getpid());
-  const std::string text = base::format("{} {}", getpid(), port);
-  const int fd = open(written.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return {MPI_ERR_SERVICE, base::format("{}: {}", written, std::strerror(errno))};
-  const bool is_written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  close(fd);
-  const bool is_published = is_written && link(written.c_str(), path.c_str()) == 0;
-  const int why = errno;
-  unlink(written.c_str());
-  if (is_published) return {};
-  return {MPI_ERR_SERVICE, base::format("the name '{}' is not published: {}", service, std::strerror(why))};
+  return folder.write(name, {getpid(), start_of(getpid()), port});
 }
 
 Error unpublish_name(const std::string& service) {
-  std::string path;
-  if (Error error = find_path(service, &path); !error.ok()) return error;
+  NamesFolder folder;
+  if (Error error = folder.open(); !error.ok()) return error;
   Entry entry;
-  if (read_entry(path, &entry) && entry.process == getpid() && unlink(path.c_str()) == 0) return {};
+  const std::string name = file_name(service);
+  if (folder.read(name, &entry) && entry.process == getpid() && folder.remove(name)) return {};
   return {MPI_ERR_SERVICE, base::format("this process has not published the name '{}'", service)};
 }
 
 Error look_up_name(const std::string& service, std::string* port) {
-  std::string path;
-  if (Error error = find_path(service, &path); !error.ok()) return error;
+  NamesFolder folder;
+  if (Error error = folder.open(); !error.ok()) return error;
   Entry entry;
-  if (!read_entry(path, &entry))
+  if (!folder.read(file_name(service), &entry))
     return {MPI_ERR_NAME,
             base::format("no process of this user on this host has published the name '{}'", service)};
   *port = std::move(entry.port);

@@ -1,6 +1,6 @@
 // Names of services that processes of this user on this host publish for their ports: a file for each.
 //
-// A file of a process that has ended is no name any more, and is removed when it is found. Threads: any.
+// A file of a process that has ended is no name any more, and is removed when a name is looked for or published. Threads: any.
 #pragma once
 
 #include <string>

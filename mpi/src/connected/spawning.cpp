@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "communication/communication.h"
 #include "connected/reasons.h"
 #include "entry/entry.h"
@@ -112,6 +114,10 @@ int spawn(const char* function, int root, MPI_Comm comm, MPI_Comm* intercomm, in
       if (Error error = find_commands(&commands); !error.ok()) return error;
       for (const Command& command : commands)
         num_processes += static_cast<std::uint64_t>(std::max(command.num_processes, 0));
+      if (num_processes > kMostProcesses) {
+        return {MPI_ERR_SPAWN, base::format("{} processes are more than a job has; spawn {} at most",
+                                            std::exchange(num_processes, 0), kMostProcesses)};
+      }
       Error error = begin_spawn(commands, &port);
       name = port;
       return error;
@@ -125,6 +131,8 @@ int spawn(const char* function, int root, MPI_Comm comm, MPI_Comm* intercomm, in
     if (!port.empty()) process.connections->close_port(port);
     process.run(
         broadcast_bytes(communicator->next_collective_contexts().local, root, bytes_of_value(num_processes)));
+    if (num_processes > kMostProcesses)  // the root may be in another job
+      base::refuse_claim(base::format("{} processes were spawned", num_processes));
     if (codes != nullptr)
       for (std::uint64_t i = 0; i < num_processes; ++i) codes[i] = error.error_class;
     if (!error.ok()) return with_reason(function, meeting, std::move(error));

@@ -22,6 +22,7 @@
 #include "entry/entry.h"
 #include "entry/python_interpreter.h"
 #include "machine/calling_threads.h"
+#include "machine/links/links.h"
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/connected/connecting.h"
@@ -74,6 +75,7 @@ void leave_job_of_parent() {
   if (running.job == nullptr || running.is_forked_child) return;
   running.is_forked_child = true;
   Rank& rank = this_rank();
+  if (rank.process != nullptr && rank.process->connections != nullptr) machine::close_links_after_fork();
   rank.phase = Rank::Phase::kAfter;
   rank.has_left_job = true;
   rank.world = nullptr;

@@ -145,7 +145,7 @@ class Job:
         if limit.deadline is None or now < limit.deadline:
             return
         limit.deadline = None
-        if not self._ending and any(pe.running for pe in self._pes):
+        if not self._ending and self._is_anything_running():
             for report in limit.reports():
                 self._say(report.rstrip())
             self._end(limit.reason, EXIT_CODE)
@@ -339,7 +339,9 @@ class Job:
                 pe.send_signal(signal.SIGTERM)
             pe.send_signal(signal.SIGCONT)
         if self._spawned is not None:
-            self._spawned.send_signal(signal.SIGTERM)
+            if terminates:
+                self._spawned.send_signal(signal.SIGTERM)
+            self._spawned.send_signal(signal.SIGCONT)
         self._kill_at = time.monotonic() + (GRACE_S if terminates else CLEANUP_S)
 
     # --- events of the service
@@ -396,6 +398,8 @@ class Job:
                 # Not SIGTSTP: it does nothing in a process group without a shell to bring it back (in CI).
                 for pe in self._pes:
                     pe.send_signal(signal.SIGSTOP)
+                if self._spawned is not None:
+                    self._spawned.send_signal(signal.SIGTSTP)
                 os.kill(os.getpid(), signal.SIGSTOP)
             else:
                 self._pass_on(received)

@@ -1,13 +1,20 @@
 #include "machine/links/links.h"
 
-#include <poll.h>
+#include <dirent.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <new>
+#include <numeric>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -19,11 +26,23 @@ namespace weft::machine {
 
 namespace {
 
-// A process that leaves says so before its links close. What has come by then is read in this many rounds: its connection is accepted,
-// its greeting is read, its message is read.
+// A process that leaves says so before its links close. A link from it that is not accepted yet is in this many rounds: its connection is
+// accepted, its greeting is read, its message is read. While a link from it is open, it is not judged.
 constexpr int kRoundsToJudge = 4;
+// How long a process without free descriptors waits before it tries again to accept a connection.
+constexpr int kNoDescriptorsMs = 20;
 // Of one link in one round, so that the others have their turn.
 constexpr int kMessagesInRound = 64;
+
+constexpr std::string_view kAddressPrefix = "weft-link-";
+
+bool is_link_address(int (*name_of)(int, sockaddr*, socklen_t*), int fd) {
+  sockaddr_un address{};
+  socklen_t size = sizeof address;
+  return name_of(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 && address.sun_family == AF_UNIX &&
+         size > offsetof(sockaddr_un, sun_path) + kAddressPrefix.size() &&
+         std::memcmp(address.sun_path + 1, kAddressPrefix.data(), kAddressPrefix.size()) == 0;
+}
 
 base::Status no_resource(std::string_view what, int error) {
   return {
@@ -40,7 +59,18 @@ std::span<const std::byte> bytes_of(const T& value) {
 }  // namespace
 
 std::string link_address(const ProcessName& name) {
-  return base::format("weft-link-{:016x}{:016x}-{}", name.job[0], name.job[1], name.rank);
+  return base::format("{}{:016x}{:016x}-{}", kAddressPrefix, name.job[0], name.job[1], name.rank);
+}
+
+// The descriptors are those that the system tells: a thread of the parent may have been changing the links.
+void close_links_after_fork() {
+  DIR* const folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  while (const dirent* const entry = readdir(folder)) {
+    const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
+    if (is_link_address(&getsockname, fd) || is_link_address(&getpeername, fd)) ::close(fd);
+  }
+  closedir(folder);
 }
 
 base::Result<std::unique_ptr<Links>> Links::open(const ProcessName& own, std::uint32_t revision,
@@ -115,15 +145,23 @@ void Links::say_goodbye() {
   for (auto& [name, link] : outgoing_) link.send({bytes_of(goodbye)});
 }
 
+std::size_t Links::unwritten_bytes() const {
+  return std::accumulate(
+      outgoing_.begin(), outgoing_.end(), std::size_t{0},
+      [](std::size_t sum, const auto& entry) { return sum + entry.second.unwritten_bytes(); });
+}
+
 void Links::close(int limit_ms) {
   if (!thread_.joinable()) return;
   {
     std::unique_lock lock(mutex_);
     say_goodbye();
     wake();
-    written_.wait_for(lock, std::chrono::milliseconds(limit_ms), [this] {
-      return std::ranges::none_of(outgoing_, [](const auto& entry) { return entry.second.has_waiting(); });
-    });
+    std::size_t before = std::numeric_limits<std::size_t>::max();
+    for (std::size_t left = unwritten_bytes(); left > 0 && left < before; left = unwritten_bytes()) {
+      before = left;
+      written_.wait_for(lock, std::chrono::milliseconds(limit_ms), [this] { return unwritten_bytes() == 0; });
+    }
     stops_ = true;
   }
   wake();
@@ -136,18 +174,33 @@ void Links::close(int limit_ms) {
 // --- The thread
 
 void Links::run() {
-  std::vector<pollfd> watched;
+  try {
+    run_rounds();
+  } catch (const std::bad_alloc&) {
+    receiver_.failed("this process has no memory left for messages of connected jobs");
+  }
+}
+
+std::vector<pollfd> Links::watched() {
+  std::vector<pollfd> watched{{wake_fd_.get(), POLLIN, 0}};
+  if (has_descriptors_) watched.push_back({listener_.get(), POLLIN, 0});
+  const std::lock_guard lock(mutex_);
+  if (stops_) return {};
+  for (const IncomingLink& link : incoming_) watched.push_back({link.fd(), POLLIN, 0});
+  for (const auto& [name, link] : outgoing_)
+    if (!link.is_broken())
+      watched.push_back({link.fd(), static_cast<short>(link.has_waiting() ? POLLOUT : 0), 0});
+  return watched;
+}
+
+void Links::run_rounds() {
   while (true) {
-    watched.assign({{wake_fd_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}});
-    {
-      const std::lock_guard lock(mutex_);
-      if (stops_) return;
-      for (const IncomingLink& link : incoming_) watched.push_back({link.fd(), POLLIN, 0});
-      for (const auto& [name, link] : outgoing_)
-        if (!link.is_broken())
-          watched.push_back({link.fd(), static_cast<short>(link.has_waiting() ? POLLOUT : 0), 0});
-    }
-    if (poll(watched.data(), watched.size(), suspects_.empty() ? -1 : 0) < 0 && errno != EINTR) return;
+    std::vector<pollfd> all = watched();
+    if (all.empty()) return;
+    const int limit_ms = has_due_suspect() ? 0 : has_descriptors_ ? -1 : kNoDescriptorsMs;
+    if (poll(all.data(), all.size(), limit_ms) < 0 && errno != EINTR)
+      return receiver_.failed(
+          base::format("no messages of connected jobs can be awaited: {}", std::strerror(errno)));
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t drained = ::read(wake_fd_.get(), &count, sizeof count);
     std::erase_if(incoming_, [this](IncomingLink& link) { return !read(link); });
@@ -160,6 +213,7 @@ void Links::run() {
 void Links::accept_all() {
   while (true) {
     const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    has_descriptors_ = fd >= 0 || (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM);
     if (fd < 0) return;
     IncomingLink link(fd);
     if (is_own_user(fd)) incoming_.push_back(std::move(link));
@@ -182,7 +236,7 @@ bool Links::read(IncomingLink& link) {
       }
       case IncomingLink::Read::kMessage:
         if (link.type() == LinkHeader::kGoodbye) {
-          left_.insert(link.hello().from);
+          if (left_.insert(link.hello().from).second) receiver_.gone(link.hello().from, true);
         } else {
           receiver_.arrived(link.hello().from, link.type(), link.take_bytes());
         }
@@ -207,14 +261,24 @@ void Links::tend_outgoing() {
   if (!has_waiting) written_.notify_all();
 }
 
+bool Links::has_open_link_from(const ProcessName& name) const {
+  return std::ranges::any_of(
+      incoming_, [&](const IncomingLink& link) { return link.has_greeted() && link.hello().from == name; });
+}
+
+bool Links::has_due_suspect() const {
+  return std::ranges::any_of(suspects_,
+                             [this](const auto& suspect) { return !has_open_link_from(suspect.first); });
+}
+
 void Links::judge_suspects() {
   for (auto suspect = suspects_.begin(); suspect != suspects_.end();) {
     auto& [name, rounds] = *suspect;
-    if (--rounds > 0) {
+    if (has_open_link_from(name) || --rounds > 0) {
       ++suspect;
       continue;
     }
-    if (left_.insert(name).second && !name.is_launcher()) receiver_.lost(name);
+    if (left_.insert(name).second && !name.is_launcher()) receiver_.gone(name, false);
     suspect = suspects_.erase(suspect);
   }
 }

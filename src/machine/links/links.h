@@ -8,6 +8,8 @@
 // Messages of one sender arrive in the order in which they were sent. There is no flow control: the receiver keeps what it has read.
 #pragma once
 
+#include <poll.h>
+
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +19,7 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,6 +32,9 @@
 
 namespace weft::machine {
 
+// Closes the sockets of all links in a process that has been forked, so that the end of its parent is seen at their other ends.
+void close_links_after_fork();
+
 class Links {
  public:
   // Called on the thread of the links.
@@ -36,8 +42,10 @@ class Links {
    public:
     // A whole message has come. `type` and `bytes` are claims of the sender.
     virtual void arrived(const ProcessName& from, std::uint32_t type, std::vector<std::byte> bytes) = 0;
-    // The process has ended without close(). Called at most once for each.
-    virtual void lost(const ProcessName& from) = 0;
+    // No message will come from the process. `is_closed`: it has called close(); else it has ended without. Called at most once for each.
+    virtual void gone(const ProcessName& from, bool is_closed) = 0;
+    // The links can do no more, because this process has no memory left.
+    virtual void failed(const std::string& reason) = 0;
 
    protected:
     ~Receiver() = default;
@@ -56,7 +64,8 @@ class Links {
   // name listens, kClosed if it has ended. Any thread.
   base::Status send(const ProcessName& to, std::uint32_t type,
                     std::initializer_list<std::span<const std::byte>> parts);
-  // Waits until all messages are written, at most `limit_ms`, tells the peers that this process leaves, and ends the thread.
+  // Waits until all messages are written, and tells the peers that this process leaves. Waits no longer if no peer takes bytes for
+  // `limit_ms`. Ends the thread.
   void close(int limit_ms);
 
  private:
@@ -66,14 +75,21 @@ class Links {
   base::Status listen();
   base::Result<OutgoingLink*> link_to(const ProcessName& to);
   void say_goodbye();
+  std::size_t unwritten_bytes() const;
   void wake() const;
   void run();
+  void run_rounds();
+  // What poll() is to watch, in the order in which the thread uses it.
+  std::vector<pollfd> watched();
   void accept_all();
   // Returns whether the link stays.
   bool read(IncomingLink& link);
   // Writes what waits, and finds out which receivers have gone.
   void tend_outgoing();
   void judge_suspects();
+  bool has_open_link_from(const ProcessName& name) const;
+  // Whether a suspect is judged in this round or in one of the next.
+  bool has_due_suspect() const;
 
   const ProcessName own_;
   const std::uint32_t revision_;
@@ -90,8 +106,9 @@ class Links {
 
   // --- Of the thread
   std::vector<IncomingLink> incoming_;
-  std::set<ProcessName> left_;           // have said that they leave
-  std::map<ProcessName, int> suspects_;  // their links have closed; in how many rounds they are judged
+  bool has_descriptors_ = true;          // a connection could be accepted when one was last there
+  std::set<ProcessName> left_;           // have said that they leave, or have been judged
+  std::map<ProcessName, int> suspects_;  // a link of theirs has closed; in how many rounds they are judged
 };
 
 }  // namespace weft::machine

@@ -63,6 +63,7 @@ void OutgoingLink::send(std::initializer_list<std::span<const std::byte>> parts)
     skip -= skipped;
     rest.insert(rest.end(), part.begin() + static_cast<std::ptrdiff_t>(skipped), part.end());
   }
+  unwritten_bytes_ += rest.size();
   waiting_.push_back(std::move(rest));
 }
 
@@ -75,6 +76,7 @@ void OutgoingLink::flush() {
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (sent < 0) return set_broken();
     written_ += static_cast<std::size_t>(sent);
+    unwritten_bytes_ -= static_cast<std::size_t>(sent);
     if (written_ < first.size()) continue;
     written_ = 0;
     waiting_.pop_front();

@@ -24,12 +24,16 @@ class OutgoingLink {
 
   int fd() const { return fd_.get(); }
   bool is_broken() const { return is_broken_; }
-  // The receiver has gone. What waits is dropped.
+  // The receiver has gone. The link closes, and drops what waits.
   void set_broken() {
     is_broken_ = true;
     waiting_.clear();
+    unwritten_bytes_ = 0;
+    fd_ = {};
   }
   bool has_waiting() const { return !waiting_.empty(); }
+  // Of what waits.
+  std::size_t unwritten_bytes() const { return unwritten_bytes_; }
   // Writes the parts, or keeps what the socket does not take.
   void send(std::initializer_list<std::span<const std::byte>> parts);
   // Writes more of what waits.
@@ -42,6 +46,7 @@ class OutgoingLink {
   bool is_broken_ = false;
   std::deque<std::vector<std::byte>> waiting_;
   std::size_t written_ = 0;  // bytes of the first one
+  std::size_t unwritten_bytes_ = 0;
 };
 
 }  // namespace weft::machine

@@ -1,8 +1,7 @@
-/* Jobs of several launches that connect. Arguments: serve NAME TIMES | call NAME [die] | refuse | join DESCRIPTOR. */
-#include <unistd.h>
-
+/* Jobs of several launches that connect. Arguments: serve NAME TIMES | call NAME [die|fork] | refuse | join DESCRIPTOR. */
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../expect.h"
 
@@ -49,14 +48,27 @@ static void serve(const char* name, int times) {
   }
 }
 
-static void call(const char* name, int dies) {
+/* A process that outlives its parent. */
+static void leave_child(void) {
+  if (fork() != 0) return;
+  for (int fd = 0; fd < 3; ++fd) close(fd);
+  alarm(60);
+  pause();
+  _exit(1);
+}
+
+static void call(const char* name, const char* end) {
   char port[MPI_MAX_PORT_NAME] = "";
   MPI_Comm inter;
   if (rank == 0) MPI_Lookup_name(name, MPI_INFO_NULL, port);
   MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
   ring(inter);
-  if (dies && rank == size - 1) raise(SIGKILL);
-  if (dies) MPI_Recv(port, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* until the job is ended */
+  if (end != NULL && rank == size - 1) {
+    if (strcmp(end, "fork") == 0) leave_child();
+    raise(SIGKILL);
+  }
+  if (end != NULL)
+    MPI_Recv(port, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* until the job is ended */
   int flag = 1;
   MPI_Bcast(&flag, 1, MPI_INT, rank == 0 ? MPI_ROOT : MPI_PROC_NULL, inter);
   MPI_Comm_disconnect(&inter);
@@ -64,10 +76,17 @@ static void call(const char* name, int dies) {
 
 static void refuse(void) {
   MPI_Comm inter;
+  char port[MPI_MAX_PORT_NAME] = "";
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   EXPECT(class_of(MPI_Comm_connect("nonsense", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)) == MPI_ERR_PORT);
-  EXPECT(class_of(MPI_Comm_connect("weft-port:1:2:0:3", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)) == MPI_ERR_PORT);
-  EXPECT(class_of(MPI_Comm_accept("weft-port:1:2:0:3", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)) == MPI_ERR_PORT);
+  EXPECT(class_of(MPI_Comm_connect("weft-port:1:2:0:3", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)) ==
+         MPI_ERR_PORT);
+  EXPECT(class_of(MPI_Comm_accept("weft-port:1:2:0:3", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)) ==
+         MPI_ERR_PORT);
+  /* The process that would accept is among those that call. */
+  if (rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+  EXPECT(class_of(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)) == MPI_ERR_PORT);
+  if (rank == 0) MPI_Close_port(port);
 }
 
 static void join(const char* descriptor) {
@@ -88,7 +107,7 @@ int main(int argc, char* argv[]) {
   if (strcmp(argv[1], "serve") == 0) {
     serve(argv[2], atoi(argv[3]));
   } else if (strcmp(argv[1], "call") == 0) {
-    call(argv[2], argc > 3);
+    call(argv[2], argc > 3 ? argv[3] : NULL);
   } else if (strcmp(argv[1], "refuse") == 0) {
     refuse();
   } else {

@@ -12,8 +12,9 @@ static int rank, size;
 
 /* Each process of a job sends to each of the other one. */
 static void exchange(MPI_Comm inter) {
-  int remote_size, flag = -1;
+  int rank, remote_size, flag = -1;
   MPI_Status status;
+  MPI_Comm_rank(inter, &rank);
   MPI_Comm_remote_size(inter, &remote_size);
   for (int to = 0; to < remote_size; ++to) {
     const int value[2] = {100 * rank + to, to};
@@ -167,8 +168,8 @@ static void spawn_in_vain(char* program) {
   MPI_Info info;
   int code = MPI_SUCCESS;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  EXPECT(class_of(MPI_Comm_spawn("/no/such/program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
-                                 &code)) == MPI_ERR_SPAWN);
+  EXPECT(class_of(MPI_Comm_spawn("/no/such/program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+                                 &inter, &code)) == MPI_ERR_SPAWN);
   EXPECT(code == MPI_ERR_SPAWN && inter == MPI_COMM_NULL);
   /* They end without MPI. */
   EXPECT(class_of(MPI_Comm_spawn("true", true_words, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
@@ -177,11 +178,33 @@ static void spawn_in_vain(char* program) {
                                  MPI_ERRCODES_IGNORE)) == MPI_ERR_SPAWN);
   MPI_Info_create(&info);
   MPI_Info_set(info, "host", "no-such-host");
-  EXPECT(class_of(MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, info, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE)) ==
-         MPI_ERR_SPAWN);
+  EXPECT(class_of(MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, info, 0, MPI_COMM_WORLD, &inter,
+                                 MPI_ERRCODES_IGNORE)) == MPI_ERR_SPAWN);
   MPI_Info_free(&info);
   EXPECT(class_of(MPI_Comm_spawn(program, MPI_ARGV_NULL, 0, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
                                  MPI_ERRCODES_IGNORE)) == MPI_ERR_ARG);
+}
+
+/* What the processes that a merged communicator spawns do with it. */
+static void meet_merged(MPI_Comm inter, int is_child) {
+  MPI_Comm all;
+  exchange(inter);
+  MPI_Intercomm_merge(inter, is_child, &all);
+  check_collectives(all);
+  MPI_Comm_free(&all);
+  MPI_Comm_disconnect(&inter);
+}
+
+/* The processes of two jobs spawn a third one. Its root is in the spawned job. */
+static void spawn_together(char* program, MPI_Comm inter, int is_child) {
+  char* words[] = {"child", "meet", NULL};
+  MPI_Comm all, third;
+  int all_size;
+  MPI_Intercomm_merge(inter, is_child, &all);
+  MPI_Comm_size(all, &all_size);
+  MPI_Comm_spawn(program, words, 2, MPI_INFO_NULL, all_size - 1, all, &third, MPI_ERRCODES_IGNORE);
+  meet_merged(third, 0);
+  MPI_Comm_disconnect(&all);
 }
 
 static void check_hints(char* program) {
@@ -199,12 +222,14 @@ static void check_hints(char* program) {
   MPI_Comm_disconnect(&inter);
 }
 
-static void be_child(const char* what, MPI_Comm parent) {
+static void be_child(char* program, const char* what, MPI_Comm parent) {
   MPI_Comm same;
   int *app_number, flag, remote_size;
   MPI_Comm_remote_size(parent, &remote_size);
   MPI_Comm_get_parent(&same);
   EXPECT(same == parent);
+  if (strcmp(what, "meet") == 0) return meet_merged(parent, 1);
+  if (strcmp(what, "leave") == 0) return; /* without MPI_Comm_disconnect */
   if (strcmp(what, "hints") == 0) {
     char text[512];
     EXPECT(getcwd(text, sizeof text) != NULL);
@@ -214,11 +239,13 @@ static void be_child(const char* what, MPI_Comm parent) {
     EXPECT(size == 3);
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &app_number, &flag);
     EXPECT(flag && *app_number == (rank > 0));
+    if (strcmp(what, "together") == 0) spawn_together(program, parent, 1);
     if (strcmp(what, "die") == 0 && rank == 2) raise(SIGKILL);
     if (strcmp(what, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
-    check_all(parent, 1);
+    if (strcmp(what, "stay") != 0 && strcmp(what, "together") != 0) check_all(parent, 1);
   }
   MPI_Comm_disconnect(&parent);
+  while (strcmp(what, "stay") == 0) pause();
   MPI_Comm_get_parent(&same);
   EXPECT(parent == MPI_COMM_NULL && same == MPI_COMM_NULL);
 }
@@ -231,14 +258,19 @@ int main(int argc, char* argv[]) {
   MPI_Comm_get_parent(&parent);
   if (parent != MPI_COMM_NULL) {
     EXPECT(argc == 3 && strcmp(argv[1], "child") == 0);
-    be_child(argv[2], parent);
+    be_child(argv[0], argv[2], parent);
   } else if (strcmp(argv[1], "in vain") == 0) {
     spawn_in_vain(argv[0]);
   } else if (strcmp(argv[1], "hints") == 0) {
     check_hints(argv[0]);
   } else {
     spawn(argv[0], argv[1], &inter);
-    check_all(inter, 0);
+    if (strcmp(argv[1], "leave") == 0) MPI_Ssend(&rank, 1, MPI_INT, 0, 0, inter);
+    if (strcmp(argv[1], "together") == 0) {
+      spawn_together(argv[0], inter, 0);
+    } else if (strcmp(argv[1], "stay") != 0) {
+      check_all(inter, 0);
+    }
     MPI_Comm_disconnect(&inter);
   }
   if (parent == MPI_COMM_NULL && rank == 0) printf("%s: as expected\n", argv[1]);

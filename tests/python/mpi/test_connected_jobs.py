@@ -57,6 +57,29 @@ def test_a_job_and_the_one_that_it_spawns_communicate(run_mpi, num_pes):
     assert result.returncode == 0
 
 
+def test_processes_of_two_jobs_spawn_a_third_one(run_mpi):
+    result = run_mpi("connected/spawned", 2, "together")
+    assert result.stderr == ""
+    assert result.stdout == "together: as expected\n"
+    assert result.returncode == 0
+
+
+def test_a_message_that_a_process_has_left_behind_ends_the_job(run_mpi):
+    result = run_mpi("connected/spawned", 1, "leave")
+    assert "of a connected job has ended before MPI_Comm_disconnect" in result.stderr
+    assert result.returncode != 0
+
+
+def test_the_time_limit_holds_for_spawned_jobs(mpi_program, tmp_path):
+    argv = [sys.executable, "-m", "weft", "run", "-n", "1", "--timeout", "3"]
+    program = [str(mpi_program("connected/spawned")), "stay"]
+    result = subprocess.run(
+        [*argv, *program], capture_output=True, text=True, timeout=HANG_S, cwd=tmp_path, check=False
+    )
+    assert "the job has run for 3 s, the limit of --timeout" in result.stderr
+    assert result.returncode == 124
+
+
 def test_hints_name_the_folder_and_the_environment(run_mpi):
     result = run_mpi("connected/spawned", 2, "hints")
     assert result.stderr == ""
@@ -100,10 +123,12 @@ def test_jobs_of_several_launches_connect(start, service):
     assert list(Path(os.environ["XDG_RUNTIME_DIR"]).glob("weft-names-*/*")) == []
 
 
-def test_the_end_of_a_connected_process_ends_the_other_launch(start, service):
+@pytest.mark.parametrize("how", ["die", "fork"])
+def test_the_end_of_a_connected_process_ends_the_other_launch(start, service, how):
     server = start(2, "serve", service, 1)
     assert server.stdout.readline() == "serving\n"
-    caller = start(2, "call", service, "die")
+    # The child of the only process does not stand in for it.
+    caller = start(1 if how == "fork" else 2, "call", service, how)
     assert "was killed by signal 9" in caller.communicate(timeout=HANG_S)[1]
     stderr = server.communicate(timeout=HANG_S)[1]
     assert "of a connected job has ended before MPI_Comm_disconnect" in stderr
@@ -132,3 +157,35 @@ def test_two_processes_join_over_a_socket(start):
         both = [start(None, "join", end.fileno(), pass_fds=[end.fileno()]) for end in (one, other)]
         for process in both:
             expect_good_end(process, "join")
+
+
+@pytest.mark.parametrize("sent", [b"", b"nonsense" * 32, b"weft-port:1:2:0:3".ljust(256, b"\0")])
+def test_a_socket_without_a_process_of_mpi_joins_nothing(start, sent):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(sent)
+        ours.shutdown(socket.SHUT_WR)
+        process = start(None, "join", theirs.fileno(), pass_fds=[theirs.fileno()])
+        stderr = process.communicate(timeout=HANG_S)[1]
+    assert "calls MPI_Comm_join" in stderr
+    assert process.returncode != 0
+
+
+def test_a_descriptor_that_is_no_socket_joins_nothing(start, tmp_path):
+    with open(tmp_path / "file", "w+b") as file:
+        process = start(None, "join", file.fileno(), pass_fds=[file.fileno()])
+        assert "is no socket whose other end calls MPI_Comm_join" in process.communicate(timeout=HANG_S)[1]
+    assert process.returncode != 0
+
+
+def test_names_of_processes_that_have_ended_are_removed(start, service, tmp_path):
+    """Names that are looked for no more, and files that no process has written whole."""
+    folder = tmp_path / f"weft-names-{os.geteuid()}"
+    folder.mkdir(mode=0o700)
+    (folder / "damaged").write_text("")
+    (folder / "ended").write_text(f"{2**22 + 1} 1 weft-port:1:2:0:3")
+    # The process with that number is another one: it started later.
+    (folder / "renumbered").write_text(f"{os.getpid()} 1 weft-port:1:2:0:3")
+    server = start(1, "serve", service, 0)
+    expect_good_end(server, "serve")
+    assert list(folder.iterdir()) == []

@@ -8,7 +8,9 @@ called at the port, the root sends a request with an empty address. mpi/src/conn
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -25,7 +27,7 @@ from weft.launch.signals import SignalFd, die_with_parent
 _HELLO = struct.Struct("<8sII 16x4x4x QQiI")
 _HEADER = struct.Struct("<IIQ")
 _MAGIC = b"WEFTLINK"
-_REVISION = 1
+_REVISION = 2
 _ENDED = 7
 _PORT_PREFIX = "weft-port"
 # Settings of the job that spawns which do not hold for another one.
@@ -52,13 +54,12 @@ class _Request:
 
 @dataclass
 class SpawnedJob:
-    """One spawned job; `exit_status` is that of its `weft run`."""
+    """One spawned job; `pid` is that of its `weft run`, which is not reaped yet."""
 
     pid: int
     command: str
     request: _Request
     is_connected: bool = False
-    exit_status: int | None = None
 
 
 def _texts(request: bytes) -> Iterator[str]:
@@ -68,6 +69,7 @@ def _texts(request: bytes) -> Iterator[str]:
 def _parse(request: bytes) -> _Request:
     texts = _texts(request)
     parsed = _Request(next(texts), next(texts))
+    _place_of(parsed.port)
     for _ in range(int(next(texts)) if parsed.address else 0):
         num_processes = int(next(texts))
         hints = {}
@@ -75,7 +77,24 @@ def _parse(request: bytes) -> _Request:
             key = next(texts)
             hints[key] = next(texts)
         parsed.commands.append(_Command(num_processes, hints, [next(texts) for _ in range(int(next(texts)))]))
+    if parsed.address and not (parsed.commands and all(command.words for command in parsed.commands)):
+        raise ValueError("a job without a command")
     return parsed
+
+
+def _place_of(port: str) -> tuple[int, int, int, int]:
+    """The job (two numbers), the rank and the number that a port's name has.
+
+    Raises:
+        ValueError: it is no name of a port.
+    """
+    prefix, *parts = port.split(":")
+    if prefix != _PORT_PREFIX or len(parts) != 4:
+        raise ValueError(f"'{port}' is no name of a port")
+    high, low, rank, number = int(parts[0], 16), int(parts[1], 16), int(parts[2]), int(parts[3], 16)
+    if not 0 <= rank < 1 << 31 or not all(0 <= part < 1 << 64 for part in (high, low, number)):
+        raise ValueError(f"'{port}' is no name of a port")
+    return high, low, rank, number
 
 
 def _is_this_host(host: str) -> bool:
@@ -97,17 +116,27 @@ def _one_value(commands: list[_Command], key: str) -> str | None:
     return values.pop()
 
 
+def _is_in_folder(program: str) -> bool:
+    """Whether a program is looked for from the folder of the job on, and not on PATH."""
+    return "/" in program or program.endswith(".py") or (program != "-m" and shutil.which(program) is None)
+
+
 def _words_of(commands: list[_Command], folder: str | None, search_path: str | None) -> list[str]:
     words: list[str] = []
     for command in commands:
         program, *arguments = command.words
+        if any(pair in ((":", "-n"), (":", "-np")) for pair in itertools.pairwise(arguments)):
+            raise RequestError(
+                "`weft run` reads ':' and '-n' among the arguments of a program as the next program; "
+                "change one of them"
+            )
         if search_path is not None and "/" not in program:
             found = [
                 path for path in search_path.split(":") if os.access(os.path.join(path, program), os.X_OK)
             ]
             program = os.path.join(found[0], program) if found else program
-        elif folder is not None and "/" in program:
-            program = os.path.normpath(os.path.join(folder, program))
+        elif folder is not None and _is_in_folder(program):
+            program = os.path.abspath(os.path.join(folder, program))
         # Refuses what cannot be started, before anything is.
         num_processes = parse_num_pes(str(command.num_processes))
         words += [":"] if words else []
@@ -134,10 +163,10 @@ class SpawnedJobs:
     @property
     def running(self) -> bool:
         """Whether one has not ended."""
-        return any(job.exit_status is None for job in self._jobs.values())
+        return bool(self._jobs)
 
     def __contains__(self, pid: int) -> bool:
-        return pid in self._jobs and self._jobs[pid].exit_status is None
+        return pid in self._jobs
 
     def start(self, request: bytes) -> None:
         """Starts the job that a PE asks for, or tells the PE why it cannot be started."""
@@ -184,8 +213,7 @@ class SpawnedJobs:
 
     def ended(self, pid: int, exit_status: int) -> SpawnedJob:
         """The `weft run` of a job has been reaped. If the job has not connected, the root learns it."""
-        job = self._jobs[pid]
-        job.exit_status = exit_status
+        job = self._jobs.pop(pid)
         if not job.is_connected:
             ending = describe_exit(exit_status)
             _tell(
@@ -196,29 +224,20 @@ class SpawnedJobs:
 
     def send_signal(self, number: int) -> None:
         """Signals the `weft run` of each job, which passes the signal on."""
-        for job in self._jobs.values():
-            if job.exit_status is None:
-                try:
-                    os.kill(job.pid, number)
-                except ProcessLookupError:
-                    pass  # it has ended, and is not reaped yet
+        for pid in self._jobs:
+            os.kill(pid, number)
 
     def kill(self) -> None:
         """Ends all at once. Their PEs end with them."""
         self.send_signal(signal.SIGKILL)
-        for job in self._jobs.values():
-            if job.exit_status is None:
-                _, status = os.waitpid(job.pid, 0)
-                job.exit_status = os.waitstatus_to_exitcode(status)
+        while self._jobs:
+            os.waitpid(self._jobs.popitem()[0], 0)
 
 
 def _tell(request: _Request, sentence: str) -> None:
     """Tells the root at its socket that no job will connect to the port, unless the root has ended."""
-    prefix, *parts, port = request.port.split(":")
-    if prefix != _PORT_PREFIX or len(parts) != 3:
-        return
-    high, low, rank = int(parts[0], 16), int(parts[1], 16), int(parts[2])
-    text = struct.pack("<Q", int(port, 16)) + sentence.encode(errors="replace")
+    high, low, rank, port = _place_of(request.port)
+    text = struct.pack("<Q", port) + sentence.encode(errors="replace")
     message = (
         _HELLO.pack(_MAGIC, _REVISION, 0, high, low, rank, 0) + _HEADER.pack(_ENDED, 0, len(text)) + text
     )

@@ -30,7 +30,7 @@ enum class ContextUse : std::uint64_t {
   kPartitioned = 4,    // with the program's tags: the ends of partitioned messages find each other
 };
 inline std::uint64_t context_of(std::uint64_t base, ContextUse use) {
-  return base << 3 | static_cast<std::uint64_t>(use);
+  return base << PointToPoint::kContextUseBits | static_cast<std::uint64_t>(use);
 }
 
 class StreamTransfers;

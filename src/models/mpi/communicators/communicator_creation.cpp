@@ -230,13 +230,10 @@ struct Offer {
   std::uint64_t local_context = 0;
   std::uint64_t size = 0;
 };
-// A larger group comes from a damaged message or a wrong call.
-constexpr std::uint64_t kMostProcesses = std::uint64_t{1} << 20;
 
-Offer new_offer(PointToPoint& engine, const Communicator* local, std::uint64_t size) {
-  const std::uint64_t outside = PointToPoint::new_outside_context_base();
-  const bool has_outsiders = local != nullptr && local->has_outsiders();
-  return {engine.new_context_base(), outside,
+// `has_outsiders`: of the local group.
+Offer new_offer(PointToPoint& engine, bool has_outsiders, std::uint64_t size) {
+  return {engine.new_context_base(), PointToPoint::new_outside_context_base(),
           has_outsiders ? PointToPoint::new_outside_context_base() : engine.new_context_base(), size};
 }
 
@@ -274,7 +271,7 @@ runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local
   const CollectiveContext context = local->next_collective_contexts().local;
   const bool is_leader = local->rank() == local_leader;
   Offers offers;
-  offers.mine = new_offer(engine, local.get(), local->group()->size());
+  offers.mine = new_offer(engine, local->has_outsiders(), local->group()->size());
   if (is_leader) {
     const CollectiveContext leaders = bridge.communicator->creation_context(bridge.tag);
     co_await swap_bytes(leaders, bridge.remote_leader, bytes_of_value(offers.mine),
@@ -310,7 +307,7 @@ runtime::Task<Ref<Communicator>> create_inter_from_groups(PointToPoint& engine, 
   const Members& second = local_first ? *groups.remote : *groups.local;
   const std::uint64_t both = AgreementContext(text).with(engine, first).with(engine, second).number();
   Offers offers;
-  offers.mine = new_offer(engine, nullptr, 0);
+  offers.mine = new_offer(engine, has_outsiders(engine, *groups.local), 0);
   if (groups.place == groups.local_leader) {
     const CollectiveContext leaders(engine, both, 0, groups.remote, groups.place);
     co_await swap_bytes(leaders, groups.remote_leader, bytes_of_value(offers.mine),

@@ -1,5 +1,6 @@
 #include "models/mpi/connected/connected_processes.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -16,9 +17,7 @@ namespace weft::mpi {
 
 namespace {
 
-// Raise it with every change of what connected processes send one another, with what their algorithms send among it.
-constexpr std::uint32_t kOutsideRevision = 1;
-// What is left at the end leaves within this time, unless a peer has stopped.
+// A peer that takes nothing for this time at the end has stopped.
 constexpr int kCloseMs = 10000;
 // The launcher of a spawned job may name a death first, and it ends this job then.
 constexpr double kLossGraceS = 1;
@@ -48,14 +47,6 @@ Head head_of(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof head) base::refuse_claim("a message of another job is too short");
   std::memcpy(&head, bytes.data(), sizeof head);
   return head;
-}
-
-ProcessNames names_in(std::span<const std::byte> bytes) {
-  if (bytes.size() % sizeof(ProcessName) != 0)
-    base::refuse_claim("a group of another job has half a process");
-  ProcessNames names(bytes.size() / sizeof(ProcessName));
-  if (!names.empty()) std::memcpy(names.data(), bytes.data(), bytes.size());
-  return names;
 }
 
 // The name of a port has the process, and the number of the port in it.
@@ -106,7 +97,7 @@ void ConnectedProcesses::close() {
     for (const Caller& caller : port.callers) refuse(caller);
   ports_.clear();
   links_->close(kCloseMs);
-  if (loss_.owner != nullptr) runtime_.cancel_timer(loss_timer_);
+  if (std::exchange(loss_check_.owner, nullptr) != nullptr) runtime_.cancel_timer(loss_timer_);
 }
 
 // --- Ports
@@ -132,9 +123,18 @@ bool ConnectedProcesses::close_port(std::string_view name) {
   return true;
 }
 
-void ConnectedProcesses::accept(const Caller& caller, std::uint64_t context, const ProcessNames& group) {
+// The message makes a link, which tells when the process ends.
+bool ConnectedProcesses::await_caller(std::string_view port, std::string_view caller) {
+  const std::optional<PortName> parsed = parse_port(caller);
+  Port* const opened = find_port(port);
+  if (!parsed || opened == nullptr) return false;
+  opened->awaited = parsed->process;
+  return links_->send(parsed->process, kAwaits, {}).ok();
+}
+
+bool ConnectedProcesses::accept(const Caller& caller, std::uint64_t context, const ProcessNames& group) {
   const AnswerHead head{caller.call, context};
-  static_cast<void>(links_->send(caller.root, kAccepted, {bytes_of(head), std::as_bytes(std::span(group))}));
+  return links_->send(caller.root, kAccepted, {bytes_of(head), std::as_bytes(std::span(group))}).ok();
 }
 
 void ConnectedProcesses::refuse(const Caller& caller) {
@@ -147,6 +147,12 @@ std::uint64_t ConnectedProcesses::call(std::string_view port, const ProcessNames
   if (!parsed) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("'{}' is no name of a port; MPI_Open_port gives them", port));
+  }
+  if (std::ranges::find(group, parsed->process) != group.end()) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("rank {} of this job, which has the port '{}' open, is in the group that calls there",
+                     parsed->process.rank, port));
   }
   const std::uint64_t number = ++last_call_;
   calls_[number].at = parsed->process;
@@ -164,7 +170,8 @@ std::uint64_t ConnectedProcesses::call(std::string_view port, const ProcessNames
 // The links tell of a process that has ended if there was one to it.
 void ConnectedProcesses::send_or_drop(const ProcessName& to, std::uint32_t type,
                                       std::initializer_list<std::span<const std::byte>> parts) {
-  if (links_->send(to, type, parts).code() == base::StatusCode::kUnreachable) on_lost(to);
+  const base::Status sent = links_->send(to, type, parts);
+  if (sent.failed()) on_gone(to, sent.code() == base::StatusCode::kClosed);
 }
 
 void ConnectedProcesses::send(const ProcessName& to, Type type, std::span<const std::byte> first,
@@ -180,21 +187,27 @@ void ConnectedProcesses::send_step(int number, std::span<const std::byte> header
 
 // --- Arrivals
 
-void ConnectedProcesses::arrived(const ProcessName& from, std::uint32_t type, std::vector<std::byte> bytes) {
-  // Shared, because a std::function must be copyable.
-  auto kept = std::make_shared<std::vector<std::byte>>(std::move(bytes));
-  runtime_.post_from_any_thread([this, from, type, kept = std::move(kept)] {
+void ConnectedProcesses::post(std::function<void()> function) {
+  runtime_.post_from_any_thread([this, function = std::move(function)] {
     try {
-      handle(from, type, *kept);
+      function();
     } catch (const std::exception& error) {
       runtime_.fail(error.what());
     }
   });
 }
 
-void ConnectedProcesses::lost(const ProcessName& from) {
-  runtime_.post_from_any_thread([this, from] { on_lost(from); });
+void ConnectedProcesses::arrived(const ProcessName& from, std::uint32_t type, std::vector<std::byte> bytes) {
+  // Shared, because a std::function must be copyable.
+  auto kept = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  post([this, from, type, kept = std::move(kept)] { handle(from, type, *kept); });
 }
+
+void ConnectedProcesses::gone(const ProcessName& from, bool is_closed) {
+  if (!from.is_launcher()) post([this, from, is_closed] { on_gone(from, is_closed); });
+}
+
+void ConnectedProcesses::failed(const std::string& reason) { runtime_.fail(reason); }
 
 void ConnectedProcesses::handle(const ProcessName& from, std::uint32_t type,
                                 std::span<const std::byte> bytes) {
@@ -203,6 +216,9 @@ void ConnectedProcesses::handle(const ProcessName& from, std::uint32_t type,
     return;
   }
   const int number = engine_.shared().number_of(from);
+  // Processes of this job connect over links, and send all else as always.
+  if (type <= kStep && !engine_.shared().is_outside(number))
+    base::refuse_claim(base::format("rank {} sends this job a message as a process of another job", number));
   switch (type) {
     case static_cast<std::uint32_t>(Type::kMessage):
     case static_cast<std::uint32_t>(Type::kAnswer):
@@ -215,15 +231,31 @@ void ConnectedProcesses::handle(const ProcessName& from, std::uint32_t type,
     case kAccepted:
     case kRefused:
       return on_answer(from, type == kAccepted, bytes);
+    case kAwaits:
+      return;
     default:
       base::refuse_claim(base::format("a process of another job has sent a message of type {}", type));
   }
 }
 
+ProcessNames ConnectedProcesses::group_in(const ProcessName& from, std::span<const std::byte> bytes) const {
+  ProcessNames names(bytes.size() / sizeof(ProcessName));
+  if (bytes.size() % sizeof(ProcessName) != 0 || names.size() > kMostProcesses)
+    base::refuse_claim(base::format("a group of another job has {} bytes", bytes.size()));
+  if (!names.empty()) std::memcpy(names.data(), bytes.data(), bytes.size());
+  ProcessNames sorted = names;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end())
+    base::refuse_claim("a group of another job has a process twice");
+  if (!std::ranges::binary_search(sorted, from))
+    base::refuse_claim("a process of another job speaks for a group in which it is not");
+  for (const ProcessName& name : names) outsiders_.check(name);
+  return names;
+}
+
 void ConnectedProcesses::on_call(const ProcessName& from, std::span<const std::byte> bytes) {
   const auto head = head_of<CallHead>(bytes);
-  Caller caller{from, head.call, names_in(bytes.subspan(sizeof head))};
-  if (caller.group.empty()) base::refuse_claim("a group without processes calls at a port");
+  Caller caller{from, head.call, group_in(from, bytes.subspan(sizeof head))};
   const auto port = ports_.find(head.port);
   if (port == ports_.end()) return refuse(caller);
   port->second.callers.push_back(std::move(caller));
@@ -232,13 +264,20 @@ void ConnectedProcesses::on_call(const ProcessName& from, std::span<const std::b
 void ConnectedProcesses::on_answer(const ProcessName& from, bool is_accepted,
                                    std::span<const std::byte> bytes) {
   const auto head = head_of<AnswerHead>(bytes);
+  if (head.call == 0 || head.call > last_call_)
+    base::refuse_claim("a process of another job answers a call that was not made");
   const auto found = calls_.find(head.call);
-  if (found == calls_.end() || found->second.at != from || found->second.state != Call::State::kWaits)
-    base::refuse_claim("a process of another job answers a call that does not wait");
+  // A process that ends refuses the calls that come then, and its end has refused them here.
+  if (found == calls_.end() || found->second.state != Call::State::kWaits) return;
   Call& call = found->second;
-  call.context = head.context;
-  call.group = names_in(bytes.subspan(sizeof head));
-  call.state = is_accepted && !call.group.empty() ? Call::State::kAccepted : Call::State::kRefused;
+  if (call.at != from) base::refuse_claim("a process of another job answers a call at another one");
+  if (is_accepted) {
+    if (!PointToPoint::is_outside_context_base(head.context))
+      base::refuse_claim(base::format("a process of another job gives {} as a context", head.context));
+    call.context = head.context;
+    call.group = group_in(from, bytes.subspan(sizeof head));
+  }
+  call.state = is_accepted ? Call::State::kAccepted : Call::State::kRefused;
 }
 
 void ConnectedProcesses::on_ended(std::span<const std::byte> bytes) {
@@ -249,19 +288,37 @@ void ConnectedProcesses::on_ended(std::span<const std::byte> bytes) {
   port->second.ended = std::string(reinterpret_cast<const char*>(text.data()), text.size());
 }
 
-void ConnectedProcesses::on_lost(const ProcessName& from) {
+// Its calls are forgotten, and ours at its ports are refused.
+void ConnectedProcesses::on_gone(const ProcessName& from, bool is_closed) {
   for (auto& [number, call] : calls_)
     if (call.at == from && call.state == Call::State::kWaits) call.state = Call::State::kRefused;
-  if (!outsiders_.is_in_use(from) || loss_.owner != nullptr) return;
-  loss_.owner = this;
-  loss_.process = from;
-  loss_.function = [](runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
-    const auto& loss = *static_cast<Loss*>(self);
-    if (action != runtime::WorkAction::kRun || !loss.owner->outsiders_.is_in_use(loss.process)) return;
-    runtime.fail(
-        base::format("rank {} of a connected job has ended before MPI_Comm_disconnect", loss.process.rank));
+  for (auto& [number, port] : ports_) {
+    std::erase_if(port.callers, [&](const Caller& caller) { return caller.root == from; });
+    if (port.awaited == from) port.ended = "the process that was to call has ended";
+  }
+  // A process that has called MPI_Finalize answers no more.
+  if (!is_closed || engine_.awaits_answer_of(engine_.shared().number_of(from))) note_loss(from);
+}
+
+void ConnectedProcesses::watch(const ProcessNames& group) {
+  for (const ProcessName& name : group)
+    if (lost_.contains(name)) note_loss(name);
+}
+
+void ConnectedProcesses::note_loss(const ProcessName& process) {
+  lost_.insert(process);
+  if (!outsiders_.is_in_use(process) || loss_check_.owner != nullptr) return;
+  loss_check_.owner = this;
+  loss_check_.function = [](runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
+    ConnectedProcesses* const owner = std::exchange(static_cast<LossCheck*>(self)->owner, nullptr);
+    if (action != runtime::WorkAction::kRun || owner == nullptr) return;
+    for (const ProcessName& lost : owner->lost_) {
+      if (!owner->outsiders_.is_in_use(lost)) continue;
+      return runtime.fail(
+          base::format("rank {} of a connected job has ended before MPI_Comm_disconnect", lost.rank));
+    }
   };
-  loss_timer_ = runtime_.post_after(kLossGraceS, &loss_);
+  loss_timer_ = runtime_.post_after(kLossGraceS, &loss_check_);
 }
 
 }  // namespace weft::mpi

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 
 namespace weft::mpi {
 
@@ -68,6 +69,8 @@ Error make_connected(Process& process, const Meeting& meeting, Connected connect
           base::format("the call failed at its root, rank {}, which has the reason", meeting.root);
     return {outcome.error, connected.text};
   }
+  if (outcome.size == 0 || outcome.size > kMostProcesses)
+    base::refuse_claim(base::format("a group of {} processes was announced", outcome.size));
   connected.group.resize(outcome.size);
   process.run(broadcast_bytes(next_context(communicator), meeting.root,
                               std::as_writable_bytes(std::span(connected.group))));
@@ -76,6 +79,7 @@ Error make_connected(Process& process, const Meeting& meeting, Connected connect
   *made = Ref<Communicator>::adopt(new Communicator(
       engine, outcome.context, {communicator.group(), communicator.rank(), std::move(members)},
       outcome.local_context, communicator.error_handler()));
+  process.connections->watch(connected.group);
   return {};
 }
 
@@ -94,24 +98,41 @@ Connected accept_at_root(Process& process, const Communicator& communicator, con
     if (Error error = acceptance.at_root(name); !error.ok()) return failed(error.error_class, error.text);
   }
   ConnectedProcesses& connections = *process.connections;
-  ConnectedProcesses::Port* const port = connections.find_port(name);
-  if (port == nullptr) {
+  if (connections.find_port(name) == nullptr) {
     return failed(MPI_ERR_PORT,
                   base::format("'{}' is no port of this process; the root opens it by MPI_Open_port", name));
   }
-  process.wait_until([&] { return !port->callers.empty() || port->ended.has_value(); });
-  if (port->callers.empty()) return failed(acceptance.ended_class, *port->ended);
-  const ConnectedProcesses::Caller caller = std::move(port->callers.front());
-  port->callers.pop_front();
-  Connected result;
   const ProcessNames own = names_of(communicator);
-  if (has_common(own, caller.group))
-    return failed(MPI_ERR_COMM, "a process is in the group that accepts and in the one that calls");
-  result.outcome.context = PointToPoint::new_outside_context_base();
-  result.group = caller.group;
-  if (acceptance.on_call) acceptance.on_call();
-  connections.accept(caller, result.outcome.context, own);
-  return result;
+  while (true) {
+    ConnectedProcesses::Port* port = nullptr;  // another thread may close it
+    process.wait_until([&] {
+      port = connections.find_port(name);
+      return port == nullptr || !port->callers.empty() || port->ended.has_value();
+    });
+    if (port == nullptr) return failed(MPI_ERR_PORT, base::format("the port '{}' is closed", name));
+    if (port->callers.empty()) return failed(acceptance.ended_class, *port->ended);
+    const ConnectedProcesses::Caller caller = std::move(port->callers.front());
+    port->callers.pop_front();
+    if (has_common(own, caller.group)) {
+      connections.refuse(caller);
+      return failed(MPI_ERR_COMM, "a process is in the group that accepts and in the one that calls");
+    }
+    Connected result;
+    result.outcome.context = PointToPoint::new_outside_context_base();
+    result.group = caller.group;
+    if (acceptance.on_call) acceptance.on_call();
+    if (connections.accept(caller, result.outcome.context, own)) return result;
+  }
+}
+
+// An exception at the root alone would leave the others waiting.
+template <class AtRoot>
+Connected outcome_at_root(const AtRoot& at_root) {
+  try {
+    return at_root();
+  } catch (const base::Error& error) {
+    return failed(MPI_ERR_OTHER, error.what());
+  }
 }
 
 Connected call_at_root(Process& process, const Communicator& communicator, const std::string& port) {
@@ -126,7 +147,9 @@ Connected call_at_root(Process& process, const Communicator& communicator, const
   using State = ConnectedProcesses::Call::State;
   process.wait_until([&] { return call.state != State::kWaits; });
   Connected result;
-  if (call.state == State::kAccepted) {
+  if (call.state == State::kAccepted && has_common(names_of(communicator), call.group)) {
+    result = failed(MPI_ERR_COMM, "a process is in the group that calls and in the one that accepts");
+  } else if (call.state == State::kAccepted) {
     result.outcome.context = call.context;
     result.group = call.group;
   } else {
@@ -165,7 +188,7 @@ Error accept(Process& process, const Meeting& meeting, const Acceptance& accepta
   if (Error error = open_together(process, meeting.communicator); !error.ok()) return error;
   Connected connected;
   if (meeting.communicator.rank() == meeting.root)
-    connected = accept_at_root(process, meeting.communicator, acceptance);
+    connected = outcome_at_root([&] { return accept_at_root(process, meeting.communicator, acceptance); });
   return make_connected(process, meeting, std::move(connected), made);
 }
 
@@ -173,7 +196,7 @@ Error connect(Process& process, const Meeting& meeting, const std::string& port,
   if (Error error = open_together(process, meeting.communicator); !error.ok()) return error;
   Connected connected;
   if (meeting.communicator.rank() == meeting.root)
-    connected = call_at_root(process, meeting.communicator, port);
+    connected = outcome_at_root([&] { return call_at_root(process, meeting.communicator, port); });
   return make_connected(process, meeting, std::move(connected), made);
 }
 

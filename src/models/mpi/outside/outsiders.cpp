@@ -12,13 +12,17 @@ ProcessNames Outsiders::names_of(const Members& members) const {
   return names;
 }
 
+void Outsiders::check(const ProcessName& name) const {
+  if (name.rank < 0 || name.unused != 0 || name.is_launcher())
+    base::refuse_claim(base::format("a process names rank {} of another job wrongly", name.rank));
+  if (name.job == job_ && name.rank >= num_ranks_)
+    base::refuse_claim(
+        base::format("a process names rank {} of this job, which has {} ranks", name.rank, num_ranks_));
+}
+
 int Outsiders::number_of(const ProcessName& name) {
-  if (name.job == job_) {
-    if (name.rank < 0 || name.rank >= num_ranks_)
-      base::refuse_claim(
-          base::format("a process names rank {} of this job, which has {} ranks", name.rank, num_ranks_));
-    return name.rank;
-  }
+  check(name);
+  if (name.job == job_) return name.rank;
   const auto [place, is_new] = numbers_.emplace(name, num_ranks_ + num_known());
   if (is_new) {
     names_.push_back(name);

@@ -19,6 +19,8 @@ namespace weft::mpi {
 
 using machine::ProcessName;
 using ProcessNames = std::vector<ProcessName>;
+// A larger group of another job comes from a damaged message or a wrong call.
+inline constexpr std::uint64_t kMostProcesses = std::uint64_t{1} << 20;
 
 // The way of messages to outsiders.
 class OutsideWay {
@@ -51,7 +53,9 @@ class Outsiders {
                               : ProcessName{job_, number, 0};
   }
   ProcessNames names_of(const Members& members) const;
-  // A name that has no number yet gets the next one. Throws Error for a rank that this job does not have.
+  // Throws Error for a name that no process has, and for a rank that this job does not have.
+  void check(const ProcessName& name) const;
+  // A name that has no number yet gets the next one. Throws Error as check() does.
   int number_of(const ProcessName& name);
 
   // How many communicators have the outsider. The end of a process that is in none does not matter.

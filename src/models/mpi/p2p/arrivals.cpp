@@ -270,6 +270,9 @@ void PointToPoint::on_outside(int from, OutsideWay::Type type, std::span<const s
   check_special(header, from, bytes.size() - sizeof header);
   if ((header.flags & ~std::uint32_t{kWantsAnswer}) != 0)
     refuse_message(from, "of another job has wrong flags");
+  const bool is_agreed = (header.context >> 63) != 0;  // see AgreementContext
+  if (!is_agreed && !is_outside_context_base(header.context >> kContextUseBits))
+    refuse_message(from, "of another job is for a communicator of this job alone");
   header.from = from;
   header.to = rank_;
   runtime::MessagePtr message = runtime::Message::for_arrival(messenger_, bytes.size());

@@ -101,6 +101,9 @@ class PointToPoint {
   std::uint64_t new_context_base() { return (static_cast<std::uint64_t>(rank_) + 1) << 32 | ++last_context_; }
   // As new_context_base(), for a communicator with processes of several jobs: a random number, which no rank gives otherwise.
   static std::uint64_t new_outside_context_base();
+  static bool is_outside_context_base(std::uint64_t base) { return base >> (kOutsideContextBits - 1) == 1; }
+  // A context is the number of its communicator, and behind it that many bits for its use.
+  static constexpr int kContextUseBits = 3;
   // The last of them, which a rank that moves hands to its new engine.
   std::uint32_t last_context() const { return last_context_; }
   void set_last_context(std::uint32_t number) { last_context_ = number; }
@@ -148,6 +151,8 @@ class PointToPoint {
   void on_offer(const ReceiveOffer& offer) { offers_.told(offer); }
   // Rank `from` has matched the message that waits under this number. Returns false if none does.
   bool answered(std::uint64_t number, int from);
+  // Whether a message waits until that rank has matched it.
+  bool awaits_answer_of(int rank) const { return awaited_.awaits(rank); }
   // A message, or an answer, of an outsider, as OutsideWay::send() has sent it. Throws Error if it cannot be right.
   void on_outside(int from, OutsideWay::Type type, std::span<const std::byte> bytes);
 
@@ -166,6 +171,10 @@ class PointToPoint {
  private:
   friend class SendRequest;
   friend class ReceiveRequest;
+
+  // Bits of the number in a communicator with processes of several jobs: the engine of collectives takes 56 bits of a context. The
+  // highest one is set, so that it is no number with a rank.
+  static constexpr int kOutsideContextBits = 56 - kContextUseBits;
 
   // Numbers of messages to and from one rank.
   struct Pair {

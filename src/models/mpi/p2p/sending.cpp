@@ -19,10 +19,6 @@ namespace {
 // Past the window, a message of at most this size waits for its match; as an attachment it would come at once.
 constexpr std::size_t kLeastAttachedBytes = 1024;
 
-// Bits of the number in a communicator with processes of several jobs: the engine of collectives takes 56 of the context, of which two
-// are for its uses. The highest one is set, so that it is no number with a rank.
-constexpr int kOutsideContextBits = 54;
-
 void report_device_outside() {
   static bool is_reported = false;
   if (std::exchange(is_reported, true)) return;

@@ -3,6 +3,7 @@
 // Threads: the PE's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -37,6 +38,10 @@ class AwaitedAnswers {
     slot.next_free = first_free_;
     first_free_ = at;
     return awaiting;
+  }
+  bool awaits(int rank) const {
+    return std::ranges::any_of(
+        slots_, [rank](const AnswerSlot& slot) { return slot.awaiting != nullptr && slot.rank == rank; });
   }
   // All that wait; no number is valid afterwards.
   std::vector<T*> take_all() {
