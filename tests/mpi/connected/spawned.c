@@ -125,11 +125,14 @@ static void check_merged(MPI_Comm inter, int is_child) {
   EXPECT(sum == expected);
   MPI_Intercomm_merge(across, all_rank % 2, &pair);
   check_collectives(pair);
-  /* Windows need processes of one job. */
+  /* Windows and files need processes of one job. */
   MPI_Win win;
   int memory = 0;
   MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
   EXPECT(class_of(MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, all, &win)) == MPI_ERR_COMM);
+  MPI_File file;
+  EXPECT(class_of(MPI_File_open(all, "no_file", MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file)) ==
+         MPI_ERR_COMM);
   MPI_Group_free(&group);
   MPI_Comm_free(&pair);
   MPI_Comm_free(&across);
@@ -167,8 +170,8 @@ static void spawn_in_vain(char* program) {
   MPI_Info info;
   int code = MPI_SUCCESS;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  EXPECT(class_of(MPI_Comm_spawn("/no/such/program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
-                                 &code)) == MPI_ERR_SPAWN);
+  EXPECT(class_of(MPI_Comm_spawn("/no/such/program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+                                 &inter, &code)) == MPI_ERR_SPAWN);
   EXPECT(code == MPI_ERR_SPAWN && inter == MPI_COMM_NULL);
   /* They end without MPI. */
   EXPECT(class_of(MPI_Comm_spawn("true", true_words, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
@@ -177,8 +180,8 @@ static void spawn_in_vain(char* program) {
                                  MPI_ERRCODES_IGNORE)) == MPI_ERR_SPAWN);
   MPI_Info_create(&info);
   MPI_Info_set(info, "host", "no-such-host");
-  EXPECT(class_of(MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, info, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE)) ==
-         MPI_ERR_SPAWN);
+  EXPECT(class_of(MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, info, 0, MPI_COMM_WORLD, &inter,
+                                 MPI_ERRCODES_IGNORE)) == MPI_ERR_SPAWN);
   MPI_Info_free(&info);
   EXPECT(class_of(MPI_Comm_spawn(program, MPI_ARGV_NULL, 0, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
                                  MPI_ERRCODES_IGNORE)) == MPI_ERR_ARG);
