@@ -75,7 +75,7 @@ std::int64_t File::end_position(std::int64_t size_bytes) const {
 
 namespace {
 
-// `find(&base)`: the position that MPI_SEEK_CUR or MPI_SEEK_END counts from.
+// `base`: the position that `offset` counts from.
 Error sum_of(MPI_Offset base, MPI_Offset offset, MPI_Offset* position) {
   if (__builtin_add_overflow(base, offset, position) || *position < 0)
     return {MPI_ERR_ARG, base::format("the offset {} leads to a position before the begin of the view, or to "
