@@ -29,27 +29,26 @@ struct Elements {
   MPI_Datatype type;
 };
 
-Error make_access(bool is_write, const Way& way, const Elements& elements, FileAccess* access) {
+FileAccess make_access(bool is_write, const Way& way, const Elements& elements) {
+  FileAccess access;
   Datatype* type = nullptr;
-  if (Error error = find_committed_type(elements.type, &type); !error.ok()) return error;
-  if (Error error = make_view(elements.buffer, elements.count, elements.type, &access->memory); !error.ok())
-    return error;
-  access->is_write = is_write;
-  access->pointer = way.pointer;
-  access->is_collective = way.is_collective;
-  access->offset = way.offset;
-  access->type = Ref<Datatype>(*type);
-  access->count = elements.count;
-  return {};
+  access.error = find_committed_type(elements.type, &type);
+  if (access.error.ok())
+    access.error = make_view(elements.buffer, elements.count, elements.type, &access.memory);
+  access.is_write = is_write;
+  access.pointer = way.pointer;
+  access.is_collective = way.is_collective;
+  access.offset = way.offset;
+  if (access.error.ok()) access.type = Ref<Datatype>(*type);
+  access.count = elements.count;
+  return access;
 }
 
 int run(const char* function, MPI_File fh, bool is_write, const Way& way, const Elements& elements,
         MPI_Status* status) {
   return with_file(function, fh, {}, [&](File& file) -> Error {
-    FileAccess access;
     Outcome outcome;
-    if (Error error = make_access(is_write, way, elements, &access); !error.ok()) return error;
-    if (Error error = file.run(std::move(access), &outcome); !error.ok()) return error;
+    if (Error error = file.run(make_access(is_write, way, elements), &outcome); !error.ok()) return error;
     write_status(outcome, status);
     return {};
   });
@@ -66,10 +65,8 @@ int start(const char* function, MPI_File fh, bool is_write, const Way& way, cons
   if (!is_address(static_cast<const void*>(request)))
     return raise(function, fh, no_place_for_request(static_cast<const void*>(request)));
   return with_file(function, fh, {}, [&](File& file) -> Error {
-    FileAccess access;
     Ref<Request> started;
-    if (Error error = make_access(is_write, way, elements, &access); !error.ok()) return error;
-    if (Error error = file.start(std::move(access), &started); !error.ok()) return error;
+    if (Error error = file.start(make_access(is_write, way, elements), &started); !error.ok()) return error;
     *request = make_handle<MPI_Request>(std::move(started));
     return {};
   });
@@ -85,9 +82,7 @@ int start_write(const char* function, MPI_File fh, const Way& way, const Element
 
 int begin(const char* function, MPI_File fh, SplitKind kind, const Way& way, const Elements& elements) {
   return with_file(function, fh, {}, [&](File& file) -> Error {
-    FileAccess access;
-    if (Error error = make_access(kind >= kWriteAll, way, elements, &access); !error.ok()) return error;
-    return file.begin(kind, std::move(access));
+    return file.begin(kind, make_access(kind >= kWriteAll, way, elements));
   });
 }
 int end(const char* function, MPI_File fh, SplitKind kind, const void* buffer, MPI_Status* status) {

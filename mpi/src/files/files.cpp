@@ -40,6 +40,8 @@ Error open(MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_File* f
   if (Error error = require({{fh, "fh"}}); !error.ok()) return error;
   *fh = MPI_FILE_NULL;
   if (Error error = find_intracommunicator(comm, &communicator); !error.ok()) return error;
+  // The shared pointer is in memory of one job.
+  if (Error error = check_is_of_one_job(*communicator, "files"); !error.ok()) return error;
   // From here on a process that fails tells the others.
   Error error = find_path(name, &path);
   if (error.ok()) error = find_optional(info, &hints);

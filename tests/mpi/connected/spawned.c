@@ -126,11 +126,14 @@ static void check_merged(MPI_Comm inter, int is_child) {
   EXPECT(sum == expected);
   MPI_Intercomm_merge(across, all_rank % 2, &pair);
   check_collectives(pair);
-  /* Windows need processes of one job. */
+  /* Windows and files need processes of one job. */
   MPI_Win win;
   int memory = 0;
   MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
   EXPECT(class_of(MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, all, &win)) == MPI_ERR_COMM);
+  MPI_File file;
+  EXPECT(class_of(MPI_File_open(all, "no_file", MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file)) ==
+         MPI_ERR_COMM);
   MPI_Group_free(&group);
   MPI_Comm_free(&pair);
   MPI_Comm_free(&across);

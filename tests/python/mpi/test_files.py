@@ -34,6 +34,11 @@ def test_files_of_several_ranks_in_a_process(compile_program, run_ranks, num_pes
     expect(run_ranks(num_pes, 5, program), "files of 5 ranks: as expected\n")
 
 
+@pytest.mark.parametrize("num_pes", [None, 2, 3])
+def test_no_rank_waits_for_one_that_has_failed(run_mpi, num_pes):
+    expect(run_mpi("files/faults", num_pes), f"faults of files of {num_pes or 1} ranks: as expected\n")
+
+
 # The number is a seed; the program draws its accesses from it.
 @pytest.mark.parametrize(("num_pes", "seed"), [(1, 1), (2, 2), (4, 3)])
 def test_random_accesses_do_what_a_model_says(run_mpi, num_pes, seed):

@@ -134,6 +134,14 @@ TEST_F(FileViewTest, CopiesOfTheFiletypeAreOneRunToo) {
   EXPECT_EQ(num_runs, 1);
 }
 
+TEST_F(FileViewTest, FewBytesOfALargeFiletypeHaveFewPieces) {
+  const auto large = view(0, strided(1'000'000, 1000, 1'000'000'000));
+  EXPECT_EQ(large->num_pieces(0), 0);
+  EXPECT_EQ(large->num_pieces(10), 11);
+  EXPECT_EQ(large->num_pieces(2'000'000), 2'000'001);
+  EXPECT_EQ(view(5, strided(1, 1, 1))->num_pieces(1'000'000), 1);
+}
+
 TEST_F(FileViewTest, CopiesThatLieInEachOthersGapsAreNotMonotonic) {
   const auto columns = view(0, strided(3, 4, 1));
   EXPECT_FALSE(columns->is_monotonic());

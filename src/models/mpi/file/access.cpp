@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "base/format.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int kFileCopyTag = 0;
 
+Error no_memory() { return {MPI_ERR_NO_MEM, "there is no memory to copy the data of the access"}; }
 Error error_of(const TransferFailed& failure) { return {failure.error_class(), failure.what()}; }
 
 }  // namespace
@@ -49,19 +51,29 @@ Error File::find_bytes(const FileAccess& access, std::int64_t* size_bytes) const
                                     *size_bytes, view_->etype_bytes())};
 }
 
-Error File::prepare(FileAccess access, bool waits, Operation* operation) {
+Error File::check(const FileAccess& access, Operation* operation) const {
+  if (!access.error.ok()) return access.error;
   if (Error error = check_mode(access); !error.ok()) return error;
   if (Error error = find_bytes(access, &operation->size_bytes); !error.ok()) return error;
+  if (access.pointer == FilePointer::kShared) return {};
   const bool is_explicit = access.pointer == FilePointer::kExplicit;
   if (is_explicit && access.offset < 0)
     return {MPI_ERR_ARG, base::format("the offset {} is negative", access.offset)};
-  if (access.pointer != FilePointer::kShared) {
-    const Wide first = Wide{is_explicit ? access.offset : position_} * view_->etype_bytes();
-    if (!fits_count(first + operation->size_bytes) ||
-        !view_->fits(static_cast<std::int64_t>(first),
-                     static_cast<std::int64_t>(first) + operation->size_bytes))
-      return {MPI_ERR_ARG, "the access ends at an offset that does not fit 64 bits"};
-    operation->first = static_cast<std::int64_t>(first);
+  const Wide first = Wide{is_explicit ? access.offset : position_} * view_->etype_bytes();
+  if (!fits_count(first + operation->size_bytes) ||
+      !view_->fits(static_cast<std::int64_t>(first),
+                   static_cast<std::int64_t>(first) + operation->size_bytes))
+    return {MPI_ERR_ARG, "the access ends at an offset that does not fit 64 bits"};
+  operation->first = static_cast<std::int64_t>(first);
+  return {};
+}
+
+Error File::prepare(FileAccess access, bool waits, Operation* operation) {
+  operation->error = check(access, operation);
+  if (!operation->error.ok()) {
+    // The other processes wait for this one. A non-blocking call has no request to give for an access that has failed.
+    if (!access.is_collective || !waits) return operation->error;
+    operation->size_bytes = 0;
   }
   if (access.is_collective) {
     using Kind = Communicator::CallKind;
@@ -97,16 +109,18 @@ Error File::run(FileAccess access, Outcome* outcome) {
 
 // Most accesses of one process need no coroutine.
 Error File::complete(Operation operation, Outcome* outcome) {
-  if (!operation.context && operation.access.pointer != FilePointer::kShared && needs_no_copy(operation)) {
-    std::size_t moved = operation.access.memory.size_bytes;
-    Error error = access_alone(operation, {operation.access.memory.data, moved}, &moved);
-    outcome->size_bytes = static_cast<std::int64_t>(moved);
-    return error;
-  }
   try {
+    if (!operation.context && operation.access.pointer != FilePointer::kShared && needs_no_copy(operation)) {
+      std::size_t moved = operation.access.memory.size_bytes;
+      Error error = access_alone(operation, {operation.access.memory.data, moved}, &moved);
+      outcome->size_bytes = static_cast<std::int64_t>(moved);
+      return error;
+    }
     this_process().run(carry_out(Ref<File>(*this), std::move(operation), outcome));
   } catch (const TransferFailed& failure) {
     return error_of(failure);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
   }
   return {};
 }
@@ -192,13 +206,14 @@ class File::Staging {
       co_return got;
     }
     const FileAccess& access = operation_.access;
-    check(convert_from_file(operation_.view->representation(), access.type->signature(), access.count,
+    const std::size_t in_file_bytes = in_file_.size() / static_cast<std::size_t>(access.count);
+    const auto begun = static_cast<MPI_Count>((got + in_file_bytes - 1) / in_file_bytes);
+    check(convert_from_file(operation_.view->representation(), access.type->signature(), begun,
                             in_file_.data(), packed_.data()));
     // A part of an element counts only if its bytes are as many in the file.
     const std::size_t size = in_file_.size() == packed_.size()
                                  ? got
-                                 : got / (in_file_.size() / static_cast<std::size_t>(access.count)) *
-                                       static_cast<std::size_t>(access.type->size_bytes());
+                                 : got / in_file_bytes * static_cast<std::size_t>(access.type->size_bytes());
     co_await deliver_native(packed_, size);
     co_return size;
   }
@@ -254,13 +269,13 @@ class Count {
 runtime::Task<> File::carry_out(Ref<File> self, Operation operation, Outcome* outcome) {
   const Count count(self->num_under_way_);
   Staging staging(*self, operation);
-  Error error;
+  Error error = operation.error;
   try {
-    co_await staging.prepare();
+    if (error.ok()) co_await staging.prepare();
   } catch (const TransferFailed& failure) {
     error = error_of(failure);
   } catch (const std::bad_alloc&) {
-    error = {MPI_ERR_NO_MEM, "there is no memory to copy the data of the access"};
+    error = no_memory();
   }
   // All processes of a collective access take part, also if one has failed.
   if (!error.ok() && !operation.context) throw TransferFailed(error.error_class, error.text);

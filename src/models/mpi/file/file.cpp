@@ -16,17 +16,6 @@ namespace weft::mpi {
 
 namespace {
 
-// What a process tells the others of a collective call.
-struct OpeningAgreement {
-  std::int32_t error = MPI_SUCCESS;
-  std::int32_t unused = 0;
-  std::int64_t etype_bytes = 0;
-};
-
-runtime::Task<std::vector<std::byte>> tell_all(CollectiveContext context, OpeningAgreement mine) {
-  co_return co_await allgather_bytes(std::move(context), bytes_of_value(mine));
-}
-
 // The work of the first process, which the others wait for.
 runtime::Task<Error> work_of_first(CollectiveContext context, std::function<runtime::Task<Error>()> work) {
   Error error;
@@ -51,30 +40,14 @@ File::File(Parts parts, Ref<ErrorHandler> handler)
   set_name(file_.path());
 }
 
-template <class Work>
-Error File::do_at_first(const Work& work) {
-  Process& process = this_process();
-  process.run(barrier_in_teams(communicator_->next_collective_contexts().local));
-  return process.run(work_of_first(communicator_->next_collective_contexts().local, work));
+Error File::agree(Error mine, SameArgument argument) const {
+  return this_process().run(
+      mpi::agree(communicator_->next_collective_contexts().local, std::move(mine), std::move(argument)));
 }
 
-Error File::agree(const Error& mine) const {
-  OpeningAgreement told;
-  told.error = mine.error_class;
-  told.etype_bytes = view_->etype_bytes();
-  const std::vector<std::byte> all =
-      this_process().run(tell_all(communicator_->next_collective_contexts().local, told));
-  if (!mine.ok()) return mine;
-  for (int rank = 0; rank < communicator_->size(); ++rank) {
-    OpeningAgreement other;
-    std::memcpy(&other, all.data() + static_cast<std::size_t>(rank) * sizeof other, sizeof other);
-    if (other.error != MPI_SUCCESS)
-      return {other.error, base::format("rank {} of the file has failed", rank)};
-    if (other.etype_bytes != told.etype_bytes)
-      return {MPI_ERR_NOT_SAME, base::format("the etypes of rank {} have {} bytes, and those of this rank {}",
-                                             rank, other.etype_bytes, told.etype_bytes)};
-  }
-  return {};
+template <class Work>
+Error File::do_at_first(const Work& work) {
+  return this_process().run(work_of_first(communicator_->next_collective_contexts().local, work));
 }
 
 // --- Pointers
@@ -102,7 +75,7 @@ std::int64_t File::end_position(std::int64_t size_bytes) const {
 
 namespace {
 
-// `find(&base)`: the position that MPI_SEEK_CUR or MPI_SEEK_END counts from.
+// `base`: the position that `offset` counts from.
 Error sum_of(MPI_Offset base, MPI_Offset offset, MPI_Offset* position) {
   if (__builtin_add_overflow(base, offset, position) || *position < 0)
     return {MPI_ERR_ARG, base::format("the offset {} leads to a position before the begin of the view, or to "
@@ -134,8 +107,9 @@ Error File::seek(MPI_Offset offset, int whence) {
 }
 
 Error File::seek_shared(MPI_Offset offset, int whence) {
-  if (Error error = check_random_access(); !error.ok()) return error;
-  if (Error error = check_whence(whence); !error.ok()) return error;
+  Error error = check_random_access();
+  if (error.ok()) error = check_whence(whence);
+  if (error = agree(std::move(error), {"offset", offset}); !error.ok()) return error;
   return do_at_first([&]() -> runtime::Task<Error> {
     MPI_Offset base = 0;
     if (whence == MPI_SEEK_CUR) base = co_await shared_pointer_.get();
@@ -171,7 +145,7 @@ Error File::set_view(FileView::Description description, Error error) {
     error = {
         MPI_ERR_ARG,
         "MPI_DISPLACEMENT_CURRENT is for files of MPI_MODE_SEQUENTIAL, which take no other displacement"};
-  // No process moves the shared pointer any more when the first one looks at it.
+  // Later the shared pointer does not move while processes read it.
   if ((mode_ & MPI_MODE_SEQUENTIAL) != 0)
     this_process().run(barrier_in_teams(communicator_->next_collective_contexts().local));
   if (error.ok() && is_current) {
@@ -182,12 +156,9 @@ Error File::set_view(FileView::Description description, Error error) {
   if (error.ok() && description.displacement < 0)
     error = {MPI_ERR_ARG, base::format("the displacement {} is negative", description.displacement)};
   if (error.ok()) error = FileView::make(std::move(description), is_writable(), this_rank().types, &made);
-  const std::shared_ptr<const FileView> before = view_;
-  if (error.ok()) view_ = std::move(made);
-  if (error = agree(error); !error.ok()) {
-    view_ = before;
-    return error;
-  }
+  const std::int64_t etype_bytes = error.ok() ? made->etype_bytes() : 0;
+  if (error = agree(std::move(error), {"size of the etype", etype_bytes}); !error.ok()) return error;
+  view_ = std::move(made);
   position_ = 0;
   return do_at_first([&]() -> runtime::Task<Error> {
     co_await shared_pointer_.set(0);
@@ -201,29 +172,25 @@ Error File::set_atomicity(bool is_atomic) {
     FileLock lock;
     error = lock.acquire(file_, is_writable(), 0, 1);
   }
-  if (error = agree(error); !error.ok()) return error;
+  if (error = agree(std::move(error), {"flag", is_atomic ? 1 : 0}); !error.ok()) return error;
   is_atomic_ = is_atomic;
   return {};
 }
 
-namespace {
-Error check_size(MPI_Offset size_bytes) {
-  if (size_bytes >= 0) return {};
-  return {MPI_ERR_ARG, base::format("the size {} is negative", size_bytes)};
-}
-}  // namespace
-
-Error File::resize(MPI_Offset size_bytes) {
-  if (Error error = check_size(size_bytes); !error.ok()) return error;
+Error File::check_resizing(MPI_Offset size_bytes) const {
+  if (size_bytes < 0) return {MPI_ERR_ARG, base::format("the size {} is negative", size_bytes)};
   if (Error error = check_random_access(); !error.ok()) return error;
   if (!is_writable()) return {MPI_ERR_READ_ONLY, "the file was opened with MPI_MODE_RDONLY"};
+  return {};
+}
+
+Error File::resize(MPI_Offset size_bytes) {
+  if (Error error = agree(check_resizing(size_bytes), {"size", size_bytes}); !error.ok()) return error;
   return do_at_first([&]() -> runtime::Task<Error> { co_return file_.resize(size_bytes); });
 }
 
 Error File::preallocate(MPI_Offset size_bytes) {
-  if (Error error = check_size(size_bytes); !error.ok()) return error;
-  if (Error error = check_random_access(); !error.ok()) return error;
-  if (!is_writable()) return {MPI_ERR_READ_ONLY, "the file was opened with MPI_MODE_RDONLY"};
+  if (Error error = agree(check_resizing(size_bytes), {"size", size_bytes}); !error.ok()) return error;
   return do_at_first([&]() -> runtime::Task<Error> { co_return file_.preallocate(size_bytes); });
 }
 
@@ -233,9 +200,8 @@ Error File::sync() {
 }
 
 Error File::close() {
-  const Error mine = file_.close();
-  // All have closed the file when the first process deletes it, and nobody uses the shared pointer any more.
-  Error error = agree(mine);
+  // Afterwards no process uses the file or the shared pointer.
+  Error error = agree(file_.close(), {});
   if ((mode_ & MPI_MODE_DELETE_ON_CLOSE) == 0) return error;
   Error deleting = do_at_first([&]() -> runtime::Task<Error> {
     if (::unlink(file_.path().c_str()) == 0 || errno == ENOENT) co_return Error();

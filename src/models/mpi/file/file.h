@@ -17,6 +17,7 @@
 
 #include "models/mpi/communicators/communicator.h"
 #include "models/mpi/datatype/datatype.h"
+#include "models/mpi/file/agreement.h"
 #include "models/mpi/file/file_view.h"
 #include "models/mpi/file/hints.h"
 #include "models/mpi/file/posix_file.h"
@@ -39,6 +40,8 @@ struct FileAccess {
   DataView memory;             // of `count` elements of the type
   Ref<Datatype> type;
   MPI_Count count = 0;
+  // Of the arguments. The process takes part in a blocking collective access without bytes, and the call returns the error.
+  Error error;
 };
 
 class File final : public ErrorScope {
@@ -72,7 +75,7 @@ class File final : public ErrorScope {
   Error find_shared_position(MPI_Offset* position) const;
   Error check_random_access() const;
 
-  // --- Collective
+  // --- Collective. If a process finds an error in its arguments, all fail; MPI_ERR_NOT_SAME if the arguments differ.
   // `description.displacement` may be MPI_DISPLACEMENT_CURRENT. Errors: MPI_ERR_ARG, MPI_ERR_NOT_SAME, and those of FileView::make(). If a
   // process has `error` already, all fail.
   Error set_view(FileView::Description description, Error error);
@@ -102,10 +105,12 @@ class File final : public ErrorScope {
     std::int64_t first = 0;  // in bytes of the view
     std::int64_t size_bytes = 0;
     std::optional<CollectiveContext> context;
+    Error error;  // the access moves no bytes
   };
 
   // --- access.cpp
   Error prepare(FileAccess access, bool waits, Operation* operation);
+  Error check(const FileAccess& access, Operation* operation) const;
   Error check_mode(const FileAccess& access) const;
   Error find_bytes(const FileAccess& access, std::int64_t* size_bytes) const;
   static bool needs_no_copy(const Operation& operation);
@@ -119,11 +124,12 @@ class File final : public ErrorScope {
   runtime::Task<> copy_locally(DataView from, DataView to) const;
 
   std::int64_t end_position(std::int64_t size_bytes) const;
-  // What rank 0 does alone. All processes get its error. Each of them has made the call when `work` begins.
+  Error check_resizing(MPI_Offset size_bytes) const;
+  // As agree() of agreement.h.
+  Error agree(Error mine, SameArgument argument) const;
+  // What rank 0 does alone. All processes get its error.
   template <class Work>
   Error do_at_first(const Work& work);
-  // The first error of all processes.
-  Error agree(const Error& mine) const;
   bool is_writable() const { return (mode_ & MPI_MODE_RDONLY) == 0; }
 
   Ref<Communicator> communicator_;

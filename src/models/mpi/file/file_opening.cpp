@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <bit>
-#include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/format.h"
 #include "models/mpi/communicators/communicator_creation.h"
+#include "models/mpi/file/agreement.h"
 #include "models/mpi/rank.h"
 
 namespace weft::mpi {
@@ -25,26 +26,19 @@ int system_flags(int mode) {
   return (mode & MPI_MODE_WRONLY) != 0 ? O_WRONLY : O_RDWR;
 }
 
-struct Opened {
-  std::int32_t error = MPI_SUCCESS;
-  std::int32_t mode = 0;
-};
+Error make_absolute(std::string& path) {
+  std::error_code failure;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, failure);
+  if (failure) return error_of_system(failure.value(), "find the folder of", path);
+  path = absolute.string();
+  return {};
+}
 
 // Throws the error of this process, or the first one of the others.
-runtime::Task<> agree(CollectiveContext context, Error error, int mode) {
-  Opened mine{error.error_class, mode};
-  const std::vector<std::byte> all = co_await allgather_bytes(context, bytes_of_value(mine));
-  if (!error.ok()) throw TransferFailed(error.error_class, error.text);
-  for (int rank = 0; rank < context.size(); ++rank) {
-    Opened other;
-    std::memcpy(&other, all.data() + static_cast<std::size_t>(rank) * sizeof other, sizeof other);
-    if (other.error != MPI_SUCCESS)
-      throw TransferFailed(other.error, base::format("rank {} cannot open the file", rank));
-    if (other.mode != mode)
-      throw TransferFailed(MPI_ERR_NOT_SAME,
-                           base::format("rank {} opens the file with the mode {}, and this rank with {}",
-                                        rank, other.mode, mode));
-  }
+runtime::Task<> check_all(CollectiveContext context, Error error, int mode) {
+  SameArgument argument{"mode", mode};
+  const Error agreed = co_await agree(std::move(context), std::move(error), std::move(argument));
+  if (!agreed.ok()) throw TransferFailed(agreed.error_class, agreed.text);
 }
 
 }  // namespace
@@ -69,14 +63,16 @@ runtime::Task<Ref<File>> open_file(Ref<Communicator> parent, std::string path, i
   co_await duplicate(parent, parts.communicator);
   Communicator& communicator = *parts.communicator;
   const auto next_context = [&] { return communicator.next_collective_contexts().local; };
-  co_await agree(next_context(), error, mode);
+  // The process may be in another folder when it deletes the file.
+  if (error.ok() && (mode & MPI_MODE_DELETE_ON_CLOSE) != 0) error = make_absolute(path);
+  co_await check_all(next_context(), error, mode);
   // The first process alone creates the file, so the others find it.
-  const int creation =
-      ((mode & MPI_MODE_CREATE) != 0 ? O_CREAT : 0) | ((mode & MPI_MODE_EXCL) != 0 ? O_EXCL : 0);
+  int creation = 0;
+  if ((mode & MPI_MODE_CREATE) != 0) creation = O_CREAT | ((mode & MPI_MODE_EXCL) != 0 ? O_EXCL : 0);
   if (communicator.rank() == 0) error = PosixFile::open(path, system_flags(mode) | creation, &parts.file);
-  co_await agree(next_context(), error, mode);
+  co_await check_all(next_context(), error, mode);
   if (communicator.rank() != 0) error = PosixFile::open(path, system_flags(mode), &parts.file);
-  co_await agree(next_context(), error, mode);
+  co_await check_all(next_context(), error, mode);
   parts.shared_pointer = co_await SharedFilePointer::make(parts.communicator);
   Rank& rank = this_rank();
   Ref<Datatype> bytes(*rank.types.find(MPI_BYTE));
@@ -85,7 +81,7 @@ runtime::Task<Ref<File>> open_file(Ref<Communicator> parent, std::string path, i
   std::int64_t size_bytes = 0;
   if (error.ok() && (mode & MPI_MODE_APPEND) != 0) error = parts.file.find_size(&size_bytes);
   if (error.ok() && communicator.rank() == 0) co_await parts.shared_pointer.set(size_bytes);
-  co_await agree(next_context(), error, mode);
+  co_await check_all(next_context(), error, mode);
   parts.hints = default_file_hints(communicator.size());
   if (hints != nullptr) use_file_hints(*hints, communicator.size(), parts.hints);
   auto made = Ref<File>::adopt(new File(std::move(parts), std::move(handler)));

@@ -95,6 +95,11 @@ const FileView::TileRun& FileView::run_at(std::int64_t bytes) const {
   return *std::prev(next);
 }
 
+std::int64_t FileView::num_pieces(std::int64_t size_bytes) const {
+  if (size_bytes == 0 || is_dense()) return size_bytes == 0 ? 0 : 1;
+  return static_cast<std::int64_t>(Wide{size_bytes} * tile_pieces_ / tile_bytes_) + 1;
+}
+
 bool FileView::fits(std::int64_t first, std::int64_t last) const {
   if (first < 0 || last < first) return false;
   if (first == last) return true;

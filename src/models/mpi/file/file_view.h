@@ -46,11 +46,8 @@ class FileView {
   // Later bytes of the view are later in the file, and no byte is there twice.
   bool is_monotonic() const { return is_monotonic_; }
 
-  // How many pieces of the file have so many bytes of the view, at most.
-  std::int64_t num_pieces(std::int64_t size_bytes) const {
-    if (size_bytes == 0 || is_dense()) return size_bytes == 0 ? 0 : 1;
-    return (size_bytes / tile_bytes_ + 1) * tile_pieces_;
-  }
+  // About how many pieces of the file have so many bytes of the view.
+  std::int64_t num_pieces(std::int64_t size_bytes) const;
   // Whether the bytes at the positions [first, last) have offsets that fit 64 bits.
   bool fits(std::int64_t first, std::int64_t last) const;
   // The offset in the file of the byte at a position. REQUIRES: has_bytes(), fits(position, position + 1).

@@ -51,6 +51,14 @@ int class_of(int number) {
   }
 }
 
+// Makes a call of the system again as long as signals interrupt it.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 struct flock lock_of(int type, std::int64_t offset, std::int64_t size_bytes) {
   struct flock lock = {};
   lock.l_type = static_cast<short>(type);
@@ -70,9 +78,7 @@ Error error_of_system(int number, const char* action, const std::string& path) {
 Error PosixFile::open(const std::string& path, int flags, PosixFile* opened) {
   PosixFile file;
   file.path_ = path;
-  do {
-    file.descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, kNewFileMode);
-  } while (file.descriptor_ < 0 && errno == EINTR);
+  file.descriptor_ = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, kNewFileMode); });
   if (file.descriptor_ < 0) return error_of_system(errno, "open", path);
   *opened = std::move(file);
   return {};
@@ -91,10 +97,11 @@ Error PosixFile::close() {
 Error PosixFile::read(std::span<std::byte> bytes, std::int64_t offset, std::size_t* got) const {
   *got = 0;
   while (*got < bytes.size()) {
-    const ssize_t now =
-        ::pread(descriptor_, bytes.data() + *got, std::min(bytes.size() - *got, kMostBytesPerCall),
-                offset + static_cast<std::int64_t>(*got));
-    if (now < 0 && errno == EINTR) continue;
+    const std::span rest = bytes.subspan(*got);
+    const ssize_t now = uninterrupted([&] {
+      return ::pread(descriptor_, rest.data(), std::min(rest.size(), kMostBytesPerCall),
+                     offset + static_cast<std::int64_t>(*got));
+    });
     if (now < 0) return error_of_system(errno, "read", path_);
     if (now == 0) break;
     *got += static_cast<std::size_t>(now);
@@ -104,10 +111,11 @@ Error PosixFile::read(std::span<std::byte> bytes, std::int64_t offset, std::size
 
 Error PosixFile::write(std::span<const std::byte> bytes, std::int64_t offset) const {
   while (!bytes.empty()) {
-    const ssize_t now =
-        ::pwrite(descriptor_, bytes.data(), std::min(bytes.size(), kMostBytesPerCall), offset);
-    if (now < 0 && errno == EINTR) continue;
-    if (now < 0) return error_of_system(errno, "write", path_);
+    const ssize_t now = uninterrupted([&] {
+      return ::pwrite(descriptor_, bytes.data(), std::min(bytes.size(), kMostBytesPerCall), offset);
+    });
+    // POSIX allows 0 for a device that takes nothing more.
+    if (now <= 0) return error_of_system(now < 0 ? errno : ENOSPC, "write", path_);
     bytes = bytes.subspan(static_cast<std::size_t>(now));
     offset += now;
   }
@@ -122,19 +130,22 @@ Error PosixFile::find_size(std::int64_t* size_bytes) const {
 }
 
 Error PosixFile::resize(std::int64_t size_bytes) const {
-  if (::ftruncate(descriptor_, size_bytes) == 0) return {};
+  if (uninterrupted([&] { return ::ftruncate(descriptor_, size_bytes); }) == 0) return {};
   return error_of_system(errno, "change the size of", path_);
 }
 
 Error PosixFile::preallocate(std::int64_t size_bytes) const {
   if (size_bytes == 0) return {};
-  const int number = ::posix_fallocate(descriptor_, 0, size_bytes);
+  int number = 0;
+  do number = ::posix_fallocate(descriptor_, 0, size_bytes);
+  while (number == EINTR);
   return number == 0 ? Error() : error_of_system(number, "make room for", path_);
 }
 
 Error PosixFile::sync() const {
   // EINVAL: what is no file on a device, such as a pipe, has nothing to write there.
-  if (::fsync(descriptor_) == 0 || errno == EINVAL || errno == EROFS) return {};
+  if (uninterrupted([&] { return ::fsync(descriptor_); }) == 0 || errno == EINVAL || errno == EROFS)
+    return {};
   return error_of_system(errno, "write to the device", path_);
 }
 
@@ -142,13 +153,11 @@ Error PosixFile::sync() const {
 Error FileLock::acquire(const PosixFile& file, bool is_exclusive, std::int64_t offset,
                         std::int64_t size_bytes) {
   struct flock lock = lock_of(is_exclusive ? F_WRLCK : F_RDLCK, offset, size_bytes);
-  while (::fcntl(file.descriptor(), F_OFD_SETLKW, &lock) != 0) {
-    if (errno == EINTR) continue;
+  if (uninterrupted([&] { return ::fcntl(file.descriptor(), F_OFD_SETLKW, &lock); }) != 0)
     return {MPI_ERR_UNSUPPORTED_OPERATION,
             base::format("the file system cannot lock {} ({}), so accesses cannot be atomic; call "
                          "MPI_File_set_atomicity with 0, or use a file system with locks",
                          file.path(), std::generic_category().message(errno))};
-  }
   descriptor_ = file.descriptor();
   offset_ = offset;
   size_bytes_ = size_bytes;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -179,30 +181,63 @@ class Operation {
     mine.error = access_.error.error_class;
     mine.end_of_file = end_of_file_;
     const std::vector<Ending> endings = co_await tell_all(mine);
-    if (!access_.error.ok()) throw TransferFailed(access_.error.error_class, access_.error.text);
     std::int64_t end_of_file = kNoEnd;
     for (std::size_t rank = 0; rank < endings.size(); ++rank) {
-      if (endings[rank].error != MPI_SUCCESS)
-        throw TransferFailed(endings[rank].error,
-                             base::format("rank {} of the file has failed in a collective access", rank));
+      note_error_of(rank, endings[rank].error);
       end_of_file = std::min(end_of_file, endings[rank].end_of_file);
     }
+    if (!access_.error.ok()) throw TransferFailed(access_.error.error_class, access_.error.text);
     const auto size = static_cast<std::int64_t>(access_.bytes.size());
     if (end_of_file == kNoEnd) co_return access_.bytes.size();
     co_return static_cast<std::size_t>(
         std::clamp<std::int64_t>(access_.view->bytes_before(end_of_file) - access_.first, 0, size));
   }
 
+  // --- Errors. A process that has failed takes all steps that follow, because the others wait for its messages: it accesses nothing, and
+  // as an aggregator sends and receives no bytes, which is MPI_ERR_TRUNCATE for the process at the other end.
+  void fail(Error error) {
+    if (access_.error.ok()) access_.error = std::move(error);
+    for (PartAccess& theirs : theirs_) theirs.runs.clear();
+  }
+  void fail_without_memory() {
+    fail({MPI_ERR_NO_MEM,
+          "there is no memory for the exchange of a collective access; a smaller cb_buffer_size "
+          "needs less"});
+  }
+  void keep_error_of(const Transfers& transfers) {
+    try {
+      transfers.throw_if_failed();
+    } catch (const TransferFailed& failure) {
+      fail({failure.error_class(), failure.what()});
+    } catch (const std::bad_alloc&) {
+      fail_without_memory();
+    }
+  }
+  // MPI_ERR_TRUNCATE follows from an error of another process, which is told instead.
+  void note_error_of(std::size_t rank, int error_class) {
+    if (error_class == MPI_SUCCESS) return;
+    const int known = access_.error.error_class;
+    if (known == MPI_SUCCESS || (known == MPI_ERR_TRUNCATE && error_class != MPI_ERR_TRUNCATE))
+      access_.error = {error_class,
+                       base::format("rank {} of the file has failed in a collective access", rank)};
+  }
+
   // The access of this process in a part.
-  PartAccess own_access(const Part& part) const {
+  PartAccess own_access(const Part& part) {
+    if (!access_.error.ok()) return {};
     const std::int64_t last = access_.first + static_cast<std::int64_t>(access_.bytes.size());
     PartAccess found;
     found.first = std::clamp(access_.view->bytes_before(part.begin), access_.first, last);
     const std::int64_t end = std::clamp(access_.view->bytes_before(part.end), found.first, last);
-    access_.view->for_each_run(found.first, end, [&](const FileRun& run) {
-      found.runs.push_back({run.offset, static_cast<std::uint64_t>(run.size_bytes),
-                            static_cast<std::uint64_t>(run.count), run.stride});
-    });
+    try {
+      access_.view->for_each_run(found.first, end, [&](const FileRun& run) {
+        found.runs.push_back({run.offset, static_cast<std::uint64_t>(run.size_bytes),
+                              static_cast<std::uint64_t>(run.count), run.stride});
+      });
+    } catch (const std::bad_alloc&) {
+      fail_without_memory();
+      return {};
+    }
     found.header = {found.runs.size(), static_cast<std::uint64_t>(end - found.first)};
     return found;
   }
@@ -234,7 +269,30 @@ class Operation {
   runtime::Task<> run_round(std::int64_t round) {
     if (own_ >= 0) part_ = part_of(own_, round);
     co_await exchange_headers(round);
-    if (own_ >= 0) buffer_.resize(static_cast<std::size_t>(part_.end - part_.begin));
+    make_room();
+    co_await exchange_runs();
+    if (!access_.is_write) access_file();
+    co_await exchange_bytes();
+    if (access_.is_write) access_file();
+  }
+
+  // As an aggregator, for what the processes access in the part.
+  void make_room() {
+    for (std::size_t from = 0; from < theirs_.size(); ++from)
+      check_header(static_cast<int>(from), theirs_[from].header, part_);
+    if (own_ < 0 || !access_.error.ok()) return;
+    try {
+      // The first part is the largest.
+      if (buffer_ == nullptr)
+        buffer_ =
+            std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(part_.end - part_.begin));
+      for (PartAccess& theirs : theirs_) theirs.runs.resize(theirs.header.num_runs);
+    } catch (const std::bad_alloc&) {
+      fail_without_memory();
+    }
+  }
+
+  runtime::Task<> exchange_runs() {
     Transfers transfers(context_);
     for (int to = 0; to < num_aggregators_; ++to) {
       PartAccess& mine = mine_[static_cast<std::size_t>(to)];
@@ -242,18 +300,12 @@ class Operation {
     }
     for (std::size_t from = 0; from < theirs_.size(); ++from) {
       PartAccess& theirs = theirs_[from];
-      if (theirs.header.size_bytes == 0) continue;
-      check_header(static_cast<int>(from), theirs.header, part_);
-      theirs.runs.resize(theirs.header.num_runs);
-      transfers.receive(static_cast<int>(from), view_of_runs(theirs.runs));
+      if (theirs.header.size_bytes > 0) transfers.receive(static_cast<int>(from), view_of_runs(theirs.runs));
     }
     co_await transfers.wait();
-    transfers.throw_if_failed();
-    for (std::size_t from = 0; from < theirs_.size(); ++from)
+    keep_error_of(transfers);
+    for (std::size_t from = 0; from < theirs_.size() && access_.error.ok(); ++from)
       check_part_runs(static_cast<int>(from), theirs_[from], part_);
-    if (!access_.is_write && own_ >= 0) access_file();
-    co_await exchange_bytes();
-    if (access_.is_write && own_ >= 0) access_file();
   }
 
   runtime::Task<> exchange_bytes() {
@@ -278,16 +330,28 @@ class Operation {
       }
     }
     co_await transfers.wait();
-    transfers.throw_if_failed();
+    keep_error_of(transfers);
   }
 
   DataView view_in_buffer(std::vector<WindowRun> runs) {
+    if (runs.empty()) return {};
     for (WindowRun& run : runs) run.offset -= part_.begin;
-    return runs_view(buffer_.data(), std::move(runs));
+    return runs_view(buffer_.get(), std::move(runs));
   }
 
-  // As an aggregator: reads or writes what the processes access in the part. After an error nothing more is done.
+  // As an aggregator: reads or writes what the processes access in the part.
   void access_file() {
+    if (own_ < 0 || !access_.error.ok()) return;
+    try {
+      const Coverage coverage = find_coverage();
+      const std::int64_t most_gap = access_.is_write ? 0 : access_.sieving.most_gap_bytes;
+      coverage.for_each_range(most_gap,
+                              [&](std::int64_t begin, std::int64_t end) { access_range(begin, end); });
+    } catch (const std::bad_alloc&) {
+      fail_without_memory();
+    }
+  }
+  Coverage find_coverage() const {
     Coverage coverage(part_.end - part_.begin);
     for (const PartAccess& theirs : theirs_)
       for (const WindowRun& run : theirs.runs)
@@ -295,19 +359,16 @@ class Operation {
           const std::int64_t begin = run.offset - part_.begin + static_cast<std::int64_t>(i) * run.stride;
           coverage.mark(begin, begin + static_cast<std::int64_t>(run.size_bytes));
         }
-    const std::int64_t most_gap = access_.is_write ? 0 : access_.sieving.most_gap_bytes;
-    coverage.for_each_range(most_gap, [&](std::int64_t begin, std::int64_t end) {
-      const std::span bytes(buffer_.data() + begin, static_cast<std::size_t>(end - begin));
-      if (access_.is_write) {
-        if (access_.error.ok()) access_.error = access_.file->write(bytes, part_.begin + begin);
-      } else {
-        read_range(bytes, part_.begin + begin);
-      }
-    });
+    return coverage;
   }
-  void read_range(std::span<std::byte> bytes, std::int64_t offset) {
-    std::size_t got = 0;
-    if (access_.error.ok()) access_.error = access_.file->read(bytes, offset, &got);
+  void access_range(std::int64_t begin, std::int64_t end) {
+    if (!access_.error.ok()) return;
+    const std::span bytes(buffer_.get() + begin, static_cast<std::size_t>(end - begin));
+    const std::int64_t offset = part_.begin + begin;
+    std::size_t got = bytes.size();
+    Error error =
+        access_.is_write ? access_.file->write(bytes, offset) : access_.file->read(bytes, offset, &got);
+    if (!error.ok()) fail(std::move(error));
     if (got == bytes.size()) return;
     std::ranges::fill(bytes.subspan(got), std::byte{0});
     end_of_file_ = std::min(end_of_file_, offset + static_cast<std::int64_t>(got));
@@ -327,7 +388,7 @@ class Operation {
   int own_ = -1;  // its number; below 0 for no aggregator
   Part part_;
   std::vector<PartAccess> theirs_;
-  std::vector<std::byte> buffer_;
+  std::unique_ptr<std::byte[]> buffer_;
 };
 
 }  // namespace

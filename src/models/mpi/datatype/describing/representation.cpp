@@ -50,21 +50,6 @@ class External32 final : public Representation {
   }
 };
 
-// Whether each value has the same size in the file and in memory.
-Error compare_sizes(const Representation& representation, const Signature& signature, bool* are_same) {
-  for (const Signature::Piece& piece : signature.pieces) {
-    if (!*are_same) return {};
-    if (piece.basic == nullptr) {
-      if (Error error = compare_sizes(representation, *piece.nested, are_same); !error.ok()) return error;
-      continue;
-    }
-    MPI_Count size = 0;
-    if (Error error = representation.find_size(*piece.basic, &size); !error.ok()) return error;
-    *are_same = size == piece.basic->size;
-  }
-  return {};
-}
-
 }  // namespace
 
 Representations::Representations() {
@@ -101,23 +86,23 @@ Error find_file_size(const Representation& representation, const Signature& sign
 
 Error make_file_type(const Representation& representation, PredefinedTypes& types, Datatype& type,
                      Ref<Datatype>* made) {
-  bool are_same = true;
-  if (Error error = compare_sizes(representation, type.signature(), &are_same); !error.ok()) return error;
-  if (are_same) {
-    *made = Ref<Datatype>(type);
-    return {};
-  }
+  *made = Ref<Datatype>(type);
+  if (representation.is_native()) return {};
   Recipe recipe = type.recipe();
   if (recipe.datatypes.empty()) {
     MPI_Count size = 0;
     if (Error error = find_file_size(representation, type.signature(), &size); !error.ok()) return error;
-    return make_contiguous(size, *types.find(MPI_BYTE), CallForm::kLarge, made);
+    return size == type.extent() ? Error()
+                                 : make_contiguous(size, *types.find(MPI_BYTE), CallForm::kLarge, made);
   }
+  bool is_same = true;
   for (Ref<Datatype>& part : recipe.datatypes) {
     Ref<Datatype> in_file;
     if (Error error = make_file_type(representation, types, *part, &in_file); !error.ok()) return error;
+    is_same &= &*in_file == &*part;
     part = std::move(in_file);
   }
+  if (is_same) return {};
   Shape shape;
   if (Error error = remake_shape(recipe, types, &shape); !error.ok()) return error;
   *made = Ref<Datatype>::adopt(new Datatype(std::move(shape), std::move(recipe)));

@@ -52,7 +52,8 @@ class Representations {
 Error find_file_size(const Representation& representation, const Signature& signature, MPI_Count* size);
 
 // The datatype that describes the same elements in the file: a value has the size that it has there, and distances that count
-// elements follow. Distances in bytes stay. Errors: those of the constructors, and those of Representation::find_size().
+// elements follow. Distances in bytes stay. Unless the representation is native, pairs such as MPI_DOUBLE_INT have no gaps, because those
+// in memory differ between machines. Errors: those of the constructors, and those of Representation::find_size().
 Error make_file_type(const Representation& representation, PredefinedTypes& types, Datatype& type,
                      Ref<Datatype>* made);
 
