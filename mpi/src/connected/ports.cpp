@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "weft/mpi/mpi.h"
@@ -61,21 +62,24 @@ Error check_text(const char* text, const char* name, std::string* result) {
   return read_text(text, name, result);
 }
 
-// Sends `mine` and receives the other end's, of the same size.
-bool swap_over(int fd, std::span<const char> mine, std::span<char> theirs) {
+// Sends `mine` and receives the other end's, of the same size. Returns 0 or a number of the system. Other threads may call MPI meanwhile.
+int swap_over(int fd, std::span<const char> mine, std::span<char> theirs) {
+  const ProgramRuns program;
   for (std::size_t sent = 0; sent < mine.size();) {
     const ssize_t count = ::send(fd, mine.data() + sent, mine.size() - sent, MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
+    if (count < 0) return errno;
+    if (count == 0) return ECONNRESET;
     sent += static_cast<std::size_t>(count);
   }
   for (std::size_t got = 0; got < theirs.size();) {
     const ssize_t count = ::recv(fd, theirs.data() + got, theirs.size() - got, 0);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
+    if (count < 0) return errno;
+    if (count == 0) return ECONNRESET;
     got += static_cast<std::size_t>(count);
   }
-  return true;
+  return 0;
 }
 
 // Both ends open a port and tell its name. The one whose name is smaller accepts.
@@ -87,9 +91,9 @@ Error join(int fd, Ref<Communicator>* made) {
   std::array<char, 256> theirs{};
   std::memcpy(mine.data(), port.data(), std::min(port.size(), mine.size() - 1));
   Error error;
-  if (!swap_over(fd, mine, theirs)) {
+  if (const int reason = swap_over(fd, mine, theirs); reason != 0) {
     error = {MPI_ERR_OTHER, base::format("descriptor {} is no socket whose other end calls MPI_Comm_join: {}",
-                                         fd, std::strerror(errno))};
+                                         fd, std::generic_category().message(reason))};
   } else {
     const std::string other(theirs.data(), strnlen(theirs.data(), theirs.size() - 1));
     const Meeting meeting{*process.self(), 0};

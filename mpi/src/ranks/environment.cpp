@@ -269,6 +269,7 @@ Error start_mpi(Starter starter, int wanted_level) {
   grant_threads(*rank.process, wanted_level);
   ++rank.process->num_users;
   if (starter == Starter::kWorld) {
+    running_job().main_thread = pthread_self();  // another one may have opened a session before
     rank.phase = Rank::Phase::kRunning;
     rank.world = rank.process->world().get();
     rank.self = rank.process->self().get();

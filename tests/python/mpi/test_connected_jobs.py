@@ -132,3 +132,19 @@ def test_two_processes_join_over_a_socket(start):
         both = [start(None, "join", end.fileno(), pass_fds=[end.fileno()]) for end in (one, other)]
         for process in both:
             expect_good_end(process, "join")
+
+
+def test_other_threads_call_mpi_while_one_joins(start):
+    one, other = socket.socketpair()
+    signal, told = socket.socketpair()
+    with one, other, signal, told:
+        process = start(
+            None, "beside", one.fileno(), told.fileno(), pass_fds=[one.fileno(), told.fileno()]
+        )
+        other.settimeout(HANG_S)
+        other.recv(256, socket.MSG_WAITALL)  # the name of its port: now it waits for one
+        signal.settimeout(HANG_S)
+        signal.send(b"x")
+        assert signal.recv(1) == b"x"
+        other.shutdown(socket.SHUT_RDWR)
+        expect_good_end(process, "beside")

@@ -101,6 +101,10 @@ class PointToPoint {
   std::uint64_t new_context_base() { return (static_cast<std::uint64_t>(rank_) + 1) << 32 | ++last_context_; }
   // As new_context_base(), for a communicator with processes of several jobs: a random number, which no rank gives otherwise.
   static std::uint64_t new_outside_context_base();
+  // A number for a context of this rank and one peer, of this job or another one.
+  std::uint64_t new_context_base_with(int peer);
+  // Whether the peer may have made `base` with new_context_base_with(this rank).
+  bool may_have_made(int peer, std::uint64_t base) const;
   // The last of them, which a rank that moves hands to its new engine.
   std::uint32_t last_context() const { return last_context_; }
   void set_last_context(std::uint32_t number) { last_context_ = number; }
