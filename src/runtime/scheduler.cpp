@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -30,6 +31,8 @@ constexpr std::chrono::microseconds kYieldTime{100};
 // has slept may continue on another core of the host: without its data in the caches, or together with another one. On 16 of them PIC takes
 // 1.18 times as long if its PEs sleep after 100 us (benchmarks/results/2026-11-29-pic).
 constexpr std::chrono::microseconds kAwakeTime{20'000};
+// The sleep in place of a yield that would take long, of a PE that polls a device or whose program polls.
+constexpr std::chrono::microseconds kShortSleep{100};
 // How often a PE that polls a device runs the idle hook. It must exceed Python's 5 ms switch interval:
 // shorter rests only wake the other threads.
 constexpr std::chrono::microseconds kRestInterval{10'000};
@@ -78,6 +81,8 @@ class TransferReports final : public machine::TransferObserver {
 void IdleHook::wait(machine::Machine& machine, std::int64_t timeout_us) { machine.wait(timeout_us); }
 
 void IdleHook::yield() { sched_yield(); }
+
+void IdleHook::sleep(std::chrono::microseconds time) { std::this_thread::sleep_for(time); }
 
 Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
                      const ProcessorShare& share)
@@ -166,18 +171,19 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
     } else if (++idle_rounds == spin_rounds_) {
       idle_since = Clock::now();
     } else if (idle_rounds > spin_rounds_) {
-      const auto idle_time = Clock::now() - idle_since;
+      const auto now = Clock::now();
+      const auto idle_time = now - idle_since;
       if (idle_time < yield_time_) {
-        yield_processor();
+        yield_processor(now);
       } else if (machine_.needs_polling() || memory_.has_pending()) {
         if (idle_time < kRestInterval) {
-          yield_processor();
+          yield_processor(now);
         } else {
-          rest([this] { yield_processor(); });
+          rest([&] { yield_processor(now); });
           idle_since = Clock::now();
         }
-      } else if (idle_time < awake_time_) {
-        rest([this] { yield_processor(); });
+      } else if (idle_time < awake_time_ && !yield_times_.are_long(now)) {
+        rest([&] { yield_processor(now); });
       } else {
         rest([this] { wait_in_machine(kLongestRest.count()); });
       }
@@ -237,8 +243,22 @@ void Scheduler::rest(auto sleep) {
   if (idle_hook_ != nullptr && !idle_hook_->after_sleep()) fail("interrupted");
 }
 
-void Scheduler::yield_processor() {
+// If PEs share processors, a long yield may be the work of another PE, and says nothing of other programs.
+void Scheduler::yield_processor(Clock::time_point now) {
+  if (yield_times_.are_long(now)) return sleep_shortly();
   idle_hook_ == nullptr ? static_cast<void>(sched_yield()) : idle_hook_->yield();
+  if (!shares_processor_) yield_times_.note(now, Clock::now());
+}
+
+// A message ends it, unless a device must be polled.
+void Scheduler::sleep_shortly() {
+  if (!machine_.needs_polling() && !memory_.has_pending()) return wait_in_machine(kShortSleep.count());
+  idle_hook_ == nullptr ? std::this_thread::sleep_for(kShortSleep) : idle_hook_->sleep(kShortSleep);
+}
+
+void Scheduler::yield_after_polls() {
+  vain_polls_ = 0;
+  yield_processor(Clock::now());
 }
 
 void Scheduler::wait_in_machine(std::int64_t timeout_us) {
@@ -279,17 +299,17 @@ void Scheduler::idle() {
   const auto now = Clock::now();
   const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
   if (now - idle_since_ < (waits_for_device ? kRestInterval : yield_time_)) {
-    serves_threads_ ? leave_turn_to_threads() : yield_processor();
+    serves_threads_ ? leave_turn_to_threads() : yield_processor(now);
     return;
   }
   serves_threads_ = false;
   if (waits_for_device) {
-    rest([this] { yield_processor(); });
+    rest([&] { yield_processor(now); });
     idle_since_ = Clock::now();
     return;
   }
   if (!queue_.empty()) return;  // the end of the job may have queued a message without a busy turn
-  if (now - idle_since_ < awake_time_) return rest([this] { yield_processor(); });
+  if (now - idle_since_ < awake_time_ && !yield_times_.are_long(now)) return rest([&] { yield_processor(now); });
   std::int64_t timeout_us = -1;
   if (!timers_.empty()) {
     auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.begin()->first.when - now);

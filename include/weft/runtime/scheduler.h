@@ -28,6 +28,7 @@
 #include "weft/runtime/block_pool.h"
 #include "weft/runtime/metering/device_meter.h"
 #include "weft/runtime/metering/processor_share.h"
+#include "weft/runtime/metering/yield_times.h"
 #include "weft/runtime/observer.h"
 #include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
@@ -50,9 +51,11 @@ struct IdleHook {
   virtual void before_sleep() = 0;
   // Returning false ends the job as interrupted.
   virtual bool after_sleep() = 0;
-  // The sleep itself, and each yield of an idle PE. Overridden for a lock that other threads want meanwhile.
+  // The sleep itself, each yield of an idle PE, and each short sleep in place of a yield. Overridden for a lock that other threads want
+  // meanwhile.
   virtual void wait(machine::Machine& machine, std::int64_t timeout_us);
   virtual void yield();
+  virtual void sleep(std::chrono::microseconds time);
 };
 
 // Decides when a PE may stop, see Scheduler::end_with().
@@ -143,6 +146,15 @@ class Scheduler {
   bool run_until(bool (*done)(void* context), void* context);
   // One turn: progress, some queued work, timers. Returns whether anything was done. For tests and embedders.
   bool step();
+  // For calls of a program that tests in a loop: one turn. After several polls that have done nothing, other threads of the host may run:
+  // one of them may send what the program waits for.
+  void poll() {
+    if (step()) {
+      vain_polls_ = 0;
+    } else if (shares_processor_ || ++vain_polls_ >= kVainPolls) {
+      yield_after_polls();
+    }
+  }
   // For a long computation in an entry method, a coroutine or a callback: moves communication forward.
   // Transfers in flight continue, and arriving messages are queued. No handler, entry method, callback or
   // coroutine runs before the caller returns or suspends, and timers wait. Returns whether work is queued: a
@@ -223,6 +235,9 @@ class Scheduler {
  private:
   using Clock = std::chrono::steady_clock;
 
+  // After so many polls in a row that have done nothing, one yields the processor: after about 5 us, in which a small message is answered.
+  static constexpr int kVainPolls = 64;
+
   struct Mail {
     std::function<void()> function;
     bool ends_pe;  // it runs also while the job ends
@@ -239,7 +254,9 @@ class Scheduler {
   [[gnu::noinline]] bool expire_timers();
   void idle();
   void rest(auto sleep);
-  void yield_processor();
+  [[gnu::noinline]] void yield_after_polls();
+  void yield_processor(Clock::time_point now);
+  void sleep_shortly();
   void wait_in_machine(std::int64_t timeout_us);
   void leave_turn_to_threads();
 
@@ -266,6 +283,7 @@ class Scheduler {
   DeviceMeter device_meter_;
   std::uint64_t last_trace_ = 0;
   int idle_rounds_ = 0;
+  int vain_polls_ = 0;
   // How much queued work may still run before the next poll of the network; 0 if no queued work is running.
   int batch_left_ = 0;
   int ready_awaits_left_ = kReadyAwaitsPerTurn;
@@ -282,6 +300,7 @@ class Scheduler {
   std::map<TimerId, Work*> timers_;
   std::uint64_t next_timer_ = 0;
   Clock::time_point idle_since_;
+  YieldTimes yield_times_;  // if no PEs share processors
   pthread_t thread_ = pthread_self();  // the PE's
   std::shared_ptr<const HostGroups> host_groups_;
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "weft/mpi/mpi.h"
@@ -65,11 +66,9 @@ Error check_text(const char* text, const char* name, std::string* result) {
 // Returns when the socket may be ready, or a moment later. The other end, and other threads, may wait for this process first.
 void await_socket(int fd, short events) {
   this_process().progress();
-  CallLock& lock = CallLock::of_process();
-  const int holds = lock.release();
+  const ProgramRuns program;
   pollfd watched{fd, events, 0};
   poll(&watched, 1, 1);
-  lock.take_back(holds);
 }
 
 // Calls `transfer(offset)`, as send() or recv(), until `size` bytes have been transferred. Returns the number of the error; 0 without.
@@ -116,7 +115,7 @@ Error join(int fd, Ref<Communicator>* made) {
   const std::string other(theirs.data(), strnlen(theirs.data(), theirs.size() - 1));
   if (problem != 0) {
     error = {MPI_ERR_OTHER, base::format("descriptor {} is no socket whose other end calls MPI_Comm_join: {}",
-                                         fd, std::strerror(problem))};
+                                         fd, std::generic_category().message(problem))};
   } else if (!process.connections->await_caller(port, other)) {
     error = {MPI_ERR_OTHER,
              base::format("the other end of descriptor {} is no process that calls MPI_Comm_join", fd)};

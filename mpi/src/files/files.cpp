@@ -95,7 +95,8 @@ int MPI_File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info,
 }
 int MPI_File_close(MPI_File* fh) {
   if (!is_address(static_cast<const void*>(fh))) return raise(__func__, MPI_FILE_NULL, require({{fh, "fh"}}));
-  Ref<File> kept;  // an error of the call belongs to the file
+  const LibraryRuns library;  // until the reference has gone
+  Ref<File> kept;             // an error of the call belongs to the file
   return with_file(__func__, *fh, {}, [&](File& file) -> Error {
     if (Error error = file.check_idle(); !error.ok()) return error;
     kept = Ref<File>(file);

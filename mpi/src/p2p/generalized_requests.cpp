@@ -32,9 +32,10 @@ class GeneralizedRequest final : public Request {
     release();
   }
   int cancel() override {
+    if (functions_.cancel == nullptr) return MPI_SUCCESS;
+    const int completed = is_complete() ? 1 : 0;
     const ProgramRuns program;
-    return functions_.cancel == nullptr ? MPI_SUCCESS
-                                        : functions_.cancel(functions_.extra_state, is_complete() ? 1 : 0);
+    return functions_.cancel(functions_.extra_state, completed);
   }
   // The function of the program is called once both has happened: the handle is free, and the operation complete.
   int handle_freed() override {

@@ -102,6 +102,7 @@ Error check_partition(const PartitionedRequest& request, int partition) {
 // Runs `body(request)`. Its error belongs to the communicator of the request.
 template <class Body>
 int with_partitioned(const char* function, MPI_Request handle, PartitionedKind kind, const Body& body) {
+  const LibraryRuns library;  // until the reference has gone
   Ref<ErrorScope> scope;
   const Error error = outcome_of(function, [&]() -> Error {
     PartitionedRequest* request = nullptr;
@@ -112,7 +113,7 @@ int with_partitioned(const char* function, MPI_Request handle, PartitionedKind k
   return error.ok() ? MPI_SUCCESS : raise(function, handle_of_scope(scope.get()), error);
 }
 
-// Partition number i is partition_at(i). Nothing happens if one of them is wrong.
+// Partition number i is partition_at(i). Nothing happens if one of them does not exist.
 template <class PartitionAt>
 Error make_ready(PartitionedRequest& request, int count, const PartitionAt& partition_at) {
   if (!request.is_active())

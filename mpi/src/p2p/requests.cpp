@@ -120,13 +120,21 @@ int raise_in(const char* function, ErrorScope* scope, const Error& error) {
 }
 
 // Runs `body(&scope)`. Its error belongs to the communicator, window or file that the body writes there: that of the request that failed.
+// References come and go with the lock of calls held.
 template <class Body>
 [[gnu::always_inline]] inline int with_scope(const char* function, const Body& body) {
   Ref<ErrorScope> scope;
-  const Error error = outcome_of(function, [&]() -> Error { return body(&scope); });
+  const Error error = outcome_of(function, [&]() -> Error {
+    Error outcome = body(&scope);
+    if (outcome.ok()) [[likely]]
+      scope = {};
+    return outcome;
+  });
   if (error.ok()) [[likely]]
     return MPI_SUCCESS;
-  return raise_in(function, scope.get(), error);
+  const LibraryRuns library;
+  const Ref<ErrorScope> kept = std::move(scope);
+  return raise_in(function, kept.get(), error);
 }
 
 Ref<ErrorScope> scope_of(MPI_Request handle) {

@@ -273,6 +273,7 @@ Error start_mpi(Starter starter, int wanted_level) {
   RunningCode::report_calls(rank.process->runtime().observer());
   ++rank.process->num_users;
   if (starter == Starter::kWorld) {
+    running_job().main_thread = pthread_self();  // another one may have opened a session before
     rank.phase = Rank::Phase::kRunning;
     rank.world = rank.process->world().get();
     rank.self = rank.process->self().get();

@@ -88,7 +88,8 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
     Info* hints = nullptr;
     ErrorHandler* handler = nullptr;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
-    int level = MPI_THREAD_SINGLE;
+    // Libraries open sessions of their own, whose threads call MPI at the same time as those of others.
+    int level = MPI_THREAD_MULTIPLE;
     if (Error error = read_hints(hints, &level); !error.ok()) return error;
     if (Error error = find_handler_for(ObjectKind::kSession, "session", errhandler, &handler); !error.ok())
       return error;

@@ -33,14 +33,11 @@ void Process::serve_threads() {
 void Process::progress() {
   if (VirtualRank* const rank = VirtualRank::current()) [[unlikely]] {
     rank->yield();
+    // The other ranks of this PE may all poll as well.
+    if (++num_polls_ % kPollsPerYield == 0) sched_yield();
     return;
   }
-  if (threads_ != nullptr) {
-    threads_->progress();
-  } else if (!runtime_.step() && runtime_.shares_processor()) [[unlikely]] {
-    // A program that polls waits for a message of another PE, which may need this processor.
-    sched_yield();
-  }
+  runtime_.poll();
   if (runtime_.stopped()) [[unlikely]]
     fail_();
 }

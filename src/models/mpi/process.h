@@ -59,6 +59,11 @@ class Process {
   }
   // Moves communication forward, for calls that test.
   void progress();
+  // The same, in a loop of a call that waits for other than wait_until() can: other threads may call MPI meanwhile.
+  void progress_in_wait() {
+    progress();
+    if (threads_ != nullptr) threads_->let_others_call();
+  }
 
   // From now on several threads may call MPI at the same time. REQUIRES: their calls take the CallLock.
   void serve_threads();
@@ -87,8 +92,11 @@ class Process {
   bool had_sessions = false;
 
  private:
+  static constexpr unsigned kPollsPerYield = 64;
+
   runtime::Runtime& runtime_;
   PointToPoint& engine_;
+  unsigned num_polls_ = 0;  // of a virtual rank
   Fail fail_;
   bool checks_calls_;
   std::unique_ptr<WaitingThreads> threads_;  // null unless it serves several threads

@@ -1,4 +1,6 @@
-/* Jobs of several launches that connect. Arguments: serve NAME TIMES | call NAME [die|fork] | refuse | join DESCRIPTOR. */
+/* Jobs of several launches that connect. Arguments: serve NAME TIMES | call NAME [die|fork] | refuse | join DESCRIPTOR |
+ * beside DESCRIPTOR SIGNAL. */
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,8 +102,28 @@ static void join(const char* descriptor) {
   MPI_Comm_disconnect(&inter);
 }
 
+/* Calls MPI when it is told, while the main thread waits in MPI_Comm_join. */
+static void* call_when_told(void* descriptor) {
+  const int signal = *(const int*)descriptor;
+  char byte = 0;
+  int number = -1;
+  EXPECT(read(signal, &byte, 1) == 1);
+  EXPECT(MPI_Comm_rank(MPI_COMM_WORLD, &number) == MPI_SUCCESS && number == 0);
+  EXPECT(write(signal, &byte, 1) == 1);
+  return NULL;
+}
+static void join_beside_calls(int descriptor, int signal) {
+  pthread_t thread;
+  MPI_Comm inter;
+  EXPECT(pthread_create(&thread, NULL, call_when_told, &signal) == 0);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  EXPECT(class_of(MPI_Comm_join(descriptor, &inter)) == MPI_ERR_OTHER && inter == MPI_COMM_NULL);
+  EXPECT(pthread_join(thread, NULL) == 0);
+}
+
 int main(int argc, char* argv[]) {
-  MPI_Init(&argc, &argv);
+  int level = -1;
+  EXPECT(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (strcmp(argv[1], "serve") == 0) {
@@ -110,6 +132,8 @@ int main(int argc, char* argv[]) {
     call(argv[2], argc > 3 ? argv[3] : NULL);
   } else if (strcmp(argv[1], "refuse") == 0) {
     refuse();
+  } else if (strcmp(argv[1], "beside") == 0) {
+    join_beside_calls(atoi(argv[2]), atoi(argv[3]));
   } else {
     join(argv[2]);
   }

@@ -65,6 +65,25 @@ static void send_large(MPI_Comm inter, int is_child) {
   free(bytes);
 }
 
+/* The ranks 0 of both jobs, with other partitions at both ends. */
+static void exchange_partitions(MPI_Comm inter) {
+  enum { kPartitions = 6, kCount = 2000 };
+  static int sent[kPartitions * kCount], received[kPartitions * kCount];
+  MPI_Request pair[2];
+  if (rank != 0) return;
+  MPI_Psend_init(sent, kPartitions, kCount, MPI_INT, 0, 7, inter, MPI_INFO_NULL, &pair[0]);
+  MPI_Precv_init(received, 4, kPartitions * kCount / 4, MPI_INT, 0, 7, inter, MPI_INFO_NULL, &pair[1]);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < kPartitions * kCount; ++i) sent[i] = round + i, received[i] = -1;
+    MPI_Startall(2, pair);
+    for (int i = kPartitions - 1; i >= 0; --i) MPI_Pready(i, pair[0]);
+    MPI_Waitall(2, pair, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < kPartitions * kCount; ++i) EXPECT(received[i] == round + i);
+  }
+  MPI_Request_free(&pair[0]);
+  MPI_Request_free(&pair[1]);
+}
+
 static void check_collectives(MPI_Comm all) {
   int all_rank, all_size;
   MPI_Comm_rank(all, &all_rank);
@@ -146,6 +165,7 @@ static void check_merged(MPI_Comm inter, int is_child) {
 static void check_all(MPI_Comm inter, int is_child) {
   exchange(inter);
   send_large(inter, is_child);
+  exchange_partitions(inter);
   MPI_Barrier(inter);
   int value = is_child ? rank : 1000 + rank, sum = -1, remote_size;
   MPI_Comm_remote_size(inter, &remote_size);

@@ -84,6 +84,31 @@ static void windows(int thread) {
   }
 }
 
+/* Thread 0 of process 0 waits for a lock of process 1, which process 1 gives back after a message of thread 1. */
+static void lock_beside_a_message(int thread) {
+  const MPI_Win window = own_windows[0];
+  int value = 0;
+  for (int round = 0; round < ROUNDS && rank == 1 && thread == 0; ++round) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+    MPI_Send(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+    MPI_Recv(&value, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_unlock(0, window);
+    MPI_Recv(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* the lock may come back at once */
+  }
+  for (int round = 0; round < ROUNDS && rank == 0; ++round) {
+    if (thread == 0) MPI_Recv(&value, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    pthread_barrier_wait(&all_threads);
+    if (thread == 0) {
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+      MPI_Win_unlock(0, window);
+      MPI_Send(&value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
+    } else if (thread == 1) {
+      for (volatile int i = 0; i < 1000 * round; ++i) continue; /* usually, thread 0 waits by then */
+      MPI_Send(&value, 1, MPI_INT, 1, 2, MPI_COMM_WORLD);
+    }
+  }
+}
+
 static void use_windows(void) {
   for (int i = 0; i < num_threads; ++i)
     MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &own_memory[i], &own_windows[i]);
@@ -93,6 +118,7 @@ static void use_windows(void) {
   MPI_Win_unlock_all(shared_window);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) EXPECT(counter == (long)size * num_threads * ROUNDS);
+  if (size > 1) in_threads(lock_beside_a_message);
   for (int i = 0; i < num_threads; ++i) MPI_Win_free(&own_windows[i]);
   MPI_Win_free(&shared_window);
 }
@@ -218,6 +244,45 @@ static void generalized(int thread) {
   }
 }
 
+/* --- Requests of one communicator, whose references all threads count. Rounds: so many that counts differ if they are not changed with
+ * the lock held. */
+
+static MPI_Comm common;
+static void persistent(int thread) {
+  int in = thread, out = -1, parts[2] = {thread, 1}, arrived[2];
+  MPI_Request pair[2], partitioned[2];
+  MPI_Recv_init(&out, 1, MPI_INT, rank, thread, common, &pair[0]);
+  MPI_Send_init(&in, 1, MPI_INT, rank, thread, common, &pair[1]);
+  MPI_Psend_init(parts, 2, 1, MPI_INT, rank, thread, common, MPI_INFO_NULL, &partitioned[0]);
+  MPI_Precv_init(arrived, 2, 1, MPI_INT, rank, thread, common, MPI_INFO_NULL, &partitioned[1]);
+  for (int round = 0; round < 40 * ROUNDS; ++round) {
+    int flag = 0;
+    MPI_Start(&pair[0]);
+    MPI_Start(&pair[1]);
+    MPI_Request_get_status(pair[0], &flag, MPI_STATUS_IGNORE);
+    MPI_Waitall(2, pair, MPI_STATUSES_IGNORE);
+    EXPECT(out == thread);
+    MPI_Startall(2, partitioned);
+    for (int i = 0; i < 2; ++i) MPI_Pready(i, partitioned[0]);
+    for (int i = 0; i < 2; ++i) MPI_Parrived(partitioned[1], i, &flag);
+    MPI_Waitall(2, partitioned, MPI_STATUSES_IGNORE);
+    EXPECT(arrived[0] == thread && arrived[1] == 1);
+  }
+  for (int i = 0; i < 2; ++i) {
+    MPI_Request_free(&pair[i]);
+    MPI_Request_free(&partitioned[i]);
+  }
+}
+
+static void check_persistent(void) {
+  int result;
+  MPI_Comm_dup(MPI_COMM_WORLD, &common);
+  in_threads(persistent);
+  EXPECT(MPI_Comm_compare(common, MPI_COMM_WORLD, &result) == MPI_SUCCESS && result == MPI_CONGRUENT);
+  MPI_Barrier(common);
+  MPI_Comm_free(&common);
+}
+
 int main(int argc, char** argv) {
   start_with_threads(&argc, &argv);
   for (int i = 0; i < num_threads; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &own_comms[i]);
@@ -227,6 +292,7 @@ int main(int argc, char** argv) {
   in_threads(functions);
   in_threads(objects);
   in_threads(generalized);
+  check_persistent();
   for (int i = 0; i < num_threads; ++i) MPI_Comm_free(&own_comms[i]);
   MPI_Finalize();
   if (rank == 0) printf("calls of threads: as expected\n");

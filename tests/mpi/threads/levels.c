@@ -1,4 +1,5 @@
-/* The thread levels that programs get. The argument: 0 to 3 for the level to ask for, or -1 for MPI_Init. */
+/* The thread levels that programs get. The argument: 0 to 3 for the level to ask for, or -1 for MPI_Init. With a second argument, another
+ * thread opens a session before, which has the level MPI_THREAD_MULTIPLE without a hint. */
 #include "threads.h"
 
 static const char* name_of(int level) {
@@ -69,10 +70,22 @@ static void finalize_beside_a_wait(void) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
+static MPI_Session session;
+static void* open_session(void* unused) {
+  (void)unused;
+  EXPECT(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session) == MPI_SUCCESS);
+  return NULL;
+}
+
 int main(int argc, char** argv) {
   static const int kLevels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
   int level = -1, queried = -1, is_main = 0;
-  const int wanted = atoi(argv[1]);
+  const int wanted = atoi(argv[1]), has_session = argc > 2;
+  if (has_session) {
+    pthread_t opener;
+    EXPECT(pthread_create(&opener, NULL, open_session, NULL) == 0);
+    EXPECT(pthread_join(opener, NULL) == 0);
+  }
   if (wanted < 0) {
     MPI_Init(&argc, &argv);
   } else {
@@ -89,6 +102,7 @@ int main(int argc, char** argv) {
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Finalize();
+  if (has_session) EXPECT(MPI_Session_finalize(&session) == MPI_SUCCESS);
   if (rank == 0) printf("%s\n", name_of(queried));
   return 0;
 }

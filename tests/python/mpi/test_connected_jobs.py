@@ -189,3 +189,17 @@ def test_names_of_processes_that_have_ended_are_removed(start, service, tmp_path
     server = start(1, "serve", service, 0)
     expect_good_end(server, "serve")
     assert list(folder.iterdir()) == []
+
+
+def test_other_threads_call_mpi_while_one_joins(start):
+    one, other = socket.socketpair()
+    signal, told = socket.socketpair()
+    with one, other, signal, told:
+        process = start(None, "beside", one.fileno(), told.fileno(), pass_fds=[one.fileno(), told.fileno()])
+        other.settimeout(HANG_S)
+        other.recv(256, socket.MSG_WAITALL)  # the name of its port: now it waits for one
+        signal.settimeout(HANG_S)
+        signal.send(b"x")
+        assert signal.recv(1) == b"x"
+        other.shutdown(socket.SHUT_RDWR)
+        expect_good_end(process, "beside")

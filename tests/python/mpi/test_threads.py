@@ -24,3 +24,10 @@ def test_programs_get_the_level_that_they_ask_for(
     done = run_mpi("threads/levels", num_pes, wanted)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{granted}\n"
+
+
+@pytest.mark.parametrize("num_pes", [None, 2])
+def test_the_main_thread_is_the_one_that_calls_mpi_init(run_mpi, num_pes: int | None) -> None:
+    done = run_mpi("threads/levels", num_pes, 1, "session")  # another thread has opened a session before
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "multiple\n"

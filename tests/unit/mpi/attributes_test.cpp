@@ -73,6 +73,68 @@ TEST(Attributes, AFailingDeleteFunctionKeepsTheAttribute) {
   EXPECT_TRUE(attributes.find(2000, &value));
 }
 
+// Changes the attributes while the function for the end of a value runs, as another thread may: it gets the lock of calls meanwhile.
+struct ChangedMeanwhile {
+  Attributes attributes;
+  Ref<AttributeKey> key;
+  std::string other = "other";
+  int num_deleted = 0;
+  bool sets = false;
+
+  static int on_delete(MPI_Comm comm, int number, void* value, void* state) {
+    auto& self = *static_cast<ChangedMeanwhile*>(state);
+    if (++self.num_deleted > 1) return MPI_SUCCESS;
+    void* found = nullptr;
+    EXPECT_TRUE(self.attributes.find(number, &found));
+    EXPECT_EQ(found, value);
+    EXPECT_TRUE(self.attributes.remove(comm, number).ok());
+    EXPECT_TRUE(self.attributes.remove_all(comm).ok());
+    EXPECT_EQ(self.num_deleted, 1) << "its function runs already";
+    if (self.sets) EXPECT_TRUE(self.attributes.set(comm, number, self.key, &self.other).ok());
+    return MPI_SUCCESS;
+  }
+  ChangedMeanwhile()
+      : key(Ref<AttributeKey>::adopt(new AttributeKey(
+            ObjectKind::kCommunicator, nullptr, reinterpret_cast<AttributeKey::Function>(&on_delete), this))) {
+  }
+};
+
+TEST(Attributes, TheDeleteFunctionIsCalledOnceForEachValue) {
+  ChangedMeanwhile changed;
+  std::string one = "one";
+  void* value = nullptr;
+  ASSERT_TRUE(changed.attributes.set(kAttributedComm, 2000, changed.key, &one).ok());
+  EXPECT_TRUE(changed.attributes.remove(kAttributedComm, 2000).ok());
+  EXPECT_EQ(changed.num_deleted, 1);
+  EXPECT_FALSE(changed.attributes.find(2000, &value));
+}
+
+TEST(Attributes, AValueThatIsSetDuringTheDeleteFunctionOfTheOldOneStays) {
+  ChangedMeanwhile changed;
+  changed.sets = true;
+  std::string one = "one";
+  void* value = nullptr;
+  ASSERT_TRUE(changed.attributes.set(kAttributedComm, 2000, changed.key, &one).ok());
+  EXPECT_TRUE(changed.attributes.remove(kAttributedComm, 2000).ok());
+  ASSERT_TRUE(changed.attributes.find(2000, &value));
+  EXPECT_EQ(value, &changed.other);
+}
+
+TEST(Attributes, TheLastOfTwoValuesThatAreSetAtTheSameTimeStaysAlone) {
+  ChangedMeanwhile changed;
+  changed.sets = true;
+  std::string one = "one";
+  std::string two = "two";
+  void* value = nullptr;
+  ASSERT_TRUE(changed.attributes.set(kAttributedComm, 2000, changed.key, &one).ok());
+  EXPECT_TRUE(changed.attributes.set(kAttributedComm, 2000, changed.key, &two).ok());
+  EXPECT_EQ(changed.num_deleted, 2);
+  ASSERT_TRUE(changed.attributes.find(2000, &value));
+  EXPECT_EQ(value, &two);
+  EXPECT_TRUE(changed.attributes.remove(kAttributedComm, 2000).ok());
+  EXPECT_FALSE(changed.attributes.find(2000, &value));
+}
+
 TEST(Attributes, AllGoInTheReverseOrderOfSetting) {
   AttributeLog log;
   Attributes attributes;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <semaphore>
 #include <thread>
@@ -204,6 +206,7 @@ TEST(Runtime, AnIdleHookCanInterrupt) {
 TEST(Runtime, APeWithAProcessorOfItsOwnStaysAwakeForAWhile) {
   struct Counting : IdleHook {
     void before_sleep() override {}
+    void yield() override {}  // takes no time: no other thread wants the processor
     bool after_sleep() override { return ++calls < 3; }
     int calls = 0;
   };
@@ -217,6 +220,69 @@ TEST(Runtime, APeWithAProcessorOfItsOwnStaysAwakeForAWhile) {
   EXPECT_EQ(job.runtime(0).run(), 1);
   job.runtime(0).set_idle_hook(nullptr);
   EXPECT_EQ(hook.calls, 3) << "other threads of the process may run";
+}
+
+// Each yield takes as long as if a thread that computes had the processor meanwhile.
+struct WantedProcessor : IdleHook {
+  void before_sleep() override {}
+  bool after_sleep() override { return false; }
+  void yield() override {
+    ++num_yields;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    while (std::chrono::steady_clock::now() < end) continue;
+  }
+  void wait(machine::Machine& /*machine*/, std::int64_t timeout_us) override {
+    ++num_waits;
+    longest_wait_us = timeout_us;
+  }
+  void sleep(std::chrono::microseconds /*time*/) override { ++num_sleeps; }
+  int num_yields = 0;
+  int num_waits = 0;
+  int num_sleeps = 0;
+  std::int64_t longest_wait_us = 0;
+};
+
+TEST(Runtime, APeWhoseProcessorIsWantedSleepsAtOnce) {
+  testing::InProcessJob job(2);
+  WantedProcessor hook;
+  job.runtime(0).set_idle_hook(&hook);
+  EXPECT_EQ(job.runtime(0).run(), 1);  // the hook interrupts it
+  job.runtime(0).set_idle_hook(nullptr);
+  EXPECT_EQ(hook.num_yields, 1);
+  EXPECT_EQ(hook.num_waits, 1);
+  EXPECT_EQ(hook.longest_wait_us, -1);
+}
+
+TEST(Runtime, PollsThatDoNothingLeaveTheProcessorToOthers) {
+  constexpr int kPolls = 64 * 3;
+  testing::InProcessJob job(2);
+  WantedProcessor hook;
+  Runtime& runtime = job.runtime(0);
+  runtime.set_idle_hook(&hook);
+  struct Nothing final : Work {
+    Nothing() : Work([](Work*, Runtime&, WorkAction) {}) {}
+  } nothing;
+  for (int i = 0; i < kPolls; ++i) {
+    if (i % 32 == 0) runtime.post(&nothing);
+    runtime.poll();
+  }
+  EXPECT_EQ(hook.num_yields, 0) << "they have done something in between";
+  for (int i = 0; i < kPolls; ++i) runtime.poll();
+  EXPECT_EQ(hook.num_yields, 1);
+  EXPECT_EQ(hook.num_waits, 2) << "as a yield takes long";
+  EXPECT_GT(hook.longest_wait_us, 0);
+  EXPECT_LE(hook.longest_wait_us, 1000);
+  const bool never = false;  // the end of work on a device ends no wait in the machine
+  const memory::StreamHandle stream =
+      testing::stream_with(testing::emulated(job.memory(0)), 0, testing::until(never));
+  struct Ignored : base::Completion {
+    Ignored() : base::Completion([](base::Completion*, base::Status, std::size_t) {}) {}
+  } done;
+  ASSERT_TRUE(job.memory(0).when_stream_done({memory::Kind::kEmulated, 0}, stream, &done).is_pending());
+  for (int i = 0; i < kPolls; ++i) runtime.poll();
+  EXPECT_EQ(hook.num_waits, 2);
+  EXPECT_GT(hook.num_sleeps, 0);
+  runtime.set_idle_hook(nullptr);
 }
 
 TEST(Runtime, AnIdleHookIsCalledWhileADeviceIsPolled) {

@@ -32,6 +32,7 @@ enum class ContextUse : std::uint64_t {
 inline std::uint64_t context_of(std::uint64_t base, ContextUse use) {
   return base << PointToPoint::kContextUseBits | static_cast<std::uint64_t>(use);
 }
+inline std::uint64_t base_of_context(std::uint64_t context) { return context >> 3; }
 
 class StreamTransfers;
 

@@ -31,22 +31,35 @@ Error AttributeKeys::free(int number, ObjectKind kind) {
   return {};
 }
 
-const Attributes::AttributeEntry* Attributes::entry_of(int number) const {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
+// A new value may have been set while the function for the end of the old one runs.
+bool Attributes::find(int number, void** value) const {
+  const auto found = std::find_if(entries_.rbegin(), entries_.rend(),
                                   [&](const AttributeEntry& entry) { return entry.number == number; });
+  if (found != entries_.rend()) *value = found->value;
+  return found != entries_.rend();
+}
+
+Attributes::AttributeEntry* Attributes::entry_to_remove(int number) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const AttributeEntry& entry) {
+    return entry.number == number && !entry.is_going;
+  });
   return found == entries_.end() ? nullptr : &*found;
 }
 
-bool Attributes::find(int number, void** value) const {
-  const AttributeEntry* const entry = entry_of(number);
-  if (entry != nullptr) *value = entry->value;
-  return entry != nullptr;
+const Attributes::AttributeEntry* Attributes::last_to_remove() const {
+  const auto found = std::find_if(entries_.rbegin(), entries_.rend(),
+                                  [](const AttributeEntry& entry) { return !entry.is_going; });
+  return found == entries_.rend() ? nullptr : &*found;
 }
 
-void Attributes::erase(int number) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const AttributeEntry& entry) { return entry.number == number; });
-  if (found != entries_.end()) entries_.erase(found);
+void Attributes::end_removal(const AttributeEntry& going, bool has_gone) {
+  const auto found = std::find(entries_.begin(), entries_.end(), going);
+  if (found == entries_.end()) return;
+  if (has_gone) {
+    entries_.erase(found);
+  } else {
+    found->is_going = false;
+  }
 }
 
 Error Attributes::function_error(const char* which, int number, int code) {

@@ -114,27 +114,29 @@ class Attributes {
   // Replaces the value, after the function of the key for the old one.
   template <class Handle>
   Error set(Handle object, int number, Ref<AttributeKey> key, void* value) {
-    if (Error error = remove(object, number); !error.ok()) return error;
+    while (entry_to_remove(number) != nullptr) {  // another thread may set one while the function runs
+      if (Error error = remove(object, number); !error.ok()) return error;
+    }
     entries_.push_back({std::move(key), number, value});
     return {};
   }
-  // Calls the function of the key; if that fails, the attribute stays. No attribute with that number is no error.
+  // Calls the function of the key; if that fails, the attribute stays. No attribute with that number is no error. While the function runs,
+  // it and other threads may change the attributes: it is called once for each value, and find() finds the value meanwhile.
   template <class Handle>
   Error remove(Handle object, int number) {
-    const AttributeEntry* const entry = entry_of(number);
+    AttributeEntry* const entry = entry_to_remove(number);
     if (entry == nullptr) return {};
-    const Ref<AttributeKey> key = entry->key;  // the function may change the entries
-    if (const int code = key->call_remove(object, number, entry->value); code != MPI_SUCCESS) {
-      return function_error("delete", number, code);
-    }
-    erase(number);
-    return {};
+    entry->is_going = true;
+    const AttributeEntry going = *entry;
+    const int code = going.key->call_remove(object, number, going.value);
+    end_removal(going, code == MPI_SUCCESS);
+    return code == MPI_SUCCESS ? Error() : function_error("delete", number, code);
   }
   // The last one that was set goes first. Stops at the first function that fails.
   template <class Handle>
   Error remove_all(Handle object) {
-    while (!entries_.empty()) {
-      if (Error error = remove(object, entries_.back().number); !error.ok()) return error;
+    while (const AttributeEntry* const entry = last_to_remove()) {
+      if (Error error = remove(object, entry->number); !error.ok()) return error;
     }
     return {};
   }
@@ -143,6 +145,7 @@ class Attributes {
   Error copy_to(Attributes& to, Handle object) const {
     const std::vector<AttributeEntry> entries = entries_;
     for (const AttributeEntry& entry : entries) {
+      if (entry.is_going) continue;
       void* copied = nullptr;
       bool wanted = false;
       const int code = entry.key->call_copy(object, entry.number, entry.value, &copied, &wanted);
@@ -157,10 +160,17 @@ class Attributes {
     Ref<AttributeKey> key;
     int number = 0;
     void* value = nullptr;
+    bool is_going = false;  // its function for the end of the value runs
+
+    bool operator==(const AttributeEntry& other) const {
+      return number == other.number && value == other.value && is_going == other.is_going;
+    }
   };
 
-  const AttributeEntry* entry_of(int number) const;
-  void erase(int number);
+  // Null if there is none that is not going.
+  AttributeEntry* entry_to_remove(int number);
+  const AttributeEntry* last_to_remove() const;
+  void end_removal(const AttributeEntry& going, bool has_gone);
   static Error function_error(const char* which, int number, int code);
 
   std::vector<AttributeEntry> entries_;  // in the order of setting

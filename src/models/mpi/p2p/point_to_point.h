@@ -104,6 +104,10 @@ class PointToPoint {
   static bool is_outside_context_base(std::uint64_t base) { return base >> (kOutsideContextBits - 1) == 1; }
   // A context is the number of its communicator, and behind it that many bits for its use.
   static constexpr int kContextUseBits = 3;
+  // A number for a context of this rank and one peer, of this job or another one.
+  std::uint64_t new_context_base_with(int peer);
+  // Whether the peer may have made `base` with new_context_base_with(this rank).
+  bool may_have_made(int peer, std::uint64_t base) const;
   // The last of them, which a rank that moves hands to its new engine.
   std::uint32_t last_context() const { return last_context_; }
   void set_last_context(std::uint32_t number) { last_context_ = number; }

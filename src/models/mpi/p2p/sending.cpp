@@ -47,6 +47,15 @@ std::uint64_t PointToPoint::new_outside_context_base() {
   return (number >> (64 - kOutsideContextBits)) | std::uint64_t{1} << (kOutsideContextBits - 1);
 }
 
+std::uint64_t PointToPoint::new_context_base_with(int peer) {
+  return shared_.is_outside(peer) ? new_outside_context_base() : new_context_base();
+}
+
+bool PointToPoint::may_have_made(int peer, std::uint64_t base) const {
+  if (shared_.is_outside(peer)) return base >> (kOutsideContextBits - 1) == 1;
+  return base >> 32 == static_cast<std::uint64_t>(peer) + 1;
+}
+
 // --- Sending
 
 bool PointToPoint::send_at_once(const SendAddress& address, const DataView& view) {

@@ -101,7 +101,8 @@ void PartitionedRequest::complete_with_messages() {
 // --- Sending
 
 runtime::Task<> PartitionedSend::agree([[maybe_unused]] Ref<PartitionedRequest> self) {
-  const std::uint64_t context = context_of(engine().new_context_base(), ContextUse::kMessages);
+  const std::uint64_t context =
+      context_of(engine().new_context_base_with(call().world_peer), ContextUse::kMessages);
   Introduction own{context, partitions()};
   Introduction theirs;
   const SendAddress to{call().context, call().rank, call().tag, call().world_peer};
@@ -153,10 +154,9 @@ runtime::Task<> PartitionedReceive::agree([[maybe_unused]] Ref<PartitionedReques
   const auto received = engine().receive_bytes({call().context, call().peer, call().tag}, bytes_of(theirs));
   const Outcome outcome = co_await Completed(*received, scheduler());
   if (outcome.cancelled) co_return;  // the engine closes
-  const std::uint64_t first = context_of((static_cast<std::uint64_t>(call().world_peer) + 1) << 32, {});
-  const std::uint64_t last = context_of((static_cast<std::uint64_t>(call().world_peer) + 2) << 32, {});
-  if (outcome.size_bytes != sizeof theirs || !theirs.partitions.checked_bytes() || theirs.context <= first ||
-      theirs.context >= last)
+  if (outcome.size_bytes != sizeof theirs || !theirs.partitions.checked_bytes() ||
+      !engine().may_have_made(call().world_peer, base_of_context(theirs.context)) ||
+      theirs.context != context_of(base_of_context(theirs.context), ContextUse::kMessages))
     refuse();
   Introduction own{theirs.context, partitions()};
   const SendAddress to{theirs.context, call().rank, kReplyTag, call().world_peer};

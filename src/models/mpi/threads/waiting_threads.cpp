@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <thread>
 #include <utility>
 
 namespace weft::mpi {
@@ -53,7 +54,8 @@ bool WaitingThreads::wait_until(bool (*done)(void* context), void* context) {
 void WaitingThreads::sleep(Waiter& self) {
   self.is_awake.store(0, std::memory_order_relaxed);
   const int holds = lock_.release();
-  self.is_awake.wait(0, std::memory_order_acquire);
+  const auto is_awake = [&] { return self.is_awake.load(std::memory_order_acquire) != 0; };
+  if (!lock_.poll_until(is_awake)) self.is_awake.wait(0, std::memory_order_acquire);
   lock_.take_back(holds);
 }
 
@@ -91,7 +93,7 @@ void WaitingThreads::drive(Waiter& self) {
 
 bool WaitingThreads::between_turns(Waiter& self) {
   self.runs_program = false;
-  if (lock_.is_wanted()) lock_.pass_on();
+  let_others_call();
   // After other threads have had the lock: the next turn may sleep.
   wake_those_done();
   return self.is_done() || driver_ != &self;
@@ -103,21 +105,22 @@ void WaitingThreads::program_begins() {
   wake_next_driver();
 }
 
-void WaitingThreads::progress() {
-  const bool is_busy = runtime_.step();
-  // The driver sees after its next turn what this one has done. It is awake: each call wakes it.
-  if (!is_busy && runtime_.shares_processor()) yield();
-}
-
 // --- The idle hook
 
 void WaitingThreads::wait(machine::Machine& machine, std::int64_t timeout_us) {
   lock_.wait_in(machine, timeout_us);
+  let_others_call();  // not every wait is of a driver
 }
 
 void WaitingThreads::yield() {
   const int holds = lock_.release();
   sched_yield();
+  lock_.take_back(holds);
+}
+
+void WaitingThreads::sleep(std::chrono::microseconds time) {
+  const int holds = lock_.release();
+  std::this_thread::sleep_for(time);
   lock_.take_back(holds);
 }
 

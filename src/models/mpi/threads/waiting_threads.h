@@ -3,12 +3,15 @@
 // One of them, the driver, runs the scheduler for all: it moves communication forward and wakes each thread whose condition has become
 // true. The others sleep. A driver that is done wakes another thread, which drives on. Each waiting thread has given up the CallLock,
 // except the driver, which passes it on when another thread wants it.
+// A call that tests makes a turn of its own. The driver sees after its next turn what that turn has done; it is awake, because a thread
+// that wants the lock wakes it.
 //
 // A turn of the scheduler may call a function of the program: an operator, which runs from the queue and not inside of the machine. The
 // function may need what a thread holds that waits in MPI: Python's interpreter. So another thread drives meanwhile.
 // Threads: all, with the CallLock.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "weft/runtime/runtime.h"
@@ -28,11 +31,13 @@ class WaitingThreads final : private runtime::IdleHook {
   // Returns true when `done` does, with the lock held since. Other threads may call `done` meanwhile, with the lock. Returns false if
   // the runtime has failed.
   bool wait_until(bool (*done)(void* context), void* context);
-  // One turn, for calls that test.
-  void progress();
   // A function of the program begins, without the lock.
   static void give_up_driving() {
     if (of_process_ != nullptr) of_process_->program_begins();
+  }
+  // Another thread that wants the lock gets it first. REQUIRES: the caller has the lock.
+  void let_others_call() {
+    if (lock_.is_wanted()) lock_.pass_on();
   }
   bool any() const { return first_ != nullptr; }
 
@@ -44,6 +49,7 @@ class WaitingThreads final : private runtime::IdleHook {
   bool after_sleep() override { return true; }
   void wait(machine::Machine& machine, std::int64_t timeout_us) override;
   void yield() override;
+  void sleep(std::chrono::microseconds time) override;
 
   // Runs the scheduler until the condition of the waiter is true, or another thread drives.
   void drive(Waiter& self);

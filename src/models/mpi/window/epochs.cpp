@@ -96,7 +96,7 @@ void Window::acquire_lock(int rank, bool is_exclusive) {
   Process& process = this_process();
   if (to.control == nullptr)
     return process.run(acquire_remotely(global_memory(), to.access_word, is_exclusive));
-  while (!AccessWord::try_lock(*to.control, is_exclusive)) process.progress();
+  while (!AccessWord::try_lock(*to.control, is_exclusive)) process.progress_in_wait();
 }
 
 runtime::Task<> Window::acquire_remotely(rma::GlobalMemory& memory, rma::GlobalPtr<std::uint64_t> word,
