@@ -73,6 +73,8 @@ Quiescence::Quiescence(Messenger& messenger, Reductions& reductions)
 Future<> Quiescence::detect() {
   Future<> future(messenger_);
   note_uncounted(future);
+  ++num_detecting_;
+  future.then([this](const Future<>&) { --num_detecting_; });
   if (messenger_.pe() == 0) {
     start(future);
   } else {
@@ -197,6 +199,7 @@ void Quiescence::judge_quiescence(const Counts& counts) {
     for (auto& waiter : ready) waiter.set();
     return;
   }
+  if (!is_balanced && counts == previous_ && on_stall_) on_stall_();
   pause_seconds_ = is_balanced ? kFirstPauseSeconds : std::min(2 * pause_seconds_, kLongestPauseSeconds);
   previous_ = counts;
   active_ = true;
@@ -204,10 +207,12 @@ void Quiescence::judge_quiescence(const Counts& counts) {
     explicit NextWave(Quiescence* owner_in) : Work(&NextWave::call), owner(owner_in) {}
     static void call(Work* self, Runtime&, WorkAction action) {
       std::unique_ptr<NextWave> work(static_cast<NextWave*>(self));
+      --work->owner->num_timers_;
       if (action == WorkAction::kRun) work->owner->begin_wave();
     }
     Quiescence* owner;
   };
+  ++num_timers_;
   messenger_.post_after(pause_seconds_, new NextWave(this));
 }
 
@@ -218,12 +223,14 @@ void Quiescence::poll_after(double seconds) {
     explicit Poll(Quiescence* owner_in) : Work(&Poll::call), owner(owner_in) {}
     static void call(Work* self, Runtime&, WorkAction action) {
       std::unique_ptr<Poll> work(static_cast<Poll*>(self));
+      --work->owner->num_timers_;
       if (action != WorkAction::kRun) return;
       work->owner->poll_is_due_ = true;
       if (!work->owner->active_) work->owner->begin_wave();
     }
     Quiescence* owner;
   };
+  ++num_timers_;
   messenger_.post_after(seconds, new Poll(this));
 }
 
