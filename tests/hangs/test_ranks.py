@@ -45,7 +45,7 @@ def test_a_wrong_program_is_named(run_hanging: Run, ranks: Path, name: str) -> N
 def test_ranks_of_one_process_are_named(run_hanging: Run, ranks: Path) -> None:
     job = run_hanging(2, "0.3,end", ranks, "ring", options=("--ranks", "4"))
     assert job.returncode == 1, job.stderr
-    cycle = "rank 0 waits for rank 3, and rank 3 for rank 2, and rank 2 for rank 1, and rank 1 for rank 0"
+    cycle = "rank 0 waits for rank 3, rank 3 for rank 2, rank 2 for rank 1, and rank 1 for rank 0"
     assert f"cause: {cycle}" in job.stderr
 
 

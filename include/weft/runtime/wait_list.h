@@ -37,11 +37,12 @@ struct NamedParty {
 };
 
 struct Wait {
-  NamedParty who;
-  std::string where;  // what of the party waits: "Cell[3].exchange (app.py:17)"; empty: the party itself
-  std::string what;   // "recv of 32 bytes from Cell[4], channel id 0"; empty if it is not known
-  std::string guess;  // what the report says if `what` is empty, and no other wait of the party tells more
-  std::vector<NamedParty> on;  // the parties that can end it; empty if none is known
+  NamedParty who = {};
+  std::string where = {};  // what of the party waits: "Cell[3].exchange (app.py:17)"; empty: the party itself
+  std::string what = {};   // "recv of 32 bytes from Cell[4], channel id 0"; empty if it is not known
+  std::string guess =
+      {};  // what the report says if `what` is empty, and no other wait of the party tells more
+  std::vector<NamedParty> on = {};  // the parties that can end it; empty if none is known
   void pup(Pup& p) { p | who | where | what | guess | on; }
 };
 

@@ -185,7 +185,7 @@ def use_other_ids() -> None:
     weft.Array(Cell, 2).use_other_ids()
 
 
-@wrong("Cell[0] waits for Cell[2], and Cell[2] for Cell[1], and Cell[1] for Cell[0]")
+@wrong("Cell[0] waits for Cell[2], Cell[2] for Cell[1], and Cell[1] for Cell[0]")
 def receive_around() -> None:
     weft.Array(Cell, 3).receive_around(3)
 
