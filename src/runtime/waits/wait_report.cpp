@@ -313,6 +313,9 @@ std::string wait_report(const std::vector<WaitsOfPe>& pes, bool hangs) {
     for (const Wait& wait : one.list.waits()) waits.push_back({.pe = one.pe, .wait = wait});
     num_left_out += one.list.num_left_out();
   }
+  std::ranges::stable_sort(waits, [](const ListedWait& one, const ListedWait& other) {
+    return std::pair(one.pe, one.wait.who.party) < std::pair(other.pe, other.wait.who.party);
+  });
   name_unknown(waits);
   const Lacks lacks = find_lacks(pes);
   resolve(waits, lacks);
