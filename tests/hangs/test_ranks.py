@@ -18,7 +18,7 @@ WRONG = {
         "rank 1: MPI_Finalize",
     ],
     "crossed_receives": [CYCLE, "receive from rank 1, tag 0, on MPI_COMM_WORLD"],
-    "crossed_large_sends": [CYCLE, "send of 1048576 bytes to rank 1, tag 0, on MPI_COMM_WORLD"],
+    "crossed_large_sends": [CYCLE, "MPI_Send (", "send of 1048576 bytes to rank 0, tag 0, on MPI_COMM_WORLD"],
     "wrong_tag": ["tag 7, on MPI_COMM_WORLD; what has come: tag 8 from rank 1 on MPI_COMM_WORLD"],
     "wrong_communicator": ["tag 7, on mine; what has come: tag 7 from rank 1 on MPI_COMM_WORLD"],
     "synchronous_send": ["rank 0: MPI_Ssend (", "rank 1: MPI_Finalize"],

@@ -81,7 +81,7 @@ class RankWaits {
     engine_.for_each_unexpected([&](const ArrivedMessage& message) {
       if (++count > 3) return;
       text +=
-          base::format("{} {} from rank {} on {}", count == 1 ? "; what has come: " : ", ",
+          base::format("{} {} from rank {} on {}", count == 1 ? "; what has come:" : ",",
                        tag_text(message.key), message.key.source, name_of(communicator(message.key.context)));
     });
     return text;

@@ -1,0 +1,74 @@
+// What C++ chares wait for, as the report of all PEs names it.
+#include "runtime/waits/hang_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/weft.h"
+
+#include "tests/support/in_process_job.h"
+
+namespace weft::runtime {
+namespace {
+
+using testing::InProcessJob;
+
+struct WaitingCell : Chare<WaitingCell> {
+  double value = 0;
+
+  Task<> receive() {
+    Channel channel(*this, proxy()[1 - index()]);
+    co_await channel.recv(std::span(&value, 1));
+  }
+  Task<> reduce(int missing) {
+    if (index() != missing) co_await allreduce(1, Reducer::kSum);
+  }
+};
+
+// Asks until the coroutines wait: each question gives the job turns.
+Task<> expect_in_report(Runtime& runtime, std::vector<std::string> texts) {
+  std::string report;
+  for (int i = 0; i < 1000; ++i) {
+    Future<std::string> answer(runtime);
+    runtime.report_waits(true, [answer](const std::string& text) { answer.set(text); });
+    report = co_await answer;
+    bool has_all = true;
+    for (const std::string& text : texts) has_all = has_all && report.find(text) != std::string::npos;
+    if (has_all) co_return;
+  }
+  ADD_FAILURE() << report;
+}
+
+TEST(HangWatch, NamesTheReceivesOfACycle) {
+  InProcessJob job(2);
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    auto cells = Array<WaitingCell>::create(runtime, {2});
+    cells.send<&WaitingCell::receive>();
+    co_await expect_in_report(
+        runtime, {"cause: WaitingCell[0] waits for WaitingCell[1], and WaitingCell[1] for WaitingCell[0]",
+                  "WaitingCell[0].receive: a recv from WaitingCell[1], channel id 0"});
+  }),
+            "");
+}
+
+TEST(HangWatch, NamesTheElementThatAReductionLacks) {
+  InProcessJob job(2);
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    auto cells = Array<WaitingCell>::create(runtime, {4});
+    cells.send<&WaitingCell::reduce>(2);
+    co_await expect_in_report(runtime, {"reduction 0 of WaitingCell lacks WaitingCell[2]\n"});
+  }),
+            "");
+}
+
+TEST(HangWatch, OnlyPe0Reports) {
+  InProcessJob job(2);
+  EXPECT_THROW(job.runtime(1).report_waits(true, [](const std::string&) {}), Error);
+  EXPECT_THROW(job.runtime(1).watch_for_hangs({}), Error);
+}
+
+}  // namespace
+}  // namespace weft::runtime
