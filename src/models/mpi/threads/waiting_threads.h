@@ -9,15 +9,18 @@
 // Threads: all, with the CallLock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "weft/runtime/program_activity.h"
 #include "weft/runtime/runtime.h"
 
 #include "models/mpi/threads/call_lock.h"
 
 namespace weft::mpi {
 
-class WaitingThreads final : private runtime::IdleHook {
+class WaitingThreads final : private runtime::IdleHook, private runtime::ProgramActivity {
  public:
   // The runtime must outlive it.
   explicit WaitingThreads(runtime::Runtime& runtime);
@@ -45,6 +48,10 @@ class WaitingThreads final : private runtime::IdleHook {
   void wait(machine::Machine& machine, std::int64_t timeout_us) override;
   void yield() override;
 
+  // --- runtime::ProgramActivity
+  // Threads that have begun since the start and do not wait in MPI may call it.
+  std::optional<std::uint64_t> poll() override;
+
   // Runs the scheduler until the condition of the waiter is true, or another thread drives.
   void drive(Waiter& self);
   // Returns whether drive() ends.
@@ -59,6 +66,7 @@ class WaitingThreads final : private runtime::IdleHook {
 
   runtime::Runtime& runtime_;
   CallLock& lock_ = CallLock::of_process();
+  const std::size_t num_threads_at_start_;
   Waiter* first_ = nullptr;  // the thread that waits for the longest time
   Waiter* driver_ = nullptr;
 };
