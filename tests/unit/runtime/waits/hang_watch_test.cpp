@@ -47,9 +47,10 @@ TEST(HangWatch, NamesTheReceivesOfACycle) {
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
     auto cells = Array<WaitingCell>::create(runtime, {2});
     cells.send<&WaitingCell::receive>();
-    co_await expect_in_report(
-        runtime, {"cause: WaitingCell[0] waits for WaitingCell[1], and WaitingCell[1] for WaitingCell[0]",
-                  "WaitingCell[0].receive: a recv from WaitingCell[1], channel id 0"});
+    const std::vector<std::string> texts = {
+        "cause: WaitingCell[0] waits for WaitingCell[1], and WaitingCell[1] for WaitingCell[0]",
+        "WaitingCell[0].receive: a recv from WaitingCell[1], channel id 0"};
+    co_await expect_in_report(runtime, texts);
   }),
             "");
 }
@@ -59,7 +60,8 @@ TEST(HangWatch, NamesTheElementThatAReductionLacks) {
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
     auto cells = Array<WaitingCell>::create(runtime, {4});
     cells.send<&WaitingCell::reduce>(2);
-    co_await expect_in_report(runtime, {"reduction 0 of WaitingCell lacks WaitingCell[2]\n"});
+    const std::vector<std::string> texts = {"reduction 0 of WaitingCell lacks WaitingCell[2]\n"};
+    co_await expect_in_report(runtime, texts);
   }),
             "");
 }
