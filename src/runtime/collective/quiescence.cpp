@@ -207,12 +207,10 @@ void Quiescence::judge_quiescence(const Counts& counts) {
     explicit NextWave(Quiescence* owner_in) : Work(&NextWave::call), owner(owner_in) {}
     static void call(Work* self, Runtime&, WorkAction action) {
       std::unique_ptr<NextWave> work(static_cast<NextWave*>(self));
-      --work->owner->num_timers_;
       if (action == WorkAction::kRun) work->owner->begin_wave();
     }
     Quiescence* owner;
   };
-  ++num_timers_;
   messenger_.post_after(pause_seconds_, new NextWave(this));
 }
 
@@ -223,14 +221,12 @@ void Quiescence::poll_after(double seconds) {
     explicit Poll(Quiescence* owner_in) : Work(&Poll::call), owner(owner_in) {}
     static void call(Work* self, Runtime&, WorkAction action) {
       std::unique_ptr<Poll> work(static_cast<Poll*>(self));
-      --work->owner->num_timers_;
       if (action != WorkAction::kRun) return;
       work->owner->poll_is_due_ = true;
       if (!work->owner->active_) work->owner->begin_wave();
     }
     Quiescence* owner;
   };
-  ++num_timers_;
   messenger_.post_after(seconds, new Poll(this));
 }
 

@@ -13,7 +13,6 @@
 // Threads: the PE's.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -41,8 +40,6 @@ class Quiescence {
   // --- For HangWatch
   // Operations of note_uncounted() that are under way on this PE, but for waits for quiescence.
   std::uint64_t num_uncounted() const { return num_uncounted_ - num_detecting_; }
-  // Timers of this object that run.
-  std::size_t num_timers() const { return num_timers_; }
   // See ProgramActivity::poll(); 0 if the program has none.
   std::optional<std::uint64_t> steps() const {
     return activity_ == nullptr ? std::optional<std::uint64_t>(0) : activity_->poll();
@@ -71,7 +68,6 @@ class Quiescence {
   ProgramActivity* activity_ = nullptr;
   std::uint64_t num_uncounted_ = 0;
   std::uint64_t num_detecting_ = 0;  // of them
-  std::size_t num_timers_ = 0;
   std::function<void()> on_stall_;
 
   // --- On PE 0 only

@@ -123,8 +123,8 @@ HangWatch::Sample HangWatch::sample(std::uint64_t wave, bool is_in_quiescence) {
   sample.is_idle = is_idle ? 1 : 0;
   if (!is_idle) return sample;
   const auto steps = quiescence_.steps();
-  const bool may_go_on = !steps || messenger_.num_timers() > quiescence_.num_timers() + num_timers_ ||
-                         quiescence_.num_uncounted() > 0 || messenger_.memory().has_pending() ||
+  // A sleep of the program is an uncounted operation, or steps() knows it: other timers are of Weft's own.
+  const bool may_go_on = !steps || quiescence_.num_uncounted() > 0 || messenger_.memory().has_pending() ||
                          messenger_.awaits_room();
   sample.may_go_on = may_go_on ? 1 : 0;
   sample.steps = steps.value_or(0);
@@ -229,14 +229,12 @@ void HangWatch::end_gathering_later() {
     static void call(Work* self, Runtime&, WorkAction action) {
       const std::unique_ptr<Deadline> deadline(static_cast<Deadline*>(self));
       HangWatch& watch = deadline->watch;
-      --watch.num_timers_;
       if (action == WorkAction::kRun && watch.gathering_ == deadline->number && watch.lists_left_ > 0)
         watch.finish_gathering();
     }
     HangWatch& watch;
     const std::uint64_t number;
   };
-  ++num_timers_;
   messenger_.post_after(std::chrono::duration<double>(kGatherTime).count(), new Deadline(*this, gathering_));
 }
 

@@ -1,14 +1,13 @@
 // HangWatch: finds out that a program hangs, and gathers what its parties wait for.
 //
 // PE 0 looks in front of its sleeps, so a job that works pays nothing. It asks each PE by an urgent message, which a PE handles also while
-// a call of it waits for other PEs. If all are idle, and no PE has a timer, a copy or anything else that can go on, and nothing has changed
+// a call of it waits for other PEs. If all are idle, and no PE has a sleep, a copy or anything else that can go on, and nothing has changed
 // for a time, the program hangs. docs/decisions/hang-reports.md has the reasons.
 //
 // Threads: the PE's.
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -92,7 +91,6 @@ class HangWatch final : private IdleWatch {
   int lists_left_ = 0;
   bool hangs_ = false;
   Clock::time_point deadline_;
-  std::size_t num_timers_ = 0;
   std::vector<WaitsOfPe> lists_;
   std::function<void(const std::string&)> done_;
 };
