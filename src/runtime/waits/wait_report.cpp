@@ -26,6 +26,7 @@ constexpr const char* kSuspended = "suspended";
 struct ListedWait {
   int pe = 0;
   Wait wait;
+  bool is_of_coroutine = false;
   bool is_guess = false;  // what it says
 };
 
@@ -35,18 +36,19 @@ const std::string& place_of(const Wait& wait) { return wait.where.empty() ? wait
 // not know which coroutine waits for it.
 void name_unknown(std::vector<ListedWait>& waits) {
   std::map<Party, std::vector<std::size_t>> unknown;
-  std::map<Party, bool> has_known;
+  std::map<Party, std::size_t> num_known;
   for (std::size_t i = 0; i < waits.size(); ++i) {
     const Wait& wait = waits[i].wait;
     if (wait.what.empty()) {
       unknown[wait.who.party].push_back(i);
     } else if (wait.where.empty()) {
-      has_known[wait.who.party] = true;
+      ++num_known[wait.who.party];
     }
   }
   std::vector<bool> is_dropped(waits.size());
   for (const auto& [party, places] : unknown) {
-    if (party.space == Party::kNobody || !has_known[party]) continue;
+    // With fewer known waits, some of the unknown ones are for something else.
+    if (party.space == Party::kNobody || num_known[party] < places.size()) continue;
     for (const std::size_t at : places) is_dropped[at] = true;
     if (places.size() != 1) continue;
     for (ListedWait& one : waits) {
@@ -114,11 +116,11 @@ class Graph {
     }
   }
 
-  // Waits for which no party is known. One of which little is known is none if its party waits for something else too.
+  // Waits for which no party is known. A coroutine of which little is known may wait for another one of its party.
   void add_open(std::vector<std::string>& causes) const {
     for (const auto& [party, node] : nodes_) {
       for (const ListedWait* const one : node.waits) {
-        if (!one->wait.on.empty() || (one->is_guess && node.waits.size() > 1)) continue;
+        if (!one->wait.on.empty() || (one->is_guess && has_known_coroutine(node))) continue;
         if (one->wait.what != kSuspended)
           causes.push_back(base::format("{}: {}", place_of(one->wait), one->wait.what));
       }
@@ -169,6 +171,11 @@ class Graph {
       }
     }
     return found;
+  }
+
+  static bool has_known_coroutine(const Node& node) {
+    return std::ranges::any_of(node.waits,
+                               [](const ListedWait* one) { return one->is_of_coroutine && !one->is_guess; });
   }
 
   void add_cycle(const Party& first, std::vector<std::string>& causes) {
@@ -310,7 +317,8 @@ std::string wait_report(const std::vector<WaitsOfPe>& pes, bool hangs) {
   std::vector<ListedWait> waits;
   std::uint64_t num_left_out = 0;
   for (const WaitsOfPe& one : pes) {
-    for (const Wait& wait : one.list.waits()) waits.push_back({.pe = one.pe, .wait = wait});
+    for (const Wait& wait : one.list.waits())
+      waits.push_back({.pe = one.pe, .wait = wait, .is_of_coroutine = !wait.where.empty()});
     num_left_out += one.list.num_left_out();
   }
   std::ranges::stable_sort(waits, [](const ListedWait& one, const ListedWait& other) {

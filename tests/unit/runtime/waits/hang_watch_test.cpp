@@ -11,22 +11,23 @@
 
 #include "tests/support/in_process_job.h"
 
+// Not in a namespace, which would be a part of its name.
+struct WaitingCell : weft::Chare<WaitingCell> {
+  double value = 0;
+
+  weft::Task<> receive() {
+    weft::Channel channel(*this, proxy()[1 - index()]);
+    co_await channel.recv(std::span(&value, 1));
+  }
+  weft::Task<> reduce(int missing) {
+    if (index() != missing) co_await allreduce(1, weft::Reducer::kSum);
+  }
+};
+
 namespace weft::runtime {
 namespace {
 
 using testing::InProcessJob;
-
-struct WaitingCell : Chare<WaitingCell> {
-  double value = 0;
-
-  Task<> receive() {
-    Channel channel(*this, proxy()[1 - index()]);
-    co_await channel.recv(std::span(&value, 1));
-  }
-  Task<> reduce(int missing) {
-    if (index() != missing) co_await allreduce(1, Reducer::kSum);
-  }
-};
 
 // Asks until the coroutines wait: each question gives the job turns.
 Task<> expect_in_report(Runtime& runtime, std::vector<std::string> texts) {

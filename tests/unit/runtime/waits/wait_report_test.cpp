@@ -81,6 +81,20 @@ TEST(WaitReport, ACoroutineThatKnowsNothingNamesWhatItsPartyWaitsFor) {
   EXPECT_TRUE(has(report_of({coroutine}), "    PE 0: Cell[0].work: suspended\n"));
 }
 
+TEST(WaitReport, MoreCoroutinesThanWaitsOfTheirPartyStay) {
+  const Wait first{.who = cell(0), .where = "Cell[0].first", .guess = "a future"};
+  const Wait second{.who = cell(0), .where = "Cell[0].second", .guess = "a future"};
+  const std::string text = report_of({first, second, wait_of(0, {cell(1)})});
+  EXPECT_TRUE(has(text, "cause: Cell[0].second: a future\n")) << text;
+  EXPECT_TRUE(has(text, "Cell[0]: recv\n")) << text;
+}
+
+TEST(WaitReport, ACoroutineThatMayWaitForAnotherOneOfItsPartyIsNoCause) {
+  const Wait outer{.who = cell(0), .where = "Cell[0].outer", .guess = "a future"};
+  const Wait inner{.who = cell(0), .where = "Cell[0].inner", .what = "recv", .on = {cell(1)}};
+  EXPECT_FALSE(has(report_of({outer, inner}), "cause: Cell[0].outer"));
+}
+
 TEST(WaitReport, OnlyCyclesAreCausesOfAJobThatGoesOn) {
   const std::string text = report_of({wait_of(0, {cell(1)}), wait_of(2, {}, "weft.sleep")}, {}, false);
   EXPECT_FALSE(has(text, "cause")) << text;
