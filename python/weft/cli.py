@@ -1,4 +1,4 @@
-"""The `weft` command: run, ranks, info, lb, trace, cmake-dir, mpicc, mpicxx, mpi-bin, mpi4py-wheel.
+"""The `weft` command: run, ranks, status, info, lb, trace, cmake-dir, mpicc, mpicxx, mpi-bin, mpi4py-wheel.
 
 weft-bench adds bench and study.
 
@@ -16,6 +16,7 @@ from weft._cli.completion import complete, words_to_complete
 from weft._cli.parser import Parser
 from weft._cli.ranks import add_ranks
 from weft._cli.run import add_run
+from weft._cli.status import add_status
 from weft._cli.tools import (
     add_cmake_dir,
     add_compilers,
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     add_run(commands)
     add_ranks(commands)
+    add_status(commands)
     add_info(commands)
     add_lb(commands)
     add_trace(commands)

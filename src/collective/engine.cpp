@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
+#include "collective/run.h"
 
 namespace weft::collective {
 
@@ -47,6 +48,30 @@ Engine::Engine(runtime::Runtime& runtime, const runtime::ModelRange& range)
 std::shared_ptr<Group> Engine::group(std::uint64_t number, const std::vector<int>& pes, int place) {
   if (Group* const known = shared_.inboxes.inbox(number, place).group) return known->shared_from_this();
   return std::make_shared<Group>(shared_, number, pes, place);
+}
+
+void Engine::for_each_waiting(const std::function<void(const Group&, const Run&)>& visit) const {
+  shared_.inboxes.for_each([&](const Inbox& inbox) {
+    for (const Awaiting* const call : inbox.calls()) {
+      const Run* const run = call->as_run();
+      if (inbox.group != nullptr && run != nullptr && run->awaited_place()) visit(*inbox.group, *run);
+    }
+  });
+}
+
+void Engine::list_waits(runtime::WaitList& waits) const {
+  const auto main_of = [](int pe) {
+    return runtime::NamedParty{{runtime::Party::kMains, static_cast<std::uint64_t>(pe)},
+                               base::format("main on PE {}", pe)};
+  };
+  for_each_waiting([&](const Group& group, const Run& run) {
+    if (group.owner() != Owner::kTeam) return;
+    const int pe = group.pe_of(*run.awaited_place());
+    waits.add(
+        {.who = main_of(shared_.messenger.pe()),
+         .what = base::format("{} of a team, in which PE {} has not taken its part", name_of(run.kind()), pe),
+         .on = {main_of(pe)}});
+  });
 }
 
 bool Engine::arrive(int source_pe, std::span<const std::byte> bytes, std::span<const std::byte> blocks) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "collective/inbox.h"
 
 namespace weft::collective {
+
+class Run;
 
 class Engine final : public runtime::Model {
  public:
@@ -34,6 +37,10 @@ class Engine final : public runtime::Model {
   // Members that have a group, or for whom messages are kept.
   std::size_t num_inboxes() const { return shared_.inboxes.size(); }
   Boards& boards() { return shared_.boards; }
+  // Calls visit(group, run) for each call under way that awaits a message.
+  void for_each_waiting(const std::function<void(const Group&, const Run&)>& visit) const;
+  // Those of teams.
+  void list_waits(runtime::WaitList& waits) const override;
 
  private:
   bool arrive(int source_pe, std::span<const std::byte> header, std::span<const std::byte> blocks);

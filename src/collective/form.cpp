@@ -4,6 +4,34 @@
 
 namespace weft::collective {
 
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::kBarrier:
+      return "barrier";
+    case Kind::kBroadcast:
+      return "broadcast";
+    case Kind::kReduce:
+    case Kind::kReduceInOrder:
+      return "reduce";
+    case Kind::kAllreduce:
+      return "all-reduce";
+    case Kind::kScan:
+    case Kind::kExclusiveScan:
+      return "scan";
+    case Kind::kReduceScatter:
+      return "reduce-scatter";
+    case Kind::kAllgather:
+      return "all-gather";
+    case Kind::kAlltoall:
+      return "all-to-all";
+    case Kind::kGather:
+      return "gather";
+    case Kind::kScatter:
+      return "scatter";
+  }
+  return "collective";
+}
+
 namespace {
 
 // All-to-all with larger blocks, or between fewer members, sends each block by itself. The limits are MPICH's.

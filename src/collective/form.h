@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace weft::collective {
 
@@ -23,6 +24,9 @@ enum class Kind : std::uint8_t {
   kGather,   // blocks_below() blocks: at first the own one (0); afterwards at the root all, counted from it
   kScatter,  // blocks_below() blocks: at first at the root all, counted from it; afterwards the own one (0)
 };
+
+// "all-reduce", for people.
+std::string_view name_of(Kind kind);
 
 // How the messages of a collective are arranged.
 enum class Form : std::uint8_t {

@@ -21,8 +21,9 @@ namespace weft::collective {
 
 // The model that a group belongs to is the highest byte of its number, so that models choose the rest as they like.
 enum class Owner : std::uint8_t { kTest = 1, kMpi, kTeam, kChares };
+constexpr std::uint64_t number_in_owner(std::uint64_t number) { return number & 0x00ffffffffffffffU; }
 constexpr std::uint64_t group_number(Owner owner, std::uint64_t number) {
-  return static_cast<std::uint64_t>(owner) << 56 | (number & 0x00ffffffffffffffU);
+  return static_cast<std::uint64_t>(owner) << 56 | number_in_owner(number);
 }
 
 // Whether the members of a group wait for one another at the beginning of that call, if its kind does not make them wait. One of 64
@@ -72,6 +73,7 @@ class Group : public std::enable_shared_from_this<Group> {
   Group& operator=(const Group&) = delete;
 
   std::uint64_t number() const { return number_; }
+  Owner owner() const { return static_cast<Owner>(number_ >> 56); }
   Member member() const { return {place_, static_cast<int>(pes_.size())}; }
   int pe_of(int place) const { return pes_[static_cast<std::size_t>(place)]; }
   runtime::Scheduler& scheduler() const { return shared_.messenger; }

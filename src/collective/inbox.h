@@ -21,6 +21,7 @@
 namespace weft::collective {
 
 class Group;
+class Run;
 
 // The wire format in front of the blocks.
 struct StepHeader {
@@ -56,6 +57,8 @@ class Awaiting {
   virtual void note_kept(const StepHeader& header) = 0;
   // Sends kQuestion to the member that the call waits for, if there is one.
   virtual void ask() {}
+  // Null for a call that is not of the engine.
+  virtual const Run* as_run() const { return nullptr; }
 
  protected:
   ~Awaiting() = default;
@@ -196,6 +199,7 @@ class Inbox {
   static bool have_same_counter(std::uint64_t one, std::uint64_t other) {
     return static_cast<std::uint32_t>(one) == static_cast<std::uint32_t>(other);
   }
+  std::span<Awaiting* const> calls() const { return calls_; }
   // Null if no call is under way.
   Awaiting* oldest() const { return calls_.empty() ? nullptr : calls_.front(); }
   // The call under way with that counter; null if there is none.
@@ -250,6 +254,10 @@ class InboxTable {
     inboxes_.erase(found);
   }
   std::size_t size() const { return inboxes_.size(); }
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const auto& [key, inbox] : inboxes_) visit(inbox);
+  }
 
  private:
   struct Key {

@@ -79,6 +79,11 @@ bool Run::advance() {
   return true;
 }
 
+std::optional<int> Run::awaited_place() const {
+  if (is_over_ || is_posted_ || next_ >= plan_.steps.size()) return std::nullopt;
+  return plan_.steps[next_].peer;
+}
+
 bool Run::awaits(const StepHeader& header) const {
   if (next_ >= plan_.steps.size()) return false;
   const Step& step = plan_.steps[next_];

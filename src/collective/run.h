@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -68,6 +69,9 @@ class Run : public Awaiting, private runtime::Work {
   // REQUIRES: called once.
   void start();
   bool is_over() const { return is_over_; }
+  Kind kind() const { return call_.kind; }
+  // The place of the member whose message the run awaits; nothing if it awaits none.
+  std::optional<int> awaited_place() const;
   // Whether all messages have left. A caller that is to return waits for it too: its peers need what this PE has to go on sending.
   bool has_sent() const {
     return std::ranges::none_of(sent_.awaited,
@@ -107,6 +111,7 @@ class Run : public Awaiting, private runtime::Work {
   Taken take(const StepHeader& header, std::span<const std::byte> blocks) override;
   void note_kept(const StepHeader& header) override;
   void ask() override;
+  const Run* as_run() const override { return this; }
 
   static void on_turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
   bool awaits(const StepHeader& header) const;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,6 +28,7 @@
 #include "job/identity.h"
 #include "job/launch.h"
 #include "job/processors.h"
+#include "job/report_signal.h"
 #include "job/trace/job_trace.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/hosts/host_watch.h"
@@ -129,6 +131,27 @@ runtime::Watermarks read_watermarks(const machine::Bootstrap& bootstrap) {
   watermarks.second_bytes = std::min(watermarks.second_bytes, watermarks.third_bytes / 2);
   watermarks.first_bytes = std::min(watermarks.first_bytes, watermarks.second_bytes / 2);
   return watermarks;
+}
+
+// Nothing if the job does not look for hangs.
+std::optional<runtime::HangSettings> hang_settings() {
+  const char* const text = std::getenv("WEFT_HANG_REPORT");
+  const std::string_view value = text == nullptr ? "off" : text;
+  if (value.empty() || value == "off") return std::nullopt;
+  constexpr double kMostSeconds = 1e6;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  const std::string_view rest = value.substr(static_cast<std::size_t>(end - text));
+  if (end == text || !(seconds > 0 && seconds <= kMostSeconds) || (!rest.empty() && rest != ",end")) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("WEFT_HANG_REPORT is '{}': give seconds such as 10, or 10,end if the job is to "
+                     "end then, or off",
+                     value));
+  }
+  using Duration = std::chrono::steady_clock::duration;
+  return runtime::HangSettings{std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)),
+                               !rest.empty()};
 }
 
 std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
@@ -236,6 +259,7 @@ struct Job::Parts {
   std::unique_ptr<machine::LauncherWatch> watch;
   std::atomic<bool> has_started = false;
   std::unique_ptr<machine::HostWatch> host_watch;  // empty if the job has one host
+  std::optional<ReportSignal> report_signal;       // goes before the runtime
   const pid_t process = getpid();
 
   // Whether this is a process that the PE has forked. The job, its memory and its connections are the PE's.
@@ -345,6 +369,9 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
   parts_->trace = JobTrace::from_environment(*parts_->runtime, has_other_hosts);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.
   if (has_peers) expect_equal(*parts_->bootstrap, identity_of_models(*parts_->runtime));
+  const std::optional<runtime::HangSettings> hangs = hang_settings();
+  if (hangs && parts_->runtime->pe() == 0) parts_->runtime->watch_for_hangs(*hangs);
+  parts_->report_signal.emplace(*parts_->runtime);
   parts_->bootstrap->start_is_complete();
   parts_->has_started = true;
 }
@@ -357,6 +384,8 @@ Job::~Job() {
 runtime::Runtime& Job::runtime() { return *parts_->runtime; }
 
 bool Job::has_launcher() const { return parts_->bootstrap->has_launcher(); }
+
+bool Job::has_report_signal() const { return parts_->report_signal->is_set(); }
 
 std::string Job::unique_name() const { return parts_->bootstrap->unique_name(); }
 

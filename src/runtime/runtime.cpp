@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -13,6 +14,7 @@
 #include "runtime/message/payload_tag.h"
 #include "runtime/termination.h"
 #include "runtime/tree/host_groups.h"
+#include "runtime/waits/hang_watch.h"
 
 namespace weft::runtime {
 
@@ -25,6 +27,11 @@ Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const Runtim
       termination_(std::make_unique<Termination>(*this)),
       reductions_(std::make_unique<Reductions>(*this)),
       quiescence_(std::make_unique<Quiescence>(*this, *reductions_)),
+      hang_watch_(std::make_unique<HangWatch>(*this, *quiescence_,
+                                              [this](WaitList& waits) {
+                                                for (const InstalledModel& installed : models_)
+                                                  installed.model->list_waits(waits);
+                                              })),
       is_on_one_host_(std::ranges::adjacent_find(options.host_of_pe, std::not_equal_to()) ==
                       options.host_of_pe.end()) {
   set_host_groups(HostGroups::make(options.host_of_pe));
@@ -51,6 +58,7 @@ void Runtime::close() {
   drop_queue();                                 // work that their destructors posted
   futures_->clear();
   reductions_.reset();
+  hang_watch_.reset();
   quiescence_.reset();
 }
 
@@ -79,6 +87,25 @@ void Runtime::note_uncounted(const Future<>& end) { quiescence_->note_uncounted(
 
 void Runtime::set_program_activity(ProgramActivity* activity) {
   if (quiescence_ != nullptr) quiescence_->set_program_activity(activity);
+}
+
+namespace {
+
+void expect_pe_0(int pe) {
+  if (pe == 0) return;
+  throw base::Error(base::StatusCode::kInvalidArgument, "only PE 0 reports what the PEs of its job wait for");
+}
+
+}  // namespace
+
+void Runtime::watch_for_hangs(const HangSettings& settings) {
+  expect_pe_0(pe());
+  hang_watch_->start(settings);
+}
+
+void Runtime::report_waits(bool hangs, std::function<void(const std::string& report)> done) {
+  expect_pe_0(pe());
+  hang_watch_->gather(hangs, std::move(done));
 }
 
 ModelRange Runtime::allot(const ModelNeeds& needs) const {

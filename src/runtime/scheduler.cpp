@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/runtime/remote_error.h"
+#include "weft/runtime/wait_list.h"
 
 #include "base/format.h"
 #include "machine/machine.h"
@@ -163,16 +164,16 @@ bool Scheduler::progress_once() {
 
 void Scheduler::progress_until(bool (*done)(void* context), void* context) {
   const Nesting nesting(is_in_progress_);
-  int idle_rounds = 0;
-  Clock::time_point idle_since;
+  IdleTime idle;
+  const IdleTime* const outer = std::exchange(idle_in_call_, &idle);
   while (!done(context) && !must_end()) {
     if (progress_once()) {
-      idle_rounds = 0;
-    } else if (++idle_rounds == spin_rounds_) {
-      idle_since = Clock::now();
-    } else if (idle_rounds > spin_rounds_) {
+      idle.rounds = 0;
+    } else if (++idle.rounds == spin_rounds_) {
+      idle.since = Clock::now();
+    } else if (idle.rounds > spin_rounds_) {
       const auto now = Clock::now();
-      const auto idle_time = now - idle_since;
+      const auto idle_time = now - idle.since;
       if (idle_time < yield_time_) {
         yield_processor(now);
       } else if (machine_.needs_polling() || memory_.has_pending()) {
@@ -180,15 +181,32 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
           yield_processor(now);
         } else {
           rest([&] { yield_processor(now); });
-          idle_since = Clock::now();
+          idle.since = Clock::now();
         }
       } else if (idle_time < awake_time_ && !yield_times_.are_long(now)) {
         rest([&] { yield_processor(now); });
-      } else {
-        rest([this] { wait_in_machine(kLongestRest.count()); });
+      } else if (const std::int64_t us = ask_idle_watch(kLongestRest.count(), idle_time); us != 0) {
+        rest([this, us] { wait_in_machine(us); });
       }
     }
   }
+  idle_in_call_ = outer;
+}
+
+Scheduler::Clock::duration Scheduler::idle_for() const {
+  const IdleTime idle = idle_in_call_ != nullptr ? *idle_in_call_ : IdleTime{idle_rounds_, idle_since_};
+  return idle.rounds < spin_rounds_ ? Clock::duration::zero() : Clock::now() - idle.since;
+}
+
+std::int64_t Scheduler::ask_idle_watch(std::int64_t timeout_us, Clock::duration idle_for) {
+  if (idle_watch_ == nullptr) return timeout_us;
+  const std::int64_t look_us = idle_watch_->look(idle_for);
+  if (look_us < 0) return timeout_us;
+  return timeout_us < 0 ? look_us : std::min(look_us, timeout_us);
+}
+
+void Scheduler::list_task_waits(WaitList& waits) const {
+  for (const DetachedTask* task = detached_; task != nullptr; task = task->next()) task->list_waits(waits);
 }
 
 bool Scheduler::step() {
@@ -286,8 +304,8 @@ void Scheduler::idle() {
   const int polls = std::min(network_alone ? kPollsPerTurn : 1, spin_rounds_ - idle_rounds_);
   for (int i = 0; i < polls; ++i) {
     if (!machine_.progress()) continue;
-    idle_rounds_ = 0;
     run_queue();
+    idle_rounds_ = 0;
     return;
   }
   // Reading the clock takes as long as several polls, so a PE that polls does not.
@@ -315,7 +333,8 @@ void Scheduler::idle() {
     auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.begin()->first.when - now);
     timeout_us = left.count() > 0 ? left.count() : 0;
   }
-  rest([&] { wait_in_machine(timeout_us); });
+  timeout_us = ask_idle_watch(timeout_us, now - idle_since_);
+  if (timeout_us != 0) rest([&] { wait_in_machine(timeout_us); });
 }
 
 void Scheduler::post_mail(Mail mail) {
@@ -325,6 +344,13 @@ void Scheduler::post_mail(Mail mail) {
   }
   // One wake-up for all that is posted before the PE reads its mail.
   if (!mail_arrived_.exchange(true, std::memory_order_acq_rel)) machine_.wake();
+}
+
+// As one piece of mail, for which nothing is allocated.
+void Scheduler::ask_for_report() {
+  is_report_asked_.store(true, std::memory_order_relaxed);
+  mail_arrived_.store(true, std::memory_order_release);
+  machine_.wake();
 }
 
 bool Scheduler::read_mail() {
@@ -341,6 +367,7 @@ bool Scheduler::read_mail() {
     for (auto& [function, ends_pe] : mail) {
       if (!exiting_ || ends_pe) function();
     }
+    if (is_report_asked_.exchange(false) && report_function_ && !exiting_) report_function_();
   } catch (...) {
     fail_unawaited(std::current_exception(),
                    base::format("a function posted by another thread to PE {}", pe_));
@@ -446,6 +473,11 @@ void Scheduler::spawn(Task<> task, std::string where) {
     void abandon() noexcept override {
       handle.destroy();
       delete this;
+    }
+    // Other tasks are parts of operations, which models list.
+    void list_waits(WaitList& waits) const override {
+      if (!where.starts_with("main on PE")) return;
+      waits.add(Wait{.who = {{Party::kMains, static_cast<std::uint64_t>(scheduler.pe())}, where}});
     }
     Scheduler& scheduler;
     Task<>::Handle handle;

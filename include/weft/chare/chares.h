@@ -256,6 +256,10 @@ class Chares final : public runtime::Model {
   // Fails, and names the element, if it has suspended coroutines.
   base::Status obstacle_to_moving(runtime::ElementId element) const override;
 
+  // Calls that wait for their conditions, messages for elements that are not there, and how many reductions the elements take part in.
+  void list_waits(runtime::WaitList& waits) const override;
+  bool describe_future(const runtime::FutureState& future, runtime::Wait& wait) const override;
+
   runtime::Runtime& runtime() { return runtime_; }
   // The same object for equal names, as long as the Chares live.
   const ClassNames& shared_names(ClassNames names);

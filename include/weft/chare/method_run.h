@@ -51,6 +51,7 @@ class RunningCoroutine : public runtime::DetachedTask {
   RunningCoroutine(ChareBase& chare, const EntryInfo& entry, const ReplyTo& reply)
       : chare_(chare), entry_(entry), reply_(reply) {}
   void finished() noexcept final;
+  void list_waits(runtime::WaitList& waits) const final;
 
  protected:
   // Sends the result, if there is one and the caller wants it. Called when the coroutine has ended.

@@ -24,8 +24,12 @@
 #include "weft/base/status.h"
 #include "weft/runtime/handler_id.h"
 #include "weft/runtime/observer.h"
+#include "weft/runtime/wait_list.h"
 
 namespace weft::runtime {
+
+class FutureState;
+class OperationState;
 
 struct ModelNeeds {
   std::string_view name;  // one word, unique among the models of the job
@@ -78,6 +82,21 @@ class Model {
   }
   // Later, once: no entry method of that element waits any more, and only models keep copies of it.
   virtual void element_has_ended(ElementId element) { static_cast<void>(element); }
+  // Adds what the model's objects on this PE wait for, for a report, besides what `waits` has been told.
+  virtual void list_waits(WaitList& waits) const { static_cast<void>(waits); }
+  // A coroutine awaits that operation, or that future, of the model: completes what `wait` says of it, and tells `waits` its object.
+  // Returns false if it is not one of the model.
+  virtual bool describe_operation(const OperationState& operation, Wait& wait, WaitList& waits) const {
+    static_cast<void>(operation);
+    static_cast<void>(wait);
+    static_cast<void>(waits);
+    return false;
+  }
+  virtual bool describe_future(const FutureState& future, Wait& wait) const {
+    static_cast<void>(future);
+    static_cast<void>(wait);
+    return false;
+  }
   // Lines for `weft run --stats`, each a sentence about this PE; called when the job has ended.
   virtual std::vector<std::string> report() const { return {}; }
   // Fails with the reason if the element cannot move to another PE now, as far as this model is concerned.

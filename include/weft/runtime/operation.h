@@ -24,6 +24,7 @@ class OperationState final : private base::Completion {
   // extra() has room for `extra_bytes` of the caller, for instance a copy of the data.
   static OperationState* create(Messenger& messenger, std::size_t extra_bytes = 0);
   std::byte* extra() { return reinterpret_cast<std::byte*>(this + 1); }
+  const std::byte* extra() const { return reinterpret_cast<const std::byte*>(this + 1); }
   std::size_t extra_bytes() const { return extra_bytes_; }
 
   // Pass completion() to a start function of the machine, and the status that it returns to started(). Inline, because
@@ -54,6 +55,8 @@ class OperationState final : private base::Completion {
     finisher_ = finisher;
     finisher_context_ = context;
   }
+  Finisher finisher() const { return finisher_; }
+  void* finisher_context() const { return finisher_context_; }
   void set_outcome(base::Status status, std::size_t size_bytes) {
     status_ = std::move(status);
     size_bytes_ = size_bytes;

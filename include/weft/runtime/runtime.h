@@ -5,6 +5,7 @@
 // post_from_any_thread(), fail() and fail_unawaited().
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "weft/runtime/future.h"
+#include "weft/runtime/hang_settings.h"
 #include "weft/runtime/messenger.h"
 #include "weft/runtime/metering/processor_share.h"
 #include "weft/runtime/model.h"
@@ -25,6 +27,7 @@
 namespace weft::runtime {
 
 class FutureTable;
+class HangWatch;
 class Quiescence;
 class Reductions;
 class Termination;
@@ -77,6 +80,12 @@ class Runtime final : public Messenger {
   void note_uncounted(const Future<>& end);
   // Sets the object that reports what the program does besides messages; null for none. It must live until another call or the end.
   void set_program_activity(ProgramActivity* activity);
+  // From now on the job says on stderr when its program hangs. Throws Error(kInvalidArgument) on another PE than 0.
+  void watch_for_hangs(const HangSettings& settings);
+  // Calls `done` with lines about what all PEs wait for, within about a second. Does nothing while another report is under way. Throws as
+  // watch_for_hangs().
+  // `hangs`: the causes are named, as if nothing could change any more.
+  void report_waits(bool hangs, std::function<void(const std::string& report)> done);
   Reductions& reductions() { return *reductions_; }
 
   // --- Models
@@ -138,6 +147,7 @@ class Runtime final : public Messenger {
   std::unique_ptr<Termination> termination_;
   std::unique_ptr<Reductions> reductions_;
   std::unique_ptr<Quiescence> quiescence_;
+  std::unique_ptr<HangWatch> hang_watch_;
   const bool is_on_one_host_;
 };
 

@@ -58,6 +58,14 @@ struct IdleHook {
   virtual void sleep(std::chrono::microseconds time);
 };
 
+// Looks on while the PE is idle, see HangWatch.
+struct IdleWatch {
+  virtual ~IdleWatch() = default;
+  // Called in front of each sleep of an idle PE. Returns after how many microseconds it is to be called again at the latest; -1: no limit; 0: it
+  // has given the PE something to do.
+  virtual std::int64_t look(std::chrono::steady_clock::duration idle_for) = 0;
+};
+
 // Decides when a PE may stop, see Scheduler::end_with().
 struct Ending {
   virtual ~Ending() = default;
@@ -114,6 +122,10 @@ class Scheduler {
     queue_.push(work);
     batch_left_ = std::min(batch_left_, 1);
   }
+  // Calls the function on the PE's thread after ask_for_report().
+  void set_report_function(std::function<void()> function) { report_function_ = std::move(function); }
+  // Any thread, and a signal handler.
+  void ask_for_report();
   // Names a timer of post_after().
   struct TimerId {
     std::chrono::steady_clock::time_point when;
@@ -170,6 +182,13 @@ class Scheduler {
   bool shares_processor() const { return shares_processor_; }
   bool stopped() const { return stopped_; }
   void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
+  // Null for none. `watch` must live until another one, or null, is set.
+  void set_idle_watch(IdleWatch* watch) { idle_watch_ = watch; }
+  // For how long the PE has had nothing to do; 0 if it polls still. REQUIRES: called in the first turn after that, or before.
+  std::chrono::steady_clock::duration idle_for() const;
+  // Whether progress_until() waits.
+  bool waits_in_call() const { return idle_in_call_ != nullptr; }
+  std::size_t num_timers() const { return timers_.size(); }
 
   // --- Coroutines
   // Starts `task`; an exception that leaves it ends the job, naming `where`.
@@ -178,6 +197,8 @@ class Scheduler {
   void start_detached(DetachedTask* task, std::coroutine_handle<> coroutine);
   // Abandons `task` when the runtime closes, unless it has ended by then.
   void list_pending(DetachedTask* task) { task->link(detached_); }
+  // Adds what the suspended coroutines wait for, see DetachedTask::list_waits().
+  void list_task_waits(WaitList& waits) const;
 
   // --- Ending
   // This PE cannot continue: run() returns `code`, failure() says why, and Job ends the other PEs. The first failure counts.
@@ -253,6 +274,8 @@ class Scheduler {
   [[gnu::noinline]] bool read_mail();
   [[gnu::noinline]] bool expire_timers();
   void idle();
+  // Returns for how long the PE may sleep, at most that long; 0: not at all. -1: for ever.
+  std::int64_t ask_idle_watch(std::int64_t timeout_us, Clock::duration idle_for);
   void rest(auto sleep);
   [[gnu::noinline]] void yield_after_polls();
   void yield_processor(Clock::time_point now);
@@ -294,6 +317,13 @@ class Scheduler {
   Clock::duration awake_time_;  // from the first idle turn until it sleeps; not less than yield_time_
   Ending* ending_ = nullptr;
   IdleHook* idle_hook_ = nullptr;
+  IdleWatch* idle_watch_ = nullptr;
+  // Of progress_until(); null if it does not wait.
+  struct IdleTime {
+    int rounds = 0;
+    Clock::time_point since;
+  };
+  const IdleTime* idle_in_call_ = nullptr;
   DetachedTask* detached_ = nullptr;
   std::string failure_;
 
@@ -308,6 +338,8 @@ class Scheduler {
   std::mutex mailbox_mutex_;
   std::vector<Mail> mailbox_;
   std::atomic<bool> mail_arrived_{false};
+  std::atomic<bool> is_report_asked_{false};
+  std::function<void()> report_function_;
   bool serves_threads_ = false;  // mail has come since the PE was idle for long
 };
 

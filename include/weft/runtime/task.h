@@ -13,6 +13,7 @@
 namespace weft::runtime {
 
 class DetachedTask;
+class WaitList;
 
 class PromiseBase {
  public:
@@ -54,6 +55,8 @@ class DetachedTask {
   virtual void finished() noexcept = 0;
   // Called instead if the runtime closes first; destroys the coroutine and itself, without other effects.
   virtual void abandon() noexcept = 0;
+  // Adds what the coroutine waits for, for a report. Called while it is suspended. By default it adds nothing.
+  virtual void list_waits(WaitList& waits) const { static_cast<void>(waits); }
 
   void link(DetachedTask*& head) {
     previous_ = &head;
@@ -61,6 +64,7 @@ class DetachedTask {
     if (next_ != nullptr) next_->previous_ = &next_;
     head = this;
   }
+  const DetachedTask* next() const { return next_; }
 
  private:
   DetachedTask* next_ = nullptr;

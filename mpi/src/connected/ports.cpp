@@ -20,7 +20,7 @@
 #include "entry/entry.h"
 #include "entry/objects.h"
 #include "models/mpi/connected/connecting.h"
-#include "models/mpi/threads/call_lock.h"
+#include "models/mpi/virtual_ranks/running_code.h"
 
 namespace weft::mpi {
 

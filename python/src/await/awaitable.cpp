@@ -18,6 +18,7 @@ struct AwaitableType {
   PyTypeObject* type = nullptr;
   WaitFunction wait = nullptr;
   ForgetFunction forget = nullptr;
+  DescribeFunction describe = nullptr;
 };
 std::array<AwaitableType, 8> awaitables;
 std::size_t num_awaitables = 0;
@@ -67,11 +68,11 @@ bool must_take_turn() {
 
 bool is_stepped_by_scheduler() { return stepping_engine() != nullptr && !runs_an_asyncio_loop(); }
 
-void add_awaitable(PyTypeObject* type, WaitFunction wait, ForgetFunction forget) {
+void add_awaitable(PyTypeObject* type, WaitFunction wait, ForgetFunction forget, DescribeFunction describe) {
   if (num_awaitables == awaitables.size()) {
     throw base::Error(base::StatusCode::kInternal, "the table of awaitables is full; enlarge it");
   }
-  awaitables[num_awaitables++] = {type, wait, forget};
+  awaitables[num_awaitables++] = {type, wait, forget, describe};
 }
 
 bool forget_wait(PyObject* yielded, runtime::Work* work) {
@@ -80,6 +81,13 @@ bool forget_wait(PyObject* yielded, runtime::Work* work) {
       return awaitables[i].forget != nullptr && awaitables[i].forget(yielded, work);
   }
   return false;
+}
+
+void describe_wait(PyObject* awaitable, runtime::Wait& wait, runtime::WaitList& waits) {
+  for (std::size_t i = 0; i < num_awaitables; ++i) {
+    if (awaitables[i].type == Py_TYPE(awaitable) && awaitables[i].describe != nullptr)
+      return awaitables[i].describe(awaitable, wait, waits);
+  }
 }
 
 bool wait_for(PyObject* yielded, runtime::Work* work) {

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "weft/runtime/wait_list.h"
 #include "weft/runtime/work.h"
 
 #include "engine/engine.h"
@@ -17,9 +18,14 @@ namespace weft::python {
 using WaitFunction = void (*)(PyObject* awaitable, runtime::Work* work);
 // Undoes the wait. Returns false if `work` is posted already, because the object is ready.
 using ForgetFunction = bool (*)(PyObject* awaitable, runtime::Work* work);
-// For objects of exactly this type, once per type, when the extension is initialised. `forget`: null if waits for the type end soon by
-// themselves.
-void add_awaitable(PyTypeObject* type, WaitFunction wait, ForgetFunction forget = nullptr);
+// Says for a report what a wait for the object waits for: completes `wait`, and tells `waits` what they leave out then.
+using DescribeFunction = void (*)(PyObject* awaitable, runtime::Wait& wait, runtime::WaitList& waits);
+// For objects of exactly this type, once per type, when the extension is initialised. `forget` and `describe`: null if waits for the type
+// end soon by themselves.
+void add_awaitable(PyTypeObject* type, WaitFunction wait, ForgetFunction forget = nullptr,
+                   DescribeFunction describe = nullptr);
+// Does nothing for an object that is no awaitable of this extension, or ends soon.
+void describe_wait(PyObject* awaitable, runtime::Wait& wait, runtime::WaitList& waits);
 // Returns false if the object is no awaitable of this extension.
 bool wait_for(PyObject* yielded, runtime::Work* work);
 

@@ -169,6 +169,42 @@ void Coroutine::abandon() noexcept {
   destroy();
 }
 
+void Coroutine::name_in(runtime::Wait& wait) const {
+  if (running_.collection == 0) {
+    wait.who = {{runtime::Party::kMains, static_cast<std::uint64_t>(engine_->runtime().pe())},
+                base::format("main on PE {}", engine_->runtime().pe())};
+  } else {
+    wait.who = {{running_.collection, running_.index},
+                engine_->chares().collection(running_.collection).element_name(running_.index)};
+  }
+}
+
+void Coroutine::list_waits(runtime::WaitList& waits) const {
+  if (!awaited_) return;  // it is posted
+  runtime::Wait wait;
+  name_in(wait);
+  if (wait.where.empty()) wait.where = wait.who.name;
+  try {
+    // (where the program awaits, what it awaits there)
+    const Ref stand = import_from("weft._job.waits", "stand_of");
+    const Ref found =
+        checked(PyObject_CallFunctionObjArgs(stand.get(), coroutine_.get(), awaited_.get(), nullptr));
+    const std::string place(text_of(PyTuple_GET_ITEM(found.get(), 0)));
+    if (!place.empty()) wait.where += base::format(" ({})", place);
+    PyObject* const things = PyTuple_GET_ITEM(found.get(), 1);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(things); ++i) {
+      runtime::Wait one;
+      describe_wait(PyTuple_GET_ITEM(things, i), one, waits);
+      if (!one.guess.empty()) wait.guess = one.guess;
+      if (!one.what.empty()) wait.what += (wait.what.empty() ? "" : "; ") + one.what;
+      wait.on.insert(wait.on.end(), one.on.begin(), one.on.end());
+    }
+  } catch (const PythonError&) {
+    PyErr_Clear();
+  }
+  waits.add(std::move(wait));
+}
+
 PySendResult Coroutine::raise_inside(PyObject** result) {
   Ref error = PythonError::take();
   *result = PyObject_CallMethod(coroutine_.get(), "throw", "O", error.get());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/runtime/task.h"
+#include "weft/runtime/wait_list.h"
 #include "weft/runtime/work.h"
 #include "weft/runtime/work_meter.h"
 
@@ -54,6 +55,9 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   virtual void suspended() {}
   virtual void resumed() {}
   void watch_steps() { is_watched_ = true; }
+  // Who the coroutine is, for reports: by default a coroutine of the chare that has started it.
+  virtual void name_in(runtime::Wait& wait) const;
+  const RunningChare& started_by() const { return running_; }
   // Gives back the memory of the whole object.
   virtual void destroy() { delete this; }
 
@@ -72,6 +76,7 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   PySendResult raise_inside(PyObject** result);
   void finished() noexcept override {}
   void abandon() noexcept override;
+  void list_waits(runtime::WaitList& waits) const override;
 
   EngineRef engine_;
   Ref coroutine_;

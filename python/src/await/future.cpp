@@ -231,6 +231,26 @@ bool forget(PyObject* future, runtime::Work* work) {
   return true;
 }
 
+PartyOfSubject party_of_subject = nullptr;
+
+void describe(PyObject* future, runtime::Wait& wait, runtime::WaitList&) {
+  PyFutureState& state = *state_of(future);
+  if (state.is_ready()) return;
+  if (state.subject() != nullptr) {
+    wait.what = readable(state.subject());
+    runtime::NamedParty party;
+    if (party_of_subject == nullptr || !party_of_subject(state.subject(), party)) return;
+    wait.what = "the result of " + wait.what;
+    wait.on.push_back(party);
+    return;
+  }
+  for (const auto& installed : state.runtime().models()) {
+    if (installed.model->describe_future(state, wait)) return;
+  }
+  wait.guess = state.collects() ? "a future of several values that was not set so often"
+                                : "a future that nothing has set";
+}
+
 // Makes the future that a call returns, for calls that are written in Python.
 PyObject* call_future_function(PyObject*, PyObject* where) {
   return guarded([&]() -> PyObject* {
@@ -366,7 +386,7 @@ void init_future(PyObject* module) {
 #ifndef Py_LIMITED_API  // the stable ABI calls the slots tp_new and tp_init, which takes longer
   future_type->tp_vectorcall = &make_by_vectorcall;
 #endif
-  add_awaitable(future_type, &wait, &forget);
+  add_awaitable(future_type, &wait, &forget, &describe);
   add_functions(module, functions);
 }
 
@@ -381,6 +401,8 @@ Ref make_future_object(PyFutureState* state) {
   state->object_made();
   return Ref::steal(object);
 }
+
+void set_party_of_subject(PartyOfSubject function) { party_of_subject = function; }
 
 bool is_future(PyObject* object) { return Py_TYPE(object) == future_type; }
 

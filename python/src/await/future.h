@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/runtime/future.h"
+#include "weft/runtime/wait_list.h"
 
 #include "await/setter.h"
 #include "codec/result.h"
@@ -126,6 +127,11 @@ void init_future(PyObject* module);
 // Sends the encoded value to the future at that address, on whichever PE it is. `setter`: a packed Setter, or empty.
 void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder,
                        std::string_view setter = {});
+
+// What a subject of futures stands for, as set_subject() gets it. Returns false if it is not known.
+using PartyOfSubject = bool (*)(PyObject* subject, runtime::NamedParty& party);
+// Once, when the extension is initialised.
+void set_party_of_subject(PartyOfSubject function);
 
 // A Python object with a share of `state`.
 Ref make_future_object(PyFutureState* state);

@@ -139,6 +139,15 @@ bool forget(PyObject* self, runtime::Work* work) {
   return true;
 }
 
+void describe(PyObject* self, runtime::Wait& wait, runtime::WaitList& waits) {
+  const OperationObject* const operation = as_operation(self);
+  if (is_over(operation)) return;
+  for (const auto& installed : operation->engine->runtime().models()) {
+    if (installed.model->describe_operation(*operation->state, wait, waits)) return;
+  }
+  wait.guess = "an operation that is not over: a send in place, a copy or a collective";
+}
+
 PyObject* then(PyObject* self, PyObject* callback) {
   return guarded([&]() -> PyObject* {
     OperationObject* operation = as_operation(self);
@@ -247,7 +256,7 @@ Ref finished_operation() { return Ref::borrow(finished); }
 
 void init_operation(PyObject* module) {
   operation_type = add_type(module, spec);
-  add_awaitable(operation_type, &wait, &forget);
+  add_awaitable(operation_type, &wait, &forget, &describe);
   // It does not travel; a future of this PE may get it: operation.then(future.set).
   add_encoding(operation_type, [](Encoder&, PyObject*) { return false; });
   finished = make_finished_operation(Ref::borrow(Py_None)).release();

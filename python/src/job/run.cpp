@@ -114,6 +114,30 @@ class PythonActivity final : public runtime::ProgramActivity {
   Engine& engine_;
 };
 
+// While it lives, SIGUSR1 writes the Python stacks of this PE to stderr, also inside a call of C, before the job reports what its PEs wait for.
+class StacksOnSignal {
+ public:
+  explicit StacksOnSignal(const job::Job& job) {
+    if (!job.has_report_signal()) return;
+    const Ref show = import_from("weft._job.signals", "show_stacks_on_request");
+    is_set_ = PyObject_IsTrue(checked(PyObject_CallNoArgs(show.get())).get()) == 1;
+  }
+  ~StacksOnSignal() {
+    if (!is_set_) return;
+    try {
+      const Ref hide = import_from("weft._job.signals", "hide_stacks");
+      checked(PyObject_CallNoArgs(hide.get()));
+    } catch (const PythonError&) {
+      PyErr_Clear();
+    }
+  }
+  StacksOnSignal(const StacksOnSignal&) = delete;
+  StacksOnSignal& operator=(const StacksOnSignal&) = delete;
+
+ private:
+  bool is_set_ = false;
+};
+
 // Where main runs, and what ends the job.
 enum class Mains : bool {
   kOnPe0,    // it ends the job
@@ -134,6 +158,10 @@ class MainCoroutine final : public Coroutine {
     if (mains_ == Mains::kOnPe0) engine().exit_after_lost_calls();
   }
   void raised() override { end_by_exception_of_main(engine(), mains_ == Mains::kOnAllPes); }
+  void name_in(runtime::Wait& wait) const override {
+    const int pe = engine().runtime().pe();
+    wait.who = {{runtime::Party::kMains, static_cast<std::uint64_t>(pe)}, base::format("main on PE {}", pe)};
+  }
 
   Ref& result_;
   Mains mains_;
@@ -210,6 +238,7 @@ void run_main(PyObject* main, Mains mains, End& end) {
   PythonActivity activity(engine);
   WakingSignal<SIGINT> interrupt(engine.runtime().machine());
   WakingSignal<SIGTERM> termination(engine.runtime().machine());
+  const StacksOnSignal stacks(engine.job());
   watch_device_libraries(engine);
   StartMain start(engine, main, end.result, mains);
   if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) engine.runtime().post(&start);
@@ -308,7 +337,10 @@ PyObject* quiescence(PyObject*, PyObject* const* values, Py_ssize_t count, PyObj
       chare::quiescence(engine.runtime(), target_without_value(arguments[0]));
       Py_RETURN_NONE;
     }
-    return wrap_future(engine, engine.runtime().quiescence()).release();
+    Ref future = wrap_future(engine, engine.runtime().quiescence());
+    static PyObject* const name = PyUnicode_InternFromString("weft.quiescence");
+    future_state(future.get())->set_subject(Ref::borrow(name));
+    return future.release();
   });
 }
 
@@ -356,6 +388,22 @@ PyObject* standstill(PyObject*, PyObject*) {
   });
 }
 
+// (hangs): a future of what all PEs wait for, as the report of a program that hangs says it. On PE 0.
+PyObject* waits_report(PyObject*, PyObject* hangs) {
+  return guarded([&]() -> PyObject* {
+    Engine& engine = Engine::current();
+    auto* const state = new PyFutureState(engine);
+    Ref future = make_future_object(state);
+    static PyObject* const name = PyUnicode_InternFromString("the report of waits");
+    state->set_subject(Ref::borrow(name));
+    const runtime::FutureShare<PyFutureState> share(state);
+    engine.runtime().report_waits(PyObject_IsTrue(hangs) == 1, [share](const std::string& text) {
+      if (!share->is_set()) share->set(make_text(text));
+    });
+    return future.release();
+  });
+}
+
 // (coroutine, where): runs a coroutine; an exception that leaves it ends the job and names `where`.
 PyObject* spawn_coroutine(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
@@ -378,6 +426,7 @@ PyObject* fail(PyObject*, PyObject* message) {
 
 PyMethodDef functions[] = {
     {"_standstill", &standstill, METH_NOARGS, nullptr},
+    {"_waits_report", &waits_report, METH_O, nullptr},
     {"_spawn", as_method(&spawn_coroutine), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_sleeps_pending", &sleeps_pending, METH_NOARGS, nullptr},
     {"_fail", &fail, METH_O, nullptr},

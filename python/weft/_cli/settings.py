@@ -81,6 +81,13 @@ SETTINGS = (
         "without a wait; messages take longer",
     ),
     Setting(
+        "--hang-report",
+        "WEFT_HANG_REPORT",
+        "when all PEs have been idle for so many seconds, and nothing can go on, the job says once what "
+        "waits for what (default: 10); SECONDS,end: it ends then with exit code 1; off: it says nothing",
+        metavar="SECONDS",
+    ),
+    Setting(
         "--ordered-reductions",
         "WEFT_ORDERED_REDUCTIONS",
         "reductions of chares merge in the order of the elements: sums of floating-point numbers have the "

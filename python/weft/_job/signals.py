@@ -45,6 +45,28 @@ def ignore_termination() -> None:
         signal.signal(signal.SIGTERM, _is_ending_already)
 
 
+def show_stacks_on_request() -> bool:
+    """From now on SIGUSR1 writes the stacks of this process to stderr, and then calls Weft's own handler.
+
+    faulthandler runs no Python for that, so the process may be anywhere. Returns whether it will: stderr may
+    be no file.
+    """
+    import faulthandler
+
+    try:
+        faulthandler.register(signal.SIGUSR1, all_threads=True, chain=True)
+    except (AttributeError, ValueError, OSError, RuntimeError):
+        return False
+    return True
+
+
+def hide_stacks() -> None:
+    """Undoes `show_stacks_on_request`."""
+    import faulthandler
+
+    faulthandler.unregister(signal.SIGUSR1)
+
+
 class EndingSignals:
     """While it is entered, SIGTERM ends the job and makes weft.run raise SystemExit(143).
 

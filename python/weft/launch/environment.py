@@ -13,6 +13,10 @@ from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 #: Where the definitions are that travel by value, of a job whose PEs a program has started.
 SESSION_FOLDER = "WEFT_SESSION_FOLDER"
 _OUTER_PMIX = "WEFT_OUTER_PMIX"
+HANG_REPORT = "WEFT_HANG_REPORT"
+# If all PEs are idle for so long, and nothing can go on, the program hangs. Large messages end the idleness
+# of a PE; one that a device carries alone for this time has more than 100 GB.
+HANG_REPORT_S = "10"
 
 # A file, because a command line is limited. marshal is a part of the interpreter: no module is found before
 # sys.path is right.
@@ -53,5 +57,6 @@ def pe_environment(environment: Mapping[str, str]) -> dict[str, str]:
         "PYTHONHASHSEED": str(1 + int.from_bytes(os.urandom(4), "little") % 0xFFFFFFFF),
         # A program that has just been started has no other threads when UCX is loaded.
         GRACE: NO_THREADS,
+        HANG_REPORT: HANG_REPORT_S,
         **inherited,
     }

@@ -429,7 +429,7 @@ class Job:
         if received.from_terminal and received.number is not signal.SIGHUP:
             return
         for pe in self._pes:
-            pe.send_signal(received.number)
+            pe.send_signal(received.number, if_handled=received.number is signal.SIGUSR1)
         if self._spawned is not None:
             self._spawned.send_signal(received.number)
 

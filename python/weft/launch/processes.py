@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from weft.launch.command import UsageError
 from weft.launch.output import Output
-from weft.launch.signals import SignalFd, die_with_parent
+from weft.launch.signals import SignalFd, die_with_parent, handles
 from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 from weft.launch.time_limit import TimeLimit
 
@@ -40,8 +40,12 @@ class Pe:
         """Whether it has not been reaped yet."""
         return self.exit_status is None
 
-    def send_signal(self, number: int) -> None:
-        """Signals the process, and the one that connected if that is another. Skips what has exited."""
+    def send_signal(self, number: int, *, if_handled: bool = False) -> None:
+        """Signals the process, and the one that connected if that is another. Skips what has exited.
+
+        `if_handled`: a process without a handler, which would die of it, is skipped: its job has not begun
+        yet, or has ended.
+        """
         if not self.is_child:
             return
         targets = {self.pid, self.connected_pid or self.pid}
@@ -49,6 +53,8 @@ class Pe:
             # Another process may have its number now. A child of the PE may still be connected.
             targets.discard(self.pid)
         for pid in targets:
+            if if_handled and not handles(pid, number):
+                continue
             try:
                 os.kill(pid, number)
             except (ProcessLookupError, PermissionError):

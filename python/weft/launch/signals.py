@@ -72,6 +72,18 @@ class SignalFd:
         os.close(self._fd)
 
 
+def handles(pid: int, number: int) -> bool:
+    """Whether the process handles, blocks or ignores that signal. False if there is no such process."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
+            masks = dict(
+                line.split(":", 1) for line in status if line.startswith(("SigBlk:", "SigIgn:", "SigCgt:"))
+            )
+    except OSError:
+        return False
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks.values())
+
+
 def die_with_parent(parent_pid: int) -> None:
     """Asks the kernel to kill this process when its parent dies. For use between fork and exec."""
     _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

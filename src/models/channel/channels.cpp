@@ -342,6 +342,11 @@ struct BegunReceive {
 
 }  // namespace
 
+std::optional<std::size_t> Channels::asked_bytes(const runtime::OperationState& operation) {
+  if (operation.finisher() != &check_received) return std::nullopt;
+  return reinterpret_cast<const Asked*>(operation.extra())->size_bytes;
+}
+
 runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Contents* contents) {
   if (!end_->sends_at_once) [[unlikely]]
     return send_specially(*end_, buffer, contents);

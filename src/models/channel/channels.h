@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,6 +67,11 @@ class Channels final : public runtime::Model {
   void element_ends(runtime::ElementId element, const std::shared_ptr<void>& element_itself) override;
   void element_has_ended(runtime::ElementId element) override;
 
+  // What chares wait for at their ends.
+  void list_waits(runtime::WaitList& waits) const override;
+  bool describe_operation(const runtime::OperationState& operation, runtime::Wait& wait,
+                          runtime::WaitList& waits) const override;
+
   runtime::HandlerId handler(ChannelHandler which) const { return range_.first_handler + which; }
 
   // The end of `self` whose peer is `peer`, made at first use. If `peer` is `self`, the end is its own peer. Throws Error
@@ -83,6 +89,9 @@ class Channels final : public runtime::Model {
   void turn_on_checks() { is_checked_ = true; }
   // For tests: what the sends of one end that wait may hold of this PE's memory.
   void set_limit(std::int64_t bytes) { limit_bytes_ = bytes; }
+
+  // The size of a receive of the program; nothing for another operation.
+  static std::optional<std::size_t> asked_bytes(const runtime::OperationState& operation);
 
   // --- For ends that are closed, or whose peer is
   // Why no message comes or goes: which collection has been destroyed. With an operation, such as "a send", also where.

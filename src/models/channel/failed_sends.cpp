@@ -34,23 +34,22 @@ FailedSends::FailedSends(runtime::Runtime& runtime, const EndTable& ends, runtim
 void FailedSends::watch(ChannelEnd& end, std::uint32_t counter, runtime::OperationState* operation) {
   *reinterpret_cast<std::uint32_t*>(operation->extra()) = counter;
   ++end.watched_sends;
-  operation->set_finisher(
-      [](runtime::OperationState* sent, void* context) {
-        auto& from = *static_cast<ChannelEnd*>(context);
-        --from.watched_sends;
-        if (from.needs_poll) [[unlikely]]
-          from.closed_ends->poll_later(from);
-        const base::Status& status = sent->status();
-        // With kPeerFailed the receiver has failed, or its PE: it need not be told.
-        if (status.failed() && status.code() != base::StatusCode::kPeerFailed) {
-          const std::uint32_t number = *reinterpret_cast<const std::uint32_t*>(sent->extra());
-          from.failed_sends->tell(from, number, status);
-        } else if (sent->extra_bytes() > kExtraBytes) [[unlikely]] {
-          UnchangedSends::check(sent, kExtraBytes, from,
-                                *reinterpret_cast<const std::uint32_t*>(sent->extra()));
-        }
-      },
-      &end);
+  operation->set_finisher(&on_sent, &end);
+}
+
+void FailedSends::on_sent(runtime::OperationState* sent, void* context) {
+  auto& from = *static_cast<ChannelEnd*>(context);
+  --from.watched_sends;
+  if (from.needs_poll) [[unlikely]]
+    from.closed_ends->poll_later(from);
+  const base::Status& status = sent->status();
+  // With kPeerFailed the receiver has failed, or its PE: it need not be told.
+  if (status.failed() && status.code() != base::StatusCode::kPeerFailed) {
+    const std::uint32_t number = *reinterpret_cast<const std::uint32_t*>(sent->extra());
+    from.failed_sends->tell(from, number, status);
+  } else if (sent->extra_bytes() > kExtraBytes) [[unlikely]] {
+    UnchangedSends::check(sent, kExtraBytes, from, *reinterpret_cast<const std::uint32_t*>(sent->extra()));
+  }
 }
 
 void FailedSends::tell(const ChannelEnd& end, std::uint32_t counter, const base::Status& why) {

@@ -32,6 +32,8 @@ class FailedSends {
   // If `operation`, which sends message `counter`, fails, the receiving end is told. REQUIRES: the peer is
   // known.
   static void watch(ChannelEnd& end, std::uint32_t counter, runtime::OperationState* operation);
+  // Whether watch() was called for it.
+  static bool watches(const runtime::OperationState& operation) { return operation.finisher() == &on_sent; }
   // Tells the receiving end that message `counter` will not come.
   void tell(const ChannelEnd& end, std::uint32_t counter, const base::Status& why);
 
@@ -47,6 +49,7 @@ class FailedSends {
   }
 
  private:
+  static void on_sent(runtime::OperationState* sent, void* context);
   void on_message(runtime::MessagePtr message);
 
   runtime::Runtime& runtime_;

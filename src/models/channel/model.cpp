@@ -1,6 +1,9 @@
 // Channels as a model of the runtime: its handlers and options, and how ends are made and found.
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -189,6 +192,76 @@ ChannelEnd& Channels::out_of_band_end(const ChannelEnd& end) {
   // An end that is open has its chare on this PE, also while the constructor runs, when no collection knows the chare yet.
   if (end.is_closed) base::throw_status(closed_status(end));
   return end_of(key);
+}
+
+// --- What chares wait for at their ends
+
+namespace {
+
+constexpr std::uint64_t kProgramIds = 0xffffffff;
+
+runtime::NamedParty party_of(const ChannelEnd& end, std::uint64_t collection, std::uint64_t index) {
+  auto& chares = end.runtime->model<chare::Chares>();
+  return {{collection, index}, chares.collection(collection).element_name(index)};
+}
+
+runtime::NamedParty self_of(const ChannelEnd& end) {
+  return party_of(end, end.key.self_collection, end.key.self_index);
+}
+
+runtime::NamedParty peer_of(const ChannelEnd& end) {
+  return party_of(end, end.key.peer_collection, end.key.peer_index);
+}
+
+// "Cell[4], channel id 0", and whether that chare has no such channel.
+std::string peer_text(const ChannelEnd& end) {
+  return base::format("{}, channel id {}{}", peer_of(end).name, end.key.id & kProgramIds,
+                      end.peer.number == 0 ? ", which it has not made" : "");
+}
+
+// "3 receives", "a receive".
+std::string counted(std::size_t count, const char* what) {
+  return count == 1 ? base::format("a {}", what) : base::format("{} {}s", count, what);
+}
+
+}  // namespace
+
+bool Channels::describe_operation(const runtime::OperationState& operation, runtime::Wait& wait,
+                                  runtime::WaitList& waits) const {
+  const ChannelEnd* found = nullptr;
+  if (const std::optional<std::size_t> bytes = asked_bytes(operation)) {
+    found = static_cast<const ChannelEnd*>(operation.finisher_context());
+    wait.what = base::format("recv of {} bytes from {}", *bytes, peer_text(*found));
+  } else if (FailedSends::watches(operation)) {
+    found = static_cast<const ChannelEnd*>(operation.finisher_context());
+    wait.what = base::format("a send to {}, which no recv has taken", peer_text(*found));
+  } else {
+    ends_.for_each([&](const ChannelEnd& end) {
+      if (end.waiting_sends.contains(operation)) found = &end;
+    });
+    if (found == nullptr) return false;
+    wait.what = base::format("a send to {}, behind earlier ones that no recv has taken", peer_text(*found));
+    if (found->peer.number == 0) wait.what = base::format("a send to {}", peer_text(*found));
+  }
+  wait.on.push_back(peer_of(*found));
+  waits.tell(found);
+  return true;
+}
+
+void Channels::list_waits(runtime::WaitList& waits) const {
+  ends_.for_each([&](const ChannelEnd& end) {
+    if (end.is_closed || end.peer_is_closed || (end.key.id & ~kProgramIds) != 0 || waits.is_told(&end))
+      return;
+    const auto add = [&](const std::string& what) {
+      waits.add({.who = self_of(end), .what = what, .on = {peer_of(end)}});
+    };
+    if (end.receives_in_flight() > 0)
+      add(base::format("{} from {}", counted(end.receives_in_flight(), "recv"), peer_text(end)));
+    if (end.watched_sends > 0)
+      add(base::format("{} to {}, not taken by a recv", counted(end.watched_sends, "send"), peer_text(end)));
+    if (!end.waiting_sends.empty())
+      add(base::format("{} to {}", counted(end.waiting_sends.size(), "waiting send"), peer_text(end)));
+  });
 }
 
 }  // namespace weft::channel

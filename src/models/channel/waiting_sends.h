@@ -1,6 +1,7 @@
 // The sends of a channel end that wait at the sender: for the peer to make its end, or for room in the window.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -25,6 +26,9 @@ class WaitingSends {
   bool empty() const { return sends_.empty(); }
   std::size_t size() const { return sends_.size(); }
   std::int64_t held_bytes() const { return held_bytes_; }
+  bool contains(const runtime::OperationState& operation) const {
+    return std::ranges::any_of(sends_, [&](const WaitingSend& one) { return one.operation == &operation; });
+  }
   void push(WaitingSend send) {
     held_bytes_ += send.held_bytes;
     sends_.push_back(std::move(send));

@@ -7,7 +7,8 @@
 
 namespace weft::mpi {
 
-Mpi::Mpi(runtime::Runtime& runtime, const runtime::ModelRange& range) : engines_(runtime, range) {}
+Mpi::Mpi(runtime::Runtime& runtime, const runtime::ModelRange& range)
+    : runtime_(runtime), engines_(runtime, range) {}
 
 void Mpi::close() { engines_.close(); }
 

@@ -33,8 +33,10 @@ class Mpi final : public runtime::Model {
   std::vector<runtime::ModelOption> options() override;
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
   std::vector<std::string> report() const override;
+  void list_waits(runtime::WaitList& waits) const override;
 
  private:
+  runtime::Runtime& runtime_;
   RankEngines engines_;
   bool checks_calls_ = false;
 };

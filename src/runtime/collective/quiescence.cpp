@@ -73,6 +73,8 @@ Quiescence::Quiescence(Messenger& messenger, Reductions& reductions)
 Future<> Quiescence::detect() {
   Future<> future(messenger_);
   note_uncounted(future);
+  ++num_detecting_;
+  future.then([this](const Future<>&) { --num_detecting_; });
   if (messenger_.pe() == 0) {
     start(future);
   } else {
@@ -197,6 +199,7 @@ void Quiescence::judge_quiescence(const Counts& counts) {
     for (auto& waiter : ready) waiter.set();
     return;
   }
+  if (!is_balanced && counts == previous_ && on_stall_) on_stall_();
   pause_seconds_ = is_balanced ? kFirstPauseSeconds : std::min(2 * pause_seconds_, kLongestPauseSeconds);
   previous_ = counts;
   active_ = true;

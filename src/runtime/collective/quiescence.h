@@ -14,6 +14,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "weft/runtime/future.h"
@@ -33,6 +36,16 @@ class Quiescence {
   Future<> standstill();
   void note_uncounted(const Future<>& end);
   void set_program_activity(ProgramActivity* activity) { activity_ = activity; }
+
+  // --- For HangWatch
+  // Operations of note_uncounted() that are under way on this PE, but for waits for quiescence.
+  std::uint64_t num_uncounted() const { return num_uncounted_ - num_detecting_; }
+  // See ProgramActivity::poll(); 0 if the program has none.
+  std::optional<std::uint64_t> steps() const {
+    return activity_ == nullptr ? std::optional<std::uint64_t>(0) : activity_->poll();
+  }
+  // Called on PE 0 in each wave that finds what the wave before has found, and something that was sent and not processed.
+  void set_stall_function(std::function<void()> function) { on_stall_ = std::move(function); }
 
  private:
   struct Retry;
@@ -54,6 +67,8 @@ class Quiescence {
   // The state of this PE.
   ProgramActivity* activity_ = nullptr;
   std::uint64_t num_uncounted_ = 0;
+  std::uint64_t num_detecting_ = 0;  // of them
+  std::function<void()> on_stall_;
 
   // --- On PE 0 only
   std::vector<Future<>> waiters_;

@@ -25,6 +25,10 @@ enum RuntimeHandler : HandlerId {
   kReductionRepeatHandler,
   kReductionCutHandler,
   kReductionDecisionHandler,
+  kHangProbeHandler,
+  kHangAnswerHandler,
+  kWaitsAskHandler,
+  kWaitsTellHandler,
 };
 
 }  // namespace weft::runtime

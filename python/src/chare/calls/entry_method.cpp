@@ -9,6 +9,7 @@
 
 #include "weft/chare/sections.h"
 
+#include "await/future.h"
 #include "base/format.h"
 #include "chare/calls/calls.h"
 #include "chare/calls/combined_calls.h"
@@ -63,6 +64,16 @@ PyObject* name(PyObject* self) {
     as_method_object(self)->core.engine->expect_open_on_any_thread();
     return make_text(name_of(*as_method_object(self))).release();
   });
+}
+
+// For reports: the element that is called, or its whole collection.
+bool party_of(PyObject* subject, runtime::NamedParty& party) {
+  if (Py_TYPE(subject) != type) return false;
+  const EntryMethodObject& entry = *as_method_object(subject);
+  const chare::Collection& collection = *entry.core.collection;
+  party.party = {collection.id(), entry.to_all ? runtime::Party::kAll : entry.index};
+  party.name = entry.to_all ? collection.name() : collection.element_name(entry.index);
+  return true;
 }
 
 void deallocate(PyObject* self) {
@@ -334,6 +345,7 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
 }
 
 void init_entry_method(PyObject* module) {
+  set_party_of_subject(&party_of);
   type = add_type(module, spec);
   checked(PyObject_CallOneArg(import_from("weft._chare.signatures", "describe").get(),
                               reinterpret_cast<PyObject*>(type)));

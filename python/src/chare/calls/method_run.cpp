@@ -118,6 +118,11 @@ class EntryCoroutine final : public Coroutine {
   }
 
  private:
+  void name_in(runtime::Wait& wait) const override {
+    const std::uint64_t index = chare_.linear_index();
+    wait.who = {{chare_.collection().id(), index}, chare_.collection().element_name(index)};
+    wait.where = base::format("{}.{}", wait.who.name, text_of(chare_.info().method_name(method_)));
+  }
   void returned(Ref result) override {
     finish(chare_, reply_, method_, result.get());
     ended();

@@ -1,7 +1,13 @@
 #include "weft/chare/method_run.h"
 
+#include <cstdint>
+#include <string>
+
 #include "weft/runtime/observer.h"
+#include "weft/runtime/wait_list.h"
 #include "weft/runtime/work_meter.h"
+
+#include "models/chare/elements/collection.h"
 
 namespace weft::chare::entry_detail {
 
@@ -61,6 +67,13 @@ void RunningCoroutine::finished() noexcept {
   chare_.coroutine_ended();
   report_end(chare_, entry_, this);
   abandon();
+}
+
+void RunningCoroutine::list_waits(runtime::WaitList& waits) const {
+  const Collection& collection = chare_.collection();
+  const std::uint64_t index = chare_.linear_index();
+  const std::string name = collection.element_name(index);
+  waits.add({.who = {{collection.id(), index}, name}, .where = name + "." + short_name_of(entry_)});
 }
 
 }  // namespace weft::chare::entry_detail

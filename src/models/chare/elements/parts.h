@@ -1,6 +1,7 @@
 // Shared by the files of the chare model: its handlers, the state of Chares, and reading of headers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -89,6 +90,15 @@ class AllReduces {
     state->acquire();
     if (first_.empty() && !others_.contains(key)) first_key_ = key;
     (first_key_ == key ? first_ : others_[key]).push_back(state);
+  }
+
+  // The reduction whose result the future gets, if it is one.
+  std::optional<Key> find(const runtime::FutureState& future) const {
+    if (std::ranges::find(first_, &future) != first_.end()) return first_key_;
+    for (const auto& [key, states] : others_) {
+      if (std::ranges::find(states, &future) != states.end()) return key;
+    }
+    return std::nullopt;
   }
 
   // Sets the futures of the reduction, if any element of this PE takes part.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "models/mpi/communicators/collective_context.h"
@@ -51,11 +52,14 @@ class Communicator final : public ErrorScope {
         context_(context),
         local_context_(local_context),
         groups_(std::move(groups)),
-        peers_(groups_.remote == nullptr ? groups_.local.get() : groups_.remote.get()) {
+        peers_(groups_.remote == nullptr ? groups_.local.get() : groups_.remote.get()),
+        listed_in_(engine.shared().communicators()) {
+    listed_in_->insert(this);
     if (engine.shared().outsiders().are_known()) [[unlikely]]
       count_outsiders(1);
   }
   ~Communicator() override {
+    listed_in_->erase(this);
     if (has_outsiders_) [[unlikely]]
       count_outsiders(-1);
   }
@@ -141,6 +145,7 @@ class Communicator final : public ErrorScope {
   std::uint64_t local_context_;
   Groups groups_;
   const Members* peers_;
+  const std::shared_ptr<std::set<const Communicator*>> listed_in_;
   bool has_outsiders_ = false;
   CallNumbers num_calls_{};          // of each kind
   std::shared_ptr<LocalTeam> team_;  // of the local group

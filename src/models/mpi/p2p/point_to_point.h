@@ -171,6 +171,16 @@ class PointToPoint {
   const ReceiveOffers& offers() const { return offers_; }
   std::size_t num_posted() const { return posted_.size(); }
   std::size_t num_unexpected() const { return unexpected_.size(); }
+  // Call visit(key) for each receive that waits, and visit(message) for each message that waits for one, for reports.
+  template <class Visit>
+  void for_each_posted(const Visit& visit) const {
+    posted_.for_each([&](const PostedEntry& entry) { visit(entry.key); });
+  }
+  template <class Visit>
+  void for_each_unexpected(const Visit& visit) const {
+    for (const ArrivedEntry* one = unexpected_.oldest(); one != nullptr; one = one->newer)
+      visit(static_cast<const ArrivedMessage&>(*one));
+  }
 
  private:
   friend class SendRequest;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "machine/message_sizes.h"
@@ -16,6 +17,7 @@
 
 namespace weft::mpi {
 
+class Communicator;
 class LocalTeam;
 class PointToPoint;
 
@@ -59,6 +61,9 @@ class SharedState {
   // The team of the ranks that are here, of the communicator with that context: see LocalTeam.
   std::weak_ptr<LocalTeam>& team(std::uint64_t context);
 
+  // The communicators of all ranks that are here, for reports. They enter themselves, and leave it when they go.
+  const std::shared_ptr<std::set<const Communicator*>>& communicators() const { return communicators_; }
+
   // The window for messages between this PE and `pe`. It bounds the memory that they take until a receive has matched them.
   runtime::CreditWindow& window(int pe) { return windows_[static_cast<std::size_t>(pe)]; }
   std::int64_t window_bytes() const { return window_bytes_; }
@@ -91,6 +96,8 @@ class SharedState {
   std::vector<runtime::CreditWindow> windows_;  // of the PEs, then that of all outsiders
   Outsiders outsiders_;
   std::map<std::uint64_t, std::weak_ptr<LocalTeam>> teams_;
+  const std::shared_ptr<std::set<const Communicator*>> communicators_ =
+      std::make_shared<std::set<const Communicator*>>();
   std::size_t most_teams_ = 16;  // entries before those of teams that have gone are erased
 };
 

@@ -12,15 +12,18 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "weft/runtime/program_activity.h"
 #include "weft/runtime/runtime.h"
 
 #include "models/mpi/threads/call_lock.h"
 
 namespace weft::mpi {
 
-class WaitingThreads final : private runtime::IdleHook {
+class WaitingThreads final : private runtime::IdleHook, private runtime::ProgramActivity {
  public:
   // The runtime must outlive it.
   explicit WaitingThreads(runtime::Runtime& runtime);
@@ -51,6 +54,10 @@ class WaitingThreads final : private runtime::IdleHook {
   void yield() override;
   void sleep(std::chrono::microseconds time) override;
 
+  // --- runtime::ProgramActivity
+  // Threads that have begun since the start and do not wait in MPI may call it.
+  std::optional<std::uint64_t> poll() override;
+
   // Runs the scheduler until the condition of the waiter is true, or another thread drives.
   void drive(Waiter& self);
   // Returns whether drive() ends.
@@ -65,6 +72,7 @@ class WaitingThreads final : private runtime::IdleHook {
 
   runtime::Runtime& runtime_;
   CallLock& lock_ = CallLock::of_process();
+  const std::size_t num_threads_at_start_;
   Waiter* first_ = nullptr;  // the thread that waits for the longest time
   Waiter* driver_ = nullptr;
 };

@@ -88,6 +88,13 @@ class MatchTable {
   void remove(const MatchKey& key, std::size_t kind, MatchLink& link) {
     unlink(slots_[slot_of(key, kind)], link);
   }
+  // Calls visit(entry) for the entries of all queues, in no order.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const MatchSlot& slot : slots_) {
+      for (const MatchLink* link = slot.first; link != nullptr; link = link->next) visit(link->entry);
+    }
+  }
   // An entry of some queue; null if all are empty. Its cost grows with the table.
   void* any() const;
 
@@ -181,6 +188,13 @@ class PostedQueue {
     return lone_.first != nullptr ? first_of(lone_) : static_cast<PostedEntry*>(table_.any());
   }
   std::size_t size() const { return size_; }
+  // Calls visit(entry) for each, in no order.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const MatchLink* link = lone_.first; link != nullptr; link = link->next)
+      visit(*static_cast<const PostedEntry*>(link->entry));
+    table_.for_each([&](const void* entry) { visit(*static_cast<const PostedEntry*>(entry)); });
+  }
 
  private:
   static bool matches(const MatchKey& posted, const MatchKey& key) {

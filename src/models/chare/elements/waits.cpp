@@ -1,0 +1,71 @@
+// What elements wait for, for reports.
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/chares.h"
+#include "weft/chare/waiting_call.h"
+
+#include "base/format.h"
+#include "models/chare/elements/parts.h"
+
+namespace weft::chare {
+
+namespace {
+
+runtime::NamedParty party_of(const Collection& collection, std::uint64_t index) {
+  return {{collection.id(), index}, collection.element_name(index)};
+}
+
+void list_waiting_calls(const Collection& collection, const ChareBase& chare, runtime::WaitList& waits) {
+  std::map<std::string, std::size_t> by_method;
+  for (const WaitingCall* const call : chare.waiting_calls()) ++by_method[call->method_name()];
+  for (const auto& [method, count] : by_method) {
+    const runtime::NamedParty who = party_of(collection, chare.linear_index());
+    waits.add({.who = who,
+               .where = who.name + "." + method,
+               .what = base::format("its when-condition holds for none of {} call{}", count,
+                                    count == 1 ? "" : "s")});
+  }
+}
+
+}  // namespace
+
+void Chares::list_waits(runtime::WaitList& waits) const {
+  for (const auto& [id, collection] : parts_->collections) {
+    if (collection->is_destroyed() || !collection->is_created()) continue;
+    std::map<std::uint64_t, runtime::ContributionCount> counts;
+    collection->elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
+      if (chare.num_waiting_calls() > 0) list_waiting_calls(*collection, chare, waits);
+      runtime::ContributionCount& count = counts[chare.next_reduction_];
+      ++count.num_elements;
+      if (count.elements.size() < runtime::ContributionCount::kMostNamed)
+        count.elements.push_back(party_of(*collection, index));
+    });
+    for (const auto& [index, messages] : collection->elements_->held) {
+      waits.add({.who = {{}, collection->element_name(index)},
+                 .what = base::format("{} message{} for it, and it is not on its home PE", messages.size(),
+                                      messages.size() == 1 ? "" : "s")});
+    }
+    if (collection->is_sparse()) continue;  // its elements count by sets
+    for (auto& [reductions, count] : counts) {
+      count.collection = {{collection->id(), runtime::Party::kAll}, collection->name()};
+      count.reductions = reductions;
+      waits.add(std::move(count));
+    }
+  }
+}
+
+bool Chares::describe_future(const runtime::FutureState& future, runtime::Wait& wait) const {
+  const std::optional<AllReduces::Key> key = parts_->all_reduces.find(future);
+  if (!key) return false;
+  const Collection& collection = *parts_->collections.at(key->first);
+  wait.what = base::format("the result of reduction {} of {}", key->second & 0xffffffff, collection.name());
+  wait.on.push_back({{collection.id(), runtime::Party::kAll}, collection.name()});
+  return true;
+}
+
+}  // namespace weft::chare
