@@ -327,7 +327,8 @@ void Scheduler::idle() {
     return;
   }
   if (!queue_.empty()) return;  // the end of the job may have queued a message without a busy turn
-  if (now - idle_since_ < awake_time_ && !yield_times_.are_long(now)) return rest([&] { yield_processor(now); });
+  if (now - idle_since_ < awake_time_ && !yield_times_.are_long(now))
+    return rest([&] { yield_processor(now); });
   std::int64_t timeout_us = -1;
   if (!timers_.empty()) {
     auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.begin()->first.when - now);

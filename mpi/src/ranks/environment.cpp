@@ -31,6 +31,7 @@
 #include "objects/attributes.h"
 #include "ranks/rank_moves.h"
 #include "ranks/rank_placement.h"
+#include "ranks/reported_calls.h"
 #include "streams/stream_communicators.h"
 
 namespace weft::mpi {
@@ -42,6 +43,7 @@ struct RunningJob {
   std::optional<job::Launch> launch;  // until it becomes the job
   std::unique_ptr<job::Job> job;
   std::vector<std::unique_ptr<Process>> processes;  // of the ranks that have started MPI
+  std::optional<ReportedCalls> reported_calls;
   pthread_t main_thread = pthread_self();
   // How the process ends alone, before the job and after it.
   void (*end_process)(const std::string& sentence, int status) = nullptr;
@@ -249,6 +251,12 @@ Error connect_to_parent(Process& process) {
 
 namespace {
 
+// To the observer of the PE, if it has one.
+void report_calls(runtime::Runtime& runtime) {
+  if (runtime.observer() == nullptr) return RunningCode::report_calls(nullptr);
+  RunningCode::report_calls(&running_job().reported_calls.emplace(*runtime.observer()));
+}
+
 // A level that has been granted stays: other threads may call MPI by now.
 void grant_threads(Process& process, int wanted_level) {
   if (HostedRanks::current() != nullptr || process.serves_threads()) return;
@@ -270,7 +278,7 @@ Error start_mpi(Starter starter, int wanted_level) {
   }
   if (rank.process == nullptr) join_job(rank);
   grant_threads(*rank.process, wanted_level);
-  RunningCode::report_calls(rank.process->runtime().observer());
+  report_calls(rank.process->runtime());
   ++rank.process->num_users;
   if (starter == Starter::kWorld) {
     running_job().main_thread = pthread_self();  // another one may have opened a session before

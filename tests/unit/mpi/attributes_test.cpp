@@ -94,9 +94,9 @@ struct ChangedMeanwhile {
     return MPI_SUCCESS;
   }
   ChangedMeanwhile()
-      : key(Ref<AttributeKey>::adopt(new AttributeKey(
-            ObjectKind::kCommunicator, nullptr, reinterpret_cast<AttributeKey::Function>(&on_delete), this))) {
-  }
+      : key(Ref<AttributeKey>::adopt(new AttributeKey(ObjectKind::kCommunicator, nullptr,
+                                                      reinterpret_cast<AttributeKey::Function>(&on_delete),
+                                                      this))) {}
 };
 
 TEST(Attributes, TheDeleteFunctionIsCalledOnceForEachValue) {

@@ -1,9 +1,7 @@
 #include "models/mpi/virtual_ranks/running_code.h"
 
-#include <string_view>
 #include <utility>
 
-#include "models/mpi/rank.h"
 #include "models/mpi/threads/waiting_threads.h"
 
 namespace weft::mpi {
@@ -11,16 +9,6 @@ namespace weft::mpi {
 namespace {
 
 constexpr std::uintptr_t kIsReported = 1;
-
-int number_of_thread() {
-  static std::atomic<int> num_threads = 0;
-  thread_local const int number = num_threads++;
-  return number;
-}
-
-runtime::CallEvent event_of(std::string_view function) {
-  return {this_rank().number, number_of_thread(), function};
-}
 
 }  // namespace
 
@@ -34,14 +22,14 @@ std::uintptr_t LibraryRuns::begin(const char* function) {
     RunningCode::program_ = nullptr;
     before = rank;
   }
-  const bool is_reported = function != nullptr && RunningCode::observer_ != nullptr;
-  if (is_reported) RunningCode::observer_->call_began(event_of(function));
+  const bool is_reported = function != nullptr && RunningCode::listener_ != nullptr;
+  if (is_reported) RunningCode::listener_->call_began(function);
   return reinterpret_cast<std::uintptr_t>(before) | (is_reported ? kIsReported : 0);
 }
 
 void LibraryRuns::end(std::uintptr_t before) {
   const bool is_reported = (before & kIsReported) != 0;
-  if (is_reported && RunningCode::observer_ != nullptr) RunningCode::observer_->call_ended(event_of({}));
+  if (is_reported && RunningCode::listener_ != nullptr) RunningCode::listener_->call_ended();
   void* const address = reinterpret_cast<void*>(before & ~kIsReported);
   CallLock& lock = CallLock::of_process();
   if (address == &lock) return lock.leave();

@@ -11,12 +11,19 @@
 #include <atomic>
 #include <cstdint>
 
-#include "weft/runtime/observer.h"
-
 #include "models/mpi/threads/call_lock.h"
 #include "models/mpi/virtual_ranks/virtual_rank.h"
 
 namespace weft::mpi {
+
+// Hears of the calls of MPI, from the thread that calls.
+class CallListener {
+ public:
+  virtual ~CallListener() = default;
+  // `function`: "MPI_Send"; never destroyed.
+  virtual void call_began(const char* function) = 0;
+  virtual void call_ended() = 0;
+};
 
 class RunningCode {
  public:
@@ -33,14 +40,14 @@ class RunningCode {
     has_lock_or_ranks_ = is_used;
     note();
   }
-  // From now on the observer hears of each call; null: none does. REQUIRES: the caller may call MPI.
-  static void report_calls(runtime::Observer* observer) {
-    observer_ = observer;
+  // From now on the listener hears of each call; null: none does. REQUIRES: the caller may call MPI.
+  static void report_calls(CallListener* listener) {
+    listener_ = listener;
     note();
   }
   // In a process that one with the CallLock has forked.
   static void leave_lock_of_parent() {
-    observer_ = nullptr;
+    listener_ = nullptr;
     if (CallLock::of_process().is_used()) {
       CallLock::of_process().give_up_after_fork();
       has_lock_or_ranks_ = false;
@@ -62,12 +69,12 @@ class RunningCode {
   static bool is_here() { return program_ != nullptr && is_pe_thread(); }
 
   static void note() {
-    is_noted_.store(has_lock_or_ranks_ || observer_ != nullptr, std::memory_order_relaxed);
+    is_noted_.store(has_lock_or_ranks_ || listener_ != nullptr, std::memory_order_relaxed);
   }
 
   static inline std::atomic<bool> is_noted_ = true;
   static inline bool has_lock_or_ranks_ = true;
-  static inline runtime::Observer* observer_ = nullptr;
+  static inline CallListener* listener_ = nullptr;
   static inline VirtualRank* program_ = nullptr;
   static inline pthread_t thread_{};
 };
