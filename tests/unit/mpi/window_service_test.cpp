@@ -191,6 +191,24 @@ TEST_F(WindowService, QueuedAccumulatesTakeTheirDataAFewAtATime) {
   EXPECT_EQ(memory[ones.size() - 1], kAccesses);
 }
 
+// Without data at the origin nothing but the replies is on the way.
+TEST_F(WindowService, ValuesThatAccumulatesReturnAreHeldAFewAtATime) {
+  constexpr std::uint32_t kAccesses = 40;
+  std::vector<ReplyHeader> replies(kAccesses);
+  std::vector<Ref<ReceiveRequest>> answers;
+  for (std::uint32_t i = 0; i < kAccesses; ++i) {
+    AccessHeader header = access_header(AccessKind::kGetAccumulate, kWindowBytes, i);
+    header.operation = static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(MPI_NO_OP));
+    answers.push_back(receive(reply_tag(i), std::as_writable_bytes(std::span(&replies[i], 1))));
+    request(header);
+  }
+  job_.settle();
+  EXPECT_EQ(std::ranges::count_if(answers, [](const auto& one) { return one->is_complete(); }), 17)
+      << "16 MiB, and the one that has exceeded them";
+  std::vector<std::byte> got(kWindowBytes);
+  for (std::uint32_t i = 0; i < kAccesses; ++i) job_.wait(receive(reply_tag(i), got), answers[i]);
+}
+
 TEST_F(WindowService, GetsOfMemoryWithGapsAreAnsweredAFewAtATime) {
   constexpr std::uint32_t kAccesses = 40;
   const WindowRun run{0, 8, kWindowBytes / 16, 16};

@@ -110,7 +110,8 @@ runtime::Task<> Window::serve(Ref<Window> self, int source, std::vector<std::byt
   std::optional<Turn> turn;
   if (access.header.is_accumulate()) {
     Order& order = self->orders_[source];
-    if (access.awaits_runs() || access.awaits_data() || order.num_waiting > 0)
+    if (access.awaits_runs() || access.awaits_data() || order.num_waiting > 0 ||
+        access.header.received_bytes() > kMostMessageBytes)
       turn.emplace(order, self->messenger());
   }
   ReplyHeader reply;
