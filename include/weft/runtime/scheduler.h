@@ -188,7 +188,6 @@ class Scheduler {
   std::chrono::steady_clock::duration idle_for() const;
   // Whether progress_until() waits.
   bool waits_in_call() const { return idle_in_call_ != nullptr; }
-  std::size_t num_timers() const { return timers_.size(); }
 
   // --- Coroutines
   // Starts `task`; an exception that leaves it ends the job, naming `where`.
