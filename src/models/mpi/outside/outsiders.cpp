@@ -13,9 +13,11 @@ ProcessNames Outsiders::names_of(const Members& members) const {
 }
 
 void Outsiders::check(const ProcessName& name) const {
-  if (name.rank < 0 || name.unused != 0 || name.is_launcher())
+  // A job without a number has the launcher's, and no processes of other jobs.
+  const bool is_here = name.job == job_;
+  if (name.rank < 0 || name.unused != 0 || (!is_here && name.is_launcher()))
     base::refuse_claim(base::format("a process names rank {} of another job wrongly", name.rank));
-  if (name.job == job_ && name.rank >= num_ranks_)
+  if (is_here && name.rank >= num_ranks_)
     base::refuse_claim(
         base::format("a process names rank {} of this job, which has {} ranks", name.rank, num_ranks_));
 }
