@@ -40,8 +40,8 @@ FOLDER = ROOT / "build/public"
 LIMIT_S = 900
 
 HDF5_BUILD = FOLDER / "hdf5-build"
-# Left out: t_pflush1 and t_pflush2, of which the first ends by an error on purpose; t_cache_image, which HDF5 does
-# not run; t_cache, whose processes ask one of them about each access, for many minutes if they share cores.
+# Left out: t_pflush1 and t_pflush2, of which the first ends by an error on purpose; t_cache_image, which HDF5
+# does not run; t_cache, whose processes ask one of them about each access, for minutes if they share cores.
 HDF5_TESTS = (
     "testphdf5",
     "t_mpi",
