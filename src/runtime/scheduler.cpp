@@ -33,6 +33,8 @@ constexpr std::chrono::microseconds kYieldTime{100};
 constexpr std::chrono::microseconds kAwakeTime{20'000};
 // The sleep in place of a yield that would take long, of a PE that polls a device or whose program polls.
 constexpr std::chrono::microseconds kShortSleep{100};
+// How often a program that polls in vain finds nothing between two such sleeps.
+constexpr int kPollsBetweenSleeps = 8;
 // How often a PE that polls a device runs the idle hook. It must exceed Python's 5 ms switch interval:
 // shorter rests only wake the other threads.
 constexpr std::chrono::microseconds kRestInterval{10'000};
@@ -257,8 +259,9 @@ void Scheduler::sleep_shortly() {
 }
 
 void Scheduler::yield_after_polls() {
-  vain_polls_ = 0;
-  yield_processor(Clock::now());
+  const auto now = Clock::now();
+  vain_polls_ = yield_times_.are_long(now) ? kVainPolls - kPollsBetweenSleeps : 0;
+  yield_processor(now);
 }
 
 void Scheduler::wait_in_machine(std::int64_t timeout_us) {
@@ -309,7 +312,8 @@ void Scheduler::idle() {
     return;
   }
   if (!queue_.empty()) return;  // the end of the job may have queued a message without a busy turn
-  if (now - idle_since_ < awake_time_ && !yield_times_.are_long(now)) return rest([&] { yield_processor(now); });
+  if (now - idle_since_ < awake_time_ && !yield_times_.are_long(now))
+    return rest([&] { yield_processor(now); });
   std::int64_t timeout_us = -1;
   if (!timers_.empty()) {
     auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.begin()->first.when - now);

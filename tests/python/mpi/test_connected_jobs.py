@@ -138,9 +138,7 @@ def test_other_threads_call_mpi_while_one_joins(start):
     one, other = socket.socketpair()
     signal, told = socket.socketpair()
     with one, other, signal, told:
-        process = start(
-            None, "beside", one.fileno(), told.fileno(), pass_fds=[one.fileno(), told.fileno()]
-        )
+        process = start(None, "beside", one.fileno(), told.fileno(), pass_fds=[one.fileno(), told.fileno()])
         other.settimeout(HANG_S)
         other.recv(256, socket.MSG_WAITALL)  # the name of its port: now it waits for one
         signal.settimeout(HANG_S)
