@@ -300,7 +300,7 @@ class Scheduler {
   std::map<TimerId, Work*> timers_;
   std::uint64_t next_timer_ = 0;
   Clock::time_point idle_since_;
-  YieldTimes yield_times_;  // if no PEs share processors
+  YieldTimes yield_times_;             // if no PEs share processors
   pthread_t thread_ = pthread_self();  // the PE's
   std::shared_ptr<const HostGroups> host_groups_;
 
