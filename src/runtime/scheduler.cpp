@@ -34,6 +34,8 @@ constexpr std::chrono::microseconds kYieldTime{100};
 constexpr std::chrono::microseconds kAwakeTime{20'000};
 // The sleep in place of a yield that would take long, of a PE that polls a device or whose program polls.
 constexpr std::chrono::microseconds kShortSleep{100};
+// How often a program that polls in vain finds nothing between two such sleeps.
+constexpr int kPollsBetweenSleeps = 8;
 // How often a PE that polls a device runs the idle hook. It must exceed Python's 5 ms switch interval:
 // shorter rests only wake the other threads.
 constexpr std::chrono::microseconds kRestInterval{10'000};
@@ -275,8 +277,9 @@ void Scheduler::sleep_shortly() {
 }
 
 void Scheduler::yield_after_polls() {
-  vain_polls_ = 0;
-  yield_processor(Clock::now());
+  const auto now = Clock::now();
+  vain_polls_ = yield_times_.are_long(now) ? kVainPolls - kPollsBetweenSleeps : 0;
+  yield_processor(now);
 }
 
 void Scheduler::wait_in_machine(std::int64_t timeout_us) {

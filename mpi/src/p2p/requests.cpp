@@ -120,16 +120,11 @@ int raise_in(const char* function, ErrorScope* scope, const Error& error) {
 }
 
 // Runs `body(&scope)`. Its error belongs to the communicator, window or file that the body writes there: that of the request that failed.
-// References come and go with the lock of calls held.
+// A body that succeeds writes none: references come and go while the lock of calls is held.
 template <class Body>
 [[gnu::always_inline]] inline int with_scope(const char* function, const Body& body) {
   Ref<ErrorScope> scope;
-  const Error error = outcome_of(function, [&]() -> Error {
-    Error outcome = body(&scope);
-    if (outcome.ok()) [[likely]]
-      scope = {};
-    return outcome;
-  });
+  const Error error = outcome_of(function, [&]() -> Error { return body(&scope); });
   if (error.ok()) [[likely]]
     return MPI_SUCCESS;
   const LibraryRuns library;
@@ -319,8 +314,10 @@ int with_request(const char* function, const MPI_Request* handle, const Body& bo
     Request* const request = request_of(*handle);
     if (*handle == MPI_REQUEST_NULL) return {MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL"};
     if (request == nullptr) return no_request(*handle);
-    *scope = request->scope();
-    return body(*request);
+    Ref<ErrorScope> kept = request->scope();
+    Error error = body(*request);
+    if (!error.ok()) *scope = std::move(kept);
+    return error;
   });
 }
 
@@ -373,8 +370,10 @@ int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     bool done = false;
     if (Error error = require({{flag, "flag"}}); !error.ok()) return error;
     if (Error error = check_request(request); !error.ok()) return error;
-    *scope = scope_of(request);
-    if (Error error = reach_one(CompletionMode::kTest, request, &done); !error.ok()) return error;
+    if (Error error = reach_one(CompletionMode::kTest, request, &done); !error.ok()) {
+      *scope = scope_of(request);
+      return error;
+    }
     *flag = done ? 1 : 0;
     if (done) read_outcome(request, status);
     return {};
@@ -429,8 +428,10 @@ int MPI_Startall(int count, MPI_Request array_of_requests[]) {
   return with_scope(__func__, [&](Ref<ErrorScope>* scope) -> Error {
     if (Error error = check_requests(count, array_of_requests); !error.ok()) return error;
     for (int i = 0; i < count; ++i) {
-      *scope = scope_of(array_of_requests[i]);
-      if (Error error = start(array_of_requests[i]); !error.ok()) return error;
+      if (Error error = start(array_of_requests[i]); !error.ok()) {
+        *scope = scope_of(array_of_requests[i]);
+        return error;
+      }
     }
     return {};
   });

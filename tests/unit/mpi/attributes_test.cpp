@@ -90,7 +90,9 @@ struct ChangedMeanwhile {
     EXPECT_TRUE(self.attributes.remove(comm, number).ok());
     EXPECT_TRUE(self.attributes.remove_all(comm).ok());
     EXPECT_EQ(self.num_deleted, 1) << "its function runs already";
-    if (self.sets) EXPECT_TRUE(self.attributes.set(comm, number, self.key, &self.other).ok());
+    if (self.sets) {
+      EXPECT_TRUE(self.attributes.set(comm, number, self.key, &self.other).ok());
+    }
     return MPI_SUCCESS;
   }
   ChangedMeanwhile()

@@ -269,7 +269,7 @@ TEST(Runtime, PollsThatDoNothingLeaveTheProcessorToOthers) {
   EXPECT_EQ(hook.num_yields, 0) << "they have done something in between";
   for (int i = 0; i < kPolls; ++i) runtime.poll();
   EXPECT_EQ(hook.num_yields, 1);
-  EXPECT_EQ(hook.num_waits, 2) << "as a yield takes long";
+  EXPECT_GT(hook.num_waits, 2) << "as a yield takes long";
   EXPECT_GT(hook.longest_wait_us, 0);
   EXPECT_LE(hook.longest_wait_us, 1000);
   const bool never = false;  // the end of work on a device ends no wait in the machine
@@ -279,8 +279,9 @@ TEST(Runtime, PollsThatDoNothingLeaveTheProcessorToOthers) {
     Ignored() : base::Completion([](base::Completion*, base::Status, std::size_t) {}) {}
   } done;
   ASSERT_TRUE(job.memory(0).when_stream_done({memory::Kind::kEmulated, 0}, stream, &done).is_pending());
+  hook.num_waits = 0;
   for (int i = 0; i < kPolls; ++i) runtime.poll();
-  EXPECT_EQ(hook.num_waits, 2);
+  EXPECT_EQ(hook.num_waits, 0);
   EXPECT_GT(hook.num_sleeps, 0);
   runtime.set_idle_hook(nullptr);
 }
