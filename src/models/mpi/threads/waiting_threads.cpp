@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <atomic>
-#include <thread>
 #include <utility>
 
 namespace weft::mpi {
@@ -115,12 +114,6 @@ void WaitingThreads::wait(machine::Machine& machine, std::int64_t timeout_us) {
 void WaitingThreads::yield() {
   const int holds = lock_.release();
   sched_yield();
-  lock_.take_back(holds);
-}
-
-void WaitingThreads::sleep(std::chrono::microseconds time) {
-  const int holds = lock_.release();
-  std::this_thread::sleep_for(time);
   lock_.take_back(holds);
 }
 

@@ -11,7 +11,6 @@
 // Threads: all, with the CallLock.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
 #include "weft/runtime/runtime.h"
@@ -49,7 +48,6 @@ class WaitingThreads final : private runtime::IdleHook {
   bool after_sleep() override { return true; }
   void wait(machine::Machine& machine, std::int64_t timeout_us) override;
   void yield() override;
-  void sleep(std::chrono::microseconds time) override;
 
   // Runs the scheduler until the condition of the waiter is true, or another thread drives.
   void drive(Waiter& self);
