@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -32,7 +31,7 @@ constexpr std::chrono::microseconds kYieldTime{100};
 // has slept may continue on another core of the host: without its data in the caches, or together with another one. On 16 of them PIC takes
 // 1.18 times as long if its PEs sleep after 100 us (benchmarks/results/2026-11-29-pic).
 constexpr std::chrono::microseconds kAwakeTime{20'000};
-// The sleep in place of a yield that would take long, of a PE that polls a device or whose program polls.
+// The sleep in place of a yield that would take long, of a PE whose program polls.
 constexpr std::chrono::microseconds kShortSleep{100};
 // How often a program that polls in vain finds nothing between two such sleeps.
 constexpr int kPollsBetweenSleeps = 8;
@@ -84,8 +83,6 @@ class TransferReports final : public machine::TransferObserver {
 void IdleHook::wait(machine::Machine& machine, std::int64_t timeout_us) { machine.wait(timeout_us); }
 
 void IdleHook::yield() { sched_yield(); }
-
-void IdleHook::sleep(std::chrono::microseconds time) { std::this_thread::sleep_for(time); }
 
 Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
                      const ProcessorShare& share)
@@ -265,15 +262,11 @@ void Scheduler::rest(auto sleep) {
 
 // If PEs share processors, a long yield may be the work of another PE, and says nothing of other programs.
 void Scheduler::yield_processor(Clock::time_point now) {
-  if (yield_times_.are_long(now)) return sleep_shortly();
+  // A message ends the sleep, and the end of work on a device does not.
+  if (yield_times_.are_long(now) && !machine_.needs_polling() && !memory_.has_pending())
+    return wait_in_machine(kShortSleep.count());
   idle_hook_ == nullptr ? static_cast<void>(sched_yield()) : idle_hook_->yield();
   if (!shares_processor_) yield_times_.note(now, Clock::now());
-}
-
-// A message ends it, unless a device must be polled.
-void Scheduler::sleep_shortly() {
-  if (!machine_.needs_polling() && !memory_.has_pending()) return wait_in_machine(kShortSleep.count());
-  idle_hook_ == nullptr ? std::this_thread::sleep_for(kShortSleep) : idle_hook_->sleep(kShortSleep);
 }
 
 void Scheduler::yield_after_polls() {

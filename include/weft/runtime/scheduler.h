@@ -51,11 +51,9 @@ struct IdleHook {
   virtual void before_sleep() = 0;
   // Returning false ends the job as interrupted.
   virtual bool after_sleep() = 0;
-  // The sleep itself, each yield of an idle PE, and each short sleep in place of a yield. Overridden for a lock that other threads want
-  // meanwhile.
+  // The sleep itself, and each yield of an idle PE. Overridden for a lock that other threads want meanwhile.
   virtual void wait(machine::Machine& machine, std::int64_t timeout_us);
   virtual void yield();
-  virtual void sleep(std::chrono::microseconds time);
 };
 
 // Looks on while the PE is idle, see HangWatch.
@@ -278,7 +276,6 @@ class Scheduler {
   void rest(auto sleep);
   [[gnu::noinline]] void yield_after_polls();
   void yield_processor(Clock::time_point now);
-  void sleep_shortly();
   void wait_in_machine(std::int64_t timeout_us);
   void leave_turn_to_threads();
 

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 namespace weft::mpi {
@@ -142,12 +141,6 @@ void WaitingThreads::wait(machine::Machine& machine, std::int64_t timeout_us) {
 void WaitingThreads::yield() {
   const int holds = lock_.release();
   sched_yield();
-  lock_.take_back(holds);
-}
-
-void WaitingThreads::sleep(std::chrono::microseconds time) {
-  const int holds = lock_.release();
-  std::this_thread::sleep_for(time);
   lock_.take_back(holds);
 }
 

@@ -11,7 +11,6 @@
 // Threads: all, with the CallLock.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -52,7 +51,6 @@ class WaitingThreads final : private runtime::IdleHook, private runtime::Program
   bool after_sleep() override { return true; }
   void wait(machine::Machine& machine, std::int64_t timeout_us) override;
   void yield() override;
-  void sleep(std::chrono::microseconds time) override;
 
   // --- runtime::ProgramActivity
   // Threads that have begun since the start and do not wait in MPI may call it.
