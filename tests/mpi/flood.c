@@ -1,6 +1,6 @@
-/* A sender is far ahead of its receiver: what waits at the receiver is bounded, and nothing is lost. */
+/* A sender is far ahead of its receiver: nothing is lost, and what waits at the receiver takes less than four times its bytes. How far
+ * the sender gets is not limited. */
 #include <mpi.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,8 @@ int main(int argc, char** argv) {
       memcpy(&number, bytes, sizeof number);
       if (number != i) MPI_Abort(MPI_COMM_WORLD, 3);
     }
-    if (after - before < 200) printf("the receiver grew by less than 200 MiB\n");
+    if (after - before < 4L * MESSAGES * BYTES >> 20)
+      printf("the messages that waited took little more than their bytes\n");
   }
   MPI_Finalize();
   return 0;

@@ -211,9 +211,10 @@ void leave_messages() {
 }
 
 int end_job() {
-  RunningCode::report_calls(nullptr);
-  leave_messages();
   HostedRanks* const hosted = HostedRanks::current();
+  // Other ranks of the process may still call MPI.
+  if (hosted == nullptr) RunningCode::report_calls(nullptr);
+  leave_messages();
   return hosted == nullptr ? running_job().job->run() : hosted->leave_job();
 }
 

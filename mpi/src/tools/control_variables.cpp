@@ -22,8 +22,11 @@ struct ControlVariable {
 };
 
 // The options of `weft run` (python/weft/_cli/settings.py), and what has no option.
-constexpr std::array<ControlVariable, 17> kControlVariables{{
+constexpr std::array<ControlVariable, 20> kControlVariables{{
     {"WEFT_STATS", "1: transfers, transports and times on stderr at the end", MPI_T_SCOPE_LOCAL},
+    {"WEFT_TRACE", "the file of the trace that is written at the end", MPI_T_SCOPE_ALL_EQ},
+    {"WEFT_TRACE_MIB", "MiB that the events of a trace may take in a process", MPI_T_SCOPE_LOCAL},
+    {"WEFT_HANG_REPORT", "seconds of idleness after which a hang is reported, or off", MPI_T_SCOPE_ALL_EQ},
     {"WEFT_MACHINE", "the machine that carries messages: ucx or loopback", MPI_T_SCOPE_ALL_EQ},
     {"WEFT_STAGING",
      "the GPU memory that is staged through host memory: device (what UCX does not take) or host (all)",
