@@ -53,3 +53,9 @@ def test_a_right_program_is_not_reported(run_hanging: Run, ranks: Path) -> None:
     job = run_hanging(2, "0.3", ranks, "late")
     assert job.returncode == 0
     assert job.stderr == ""
+
+
+def test_a_program_that_waits_for_another_job_is_not_reported(run_hanging: Run, ranks: Path) -> None:
+    job = run_hanging(2, "0.3", ranks, "accept_nobody", options=("--timeout", "3"))
+    assert job.returncode == 124
+    assert "hangs" not in job.stderr

@@ -94,6 +94,14 @@ static void late(void) {
   }
 }
 
+/* Another job may connect at any time. */
+static void accept_nobody(void) {
+  char port[MPI_MAX_PORT_NAME] = "";
+  MPI_Comm other;
+  if (rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+  MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other);
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
@@ -111,6 +119,7 @@ int main(int argc, char** argv) {
       {"probe_for_nothing", &probe_for_nothing},
       {"ring", &ring},
       {"late", &late},
+      {"accept_nobody", &accept_nobody},
   };
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -82,10 +82,12 @@ std::optional<PortName> parse_port(std::string_view text) {
 
 ConnectedProcesses::ConnectedProcesses(runtime::Runtime& runtime, PointToPoint& engine)
     : runtime_(runtime),
+      end_(runtime),
       engine_(engine),
       outsiders_(engine.shared().outsiders()),
       own_(outsiders_.name_of(engine.rank())),
       links_(base::value_or_throw(machine::Links::open(own_, kOutsideRevision, *this))) {
+  runtime_.note_uncounted(end_);
   outsiders_.way = this;
   runtime_.model<collective::Engine>().set_outside(this);
 }
@@ -97,6 +99,7 @@ void ConnectedProcesses::close() {
     for (const Caller& caller : port.callers) refuse(caller);
   ports_.clear();
   links_->close(kCloseMs);
+  if (!end_.is_ready()) end_.set();
   if (std::exchange(loss_check_.owner, nullptr) != nullptr) runtime_.cancel_timer(loss_timer_);
 }
 

@@ -113,6 +113,7 @@ class ConnectedProcesses final : private machine::Links::Receiver,
                     std::initializer_list<std::span<const std::byte>> parts);
 
   runtime::Runtime& runtime_;
+  runtime::Future<> end_;  // of what other jobs may send, for which an idle job may wait
   PointToPoint& engine_;
   Outsiders& outsiders_;
   const ProcessName own_;
