@@ -91,7 +91,8 @@ def test_methods_waits_messages_and_transfers(run_job: RunJob, tmp_path: Path) -
     # Each token from PE to PE is an arrow. Control messages have none.
     arrows = trace.begun_arrows & trace.ended_arrows
     assert sum(arrows.values()) >= ROUNDS
-    assert set(trace.ended_arrows) == set(trace.begun_arrows)
+    # The last messages may still be under way when the job ends.
+    assert set(trace.ended_arrows) <= set(trace.begun_arrows)
     assert set(trace.begun_arrows.values()) == {1}
 
 
