@@ -117,13 +117,15 @@ class Part {
     int depth = 0;
   };
 
-  std::uint64_t process_track() const { return static_cast<std::uint64_t>(traced_.pe + 1) << 32; }
+  // From 1, because 0 stands for none.
+  std::uint64_t number_of_pe() const { return static_cast<std::uint64_t>(traced_.pe) + 1; }
+  std::uint64_t process_track() const { return number_of_pe() << 32; }
   std::uint64_t pe_track() const { return process_track() + 1; }
 
   template <class Fill>
   void packet(const Fill& fill) {
     out_.message(trace::kPacket, [&] {
-      out_.number(packet::kSequence, static_cast<std::uint64_t>(traced_.pe + 1));
+      out_.number(packet::kSequence, number_of_pe());
       fill();
     });
   }
@@ -152,7 +154,7 @@ class Part {
         intern(interned_data::kAnnotationNames, kWaited, "waited (ns)");
       });
     });
-    const auto pid = static_cast<std::uint64_t>(traced_.pe + 1);
+    const auto pid = number_of_pe();
     describe(process_track(), [&] {
       out_.message(track::kProcess, [&] {
         out_.number(process::kPid, pid);

@@ -28,7 +28,7 @@ class HangWatch final : private IdleWatch {
  public:
   // `list_models` adds what the models list.
   HangWatch(Messenger& messenger, Quiescence& quiescence, std::function<void(WaitList& waits)> list_models);
-  ~HangWatch();
+  ~HangWatch() override;
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
