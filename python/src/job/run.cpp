@@ -1,6 +1,5 @@
 #include "job/run.h"
 
-#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "engine/ending.h"
 #include "engine/engine.h"
 #include "job/own_device.h"
+#include "job/program_signals.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/machine.h"
 #include "support/errors.h"
@@ -48,44 +48,6 @@ class SleepingGil final : public runtime::IdleHook {
   PyThreadState* thread_ = nullptr;
 };
 
-// Makes a signal that ends the job wake a sleeping PE: one that comes just before the sleep would otherwise be noticed after it.
-// While it lives, Python's handler of the signal is called by ours, which then wakes the machine (an async-signal-safe write).
-template <int Signal>
-class WakingSignal {
- public:
-  explicit WakingSignal(machine::Machine& machine) {
-    if (sigaction(Signal, nullptr, &python_action) != 0 || (python_action.sa_flags & SA_SIGINFO) != 0 ||
-        python_action.sa_handler == SIG_DFL || python_action.sa_handler == SIG_IGN) {
-      return;
-    }
-    to_wake.store(&machine);
-    struct sigaction ours = python_action;
-    ours.sa_handler = &WakingSignal::handle;
-    installed_ = sigaction(Signal, &ours, nullptr) == 0;
-  }
-  ~WakingSignal() {
-    struct sigaction current{};
-    if (installed_ && sigaction(Signal, nullptr, &current) == 0 &&
-        current.sa_handler == &WakingSignal::handle) {
-      sigaction(Signal, &python_action, nullptr);
-    }
-    to_wake.store(nullptr);
-  }
-  WakingSignal(const WakingSignal&) = delete;
-  WakingSignal& operator=(const WakingSignal&) = delete;
-
- private:
-  static void handle(int signal) {
-    python_action.sa_handler(signal);
-    if (machine::Machine* machine = to_wake.load()) machine->wake();
-  }
-
-  // A signal handler has no other way to its data.
-  static inline std::atomic<machine::Machine*> to_wake{nullptr};
-  static inline struct sigaction python_action{};
-  bool installed_ = false;
-};
-
 // Tells the watch of a main that is an ordinary function (weft/_job/plain_main.py) whether the program may go on.
 class PythonActivity final : public runtime::ProgramActivity {
  public:
@@ -112,30 +74,6 @@ class PythonActivity final : public runtime::ProgramActivity {
 
  private:
   Engine& engine_;
-};
-
-// While it lives, SIGUSR1 writes the Python stacks of this PE to stderr, also inside a call of C, before the job reports what its PEs wait for.
-class StacksOnSignal {
- public:
-  explicit StacksOnSignal(const job::Job& job) {
-    if (!job.has_report_signal()) return;
-    const Ref show = import_from("weft._job.signals", "show_stacks_on_request");
-    is_set_ = PyObject_IsTrue(checked(PyObject_CallNoArgs(show.get())).get()) == 1;
-  }
-  ~StacksOnSignal() {
-    if (!is_set_) return;
-    try {
-      const Ref hide = import_from("weft._job.signals", "hide_stacks");
-      checked(PyObject_CallNoArgs(hide.get()));
-    } catch (const PythonError&) {
-      PyErr_Clear();
-    }
-  }
-  StacksOnSignal(const StacksOnSignal&) = delete;
-  StacksOnSignal& operator=(const StacksOnSignal&) = delete;
-
- private:
-  bool is_set_ = false;
 };
 
 // Where main runs, and what ends the job.

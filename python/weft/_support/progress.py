@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
@@ -113,14 +114,11 @@ def progress_bar(
 
     Args:
         items: what to loop over, with ``for`` or ``async for``; None if the program calls `advance`.
-        total: how much there is to do, in the unit of `advance`; None for ``len(items)`` if that exists.
+        total: how much there is to do, in the unit of `advance`; None for that of `items`, if they have a length.
         label: stands before the numbers.
     """
-    if total is None:
-        try:
-            total = len(items)  # type: ignore[arg-type]
-        except TypeError:
-            pass
+    if total is None and (length := operator.length_hint(items, -1)) >= 0:
+        total = length
     return ProgressBar(items, total, label)
 
 

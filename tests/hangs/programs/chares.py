@@ -6,6 +6,7 @@ waits for something that comes, with WEFT_HANG_REPORT set: nothing may be report
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -350,7 +351,7 @@ def main() -> None:
     if kind == "wrong":
         for name in names or WRONG:
             function, texts = WRONG[name]
-            weft.run(lambda function=function, texts=texts: run_wrong(function, texts))  # type: ignore[misc]
+            weft.run(functools.partial(run_wrong, function, texts))
     else:
         for name in names or RIGHT:
             weft.run(RIGHT[name])

@@ -1,10 +1,24 @@
 #include "models/mpi/threads/call_lock.h"
 
+#include <sched.h>
+
 #include <new>
 
 #include "machine/machine.h"
 
 namespace weft::mpi {
+
+namespace {
+
+void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
 
 constinit CallLock CallLock::lock_;
 
@@ -68,12 +82,20 @@ void CallLock::wait_in(machine::Machine& machine, std::int64_t timeout_us) {
 
 // --- Waiting for the lock
 
+bool CallLock::poll() {
+  for (int i = polls_.load(std::memory_order_relaxed); i > 0; --i) {
+    if (try_take()) return true;
+    pause_processor();
+  }
+  return try_take();
+}
+
 void CallLock::wait_for_turn() {
   num_wanting_.fetch_add(1, std::memory_order_seq_cst);
   if (machine::Machine* const sleeping = sleeps_in_.load(std::memory_order_seq_cst)) sleeping->wake();
   Queued self;
   bool has_slept = false;
-  while (!poll_until([this] { return try_take(); })) {
+  while (!poll()) {
     self.was_woken_in_vain = has_slept;
     enqueue(self, has_slept);
     // The lock may have become free before this thread was counted.

@@ -1,22 +1,18 @@
 // CallLock: the lock that a call of MPI holds in a process whose threads may call MPI at the same time (MPI_THREAD_MULTIPLE).
 //
-// Order: a thread that does not get the lock polls it, then yields its processor between polls, and then sleeps in a queue. A release
-// wakes the first thread of the queue, and threads that poll may take the lock before it. A thread that has been woken in vain is given
-// the lock by the next release, so each thread gets it after a bounded number of others.
+// Order: a thread that does not get the lock polls it for a short time and then sleeps in a queue. A release wakes the first thread of
+// the queue, and threads that poll may take the lock before it. A thread that has been woken in vain is given the lock by the next
+// release, so each thread gets it after a bounded number of others.
 // A thread may hold the lock several times: functions of MPI call others. It gives up all its holds while it waits for other
 // processes (WaitingThreads) and while a function of the program runs (ProgramRuns).
 // Threads: all. No variable is thread_local: the library may be loaded late, and its threads are the program's.
 #pragma once
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <mutex>
-
-#include "weft/runtime/metering/yield_times.h"
 
 namespace weft::machine {
 class Machine;
@@ -37,7 +33,7 @@ class CallLock {
   bool is_used() const { return is_used_.load(std::memory_order_relaxed); }
   // REQUIRES: one thread calls MPI.
   void use(bool is_used) { is_used_.store(is_used, std::memory_order_relaxed); }
-  // Whether a thread that waits polls before it yields. Not if the processes of the host share processors.
+  // Whether a thread that does not get the lock polls before it sleeps. Not if the processes of the host share processors.
   void set_polls(bool polls) { polls_.store(polls ? kPolls : 0, std::memory_order_relaxed); }
   // In a process that has been forked: its only thread uses MPI no more, and the lock may have been another thread's.
   void give_up_after_fork();
@@ -65,9 +61,6 @@ class CallLock {
   bool is_wanted() const { return num_wanting_.load(std::memory_order_relaxed) != 0; }
   // Lets one of those threads have it. REQUIRES: is_mine().
   void pass_on();
-  // Polls until `condition()` is true, for the time that a call of another thread may take. Returns whether it is. Any thread.
-  template <class Condition>
-  bool poll_until(const Condition& condition);
   // Calls machine.wait(timeout_us) with the lock held. A thread that wants the lock ends the wait.
   void wait_in(machine::Machine& machine, std::int64_t timeout_us);
 
@@ -76,24 +69,15 @@ class CallLock {
 
   constexpr CallLock() = default;
 
-  // How often a thread polls without a yield: for about 2 us, in which most calls end.
+  // How often a thread looks whether the lock is free: for about 2 us, in which most calls end.
   static constexpr int kPolls = 50;
-  // How long it polls and yields then. A thread that sends or receives a window of messages takes the lock again and again for as long; one
-  // that sleeps meanwhile costs both the time of a wake-up, 5 to 50 us, at each turn.
-  static constexpr std::chrono::microseconds kYieldTime{20};
 
   bool try_take() {
     bool expected = false;
     return !is_held_.load(std::memory_order_relaxed) &&
            is_held_.compare_exchange_strong(expected, true, std::memory_order_seq_cst);
   }
-  static void pause_processor() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
+  bool poll();
   void acquire(int holds);
   void wait_for_turn();
   void unlock();
@@ -113,27 +97,8 @@ class CallLock {
   // The following lie apart from what a call without others touches.
   alignas(64) std::atomic<int> num_wanting_ = 0;
   std::atomic<machine::Machine*> sleeps_in_ = nullptr;
-  runtime::YieldTimes yield_times_;
   std::mutex queue_mutex_;
   Queued* first_ = nullptr;
 };
-
-template <class Condition>
-bool CallLock::poll_until(const Condition& condition) {
-  for (int i = polls_.load(std::memory_order_relaxed); i > 0; --i) {
-    if (condition()) return true;
-    pause_processor();
-  }
-  auto now = runtime::YieldTimes::Clock::now();
-  const auto end = now + kYieldTime;
-  while (now < end && !yield_times_.are_long(now)) {
-    if (condition()) return true;
-    const auto begin = now;
-    sched_yield();
-    now = runtime::YieldTimes::Clock::now();
-    yield_times_.note(begin, now);
-  }
-  return condition();
-}
 
 }  // namespace weft::mpi

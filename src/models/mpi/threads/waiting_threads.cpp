@@ -80,8 +80,7 @@ bool WaitingThreads::wait_until(bool (*done)(void* context), void* context) {
 void WaitingThreads::sleep(Waiter& self) {
   self.is_awake.store(0, std::memory_order_relaxed);
   const int holds = lock_.release();
-  const auto is_awake = [&] { return self.is_awake.load(std::memory_order_acquire) != 0; };
-  if (!lock_.poll_until(is_awake)) self.is_awake.wait(0, std::memory_order_acquire);
+  self.is_awake.wait(0, std::memory_order_acquire);
   lock_.take_back(holds);
 }
 

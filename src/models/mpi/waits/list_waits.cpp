@@ -23,8 +23,10 @@ runtime::NamedParty party_of(int rank) {
 }
 
 // A context, which context_of() has made.
-std::uint64_t base_of(std::uint64_t context) { return context >> 3; }
-ContextUse use_of(std::uint64_t context) { return static_cast<ContextUse>(context & 7); }
+std::uint64_t base_of(std::uint64_t context) { return context >> PointToPoint::kContextUseBits; }
+ContextUse use_of(std::uint64_t context) {
+  return static_cast<ContextUse>(context & ((1 << PointToPoint::kContextUseBits) - 1));
+}
 
 std::string name_of(const Communicator* communicator) {
   if (communicator == nullptr) return "a communicator";
