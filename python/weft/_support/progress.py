@@ -114,7 +114,7 @@ def progress_bar(
 
     Args:
         items: what to loop over, with ``for`` or ``async for``; None if the program calls `advance`.
-        total: how much there is to do, in the unit of `advance`; None for that of `items`, if they have a length.
+        total: how much there is to do, in the unit of `advance`; None for the length of `items`, if any.
         label: stands before the numbers.
     """
     if total is None and (length := operator.length_hint(items, -1)) >= 0:
