@@ -21,8 +21,7 @@ endif()
 
 function(weft_use_boost_context target)
   if(WEFT_VIRTUAL_RANKS)
-    # Not for programs that link an installed weft::mpi: they use no virtual ranks.
-    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:Boost::context>)
+    target_link_libraries(${target} PRIVATE Boost::context)
     target_compile_definitions(${target} PRIVATE WEFT_VIRTUAL_RANKS=1)
   endif()
 endfunction()

@@ -66,19 +66,20 @@ function(weft_optimize_at_link target)
   endif()
 endfunction()
 
-# weft_add_layer(NAME name SOURCES file... [DEPENDS target...])
+# weft_add_layer(NAME name SOURCES file... [DEPENDS target...] [INTERNAL])
 #
 # The static library weft_<name>, alias weft::<name>. Users of the layer see include/ only; its own sources
 # see src/ as well. DEPENDS are the layers and libraries its users link too (all of them, for a static
-# library); fmt is used inside (base/format.h) and does not reach users.
+# library); fmt is used inside (base/format.h) and does not reach users. With INTERNAL the layer is no part of weft::weft and is
+# not installed: programs do not call it, so they need not wait for it.
 #
 # In a release build the objects hold machine code and also what optimisation at link time needs: the Python extension and
 # the benchmarks are optimised across the layers, which saves 15-18 % of Weft's instructions per message. WeftInstall.cmake
 # takes the latter out of the installed libraries.
 function(weft_add_layer)
-  cmake_parse_arguments(PARSE_ARGV 0 layer "" "NAME" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 0 layer "INTERNAL" "NAME" "SOURCES;DEPENDS")
   if(NOT layer_NAME OR layer_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "weft_add_layer(NAME name SOURCES file... [DEPENDS target...]): got '${ARGV}'")
+    message(FATAL_ERROR "weft_add_layer(NAME name SOURCES file... [DEPENDS target...] [INTERNAL]): got '${ARGV}'")
   endif()
   set(target weft_${layer_NAME})
   if(layer_SOURCES)
@@ -101,8 +102,10 @@ function(weft_add_layer)
   target_link_libraries(${target} ${scope} ${layer_DEPENDS} Threads::Threads)
   add_library(weft::${layer_NAME} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer_NAME})
-  target_link_libraries(weft INTERFACE ${target})
-  set_property(GLOBAL APPEND PROPERTY WEFT_LAYERS ${target})
+  if(NOT layer_INTERNAL)
+    target_link_libraries(weft INTERFACE ${target})
+    set_property(GLOBAL APPEND PROPERTY WEFT_LAYERS ${target})
+  endif()
 endfunction()
 
 # weft_add_program(NAME name SOURCES file... [LIBS target...] [INTERNAL] [OPTIMIZED_AT_LINK] [PLAIN])
