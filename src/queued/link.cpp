@@ -16,17 +16,35 @@ namespace weft::queued {
 
 using base::Error;
 using base::StatusCode;
-using memory::DeviceStep;
 
-// An end's words, in memory of its device. Each is of one landing.
-struct Link::Words {
+namespace {
+
+using memory::kMaxMessageParts;
+using memory::MessageEnd;
+using memory::MessageSide;
+
+bool has_packets(std::size_t size_bytes) { return size_bytes <= memory::kMostPacketBytes; }
+
+// The packets of all landings.
+std::size_t all_packet_bytes(std::size_t size_bytes, std::size_t num_landings) {
+  return has_packets(size_bytes) ? memory::packet_bytes(size_bytes) * num_landings : 0;
+}
+
+}  // namespace
+
+// An end's words, in memory of its device, and behind them the packets that arrive. Each is of one landing, and those of parts of
+// one part of its message.
+struct alignas(16) Link::Words {
   using List = std::uint32_t[kMaxLandings];
+  using Parts = std::uint32_t[kMaxLandings][kMaxMessageParts];
   // --- Of messages that arrive here
-  List arrived;   // messages that the peer has written
+  Parts arrived;  // messages that the peer has written
   List received;  // the count of receives
   // --- Of messages to the peer
   List freed;  // messages that the peer has done with
-  List sent;   // the count of sends
+  Parts sent;  // the counts of sends
+
+  std::byte* packets() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
 struct Link::Held {
@@ -85,7 +103,9 @@ memory::KindBackend& Link::kind() const { return *memory_.runtime().memory().bac
 
 runtime::Task<Grant> Link::grant() {
   auto held = std::make_shared<Held>();
-  held->words = co_await make_words(memory_, sizeof(Words), device_);
+  const std::size_t landing_bytes = landings_.empty() ? 0 : landings_.front().size_bytes;
+  held->words = co_await make_words(
+      memory_, sizeof(Words) + all_packet_bytes(landing_bytes, landings_.size()), device_);
   held->own = static_cast<Words*>(held->words.buffer().data);
   Grant grant;
   grant.words = held->words.address();
@@ -107,7 +127,8 @@ runtime::Task<> Link::accept(int pe, const Grant& grant) {
   for (std::size_t i = 0; is_sound && i < grant.num_landings; ++i) is_sound = grant.landings[i].pe() == pe;
   if (!is_sound) base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
   PeerMemory peer(memory_, device_, name_);
-  held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words), alignof(Words)));
+  const std::size_t words_bytes = sizeof(Words) + all_packet_bytes(grant.size_bytes, grant.num_landings);
+  held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, words_bytes, alignof(Words)));
   for (std::size_t i = 0; i < grant.num_landings; ++i) {
     void* const landing = co_await peer.reach(grant.landings[i], grant.size_bytes, 1);
     held_->peer_landings.push_back(static_cast<std::byte*>(landing));
@@ -157,39 +178,25 @@ void Link::begin_receive(memory::StreamHandle stream) {
   order(in_, stream);
 }
 
-// What is queued for links on one stream, in steps that are launched when they are full.
+// What is queued for links on one stream: ends, which are launched together, and copies.
 class Link::Launches {
  public:
   Launches(const Link& link, memory::StreamHandle stream)
       : kind_(link.kind()), device_(link.device_), stream_(stream) {}
 
-  // REQUIRES: a step has room, see make_room().
-  DeviceStep& step() { return step_; }
-  // For so many more words of each list, counts and copies.
-  void make_room(std::size_t words, std::size_t counts, std::size_t copies) {
-    constexpr std::size_t kMost = memory::kMaxStepPeers;
-    const std::size_t most_words =
-        std::max({step_.before.size, step_.signals.size, step_.after.size}) + words;
-    if (most_words > kMost || step_.more_counts.size + counts > kMost ||
-        step_.more_copies.size + copies > memory::kMaxMoreCopies) {
-      flush();
-    }
+  void add(const MessageEnd& end) {
+    if (num_ends_ == ends_.size()) flush();
+    ends_[num_ends_++] = end;
   }
   void flush() {
-    if (step_.before.size + step_.signals.size + step_.after.size == 0) return;
-    base::check(kind_.queue_step(std::exchange(step_, {}), device_, stream_));
+    if (num_ends_ == 0) return;
+    base::check(kind_.queue_messages({ends_.data(), std::exchange(num_ends_, 0)}, device_, stream_));
     has_launched_ = true;
-  }
-  void add_copy(const memory::StepCopy& copy) {
-    if (step_.size_bytes > 0) return step_.more_copies.add(copy);
-    step_.to = copy.to;
-    step_.from = copy.from;
-    step_.size_bytes = copy.size_bytes;
   }
   bool has_launched() const { return has_launched_; }
   // By the copy engine, behind what has been launched.
-  void copy(const memory::StepCopy& copy) {
-    base::check(kind_.copy_async(copy.to, device_, copy.from, device_, copy.size_bytes, stream_));
+  void copy(const MessageEnd& end) {
+    base::check(kind_.copy_async(end.to, device_, end.from, device_, end.size_bytes, stream_));
   }
 
  private:
@@ -197,12 +204,45 @@ class Link::Launches {
   memory::Place device_;
   memory::StreamHandle stream_;
   bool has_launched_ = false;
-  DeviceStep step_;
+  std::size_t num_ends_ = 0;
+  std::array<MessageEnd, memory::kMaxMessageEnds> ends_;
 };
 
-memory::StepCopy Link::copy_of(const LinkSide& side) {
-  return {side.link->held_->peer_landings[side.link->next_place()],
-          static_cast<const std::byte*>(side.message.data), side.message.size_bytes};
+MessageEnd Link::sending(const memory::ConstBuffer& message) const {
+  const std::size_t at = next_place();
+  const auto* const from = static_cast<const std::byte*>(message.data);
+  MessageEnd end = memory::copy_end(held_->peer_landings[at], from, message.size_bytes);
+  end.counts = held_->own->sent[at];
+  end.waits = &held_->own->freed[at];
+  end.signals = held_->peers->arrived[at];
+  if (has_packets(message.size_bytes)) {
+    end.side = MessageSide::kSendPackets;
+    end.to = held_->peers->packets() + at * memory::packet_bytes(message.size_bytes);
+  }
+  return end;
+}
+
+MessageEnd Link::receiving(std::size_t& landing) const {
+  const std::size_t num_landings = landings_.size();
+  const std::size_t at = next_landing();
+  const std::size_t before = (at + num_landings - 1) % num_landings;
+  const memory::Buffer& to = landings_[at];
+  MessageEnd end;
+  end.side = MessageSide::kReceive;
+  end.counts = &held_->own->received[at];
+  end.signals = &held_->peers->freed[before];
+  end.freed = &held_->own->received[before];
+  if (has_packets(to.size_bytes)) {
+    end.side = MessageSide::kReceivePackets;
+    end.to = static_cast<std::byte*>(to.data);
+    end.from = held_->own->packets() + at * memory::packet_bytes(to.size_bytes);
+    end.size_bytes = to.size_bytes;
+  } else {
+    end.waits = held_->own->arrived[at];
+    end.parts = memory::message_parts(to.size_bytes);
+  }
+  landing = at;
+  return end;
 }
 
 template <class Queue>
@@ -225,51 +265,28 @@ void Link::launch(std::span<LinkSide> sides, memory::StreamHandle stream, Queue 
 }
 
 void Link::queue_sends(std::span<const LinkSide> sides, Launches& launches) {
-  const auto add_wait = [&](const LinkSide& side) {
-    Words& own = *side.link->held_->own;
-    const std::size_t at = side.link->next_place();
-    launches.step().before.add({&own.freed[at], 0, &own.sent[at]});
-  };
-  std::size_t bytes_of_steps = 0;
-  const auto is_large = [&](const LinkSide& side) {
-    if (bytes_of_steps + side.message.size_bytes > memory::kStepCopyLimitBytes) return true;
-    bytes_of_steps += side.message.size_bytes;
-    return false;
-  };
-  for (const LinkSide& side : sides) {
-    if (!is_large(side)) continue;
-    launches.make_room(1, 0, 0);
-    add_wait(side);
+  std::vector<MessageEnd> ends;
+  for (const LinkSide& side : sides) ends.push_back(side.link->sending(side.message));
+  const auto is_large = [](const MessageEnd& end) { return end.size_bytes > kMostKernelBytes; };
+  for (const MessageEnd& end : ends) {
+    if (!is_large(end)) continue;
+    MessageEnd wait = end;
+    wait.side = MessageSide::kAwaitPlace;
+    wait.parts = 1;
+    launches.add(wait);
   }
   launches.flush();
-  bytes_of_steps = 0;
-  for (const LinkSide& side : sides) {
-    if (is_large(side)) launches.copy(copy_of(side));
+  for (MessageEnd& end : ends) {
+    if (is_large(end)) {
+      launches.copy(end);
+      end.size_bytes = 0;  // the parts signal. They wait, too: if the first wait is ended, there is no signal
+    }
   }
-  bytes_of_steps = 0;
-  for (const LinkSide& side : sides) {
-    Held& held = *side.link->held_;
-    const std::size_t at = side.link->next_place();
-    launches.make_room(1, 1, 1);
-    add_wait(side);  // of large ones, too: if the first wait is ended, there is no signal
-    if (!is_large(side)) launches.add_copy(copy_of(side));
-    launches.step().signals.add({&held.peers->arrived[at], 1, &held.own->sent[at]});
-    launches.step().more_counts.add(&held.own->sent[at]);
-  }
+  for (const MessageEnd& end : ends) launches.add(end);
 }
 
 void Link::queue_receives(std::span<LinkSide> sides, Launches& launches) {
-  for (LinkSide& side : sides) {
-    Held& held = *side.link->held_;
-    const std::size_t num_landings = side.link->landings_.size();
-    const std::size_t at = side.link->next_landing();
-    const std::size_t before = (at + num_landings - 1) % num_landings;
-    launches.make_room(1, 1, 0);
-    launches.step().signals.add({&held.peers->freed[before], 0, &held.own->received[before]});
-    launches.step().after.add({&held.own->arrived[at], 1, &held.own->received[at]});
-    launches.step().more_counts.add(&held.own->received[at]);
-    side.landing = at;
-  }
+  for (LinkSide& side : sides) launches.add(side.link->receiving(side.landing));
 }
 
 void Link::send(const memory::ConstBuffer& message, memory::StreamHandle stream) {

@@ -88,46 +88,6 @@ class GpuPlacesTest : public GpuStepTest {
   }
 };
 
-// As the ends of a queued channel: each of two landings has counts and words of its own, and a receive frees the landing before.
-TEST_F(GpuPlacesTest, AReceiveFreesTheLandingBefore) {
-  enum : std::size_t { kSent, kFreed = 2, kNext = 4, kOne };                 // the sender's
-  enum : std::size_t { kArrived, kReceived = 2, kLanding = 4, kTotal = 6 };  // the receiver's
-  constexpr std::uint32_t kFirst = std::uint32_t{0} - kRounds / 2;
-  for (const Case& where : cases()) {
-    const Buffer sender = make_words(where.left, {kFirst, kFirst, kFirst, kFirst, 0, 1});
-    const Buffer receiver = make_words(where.right, {kFirst, kFirst, kFirst, kFirst, 0, 0, 0});
-    const auto send = [&](StreamHandle stream) {
-      for (std::size_t at = 0; at < 2; ++at) {
-        DeviceStep step;
-        step.count = word(sender, kSent + at);
-        step.before.add({word(sender, kFreed + at), 0});
-        step.to = bytes(receiver, kLanding + at);
-        step.from = bytes(sender, kNext);
-        step.size_bytes = sizeof(std::uint32_t);
-        step.signals.add({word(receiver, kArrived + at), 1});
-        step.reduction = sum(sender, kNext, kOne);
-        queue(step, where.left, stream);
-      }
-    };
-    const auto receive = [&](StreamHandle stream) {
-      for (std::size_t at = 0; at < 2; ++at) {
-        DeviceStep step;
-        step.count = word(receiver, kReceived + at);
-        step.signals.add({word(sender, kFreed + 1 - at), 0, word(receiver, kReceived + 1 - at)});
-        step.after.add({word(receiver, kArrived + at), 1});
-        step.reduction = sum(receiver, kTotal, kLanding + at);
-        queue(step, where.right, stream);
-      }
-    };
-    run_rounds({{where.left, send}, {where.right, receive}}, where.is_in_graphs);
-    const std::uint32_t last = kFirst + kRounds;
-    constexpr std::uint32_t kMessages = 2 * kRounds;
-    EXPECT_EQ(read(sender), (std::vector<std::uint32_t>{last, last, last, last - 1, kMessages, 1}));
-    EXPECT_EQ(read(receiver), (std::vector<std::uint32_t>{last, last, last, last, kMessages - 2,
-                                                          kMessages - 1, kMessages * (kMessages - 1) / 2}));
-  }
-}
-
 // Messages through a ring of places, each with a label in front.
 struct Ring {
   static constexpr std::uint32_t kPlaces = 4;

@@ -133,7 +133,7 @@ TEST_F(GpuStepsTest, AGraphCountsOnAtEachLaunch) {
 
 // All data of a step is there when its signal is: the receiver copies it on at once. Several steps are in one launch.
 TEST_F(GpuStepsTest, DataIsBehindNoSignal) {
-  constexpr std::size_t kBytes = kStepCopyLimitBytes + 12;
+  constexpr std::size_t kBytes = (std::size_t{64} << 10) + 12;
   constexpr std::uint32_t kRounds = 50;
   const Buffer words = make(16, kGpu0);
   const Buffer source = make(kBytes * kRounds, kGpu0);

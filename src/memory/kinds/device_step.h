@@ -31,31 +31,22 @@ struct StepList {
   const T* end() const { return items.data() + size; }
 };
 
-// A word and its value in step number n: n + offset, modulo 2^32. If `number` is not null, the value at `number` takes the place of
-// n: another count in memory of the stream's device, read at the step's begin.
+// A word and its value in step number n: n + offset, modulo 2^32.
 struct StepWord {
   std::uint32_t* word = nullptr;
   std::uint32_t offset = 0;
-  const std::uint32_t* number = nullptr;
 };
-
-struct StepCopy {
-  std::byte* to = nullptr;
-  const std::byte* from = nullptr;
-  std::size_t size_bytes = 0;
-};
-
-// The copies of a step behind its first one.
-inline constexpr std::size_t kMaxMoreCopies = 7;
 
 enum class Combination : std::uint32_t { kSum, kMin, kMax, kProduct };
 
 // out[i] = sources[0][i] op sources[1][i] op ..., from left to right, so that the bits are the same wherever it runs. Float16 and
 // bfloat16 are combined as float32 and rounded once, to nearest even. Integers wrap. A NaN in a minimum or maximum is the result,
-// whatever its bits. `out` may be one of the sources; else it overlaps none. Bytes (kByte) are not combined.
+// whatever its bits. `out` may be one of the sources; else it overlaps none. `also` is null, or gets the same as `out`. Bytes (kByte)
+// are not combined.
 struct DeviceReduction {
   StepList<const std::byte*> sources;  // each aligned to its elements
   std::byte* out = nullptr;
+  std::byte* also = nullptr;
   std::size_t num_elements = 0;
   ElementType type = ElementType::kFloat64;
   Combination combination = Combination::kSum;
@@ -66,11 +57,11 @@ enum StepRing : std::uint32_t { kRingOfTargets = 1, kRingOfSources = 2, kRingOfC
 
 // What one step does, in this order:
 //   1. waits until each word of `before` has been reached,
-//   2. copies size_bytes from `from` to `to`, and does `more_copies`,
+//   2. copies size_bytes from `from` to `to`,
 //   3. writes the words of `signals`: a device that has seen one sees all that the stream has written before,
 //   4. waits until each word of `after` has been reached,
 //   5. does `reduction`, if that has elements,
-//   6. raises *count and each of `more_counts` by 1.
+//   6. raises *count by 1.
 // n, the step's number, is *count at its begin; without a count it is 0. Counts are in memory of the stream's device, and steps
 // with one count are on one stream, or ordered by events. A step that a graph has captured thus has the next number at each launch.
 struct DeviceStep {
@@ -91,8 +82,6 @@ struct DeviceStep {
   // and those in front of a source of kRingOfSources must hold it. The step fails if they do not, and copies nothing: a kind
   // that cannot fail a step alone fails its device. The address in front is aligned to 8 bytes.
   std::uint64_t label = 0;
-  StepList<StepCopy, kMaxMoreCopies> more_copies;  // without rings and labels
-  StepList<std::uint32_t*> more_counts;            // that words name as their number
 
   std::size_t place_of(std::uint32_t number, StepRing ring) const {
     return (rings & ring) != 0 ? (number & (num_places - 1)) * place_bytes : 0;
@@ -107,9 +96,5 @@ struct DeviceStep {
 constexpr bool has_reached(std::uint32_t word, std::uint32_t value) {
   return static_cast<std::int32_t>(word - value) >= 0;
 }
-
-// The size up to which one kernel is faster than a step, a copy by the device's copy engine, and another step. On one H200, in a graph:
-// 64 KiB 6.9 us by a kernel, 256 KiB 11.1 us; 300 KB to 1 MiB 6.8 us by the copy engine. Between two GPUs it is not measured.
-inline constexpr std::size_t kStepCopyLimitBytes = 64 << 10;
 
 }  // namespace weft::memory

@@ -69,6 +69,10 @@ Status KindBackend::queue_steps(std::span<const DeviceStep> steps, Place place, 
   return {};
 }
 
+Status KindBackend::queue_messages(std::span<const MessageEnd>, Place, StreamHandle) {
+  return no_signals(kind());
+}
+
 Status KindBackend::queue_reduction(const DeviceReduction&, Place, StreamHandle) {
   return no_signals(kind());
 }

@@ -19,6 +19,7 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
+#include "memory/kinds/device_message.h"
 #include "memory/kinds/device_step.h"
 #include "memory/kinds/software_device.h"
 
@@ -162,6 +163,9 @@ class KindBackend {
   virtual base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream);
   // The same steps, one after the other, in fewer launches if the kind can. If it fails, some of them may be queued.
   virtual base::Status queue_steps(std::span<const DeviceStep> steps, Place place, StreamHandle stream);
+  // All ends of messages at once, see device_message.h. REQUIRES: 1 to kMaxMessageEnds of them, those that send first; memory and
+  // words as for queue_step().
+  virtual base::Status queue_messages(std::span<const MessageEnd> ends, Place place, StreamHandle stream);
   // A reduction of many elements, by the whole device.
   virtual base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream);
   // Does now what the first step, or the first reduction of a type and combination, on a device does else: it may take 0.1 s, may

@@ -187,6 +187,13 @@ void small_broadcast(GroupState& group, std::byte* data, std::size_t size_bytes,
   group.queue(step, stream);
 }
 
+// What an operation of one member does.
+void copy_own(GroupState& group, const void* in, void* out, std::size_t size_bytes, StreamHandle stream) {
+  GroupCopies copies(group, stream);
+  copies.add(static_cast<std::byte*>(out), static_cast<const std::byte*>(in), size_bytes);
+  copies.flush();
+}
+
 // Publishes `in`, and copies of each peer's what lies at `offset`.
 void small_gather(GroupState& group, const std::byte* in, std::size_t size_bytes, std::size_t offset,
                   std::byte* out, std::size_t part_bytes, StreamHandle stream) {
@@ -195,8 +202,6 @@ void small_gather(GroupState& group, const std::byte* in, std::size_t size_bytes
     std::byte* const part = out + static_cast<std::size_t>(rank) * part_bytes;
     if (rank != group.rank()) {
       steps.push_back(group.read(rank, offset, part, part_bytes));
-    } else if (part_bytes > memory::kStepCopyLimitBytes) {
-      group.copy(part, in + offset, part_bytes, stream);
     } else if (part != in + offset) {
       steps.push_back(GroupState::copy_step(part, in + offset, part_bytes));
     }
@@ -249,8 +254,8 @@ void DeviceGroup::reduce(const void* in, void* out, std::size_t num_elements, El
                    {"output", bytes_at(out), has_result ? use.size_bytes() : 0}, in == out);
   if (num_elements == 0) return;
   queue_and_note(*state_, stream, [&] {
-    if (size() == 1) return state_->copy(out, in, use.size_bytes(), stream);
-    if (!state_->layout().is_combined_by_publish(use.size_bytes()))
+    if (size() == 1) return copy_own(*state_, in, out, use.size_bytes(), stream);
+    if (use.size_bytes() > state_->layout().ring_bytes())
       return large_reduce(*state_, bytes_at(in), bytes_at(out), use.size_bytes(), rule, root, stream);
     queue_reduction(*state_, bytes_at(in), use.size_bytes(),
                     reduction_of_rings(*state_, 0, has_result ? use.size_bytes() : 0, bytes_at(out), rule),
@@ -266,8 +271,8 @@ void DeviceGroup::all_reduce(const void* in, void* out, std::size_t num_elements
                    in == out);
   if (num_elements == 0) return;
   queue_and_note(*state_, stream, [&] {
-    if (size() == 1) return state_->copy(out, in, use.size_bytes(), stream);
-    if (!state_->layout().is_combined_by_publish(use.size_bytes()))
+    if (size() == 1) return copy_own(*state_, in, out, use.size_bytes(), stream);
+    if (use.size_bytes() > state_->layout().ring_bytes())
       return large_reduce(*state_, bytes_at(in), bytes_at(out), use.size_bytes(), rule, kToAll, stream);
     queue_reduction(*state_, bytes_at(in), use.size_bytes(),
                     reduction_of_rings(*state_, 0, use.size_bytes(), bytes_at(out), rule), stream);
@@ -283,7 +288,7 @@ void DeviceGroup::all_gather(const void* in, void* out, std::size_t num_elements
                    {"output", bytes_at(out), part * static_cast<std::size_t>(size())}, is_in_place);
   if (num_elements == 0) return;
   queue_and_note(*state_, stream, [&] {
-    if (size() == 1) return state_->copy(out, in, part, stream);
+    if (size() == 1) return copy_own(*state_, in, out, part, stream);
     if (part > state_->layout().ring_bytes())
       return large_all_gather(*state_, bytes_at(in), bytes_at(out), part, stream);
     small_gather(*state_, bytes_at(in), part, 0, bytes_at(out), part, stream);
@@ -300,8 +305,8 @@ void DeviceGroup::reduce_scatter(const void* in, void* out, std::size_t num_elem
                    out == in || out == bytes_at(in) + own_part);
   if (num_elements == 0) return;
   queue_and_note(*state_, stream, [&] {
-    if (size() == 1) return state_->copy(out, in, part, stream);
-    if (!state_->layout().is_combined_by_publish(use.size_bytes()))
+    if (size() == 1) return copy_own(*state_, in, out, part, stream);
+    if (use.size_bytes() > state_->layout().ring_bytes())
       return large_reduce_scatter(*state_, bytes_at(in), bytes_at(out), part, rule, stream);
     queue_reduction(*state_, bytes_at(in), use.size_bytes(),
                     reduction_of_rings(*state_, own_part, part, bytes_at(out), rule), stream);
@@ -316,7 +321,7 @@ void DeviceGroup::all_to_all(const void* in, void* out, std::size_t num_elements
                    in == out);
   if (num_elements == 0) return;
   queue_and_note(*state_, stream, [&] {
-    if (size() == 1) return state_->copy(out, in, part, stream);
+    if (size() == 1) return copy_own(*state_, in, out, part, stream);
     if (use.size_bytes() > state_->layout().ring_bytes())
       return large_all_to_all(*state_, bytes_at(in), bytes_at(out), part, stream);
     const std::size_t offset = static_cast<std::size_t>(rank()) * part;

@@ -75,14 +75,19 @@ void GroupState::reduce(const memory::DeviceReduction& reduction, StreamHandle s
   ++num_queued_;
 }
 
-void GroupState::copy(void* to, const void* from, std::size_t size_bytes, StreamHandle stream) {
+void GroupState::copy(std::span<const memory::MessageEnd> copies, StreamHandle stream) {
+  base::check(kind_.queue_messages(copies, member_.device, stream));
+  ++num_queued_;
+}
+
+void GroupCopies::add(std::byte* to, const std::byte* from, std::size_t size_bytes) {
   if (to == from || size_bytes == 0) return;
-  if (size_bytes > memory::kStepCopyLimitBytes) {
-    base::check(kind_.copy_async(to, member_.device, from, member_.device, size_bytes, stream));
-    ++num_queued_;
-    return;
-  }
-  queue(copy_step(to, from, size_bytes), stream);
+  if (count_ == copies_.size()) flush();
+  copies_[count_++] = memory::copy_end(to, from, size_bytes);
+}
+
+void GroupCopies::flush() {
+  if (count_ > 0) group_.copy({copies_.data(), std::exchange(count_, 0)}, stream_);
 }
 
 memory::DeviceStep GroupState::copy_step(void* to, const void* from, std::size_t size_bytes) {
@@ -91,14 +96,6 @@ memory::DeviceStep GroupState::copy_step(void* to, const void* from, std::size_t
   step.from = static_cast<const std::byte*>(from);
   step.size_bytes = size_bytes;
   return step;
-}
-
-void GroupState::copy_parts(std::byte* to, const std::byte* from, std::size_t distance_bytes,
-                            std::size_t size_bytes, StreamHandle stream) {
-  const memory::StridedRows parts{const_cast<std::byte*>(from), static_cast<std::ptrdiff_t>(distance_bytes)};
-  base::check(kind_.copy_rows_async({to, static_cast<std::ptrdiff_t>(size_bytes)}, parts, member_.device,
-                                    size_bytes, member_.pes.size(), stream));
-  ++num_queued_;
 }
 
 // --- Life

@@ -1,4 +1,4 @@
-// Collectives of data that does not fit into a ring's place: in pieces, by copy engines and reductions of the whole device. See
+// Collectives of data that does not fit into a ring's place: in pieces, by copies and reductions of the whole device. See
 // group_state.h for the places.
 //
 // Threads: the PE's. All throw Error. Sizes and offsets are in bytes, and multiples of the elements.

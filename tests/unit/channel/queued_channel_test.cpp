@@ -141,7 +141,7 @@ struct QueuedExchange : QueuedChannelTest, ::testing::WithParamInterface<std::si
 TEST_P(QueuedExchange, HasTheMessagesOfAllChannels) {
   constexpr std::uint64_t kSteps = 5;
   std::vector<std::size_t> sizes(GetParam(), kSmall);
-  sizes[1] = memory::kStepCopyLimitBytes - 8;
+  sizes[1] = kMedium;
   sizes[2] = kLarge;
   make_channels(sizes);
   for (std::uint64_t step = 0; step < kSteps; ++step) {
@@ -176,7 +176,7 @@ TEST_F(QueuedExchange, RefusesAChannelThatIsThereTwice) {
 }
 
 TEST_F(QueuedChannelTest, AReceiverThatIsLateKeepsTheSenderBack) {
-  prepare(kSmall, 2);
+  prepare(kMedium, 2);
   ASSERT_EQ(connect(), "");
   Partner& sender = partner(0);
   for (int n = 0; n < 5; ++n) {
@@ -367,7 +367,7 @@ TEST_F(QueuedChannelTest, AFailureOfTheDeviceReachesTheProgram) {
 TEST_F(QueuedChannelTest, AGrantThatNoEndMakesIsRefused) {
   prepare(kSmall, 2);
   const rma::Segment other = job.pgas(1).make_segment(4, kEmulated0);
-  const rma::Segment odd = job.pgas(1).make_segment(1024, kEmulated0);
+  const rma::Segment odd = job.pgas(1).make_segment(8192, kEmulated0);
   const auto accept = [&](const std::function<void(queued::Grant&)>& change) {
     return run([&](Array<Partner>) -> Task<> {
       queued::Link here(job.pgas(0), kEmulated0, {}, [] { return std::string("the link"); });
@@ -379,7 +379,7 @@ TEST_F(QueuedChannelTest, AGrantThatNoEndMakesIsRefused) {
     });
   };
   const std::string too_small = accept([](queued::Grant&) {});
-  EXPECT_NE(too_small.find("does not have 128 bytes behind it"), std::string::npos) << too_small;
+  EXPECT_NE(too_small.find("behind it: the segment has 4 bytes"), std::string::npos) << too_small;
   EXPECT_NE(
       accept([&](queued::Grant& grant) { grant.words = odd.address().moved_by(2); }).find("not aligned"),
       std::string::npos);

@@ -14,13 +14,15 @@
 
 #include "weft/channel/queued_channel.h"
 
+#include "queued/link.h"
 #include "tests/unit/rma/pgas_job.h"
 
 namespace weft::channel {
 
 inline constexpr memory::Place kEmulated0{memory::Kind::kEmulated, 0};
-inline constexpr std::size_t kSmall = 16;
-inline constexpr std::size_t kLarge = memory::kStepCopyLimitBytes + 24;
+inline constexpr std::size_t kSmall = 16;                                   // packets
+inline constexpr std::size_t kMedium = 3 * memory::kMessagePartBytes + 24;  // parts
+inline constexpr std::size_t kLarge = queued::kMostKernelBytes + 24;        // by the copy engine
 
 // One of two chares with an outgoing buffer, landings, and a stream.
 struct Partner : Chare<Partner> {

@@ -3,9 +3,11 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "memory/kinds/cuda/message_kernel.h"
 #include "memory/kinds/cuda/step_kernels.h"
 #include "memory/kinds/software/software_reduction.h"
 #include "tests/unit/memory/fake_cuda_shared.h"
@@ -16,12 +18,21 @@ using namespace weft::memory;
 struct CudaFunctionTag {
   std::size_t module = 0;
   int device = 0;
-  enum class Kernel { kStep, kShortStep, kShortSteps, kReduction } kernel = Kernel::kStep;
+  enum class Kernel {
+    kStep,
+    kShortStep,
+    kShortSteps,
+    kFewMessages,
+    kMessages,
+    kReduction
+  } kernel = Kernel::kStep;
 };
 struct CudaModuleTag {
   CudaFunctionTag step;
   CudaFunctionTag short_step;
   CudaFunctionTag short_steps;
+  CudaFunctionTag few_messages;
+  CudaFunctionTag messages;
   CudaFunctionTag reduction;
 };
 
@@ -33,9 +44,7 @@ bool is_word(const std::uint32_t* word) {
 }
 
 bool are_words(const StepList<StepWord>& words) {
-  return std::ranges::all_of(words, [](const StepWord& word) {
-    return is_word(word.word) && (word.number == nullptr || is_word(word.number));
-  });
+  return std::ranges::all_of(words, [](const StepWord& word) { return is_word(word.word); });
 }
 
 bool is_valid(const std::byte* data, std::size_t size_bytes) {
@@ -46,6 +55,7 @@ bool is_valid(const DeviceReduction& reduction, std::size_t other_places_bytes =
   if (is_empty(reduction)) return true;
   const std::size_t size_bytes = reduction.num_elements * size_of(reduction.type);
   return is_valid(reduction.out, size_bytes) &&
+         (reduction.also == nullptr || is_valid(reduction.also, size_bytes)) &&
          std::ranges::all_of(reduction.sources, [&](const std::byte* source) {
            return is_valid(source, other_places_bytes + size_bytes);
          });
@@ -59,13 +69,16 @@ bool is_valid(const DeviceStep& step, const std::byte* data, StepRing ring) {
 }
 
 bool is_valid(const DeviceStep& step) {
-  const bool has_copies = std::ranges::all_of(step.more_copies, [](const StepCopy& copy) {
-    return is_valid(copy.to, copy.size_bytes) && is_valid(copy.from, copy.size_bytes);
-  });
-  return (step.count == nullptr || is_word(step.count)) && std::ranges::all_of(step.more_counts, is_word) &&
-         has_copies && are_words(step.before) && is_valid(step, step.to, kRingOfTargets) &&
-         is_valid(step, step.from, kRingOfSources) && are_words(step.signals) && are_words(step.after) &&
+  return (step.count == nullptr || is_word(step.count)) && are_words(step.before) &&
+         is_valid(step, step.to, kRingOfTargets) && is_valid(step, step.from, kRingOfSources) &&
+         are_words(step.signals) && are_words(step.after) &&
          is_valid(step.reduction, step.extent_of(0, kRingOfContributions));
+}
+
+void reduce_now(const DeviceReduction& reduction) {
+  reduce_on_cpu(reduction);
+  if (reduction.also != nullptr)
+    std::memcpy(reduction.also, reduction.out, reduction.num_elements * size_of(reduction.type));
 }
 
 // A step on a stream. Each call goes on as far as the words allow and returns whether the step is over.
@@ -81,15 +94,12 @@ class RunningStep {
       if (!move_label()) return fake_cuda()->broken = kLaunchFailed, true;
       if (step_.size_bytes > 0)
         std::memcpy(place(step_.to, kRingOfTargets), place(step_.from, kRingOfSources), step_.size_bytes);
-      for (const StepCopy& copy : step_.more_copies)
-        if (copy.size_bytes > 0) std::memmove(copy.to, copy.from, copy.size_bytes);
       for (const StepWord& signal : step_.signals) std::atomic_ref(*signal.word).store(signal.offset);
       has_signalled_ = true;
     }
     if (!have_reached(step_.after)) return report_->is_aborted != 0;
-    if (!is_empty(step_.reduction)) reduce_on_cpu(reduction_of_this_step());
+    if (!is_empty(step_.reduction)) reduce_now(reduction_of_this_step());
     if (step_.count != nullptr) *step_.count = number_ + 1;
-    for (std::uint32_t* const count : step_.more_counts) ++*count;
     return true;
   }
 
@@ -112,7 +122,7 @@ class RunningStep {
     for (StepList<StepWord>* const words : {&step_.before, &step_.signals, &step_.after}) {
       for (std::uint32_t i = 0; i < words->size; ++i) {
         StepWord& word = words->items[i];
-        word.offset += word.number == nullptr ? number_ : *word.number;
+        word.offset += number_;
       }
     }
   }
@@ -163,7 +173,6 @@ DeviceStep lengthened(const ShortStep& step) {
   result.num_places = step.num_places;
   result.place_bytes = step.place_bytes;
   result.label = step.label;
-  lengthen(step.more_counts, result.more_counts);
   return result;
 }
 
@@ -193,6 +202,115 @@ int launch_short_steps(CudaStreamTag* stream, unsigned blocks, unsigned threads,
   return 0;
 }
 
+// An end of a message on a stream, as a RunningStep.
+class RunningEnd {
+ public:
+  RunningEnd(const MessageEnd& end, StepReport* report) : end_(end), report_(report) {}
+
+  bool operator()() {
+    if (is_over_) return true;
+    if (!has_begun_) begin();
+    is_over_ = may_go_on();
+    if (!is_over_) return report_->is_aborted != 0;
+    if (end_.side == MessageSide::kAwaitPlace) return true;
+    if (end_.side == MessageSide::kSend && end_.size_bytes > 0)
+      std::memmove(end_.to, end_.from, end_.size_bytes);
+    if (end_.side == MessageSide::kSendPackets) pack();
+    if (end_.side == MessageSide::kReceivePackets) unpack();
+    for (std::uint32_t part = 0; part < (is_send(end_.side) ? end_.parts : 1); ++part) {
+      if (end_.side == MessageSide::kSend && end_.signals != nullptr)
+        std::atomic_ref(end_.signals[part]).store(number_ + 1);
+      if (end_.counts != nullptr) end_.counts[part] = number_ + 1;
+    }
+    return true;
+  }
+
+ private:
+  struct Packet {
+    std::uint32_t data;
+    std::uint32_t number;
+  };
+  std::size_t num_packets() const { return packet_bytes(end_.size_bytes) / sizeof(Packet); }
+  std::size_t data_bytes(std::size_t packet) const {
+    return std::min(sizeof(Packet::data),
+                    end_.size_bytes - std::min(packet * sizeof(Packet::data), end_.size_bytes));
+  }
+
+  void begin() {
+    has_begun_ = true;
+    number_ = end_.counts == nullptr ? 0 : *end_.counts;
+    if (!is_send(end_.side) && end_.signals != nullptr)
+      std::atomic_ref(*end_.signals).store(end_.freed == nullptr ? 0 : *end_.freed);
+  }
+  bool may_go_on() const {
+    if (end_.side == MessageSide::kReceivePackets) {
+      const auto* const packets = reinterpret_cast<const Packet*>(end_.from);
+      return std::all_of(packets, packets + num_packets(),
+                         [&](const Packet& packet) { return packet.number == number_ + 1; });
+    }
+    if (end_.waits == nullptr) return true;
+    if (is_send(end_.side)) return has_reached(*end_.waits, number_);
+    return std::all_of(end_.waits, end_.waits + end_.parts,
+                       [&](std::uint32_t word) { return has_reached(word, number_ + 1); });
+  }
+  void pack() const {
+    for (std::size_t i = 0; i < num_packets(); ++i) {
+      Packet packet{0, number_ + 1};
+      std::memcpy(&packet.data, end_.from + i * sizeof packet.data, data_bytes(i));
+      std::memcpy(end_.to + i * sizeof packet, &packet, sizeof packet);
+    }
+  }
+  void unpack() const {
+    for (std::size_t i = 0; i < num_packets(); ++i)
+      std::memcpy(end_.to + i * sizeof(Packet::data), end_.from + i * sizeof(Packet), data_bytes(i));
+  }
+
+  MessageEnd end_;
+  StepReport* report_;
+  std::uint32_t number_ = 0;
+  bool has_begun_ = false;
+  bool is_over_ = false;
+};
+
+bool is_valid(const MessageEnd& end) {
+  const auto are_words_or_null = [](const std::uint32_t* words, std::size_t count) {
+    return words == nullptr || (is_word(words) && is_word(words + count - 1));
+  };
+  const bool packs = end.side == MessageSide::kSendPackets;
+  const bool unpacks = end.side == MessageSide::kReceivePackets;
+  const bool has_data = (end.side == MessageSide::kSend || packs || unpacks) && end.size_bytes > 0;
+  const std::size_t size = end.size_bytes;
+  return end.parts >= 1 && end.parts <= kMaxMessageParts && (!(packs || unpacks) || end.parts == 1) &&
+         are_words_or_null(end.counts, is_send(end.side) ? end.parts : 1) &&
+         are_words_or_null(end.waits, is_send(end.side) ? 1 : end.parts) &&
+         are_words_or_null(end.signals, end.side == MessageSide::kSend ? end.parts : 1) &&
+         are_words_or_null(end.freed, 1) &&
+         (!has_data || (is_valid(end.to, packs ? packet_bytes(size) : size) &&
+                        is_valid(end.from, unpacks ? packet_bytes(size) : size)));
+}
+
+int launch_messages(const CudaFunctionTag& function, CudaStreamTag* stream, const MessageGrid& grid,
+                    void** parameters) {
+  const std::size_t most =
+      function.kernel == CudaFunctionTag::Kernel::kMessages ? kMaxMessageEnds : kFewMessageEnds;
+  const auto* const all = static_cast<const MessageEnd*>(parameters[0]);
+  auto* const report = parameter<StepReport*>(parameters, 1);
+  if (grid.ends < 1 || grid.ends > most || !is_report(report)) return kInvalidValue;
+  const std::span<const MessageEnd> ends(all, grid.ends);
+  const MessageGrid wanted = message_grid(ends);
+  if (grid.blocks != wanted.blocks || grid.threads != wanted.threads ||
+      !std::ranges::all_of(ends, [](const MessageEnd& end) { return is_valid(end); }))
+    return kInvalidValue;
+  std::vector<RunningEnd> running;
+  for (const MessageEnd& end : ends) running.emplace_back(end, report);
+  stream->queue.emplace_back([running]() mutable {
+    bool all_over = true;
+    for (RunningEnd& end : running) all_over = end() && all_over;
+    return all_over;
+  });
+  return 0;
+}
+
 }  // namespace
 
 extern "C" {
@@ -206,6 +324,8 @@ int cuModuleLoadData(CudaModuleTag** module, const void* image) {
     made->step = {i, current()->device, CudaFunctionTag::Kernel::kStep};
     made->short_step = {i, current()->device, CudaFunctionTag::Kernel::kShortStep};
     made->short_steps = {i, current()->device, CudaFunctionTag::Kernel::kShortSteps};
+    made->few_messages = {i, current()->device, CudaFunctionTag::Kernel::kFewMessages};
+    made->messages = {i, current()->device, CudaFunctionTag::Kernel::kMessages};
     made->reduction = {i, current()->device, CudaFunctionTag::Kernel::kReduction};
     fake_cuda()->modules.push_back(made);
     *module = made.get();
@@ -218,11 +338,13 @@ int cuModuleGetFunction(CudaFunctionTag** function, CudaModuleTag* module, const
   const int result = enter_context("cuModuleGetFunction", module->step.device);
   if (result != 0) return result;
   const bool has_reduction = module->step.module > 0;
-  *function = std::strcmp(name, kStepKernel) == 0                           ? &module->step
-              : std::strcmp(name, kShortStepKernel) == 0 && !has_reduction  ? &module->short_step
-              : std::strcmp(name, kShortStepsKernel) == 0 && !has_reduction ? &module->short_steps
-              : std::strcmp(name, kReductionKernel) == 0 && has_reduction   ? &module->reduction
-                                                                            : nullptr;
+  *function = std::strcmp(name, kStepKernel) == 0                            ? &module->step
+              : std::strcmp(name, kShortStepKernel) == 0 && !has_reduction   ? &module->short_step
+              : std::strcmp(name, kShortStepsKernel) == 0 && !has_reduction  ? &module->short_steps
+              : std::strcmp(name, kFewMessagesKernel) == 0 && !has_reduction ? &module->few_messages
+              : std::strcmp(name, kMessagesKernel) == 0 && !has_reduction    ? &module->messages
+              : std::strcmp(name, kReductionKernel) == 0 && has_reduction    ? &module->reduction
+                                                                             : nullptr;
   return *function == nullptr ? kNotFound : 0;
 }
 
@@ -233,8 +355,11 @@ int cuLaunchKernel(CudaFunctionTag* function, unsigned blocks, unsigned blocks_y
   const int result = enter_context("cuLaunchKernel", stream->device);
   if (result != 0) return result;
   if (function->device != stream->device) return kInvalidHandle;
-  if (blocks_y * blocks_z * threads_y * threads_z != 1 || shared_bytes != 0 || extra != nullptr)
-    return kInvalidValue;
+  if (blocks_z * threads_y * threads_z != 1 || shared_bytes != 0 || extra != nullptr) return kInvalidValue;
+  if (function->kernel == CudaFunctionTag::Kernel::kMessages ||
+      function->kernel == CudaFunctionTag::Kernel::kFewMessages)
+    return launch_messages(*function, stream, {blocks, blocks_y, threads}, parameters);
+  if (blocks_y != 1) return kInvalidValue;
   const auto does = [&](const DeviceReduction& reduction) {
     return is_empty(reduction) || module_of(reduction) == function->module;
   };
@@ -247,7 +372,7 @@ int cuLaunchKernel(CudaFunctionTag* function, unsigned blocks, unsigned blocks_y
     }
     stream->queue.emplace_back([reduction] {
       if (!is_valid(reduction)) return fake_cuda()->broken = kIllegalAddress, true;
-      if (!is_empty(reduction)) reduce_on_cpu(reduction);
+      if (!is_empty(reduction)) reduce_now(reduction);
       return true;
     });
     return 0;

@@ -317,7 +317,7 @@ The members are PEs of one host whose devices reach one another; at most 16.
 
 Args:
     device: this PE's own device, such as ``"cuda"``. None: its GPU, or an emulated device if the process can use no GPU.
-    place_bytes: data above 256 KiB, and data above 64 KiB that is combined, moves in pieces of this size, the same on all members.
+    place_bytes: data above 64 KiB moves in pieces of this size, the same on all members.
         A member allocates two such places in device memory, and 1 MiB. None: 32 MiB on GPUs, 4 MiB on emulated devices.
 
 Returns:

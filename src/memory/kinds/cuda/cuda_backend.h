@@ -89,6 +89,7 @@ class CudaBackend final : public KindBackend {
   Activity activity() override { return any_context() == nullptr ? Activity::kIdle : Activity::kUnknown; }
   base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream) override;
   base::Status queue_steps(std::span<const DeviceStep> steps, Place place, StreamHandle stream) override;
+  base::Status queue_messages(std::span<const MessageEnd> ends, Place place, StreamHandle stream) override;
   base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) override;
   bool abort_steps() override;
   StreamHandle default_stream() const override { return cuda::kLegacyStream; }
@@ -108,6 +109,8 @@ class CudaBackend final : public KindBackend {
     CudaFunction step = nullptr;
     CudaFunction short_step = nullptr;  // of module 0, as the next
     CudaFunction short_steps = nullptr;
+    CudaFunction few_messages = nullptr;
+    CudaFunction messages = nullptr;
     CudaFunction reduction = nullptr;
   };
   struct Device {
@@ -149,6 +152,7 @@ class CudaBackend final : public KindBackend {
   CudaResult launch_step(const Kernels& kernels, const DeviceStep& step, CudaStream stream);
   CudaResult launch_short_steps(const Kernels& kernels, std::span<const ShortStep> steps, unsigned threads,
                                 CudaStream stream);
+  CudaResult launch_messages(const Kernels& kernels, std::span<const MessageEnd> ends, CudaStream stream);
   CudaResult launch_reduction(const Kernels& kernels, const DeviceReduction& reduction, CudaStream stream);
   // Empty unless a step has broken its device's context.
   std::string why_a_step_failed() const;

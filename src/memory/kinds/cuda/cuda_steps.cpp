@@ -1,4 +1,5 @@
-// Steps and reductions of kind cuda, see device_step.h: each is one launch of a kernel of step_kernels.h.
+// Steps, messages and reductions of kind cuda, see device_step.h and device_message.h: each is one launch of a kernel of
+// step_kernels.h or message_kernel.h.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -8,6 +9,7 @@
 
 #include "base/format.h"
 #include "memory/kinds/cuda/cuda_backend.h"
+#include "memory/kinds/cuda/message_kernel.h"
 
 namespace weft::memory {
 
@@ -57,6 +59,17 @@ CudaResult CudaBackend::launch_short_steps(const Kernels& kernels, std::span<con
   return launch_kernel(*driver_, kernels.short_steps, 1, threads, stream, parameters.data());
 }
 
+CudaResult CudaBackend::launch_messages(const Kernels& kernels, std::span<const MessageEnd> ends,
+                                        CudaStream stream) {
+  std::array<MessageEnd, kMaxMessageEnds> all;
+  std::ranges::copy(ends, all.begin());
+  std::array<void*, 2> parameters{parameter(all), parameter(report_)};
+  const MessageGrid grid = message_grid(ends);
+  return driver_->LaunchKernel(ends.size() <= kFewMessageEnds ? kernels.few_messages : kernels.messages,
+                               grid.blocks, grid.ends, 1, grid.threads, 1, 1, 0, stream, parameters.data(),
+                               nullptr);
+}
+
 CudaResult CudaBackend::launch_reduction(const Kernels& kernels, const DeviceReduction& reduction,
                                          CudaStream stream) {
   const std::uint64_t vectors = num_vectors(reduction);
@@ -85,23 +98,32 @@ Status CudaBackend::load_kernels(std::size_t module, Device& device, int ordinal
   }
   if (result != cuda::kSuccess) return call_failed(result, "cuModuleLoadData", ordinal);
   Kernels kernels;
-  result = driver_->ModuleGetFunction(&kernels.step, loaded, kStepKernel);
-  if (result == cuda::kSuccess) {
-    result = module > 0 ? driver_->ModuleGetFunction(&kernels.reduction, loaded, kReductionKernel)
-                        : driver_->ModuleGetFunction(&kernels.short_step, loaded, kShortStepKernel);
+  const auto find = [&](CudaFunction& function, const char* name) {
+    if (result == cuda::kSuccess) result = driver_->ModuleGetFunction(&function, loaded, name);
+  };
+  find(kernels.step, kStepKernel);
+  if (module > 0) {
+    find(kernels.reduction, kReductionKernel);
+  } else {
+    find(kernels.short_step, kShortStepKernel);
+    find(kernels.short_steps, kShortStepsKernel);
+    find(kernels.few_messages, kFewMessagesKernel);
+    find(kernels.messages, kMessagesKernel);
   }
-  if (result == cuda::kSuccess && module == 0)
-    result = driver_->ModuleGetFunction(&kernels.short_steps, loaded, kShortStepsKernel);
   if (result != cuda::kSuccess) return call_failed(result, "cuModuleGetFunction", ordinal);
   Result<CudaStream> own = stream_of(nullptr, device);
   if (!own.ok()) return own.status();
   result = launch_step(kernels, DeviceStep(), *own);
   if (result == cuda::kSuccess && module == 0) {
-    DeviceStep full;  // more than a ShortStep has, and nothing to do
-    full.more_copies.add({});
-    result = launch_step(kernels, full, *own);
+    Kernels full = kernels;
+    full.short_step = nullptr;
+    result = launch_step(full, DeviceStep(), *own);
     constexpr std::array<ShortStep, 1> kNone;
-    if (result == cuda::kSuccess) result = launch_short_steps(kernels, kNone, step_threads(full), *own);
+    if (result == cuda::kSuccess)
+      result = launch_short_steps(kernels, kNone, step_threads(DeviceStep()), *own);
+    constexpr std::array<MessageEnd, kMaxMessageEnds> kNoEnds;
+    if (result == cuda::kSuccess) result = launch_messages(kernels, {kNoEnds.data(), 1}, *own);
+    if (result == cuda::kSuccess) result = launch_messages(kernels, kNoEnds, *own);
   }
   if (result == cuda::kSuccess && module > 0) result = launch_reduction(kernels, DeviceReduction(), *own);
   if (result != cuda::kSuccess) return call_failed(result, "cuLaunchKernel", ordinal);
@@ -199,6 +221,13 @@ Status CudaBackend::queue_steps(std::span<const DeviceStep> steps, Place place, 
     steps = steps.subspan(count);
   }
   return {};
+}
+
+Status CudaBackend::queue_messages(std::span<const MessageEnd> ends, Place place, StreamHandle stream) {
+  has_steps_ = true;
+  return with_kernels(0, place.device, stream, "messages", [&](const Kernels& kernels, CudaStream queue) {
+    return launch_messages(kernels, ends, queue);
+  });
 }
 
 Status CudaBackend::queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) {

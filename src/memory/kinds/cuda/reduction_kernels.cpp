@@ -108,6 +108,10 @@ $narrow
   ld.param.u64 address, [$out];
   add.u64 address, address, at;
   st.global$vector.$raw [address], $result;
+  ld.param.u64 address, [$also];
+  setp.ne.u64 p, address, 0;
+  add.u64 address, address, at;
+  @p st.global$vector.$raw [address], $result;
   add.u64 at, at, advance;
   bra next;
 over:
@@ -176,6 +180,7 @@ class ReductionText {
                                        {"body", body},
                                        {"narrow", narrow},
                                        {"out", at(offsetof(DeviceReduction, out))},
+                                       {"also", at(offsetof(DeviceReduction, also))},
                                        {"vector", vector_of(size)},
                                        {"result", registers(0, size)}});
   }
@@ -230,7 +235,8 @@ std::string reduction_kernel_text(ElementType type, Combination combination) {
 
 std::uint64_t num_vectors(const DeviceReduction& reduction, std::size_t place_bytes) {
   const std::size_t size = vector_size(reduction.type);
-  std::uintptr_t addresses = reinterpret_cast<std::uintptr_t>(reduction.out) | place_bytes;
+  std::uintptr_t addresses = reinterpret_cast<std::uintptr_t>(reduction.out) |
+                             reinterpret_cast<std::uintptr_t>(reduction.also) | place_bytes;
   for (const std::byte* const source : reduction.sources)
     addresses |= reinterpret_cast<std::uintptr_t>(source);
   return addresses % (size * size_of(reduction.type)) == 0 ? reduction.num_elements / size : 0;

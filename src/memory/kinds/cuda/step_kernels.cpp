@@ -2,7 +2,9 @@
 
 #include <string_view>
 
+#include "memory/kinds/cuda/copy_text.h"
 #include "memory/kinds/cuda/kernel_text.h"
+#include "memory/kinds/cuda/message_kernel.h"
 
 namespace weft::memory {
 
@@ -39,7 +41,7 @@ constexpr std::string_view kStepBeginText = R"(
   {
   .reg .pred p, has_count;
   .reg .u32 thread, threads, number, rings, bits;
-  .reg .u32 before_offset, before_number, signals_offset, signals_number, after_offset, after_number;
+  .reg .u32 before_offset, signals_offset, after_offset;
   .reg .u64 parameters, count, index, stride, place, shift, to, from, before_word, signals_word, after_word;
   mov.u64 parameters, step;
   add.u64 parameters, parameters, $base;
@@ -53,11 +55,10 @@ constexpr std::string_view kStepBeginText = R"(
   @has_count ld.global.u32 number, [count];
 )";
 
-// The numbers are used only where the words are, so that the loads are in flight together.
 constexpr std::string_view kWordText = R"(
   {  // Thread i has word i; the address is 0 if there is none.
   .reg .u32 size;
-  .reg .u64 item, its_count;
+  .reg .u64 item;
   mov.u64 $word, 0;
   ld.param.u32 size, [parameters+$size];
   setp.ge.u32 p, thread, size;
@@ -66,12 +67,6 @@ constexpr std::string_view kWordText = R"(
   add.u64 item, item, parameters;
   ld.param.u64 $word, [item+$list_word];
   ld.param.u32 $offset, [item+$list_offset];
-  ld.param.u64 its_count, [item+$list_number];
-  setp.ne.u64 p, its_count, 0;
-  selp.b64 its_count, its_count, count, p;
-  setp.ne.u64 p, its_count, 0;
-  mov.u32 $number, 0;
-  @p ld.global.u32 $number, [its_count];
 over:
   }
 )";
@@ -104,7 +99,7 @@ constexpr std::string_view kWaitText = R"(
   setp.ne.u32 is_aborted, size, size;
   setp.eq.u64 p, $word, 0;
   @p bra reached;
-  add.u32 value, $offset, $number;
+  add.u32 value, $offset, number;
   mov.u32 polls, 0;
 poll:
   ld.acquire.sys.global.u32 seen, [$word];
@@ -162,126 +157,17 @@ over:
   }
 )";
 
-constexpr std::string_view kCopiesBeginText = R"(
+constexpr std::string_view kStepCopyText = R"(
   {
   .reg .u64 left;
   ld.param.u64 left, [parameters+$size_bytes];
-)";
-
-constexpr std::string_view kMoreCopiesBeginText = R"(
-  .reg .pred is_last;
-  .reg .u32 copy, copies;
-  .reg .u64 item;
-  ld.param.u32 copies, [parameters+$size];
-  mov.u32 copy, 0;
-next_copy:
-)";
-
-constexpr std::string_view kMoreCopiesEndText = R"(
-  setp.ge.u32 is_last, copy, copies;
-  @is_last bra all_copied;
-  mul.wide.u32 item, copy, $item_bytes;
-  add.u64 item, item, parameters;
-  ld.param.u64 to, [item+$list_to];
-  ld.param.u64 from, [item+$list_from];
-  ld.param.u64 left, [item+$list_size_bytes];
-  add.u32 copy, copy, 1;
-  bra next_copy;
-all_copied:
-)";
-
-// Does a copy of `left` bytes. `width` is the widest vector for which both sides are aligned alike. The first bytes up to such an address and the last ones are
-// fewer than 16, one for a thread.
-constexpr std::string_view kCopyBeginText = R"(
-  {
-  .reg .pred p;
-  .reg .u16 byte;
-  .reg .u64 width, mask, head, at, limit, advance, wide_advance, reach, load, store;
-  setp.eq.u64 p, left, 0;
-  @p bra over;
-  xor.b64 width, to, from;
-  or.b64 width, width, 16;
-  neg.s64 mask, width;
-  and.b64 width, width, mask;
-  sub.u64 mask, width, 1;
-  neg.s64 head, to;
-  and.b64 head, head, mask;
-  min.u64 head, head, left;
-  setp.ge.u64 p, index, head;
-  @p bra aligned;
-  add.u64 load, from, index;
-  add.u64 store, to, index;
-  ld.global.u8 byte, [load];
-  st.global.u8 [store], byte;
-aligned:
-  add.u64 to, to, head;
-  add.u64 from, from, head;
-  sub.u64 left, left, head;
-  and.b64 limit, left, mask;
-  sub.u64 limit, left, limit;
-  mul.lo.u64 at, index, width;
-  mul.lo.u64 advance, stride, width;
-  mul.lo.u64 wide_advance, advance, 4;
-)";
-
-constexpr std::string_view kCopyLoopText = R"(
-  setp.ne.u64 p, width, $width;
-  @p bra not_$width;
-  {
-  .reg .$type a<4>, b<4>, c<4>, d<4>;
-wide:
-  mad.lo.u64 reach, advance, 3, at;
-  setp.ge.u64 p, reach, limit;
-  @p bra narrow;
-  add.u64 load, from, at;
-  ld.global$vector.$type $a, [load];
-  add.u64 load, load, advance;
-  ld.global$vector.$type $b, [load];
-  add.u64 load, load, advance;
-  ld.global$vector.$type $c, [load];
-  add.u64 load, load, advance;
-  ld.global$vector.$type $d, [load];
-  add.u64 store, to, at;
-  st.global$vector.$type [store], $a;
-  add.u64 store, store, advance;
-  st.global$vector.$type [store], $b;
-  add.u64 store, store, advance;
-  st.global$vector.$type [store], $c;
-  add.u64 store, store, advance;
-  st.global$vector.$type [store], $d;
-  add.u64 at, at, wide_advance;
-  bra wide;
-narrow:
-  setp.ge.u64 p, at, limit;
-  @p bra rest;
-  add.u64 load, from, at;
-  add.u64 store, to, at;
-  ld.global$vector.$type $a, [load];
-  st.global$vector.$type [store], $a;
-  add.u64 at, at, advance;
-  bra narrow;
-  }
-not_$width:
-)";
-
-constexpr std::string_view kCopyEndText = R"(
-rest:
-  add.u64 at, limit, index;
-  setp.ge.u64 p, at, left;
-  @p bra over;
-  add.u64 load, from, at;
-  add.u64 store, to, at;
-  ld.global.u8 byte, [load];
-  st.global.u8 [store], byte;
-over:
-  }
 )";
 
 // The barrier and the release of one thread order the writes of the whole block, and of earlier work on the stream, before the word.
 constexpr std::string_view kSignalText = R"(
   bar.sync 0;
   setp.ne.u64 p, signals_word, 0;
-  add.u32 bits, signals_offset, signals_number;
+  add.u32 bits, signals_offset, number;
   @p st.release.sys.global.u32 [signals_word], bits;  // thread i writes word i
 )";
 
@@ -289,20 +175,6 @@ constexpr std::string_view kStepEndText = R"(
   setp.eq.and.u32 p, thread, 0, has_count;
   add.u32 number, number, 1;
   @p st.global.u32 [count], number;
-  {  // Thread i raises count i.
-  .reg .u32 size;
-  .reg .u64 item;
-  ld.param.u32 size, [parameters+$size];
-  setp.ge.u32 p, thread, size;
-  @p bra over;
-  mul.wide.u32 item, thread, 8;
-  add.u64 item, item, parameters;
-  ld.param.u64 count, [item+$items];
-  ld.global.u32 number, [count];
-  add.u32 number, number, 1;
-  st.global.u32 [count], number;
-over:
-  }
   }
 )";
 
@@ -315,24 +187,19 @@ std::string digits_of(std::size_t offset) { return std::to_string(offset); }
 
 // Where a list of a step has its items. Its size comes first.
 constexpr std::size_t kListItems = offsetof(StepList<StepWord>, items);
-static_assert(kListItems == offsetof(StepList<StepCopy>, items) &&
-              kListItems == offsetof(StepList<std::uint32_t*>, items));
 
 std::string word_text(const std::string& name, std::size_t list) {
   return filled(kWordText, {{"word", name + "_word"},
                             {"offset", name + "_offset"},
-                            {"number", name + "_number"},
                             {"size", digits_of(list)},
                             {"item_bytes", digits_of(sizeof(StepWord))},
                             {"list_word", digits_of(list + kListItems + offsetof(StepWord, word))},
-                            {"list_offset", digits_of(list + kListItems + offsetof(StepWord, offset))},
-                            {"list_number", digits_of(list + kListItems + offsetof(StepWord, number))}});
+                            {"list_offset", digits_of(list + kListItems + offsetof(StepWord, offset))}});
 }
 
 std::string wait_text(const std::string& name, std::size_t list) {
   return filled(kWaitText, {{"word", name + "_word"},
                             {"offset", name + "_offset"},
-                            {"number", name + "_number"},
                             {"size", digits_of(list)},
                             {"is_aborted", digits_of(offsetof(StepReport, is_aborted))}});
 }
@@ -373,59 +240,18 @@ std::string label_text() {
                              {"expected_label", digits_of(offsetof(StepReport, expected_label))}});
 }
 
-std::string one_copy_text() {
-  std::string text(kCopyBeginText);
-  struct Width {
-    const char* bytes;
-    const char* vector;
-    const char* type;
-  };
-  for (const Width& width :
-       {Width{"16", ".v4", "u32"}, {"8", "", "u64"}, {"4", "", "u32"}, {"2", "", "u16"}, {"1", "", "u8"}}) {
-    const auto registers = [&](const std::string& name) {
-      return filled(*width.vector == 0 ? "$name0" : "{$name0, $name1, $name2, $name3}", {{"name", name}});
-    };
-    text += filled(kCopyLoopText, {{"width", width.bytes},
-                                   {"vector", width.vector},
-                                   {"type", width.type},
-                                   {"a", registers("a")},
-                                   {"b", registers("b")},
-                                   {"c", registers("c")},
-                                   {"d", registers("d")}});
-  }
-  return text += kCopyEndText;
-}
-
-template <class Step>
-std::string copy_text() {
-  std::string text = filled(kCopiesBeginText, {{"size_bytes", digits_of(offsetof(Step, size_bytes))}});
-  if constexpr (requires(Step step) { step.more_copies; }) {
-    constexpr std::size_t kList = offsetof(Step, more_copies);
-    text += filled(kMoreCopiesBeginText, {{"size", digits_of(kList)}});
-    text += one_copy_text();
-    text += filled(kMoreCopiesEndText,
-                   {{"item_bytes", digits_of(sizeof(StepCopy))},
-                    {"list_to", digits_of(kList + kListItems + offsetof(StepCopy, to))},
-                    {"list_from", digits_of(kList + kListItems + offsetof(StepCopy, from))},
-                    {"list_size_bytes", digits_of(kList + kListItems + offsetof(StepCopy, size_bytes))}});
-  } else {
-    text += one_copy_text();
-  }
-  return text += "  }\n";
-}
-
 // All of a step whose parameter is at this offset; `reduction` is the text of its reduction.
 template <class Step>
 std::string step_text(std::size_t base = 0, const std::string& reduction = {}) {
-  constexpr std::size_t kList = offsetof(Step, more_counts);
   std::string text = begin_text<Step>(base);
   text += wait_text("before", offsetof(Step, before));
   text += label_text<Step>();
-  text += copy_text<Step>();
+  text += filled(kStepCopyText, {{"size_bytes", digits_of(offsetof(Step, size_bytes))}});
+  text += copy_text() + "  }\n";
   text += kSignalText;
   text += wait_text("after", offsetof(Step, after));
   text += reduction;
-  return text += filled(kStepEndText, {{"size", digits_of(kList)}, {"items", digits_of(kList + kListItems)}});
+  return text += kStepEndText;
 }
 
 std::string short_steps_text() {
@@ -444,7 +270,8 @@ std::string step_module_text(std::size_t module) {
   if (module == 0) {
     text += kernel_text(kStepKernel, sizeof(DeviceStep), "vectors", step_text<DeviceStep>());
     text += kernel_text(kShortStepKernel, sizeof(ShortStep), "vectors", step_text<ShortStep>());
-    return text += short_steps_text();
+    text += short_steps_text();
+    return text += message_kernels_text();
   }
   const auto type = static_cast<ElementType>((module - 1) / kNumCombinations);
   const auto combination = static_cast<Combination>((module - 1) % kNumCombinations);

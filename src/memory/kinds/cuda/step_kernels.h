@@ -14,6 +14,7 @@
 #include <string>
 
 #include "memory/kinds/cuda/reduction_kernels.h"
+#include "memory/kinds/cuda/step_report.h"
 #include "memory/kinds/device_step.h"
 
 namespace weft::memory {
@@ -22,7 +23,6 @@ inline constexpr const char* kStepKernel = "weft_step";
 inline constexpr const char* kShortStepKernel = "weft_short_step";
 inline constexpr const char* kShortStepsKernel = "weft_short_steps";
 inline constexpr std::size_t kMostShortSteps = 4;
-inline constexpr std::uint64_t kMaxStepThreads = 1024;
 
 // A step as most are: a launch with the 1.7 KiB of a DeviceStep would copy mostly zeros. The names are those of DeviceStep.
 struct ShortStep {
@@ -40,22 +40,12 @@ struct ShortStep {
   std::uint32_t num_places = 1;
   std::size_t place_bytes = 0;
   std::uint64_t label = 0;
-  List<std::uint32_t*> more_counts;
 };
 
 static_assert(kMostShortSteps * sizeof(ShortStep) <= 2048, "the parameters of a kernel may have 4 KiB");
 
 // None if the step has more than that.
 std::optional<ShortStep> short_step(const DeviceStep& step);
-
-// What steps and the host tell one another, in page-locked host memory.
-struct StepReport {
-  // A step that waits looks at it about once a millisecond. If it is not 0, the step ends and does nothing more.
-  std::uint32_t is_aborted = 0;
-  // Not 0: a step has found another label than this one, and has trapped, which breaks its device's context.
-  std::uint64_t expected_label = 0;
-  std::uint64_t found_label = 0;
-};
 
 // The modules of a device, by number: first the one without reductions.
 inline constexpr std::size_t kNumCombinations = 4;

@@ -7,8 +7,6 @@ namespace weft::memory {
 
 namespace {
 
-constexpr std::uint64_t kWarpThreads = 32;
-
 template <class T>
 bool shorten(const StepList<T>& from, ShortStep::List<T>& to) {
   if (from.size > to.items.size()) return false;
@@ -20,9 +18,8 @@ bool shorten(const StepList<T>& from, ShortStep::List<T>& to) {
 
 std::optional<ShortStep> short_step(const DeviceStep& step) {
   ShortStep result;
-  if (step.more_copies.size > 0 || !is_empty(step.reduction) || !shorten(step.before, result.before) ||
-      !shorten(step.signals, result.signals) || !shorten(step.after, result.after) ||
-      !shorten(step.more_counts, result.more_counts)) {
+  if (!is_empty(step.reduction) || !shorten(step.before, result.before) ||
+      !shorten(step.signals, result.signals) || !shorten(step.after, result.after)) {
     return {};
   }
   result.count = step.count;
@@ -43,8 +40,6 @@ std::uint64_t num_vectors(const DeviceStep& step) {
 
 unsigned step_threads(const DeviceStep& step) {
   std::uint64_t wanted = step.size_bytes / 16;
-  for (const StepCopy& copy : step.more_copies)
-    wanted = std::max<std::uint64_t>(wanted, copy.size_bytes / 16);
   if (!is_empty(step.reduction))
     wanted = std::max(wanted, reduction_units(step.reduction, num_vectors(step)));
   wanted = std::clamp(wanted, kWarpThreads, kMaxStepThreads);

@@ -67,6 +67,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
                           std::size_t size_bytes, StreamHandle stream) override;
   Activity activity() override;
   base::Status queue_step(const DeviceStep& step, Place place, StreamHandle stream) override;
+  base::Status queue_messages(std::span<const MessageEnd> ends, Place place, StreamHandle stream) override;
   base::Status queue_reduction(const DeviceReduction& reduction, Place place, StreamHandle stream) override;
   bool abort_steps() override;
   base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
@@ -96,15 +97,13 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   // --- Steps, in emulated_steps.cpp
   struct Word;
   struct Reduction;
-  struct Copy;
+  struct End;
   struct Step;
   base::Result<Side> check_device_side(const char* role, const void* address, std::size_t size_bytes);
-  base::Result<Word> check_word(const StepWord& word, Place place);
+  base::Result<Word> check_word(const StepWord& word);
   // Each source has other places behind it.
   base::Result<Reduction> check_reduction(const DeviceReduction& reduction, std::size_t other_places_bytes);
   base::Status run_step(Step& step);
-  // Finds out the words' values for this run.
-  base::Status begin_words(std::vector<Word>& words, std::uint32_t number);
   // ok: all words have been reached.
   base::Status await_words(const std::vector<Word>& words);
   base::Status write_words(const std::vector<Word>& words);
@@ -112,6 +111,10 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   base::Status write_label(const Side& place, std::uint64_t label);
   base::Status check_label(const Side& place, std::uint64_t label);
   base::Status reduce_now(const Reduction& reduction);
+  // --- Messages, in emulated_messages.cpp
+  base::Result<End> check_end(const MessageEnd& end, Place place);
+  base::Status run_end(End& end);
+  base::Status run_ends(std::vector<End>& ends);
   static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
   bool was_freed_by_owner(const void* address);
   base::Result<void*> make_block(std::size_t size_bytes, int device);

@@ -31,29 +31,22 @@ Status aborted() {
 struct EmulatedBackend::Word {
   Side side;
   std::uint32_t offset = 0;
-  std::optional<Side> number;
   std::uint32_t value = 0;  // of the step that runs
-};
-
-struct EmulatedBackend::Copy {
-  Side to;
-  Side from;
-  std::size_t size_bytes = 0;
 };
 
 struct EmulatedBackend::Reduction {
   DeviceReduction wanted;
   std::vector<Side> sources;
   Side out;
+  Side also;
 };
 
 struct EmulatedBackend::Step {
   DeviceStep wanted;
-  std::vector<Side> counts;  // the first one is that of the step, if it has one
+  std::optional<Side> count;
   std::vector<Word> before;
   Side to;
   Side from;
-  std::vector<Copy> more_copies;
   std::vector<Word> signals;
   std::vector<Word> after;
   Reduction reduction;
@@ -72,21 +65,15 @@ Result<EmulatedBackend::Side> EmulatedBackend::check_device_side(const char* rol
   return check_side(role, address, block->allocation.place, size_bytes);
 }
 
-Result<EmulatedBackend::Word> EmulatedBackend::check_word(const StepWord& word, Place place) {
+Result<EmulatedBackend::Word> EmulatedBackend::check_word(const StepWord& word) {
   Result<Side> side = check_device_side(kWord, word.word, sizeof *word.word);
   if (!side.ok()) return side.status();
-  Word checked{*side, word.offset, {}, 0};
-  if (word.number != nullptr) {
-    Result<Side> number = check_side(kCount, word.number, place, sizeof *word.number);
-    if (!number.ok()) return number.status();
-    checked.number = *number;
-  }
-  return checked;
+  return Word{*side, word.offset};
 }
 
 Result<EmulatedBackend::Reduction> EmulatedBackend::check_reduction(const DeviceReduction& reduction,
                                                                     std::size_t other_places_bytes) {
-  Reduction checked{reduction, {}, {}};
+  Reduction checked{reduction, {}, {}, {}};
   if (reduction.num_elements == 0) return checked;
   const std::size_t size_bytes = reduction.num_elements * size_of(reduction.type);
   for (const std::byte* const source : reduction.sources) {
@@ -97,6 +84,10 @@ Result<EmulatedBackend::Reduction> EmulatedBackend::check_reduction(const Device
   Result<Side> out = check_device_side(kStepTarget, reduction.out, size_bytes);
   if (!out.ok()) return out.status();
   checked.out = *out;
+  if (reduction.also == nullptr) return checked;
+  Result<Side> also = check_device_side(kStepTarget, reduction.also, size_bytes);
+  if (!also.ok()) return also.status();
+  checked.also = *also;
   return checked;
 }
 
@@ -105,7 +96,7 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
   checked.wanted = step;
   const auto add_words = [&](const StepList<StepWord>& words, std::vector<Word>& to) {
     for (const StepWord& word : words) {
-      Result<Word> found = check_word(word, place);
+      Result<Word> found = check_word(word);
       if (!found.ok()) return found.status();
       to.push_back(*found);
     }
@@ -118,16 +109,10 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
     }
     return add_words(words, to);
   };
-  const auto add_count = [&](const std::uint32_t* address) {
-    Result<Side> count = check_side(kCount, address, place, sizeof *address);
-    if (count.ok()) checked.counts.push_back(*count);
-    return count.status();
-  };
   if (step.count != nullptr) {
-    if (Status status = add_count(step.count); status.failed()) return status;
-  }
-  for (const std::uint32_t* const count : step.more_counts) {
-    if (Status status = add_count(count); status.failed()) return status;
+    Result<Side> count = check_side(kCount, step.count, place, sizeof *step.count);
+    if (!count.ok()) return count.status();
+    checked.count = *count;
   }
   const auto is_used = [&step](StepRing ring) {
     return step.size_bytes > 0 || (step.label != 0 && (step.rings & ring) != 0);
@@ -143,13 +128,6 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
         check_device_side(kStepSource, step.from, step.extent_of(step.size_bytes, kRingOfSources));
     if (!from.ok()) return from.status();
     checked.from = *from;
-  }
-  for (const StepCopy& copy : step.more_copies) {
-    Result<Side> to = check_device_side(kStepTarget, copy.to, copy.size_bytes);
-    if (!to.ok()) return to.status();
-    Result<Side> from = check_device_side(kStepSource, copy.from, copy.size_bytes);
-    if (!from.ok()) return from.status();
-    checked.more_copies.push_back({*to, *from, copy.size_bytes});
   }
   if (Status status = add_waits(step.before, checked.before); status.failed()) return status;
   if (Status status = add_words(step.signals, checked.signals); status.failed()) return status;
@@ -182,17 +160,6 @@ Status EmulatedBackend::queue_reduction(const DeviceReduction& reduction, Place 
   return streams_.enqueue(stream, place.device, [this, polls = 0, checked = std::move(*checked)]() mutable {
     return ++polls < faults_.polls_per_copy ? Status::pending() : reduce_now(checked);
   });
-}
-
-Status EmulatedBackend::begin_words(std::vector<Word>& words, std::uint32_t number) {
-  for (Word& word : words) {
-    word.value = number + word.offset;
-    if (!word.number.has_value()) continue;
-    Result<void*> found = reach(kCount, *word.number, sizeof number);
-    if (!found.ok()) return found.status();
-    word.value = *static_cast<std::uint32_t*>(*found) + word.offset;
-  }
-  return {};
 }
 
 Status EmulatedBackend::await_words(const std::vector<Word>& words) {
@@ -241,13 +208,13 @@ Status EmulatedBackend::check_label(const Side& place, std::uint64_t label) {
 
 Status EmulatedBackend::run_step(Step& step) {
   if (!step.has_begun) {
-    if (step.wanted.count != nullptr) {
-      Result<void*> found = reach(kCount, step.counts.front(), sizeof step.number);
+    if (step.count.has_value()) {
+      Result<void*> found = reach(kCount, *step.count, sizeof step.number);
       if (!found.ok()) return found.status();
       step.number = *static_cast<std::uint32_t*>(*found);
     }
     for (std::vector<Word>* const words : {&step.before, &step.signals, &step.after}) {
-      if (Status status = begin_words(*words, step.number); status.failed()) return status;
+      for (Word& word : *words) word.value = step.number + word.offset;
     }
     step.has_begun = true;
   }
@@ -270,9 +237,6 @@ Status EmulatedBackend::run_step(Step& step) {
           copy_now(place(step.to, kRingOfTargets), place(step.from, kRingOfSources), step.wanted.size_bytes);
       if (status.failed()) return status;
     }
-    for (const Copy& copy : step.more_copies) {
-      if (Status status = copy_now(copy.to, copy.from, copy.size_bytes); status.failed()) return status;
-    }
     if (Status status = write_words(step.signals); status.failed()) return status;
     step.has_signalled = true;
   }
@@ -280,11 +244,10 @@ Status EmulatedBackend::run_step(Step& step) {
   Reduction reduction = step.reduction;
   for (Side& source : reduction.sources) source = place(source, kRingOfContributions);
   if (Status status = reduce_now(reduction); status.failed()) return status;
-  for (const Side& count : step.counts) {
-    Result<void*> found = reach(kCount, count, sizeof step.number);
-    if (!found.ok()) return found.status();
-    ++*static_cast<std::uint32_t*>(*found);
-  }
+  if (!step.count.has_value()) return {};
+  Result<void*> found = reach(kCount, *step.count, sizeof step.number);
+  if (!found.ok()) return found.status();
+  *static_cast<std::uint32_t*>(*found) = step.number + 1;
   return {};
 }
 
@@ -302,7 +265,7 @@ Status EmulatedBackend::reduce_now(const Reduction& reduction) {
   if (!out.ok()) return out.status();
   views.out = static_cast<std::byte*>(*out);
   reduce_on_cpu(views);
-  return {};
+  return reduction.wanted.also == nullptr ? Status() : copy_now(reduction.also, reduction.out, size_bytes);
 }
 
 }  // namespace weft::memory

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "memory/kinds/cuda/cuda_backend.h"
+#include "memory/kinds/cuda/message_kernel.h"
 #include "tests/unit/memory/fake_cuda_fixture.h"
 #include "tests/unit/memory/places.h"
 #include "tests/unit/memory/steps/one_word_message.h"
@@ -115,57 +116,6 @@ TEST_F(CudaStepsTest, ReductionsInAStepAndAlone) {
   EXPECT_EQ(*word(own, 8), 11U);
   EXPECT_TRUE(cuda().queue_reduction(DeviceReduction(), kGpu0, receives).ok());
   EXPECT_EQ(fake_cuda()->calls["cuModuleLoadData"], 3) << "two devices, and one reduction";
-}
-
-TEST_F(CudaStepsTest, AWordMayHaveTheNumberOfAnotherCount) {
-  *word(own, 5) = 40;
-  DeviceStep step;
-  step.count = word(own, kReceived);
-  step.signals.add({word(far_at_owner, kCredit), 2, word(own, 5)});
-  step.signals.add({word(far_at_owner, kData), 0, word(own, kReceived)});
-  step.after.add({word(own, kArrived), 0, word(own, 6)});
-  ASSERT_TRUE(cuda().queue_step(step, kGpu0, receives).ok());
-  Outcome done;
-  ASSERT_TRUE(memory->when_queued_done(kGpu0, receives, &done).is_pending());
-  *word(own, 6) = 3;
-  poll();
-  *word(own, 6) = 0;  // too late: counts are read at the begin
-  poll();
-  EXPECT_EQ(done.calls, 0);
-  *word(own, kArrived) = 3;
-  poll();
-  EXPECT_EQ(done.calls, 1);
-  EXPECT_EQ(*word(far, kCredit), 42U);
-  EXPECT_EQ(*word(far, kData), 0U);
-  EXPECT_EQ(*word(own, kReceived), 1U);
-  step.signals.items[0].number = &step.signals.size;
-  EXPECT_EQ(cuda().queue_step(step, kGpu0, receives).code(), StatusCode::kInvalidArgument);
-}
-
-TEST_F(CudaStepsTest, AStepHasSeveralCopiesAndCounts) {
-  *word(far, kData) = 5;
-  *word(far, 10) = 6;
-  *word(far, 4) = 40;
-  DeviceStep step = send();
-  step.before = {};
-  step.signals.add({word(own_at_peer, 5), 2, word(far, 4)});
-  step.more_counts.add(word(far, 4));
-  EXPECT_TRUE(short_step(step).has_value());
-  ASSERT_TRUE(cuda().queue_step(step, kGpu1, sends).ok());
-  step.more_copies.add({bytes(own_at_peer, 6), bytes(far, 10), 4});
-  EXPECT_FALSE(short_step(step).has_value());
-  ASSERT_TRUE(cuda().queue_step(step, kGpu1, sends).ok());
-  Outcome sent;
-  ASSERT_TRUE(memory->when_queued_done(kGpu1, sends, &sent).is_pending());
-  poll();
-  EXPECT_EQ(sent.calls, 1);
-  EXPECT_EQ(*word(own, kLanding), 5U);
-  EXPECT_EQ(*word(own, 6), 6U);
-  EXPECT_EQ(*word(own, 5), 43U) << "the number at the begin of the second step";
-  EXPECT_EQ(*word(far, 4), 42U);
-  EXPECT_EQ(*word(far, kSent), 2U);
-  step.more_counts.items[0] = &step.more_counts.size;
-  EXPECT_EQ(cuda().queue_step(step, kGpu1, sends).code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(CudaStepsTest, StepsUsePlacesInTurn) {
@@ -302,7 +252,8 @@ TEST_F(CudaStepsTest, ShortStepsShareLaunches) {
   const auto before = launches();
   const std::vector<DeviceStep> sending(6, send());
   std::vector<DeviceStep> receiving(6, receive());
-  receiving[2].more_copies.add({});  // longer than a short one: alone
+  for (std::uint32_t value = 0; value < 2; ++value)  // more than a short one has: alone
+    receiving[2].after.add({word(own, kArrived), value});
   ASSERT_TRUE(cuda().queue_steps(sending, kGpu1, sends).ok());
   EXPECT_EQ(launches() - before, 2) << "four and two";
   ASSERT_TRUE(cuda().queue_steps(receiving, kGpu0, receives).ok());
@@ -343,7 +294,8 @@ TEST(StepKernelsTest, EachModuleHasItsKernels) {
   for (std::size_t module = 0; module < kNumStepModules; ++module) {
     const std::string text = step_module_text(module);
     EXPECT_NE(text.find(std::string(".entry ") + kStepKernel), std::string::npos);
-    for (const char* const kernel : {kShortStepKernel, kShortStepsKernel})
+    for (const char* const kernel :
+         {kShortStepKernel, kShortStepsKernel, kFewMessagesKernel, kMessagesKernel})
       EXPECT_EQ(text.find(std::string(".entry ") + kernel + "(") != std::string::npos, module == 0);
     EXPECT_EQ(text.find(std::string(".entry ") + kReductionKernel) != std::string::npos, module > 0);
     EXPECT_EQ(text.find('$'), std::string::npos);
@@ -369,7 +321,7 @@ TEST(StepKernelsTest, LaunchesFitTheWork) {
   EXPECT_EQ(step_threads(step), 32U);
   step.size_bytes = 1000;
   EXPECT_EQ(step_threads(step), 64U);
-  step.more_copies.add({nullptr, nullptr, 2000});
+  step.size_bytes = 2000;
   EXPECT_EQ(step_threads(step), 128U);
   step.size_bytes = std::size_t{1} << 30;
   EXPECT_EQ(step_threads(step), 1024U);

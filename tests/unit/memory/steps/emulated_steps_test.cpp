@@ -127,33 +127,6 @@ TEST_F(EmulatedStepsTest, ASendWaitsForTheReceiver) {
   EXPECT_EQ(received.calls, 1);
 }
 
-TEST_F(EmulatedStepsTest, AStepHasSeveralCopiesAndCounts) {
-  *(view(peer, far) + 10) = 6;
-  *(view(peer, far) + 4) = 40;
-  *(view(peer, far) + kData) = 5;
-  DeviceStep step = send();
-  step.more_copies.add({reinterpret_cast<std::byte*>(word(own_at_peer, kLanding + 2)),
-                        reinterpret_cast<const std::byte*>(word(far, 10)), 4});
-  step.signals.add({word(own_at_peer, kLanding + 1), 2, word(far, 4)});
-  step.more_counts.add(word(far, 4));
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(emulated(peer).queue_step(step, kDevice0, sends).ok());
-  *(view(peer, far) + kCredit) = 1;
-  Outcome sent;
-  watch(peer, sends, sent);
-  poll();
-  EXPECT_EQ(sent.calls, 1);
-  EXPECT_EQ(*(view(owner, own) + kLanding), 5U);
-  EXPECT_EQ(*(view(owner, own) + kLanding + 2), 6U);
-  EXPECT_EQ(*(view(owner, own) + kLanding + 1), 43U) << "the number at the begin of the second step";
-  EXPECT_EQ(*(view(peer, far) + 4), 42U);
-  EXPECT_EQ(*(view(peer, far) + kSent), 2U);
-  step.more_copies.items[0].size_bytes = 64;
-  EXPECT_EQ(emulated(peer).queue_step(step, kDevice0, sends).code(), StatusCode::kOutOfRange);
-  step.more_copies = {};
-  step.more_counts.items[0] = &step.more_counts.size;
-  EXPECT_FALSE(emulated(peer).queue_step(step, kDevice0, sends).ok()) << "it is host memory";
-}
-
 TEST_F(EmulatedStepsTest, AStepThatIsAbortedTouchesNothing) {
   *(view(peer, far) + kSent) = 1;
   *(view(peer, far) + kData) = 77;
@@ -192,19 +165,6 @@ TEST_F(EmulatedStepsTest, WhatAStepUsesIsCheckedWhenItIsQueuedAndWhenItRuns) {
   watch(peer, sends, sent);
   poll();
   EXPECT_NE(sent.status.message().find("which has freed it"), std::string::npos) << sent.status.to_string();
-}
-
-TEST_F(EmulatedStepsTest, AWordMayHaveTheNumberOfAnotherCount) {
-  *(view(owner, own) + 5) = 40;
-  DeviceStep step;
-  step.count = word(own, kReceived);
-  step.signals.add({word(far_at_owner, kCredit), 2, word(own, 5)});
-  ASSERT_TRUE(emulated(owner).queue_step(step, kDevice0, receives).ok());
-  Outcome done;
-  watch(owner, receives, done);
-  poll();
-  EXPECT_EQ(*(view(peer, far) + kCredit), 42U);
-  EXPECT_EQ(*(view(owner, own) + kReceived), 1U);
 }
 
 TEST_F(EmulatedStepsTest, StepsUsePlacesInTurn) {
