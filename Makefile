@@ -63,11 +63,11 @@ test: tested-programs $(SANITIZED)/build.ninja
 	$(MAKE) --jobs=2 sanitized-tests-at-rest pytest
 	$(MAKE) test-sanitized
 
-# ninja starts as many compilers as there are cores, whatever make's --jobs says.
+# Without make's flags ninja starts as many compilers as there are cores, and tests that call make are not told of --jobs.
 ALONE := env -u MAKEFLAGS
 AT_REST := $(if $(shell command -v chrt),chrt --idle 0,nice -n 19)
 
-sanitized-tests-at-rest:
+sanitized-tests-at-rest: $(SANITIZED)/build.ninja
 	$(ALONE) $(AT_REST) cmake --build $(SANITIZED) --target weft_tests --parallel $$(nproc) -- --quiet
 
 # The C++ tests, with 20 s of random traffic between elements that move, come and go; `make test-release` has a minute of it.
@@ -91,7 +91,7 @@ tested-programs: $(QUICK)/build.ninja
 	ctest --test-dir $(QUICK) --output-on-failure --no-tests=error -R '$(subst $() ,|,$(MINIAPP_TESTS:%=^%$$))'
 	$(call install,$(QUICK))
 
-pytest:
+pytest: $(QUICK)/build.ninja
 	$(ALONE) WEFT_BUILD_FOLDER=$(QUICK) $(PYTEST) -m "not long" --durations 40
 
 # All tests on the full build: the C++ tests without sanitizers, and the programs that users get.
