@@ -62,6 +62,16 @@ if(WEFT_SANITIZE)
   endforeach()
 endif()
 
+# g++ searches all memory of the precompiled headers each time it looks for garbage, and finds little. Without these searches most
+# files of a quick build take 10 % less time, and those of sanitized tests 8 %. A compiler then takes 0.5 and 1 GiB before the first one.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(WEFT_SANITIZE)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
+  elseif(WEFT_QUICK_BUILD)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
+  endif()
+endif()
+
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)

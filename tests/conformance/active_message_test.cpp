@@ -121,7 +121,7 @@ TEST_P(ActiveMessageTest, PayloadTakenAndReceivedLater) {
     ASSERT_TRUE(world.finish(receive));
     EXPECT_EQ(world.read(1, to), pattern(size, size)) << size;
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(sends, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(sends));
 }
 
 TEST_P(ActiveMessageTest, EagerBytesAreReadableInTheHandler) {
@@ -167,7 +167,7 @@ TEST_P(ActiveMessageTest, DroppedPayloadsEndTheSend) {
     }
   }
   taken.clear();
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(sends, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(sends));
   for (CheckedOperation& send : sends) EXPECT_TRUE(send.status().ok()) << send.status().to_string();
 }
 
@@ -213,7 +213,7 @@ TEST_P(ActiveMessageTest, HandlersMaySend) {
   auto& send = operations.emplace_back();
   send.start(world.machine(0).am_send(1, 5, {}, at[0], &send));
   ASSERT_TRUE(world.until([&] { return hops == kHops; }));
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(operations));
 }
 
 // A machine that called the handler inside am_send would overflow the stack.
@@ -237,7 +237,7 @@ TEST_P(ActiveMessageTest, MessagesToItselfArriveFromProgress) {
   first.start(world.machine(0).am_send(0, 0, header, {}, &first));
   EXPECT_EQ(hops, 0);
   ASSERT_TRUE(world.until([&] { return hops == kHops; }));
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(operations));
 
   for (std::size_t size : {kSmall, kLarge}) {
     Buffer from = world.buffer(0, kind(), pattern(size, 2));

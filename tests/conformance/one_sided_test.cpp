@@ -100,7 +100,7 @@ TEST_P(OneSidedTest, AFlushCoversEveryPutBeforeIt) {
   }
   flush(world, 0);
   EXPECT_EQ(world.read(1, target), sent);
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(puts));
 }
 
 TEST_P(OneSidedTest, AFlushOfOnePeCoversThePutsToIt) {
@@ -158,7 +158,7 @@ TEST_P(OneSidedTest, ManyPutsAndFlushesAtOnce) {
                   local.place, nullptr};
       puts[i].start(world.machine(0).put_and_flush(pe, part, remote, i * kSize, &puts[i]));
     }
-    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
+    ASSERT_TRUE(world.finish_all(puts));
     const auto arrived = world.read(pe, target);
     for (std::size_t i = 0; i < kCount; ++i) {
       ASSERT_TRUE(puts[i].status().ok()) << puts[i].status().to_string();
@@ -294,7 +294,7 @@ TEST_P(AtomicTest, ManyAtOnceAddUp) {
     operations[i].start(world.machine(static_cast<int>(i % 4))
                             .atomic(3, AtomicOperation::kAdd, *remote, 0, 1, 0, &old[i], &operations[i]));
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(operations));
   EXPECT_EQ(word, operations.size());
   std::ranges::sort(old);
   for (std::size_t i = 0; i < old.size(); ++i) ASSERT_EQ(old[i], i) << "each old value is seen once";

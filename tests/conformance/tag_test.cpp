@@ -120,7 +120,7 @@ TEST_P(TagTest, MatchesByTagWhateverTheOrder) {
         for (int round = 0; round < 100; ++round) world.progress();
       }
     }
-    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
+    ASSERT_TRUE(world.finish_all(operations));
     for (int i = 0; i < kCount; ++i) {
       const auto seed = static_cast<std::uint64_t>((i * 3 + 5) % kCount);
       EXPECT_EQ(world.read(1, to[static_cast<std::size_t>(i)]), pattern(size, seed));
@@ -147,7 +147,7 @@ TEST_P(TagTest, EqualTagsMatchInTheOrderOfSending) {
     send.start(world.machine(0).tag_send(1, 9, from, &send));
     if (i % 5 == 0) world.progress();
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(operations));
   for (std::size_t i = 0; i < kCount; ++i) {
     ASSERT_TRUE(operations[i].status().ok()) << operations[i].status().to_string();
     if (operations[i].was_pending()) {
@@ -237,7 +237,7 @@ TEST_P(TagTest, ThousandsInFlight) {
     auto& receive = operations[kCount + k];
     receive.start(world.machine(1).tag_receive(k, kFullTagMask, part(to, k), &receive));
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(operations));
   EXPECT_EQ(world.read(1, to), sent);
 }
 
@@ -256,7 +256,7 @@ TEST_P(TagTest, CountersWrap) {
       auto& receive = operations[kCount + i];
       receive.start(world.machine(1).tag_receive(tag_of(i), kFullTagMask, to.back(), &receive));
     }
-    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
+    ASSERT_TRUE(world.finish_all(operations));
     for (std::uint32_t i = 0; i < kCount; ++i) EXPECT_EQ(world.read(1, to[i]), pattern(kSmall, i));
   };
   run([](std::uint32_t i) { return make_tag(2, std::uint64_t{0xffff'fffcu + i}); });
@@ -279,7 +279,7 @@ TEST_P(TagTest, EveryPairOfFour) {
       expected.emplace_back(to, target, tag);
     }
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(operations));
   for (auto& [pe, target, seed] : expected) EXPECT_EQ(world.read(pe, target), pattern(kSmall, seed));
 }
 

@@ -114,6 +114,14 @@ class World {
   bool finish(CheckedOperation& operation) {
     return until([&] { return operation.done(); });
   }
+  // The same of all `operations`, which may become more meanwhile. Those that are done are not looked at again.
+  bool finish_all(const auto& operations) {
+    std::size_t num_done = 0;
+    return until([&] {
+      while (num_done < operations.size() && operations[num_done].done()) ++num_done;
+      return num_done == operations.size();
+    });
+  }
 
   void on_message(int pe, machine::AmId id, std::function<void(machine::AmArrival&)> handler);
 

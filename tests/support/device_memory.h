@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
+#include "tests/support/pattern.h"
 
 namespace weft::testing {
 
@@ -39,8 +41,11 @@ class TestMemory {
     auto allocated = memory.allocate(size_bytes, place);
     if (!allocated.ok()) throw std::runtime_error(allocated.status().to_string());
     buffer_ = *allocated;
-    for (std::size_t i = 0; i < size_bytes; ++i)
-      expected_.push_back(static_cast<std::uint8_t>(first + i % 251));
+    constexpr std::size_t kPeriod = 251;
+    expected_.resize(size_bytes);
+    for (std::size_t i = 0; i < std::min(size_bytes, kPeriod); ++i)
+      expected_[i] = static_cast<std::uint8_t>(first + i);
+    test_support::repeat_bytes(expected_.data(), kPeriod, size_bytes);
     if (size_bytes > 0) std::memcpy(view(memory, buffer_), expected_.data(), size_bytes);
   }
   TestMemory(TestMemory&& other) noexcept

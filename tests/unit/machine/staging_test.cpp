@@ -96,7 +96,7 @@ TEST(Staging, KeepsTheOrderOfOneTag) {
   for (std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     operations[2 + i].start(world.machine(1).tag_receive(5, kFullTagMask, to[i], &operations[2 + i]));
   }
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(operations));
   EXPECT_EQ(world.read(1, to[0]), pattern(kSize, 1));
   EXPECT_EQ(world.read(1, to[1]), pattern(kSize, 2));
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "models/pgas/team/gathered_values.h"
+#include "tests/support/pattern.h"
 #include "tests/unit/pgas/team_job.h"
 
 namespace weft::testing {
@@ -46,9 +47,11 @@ Task<> wait_some_turns(World& world, unsigned seed) {
 
 // Text of that size which tells its rank and the places in it.
 std::string text_of(int rank, std::size_t size_bytes) {
+  constexpr std::size_t kRow = 1021, kLetters = 23;
   std::string text(size_bytes, '\0');
-  for (std::size_t i = 0; i < size_bytes; ++i)
-    text[i] = static_cast<char>('a' + (static_cast<std::size_t>(rank) * 7 + i + i / 1021) % 23);
+  for (std::size_t i = 0; i < std::min(size_bytes, kRow * kLetters); ++i)
+    text[i] = static_cast<char>('a' + (static_cast<std::size_t>(rank) * 7 + i + i / kRow) % kLetters);
+  test_support::repeat_bytes(text.data(), kRow * kLetters, size_bytes);
   return text;
 }
 

@@ -58,9 +58,7 @@ class SmallPutsTest : public ::testing::TestWithParam<std::string> {
     auto& sending = sendings_.emplace_back();
     sending.start(machine.transport_am_send(to, id, bytes, payload, &sending));
   }
-  bool all_sent() {
-    return world_.until([&] { return std::ranges::all_of(sendings_, &CheckedOperation::done); });
-  }
+  bool all_sent() { return world_.finish_all(sendings_); }
 
   // Of 256 messages, in shared memory.
   static bool has_small_queues() { return GetParam() == "ucx"; }
@@ -193,7 +191,7 @@ TEST_P(SmallPutsTest, AFlushWaitsForThePutsBeforeIt) {
     EXPECT_TRUE(flush.was_pending());
     EXPECT_TRUE(flush.status().ok()) << flush.status().to_string();
     EXPECT_EQ(found, pattern(kCount * 8, 3));
-    EXPECT_TRUE(world_.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
+    EXPECT_TRUE(world_.finish_all(puts));
   }
 }
 
@@ -247,9 +245,9 @@ TEST_P(SmallPutsTest, CompletionsMayStartMore) {
       first[i].start(world_.machine(0).flush(1, &first[i]));
     }
   }
-  ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(first, &CheckedOperation::done); }));
+  ASSERT_TRUE(world_.finish_all(first));
   EXPECT_EQ(more.size(), 2 * first.size());
-  ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(more, &CheckedOperation::done); }));
+  ASSERT_TRUE(world_.finish_all(more));
   for (const CheckedOperation& operation : more)
     EXPECT_TRUE(operation.status().ok()) << operation.status().to_string();
   EXPECT_EQ(world_.read(1, target), pattern(64, 6));
@@ -417,7 +415,7 @@ TEST_P(SmallPutsTest, AnswersThatHaveToWait) {
       }
       EXPECT_EQ(puts.back().status().code(), StatusCode::kClosed);
     } else {
-      ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
+      ASSERT_TRUE(world_.finish_all(puts));
       for (const CheckedOperation& put : puts) EXPECT_TRUE(put.status().ok()) << put.status().to_string();
       EXPECT_EQ(world_.read(1, target), values);
       EXPECT_TRUE(all_sent());

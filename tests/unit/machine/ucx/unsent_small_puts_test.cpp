@@ -54,7 +54,7 @@ TEST_P(ManySmallPutsTest, APutEndsWhenItsMessageHasLeft) {
   for (int round = 0; round < 1000; ++round) world.machine(0).progress();
   EXPECT_TRUE(puts.front().done()) << "slots and numbers do not begin at 0 here";
   EXPECT_FALSE(puts.back().done());
-  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &CheckedOperation::done); }));
+  ASSERT_TRUE(world.finish_all(puts));
   for (const CheckedOperation& put : puts) ASSERT_TRUE(put.status().ok()) << put.status().to_string();
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/collective/exchange_plan.h"
 #include "runtime/collective/reductions.h"
 #include "tests/support/in_process_job.h"
+#include "tests/support/pattern.h"
 #include "tests/unit/runtime/collective/large_job.h"
 #include "tests/unit/runtime/collective/reducing_job.h"
 
@@ -23,20 +24,28 @@ namespace {
 constexpr std::size_t kTreeCount = kLeastTreeBytes / sizeof(double);
 constexpr std::size_t kPieceCount = (std::size_t{1} << 20) / sizeof(double);
 
-// Of a contribution; whole numbers, so that the order does not matter.
+// Of a contribution; whole numbers, so that the order does not matter. They repeat after so many.
+constexpr std::size_t kPeriod = 1009;
+
+void repeat_numbers(Doubles& value) {
+  test_support::repeat_bytes(value.data(), kPeriod * sizeof(double), value.size() * sizeof(double));
+}
+
 Doubles value_of(int pe, std::uint64_t sequence, std::size_t count) {
   Doubles value(count);
-  for (std::size_t i = 0; i < count; ++i)
-    value[i] = static_cast<double>((static_cast<std::size_t>(pe) + 1) * (i % 1009 + 1) + sequence);
+  for (std::size_t i = 0; i < std::min(count, kPeriod); ++i)
+    value[i] = static_cast<double>((static_cast<std::size_t>(pe) + 1) * (i + 1) + sequence);
+  repeat_numbers(value);
   return value;
 }
 
 Doubles sum_of(const std::vector<int>& pes, std::uint64_t sequence, std::size_t count) {
   Doubles sum(count);
   for (const int pe : pes) {
-    const Doubles value = value_of(pe, sequence, count);
-    for (std::size_t i = 0; i < count; ++i) sum[i] += value[i];
+    const Doubles value = value_of(pe, sequence, std::min(count, kPeriod));
+    for (std::size_t i = 0; i < value.size(); ++i) sum[i] += value[i];
   }
+  repeat_numbers(sum);
   return sum;
 }
 
