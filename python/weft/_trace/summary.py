@@ -160,9 +160,9 @@ class _Causes:
 def critical_path(trace: Trace) -> dict[str, int]:
     """Nanoseconds by entry method on the chain of causes that ends with the last entry method of the job.
 
-    The cause of a slice is what the PE did before. If the PE was idle before, it is the message that called the
-    slice, and of that the entry method that sent it. IN_MESSAGES is the time from such a send until what it
-    called began.
+    The cause of a slice is what the PE did before. If the PE was idle before, it is the message that called
+    the slice, and of that the entry method that sent it. IN_MESSAGES is the time from such a send until what
+    it called began.
     """
     pes = {pe: _Causes(pe, one.slices) for pe, one in trace.pes.items()}
     last = max(((int(one.end_ns[-1]), pe) for pe, one in pes.items() if len(one.end_ns)), default=None)
