@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-
 _CHUNK_BYTES = 1 << 24
 
 
