@@ -54,6 +54,7 @@ PATHS = (
     Route("machine (tagged, 8 B)", "path_instructions"),
     Route("channel (8 B)", "path_instructions"),
     Route("entry method (8 B)", "path_instructions"),
+    Route("traced entry method (8 B)", "path_instructions"),
     Route("local entry method (8 B)", "local_entry_rate"),
     Route("local entry method, measured", "local_entry_rate"),
     Route("send in Python", "local_calls.py"),

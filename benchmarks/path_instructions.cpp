@@ -1,6 +1,6 @@
 // Sends messages between two PEs that live in this one process and thread, for counting instructions. No PE
 // waits for another, so the count per message is the same in every run.
-// Use: path_instructions machine|channel|entry MESSAGES
+// Use: path_instructions machine|channel|entry|traced MESSAGES
 //
 // The cost of a message is the difference between runs with different MESSAGES; see instructions.py.
 #include <charconv>
@@ -16,6 +16,7 @@
 
 #include "benchmarks/measuring.h"
 #include "collective/engine.h"
+#include "job/trace/recorder.h"
 #include "machine/factory/factory.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
@@ -126,6 +127,14 @@ void on_entry_methods(Pair& pair, std::int64_t messages) {
   pair.run_until(done);
 }
 
+// As with `weft run --trace`.
+void on_traced_entry_methods(Pair& pair, std::int64_t messages) {
+  constexpr std::size_t kMemoryBytes = 1 << 20;
+  const job::Recorder first(pair.runtime(0), kMemoryBytes);
+  const job::Recorder second(pair.runtime(1), kMemoryBytes);
+  on_entry_methods(pair, messages);
+}
+
 // callgrind counts what runs in here (instructions.py names it): not the start of UCX, whose connections are made by a
 // thread of its own, so that the PEs poll a different number of times in each run.
 [[gnu::noinline]] void counted(void (*path)(Pair&, std::int64_t), Pair& pair, std::int64_t messages) {
@@ -137,15 +146,16 @@ void on_entry_methods(Pair& pair, std::int64_t messages) {
 
 int main(int argc, char** argv) {
   using namespace weft::benchmarks;
-  if (argc != 3) die("usage: path_instructions machine|channel|entry MESSAGES");
+  if (argc != 3) die("usage: path_instructions machine|channel|entry|traced MESSAGES");
   std::string_view path = argv[1];
   std::int64_t messages = 0;
   std::from_chars(argv[2], argv[2] + std::strlen(argv[2]), messages);
   void (*run)(Pair&, std::int64_t) = path == "machine"   ? on_machine
                                      : path == "channel" ? on_channel
                                      : path == "entry"   ? on_entry_methods
+                                     : path == "traced"  ? on_traced_entry_methods
                                                          : nullptr;
-  if (run == nullptr) die("the path is machine, channel or entry");
+  if (run == nullptr) die("the path is machine, channel, entry or traced");
   Pair pair;
   run(pair, kWarmUpMessages);
   counted(run, pair, messages);

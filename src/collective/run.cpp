@@ -46,7 +46,16 @@ Run::~Run() {
 
 void Run::start() {
   is_posted_ = false;
+  if (runtime::Observer* const observer = scheduler().observer()) [[unlikely]]
+    observer->span_began(span());
   advance();
+}
+
+runtime::SpanEvent Run::span() const {
+  return {.group = "collectives",
+          .name = name_of(kind()),
+          .number = reinterpret_cast<std::uintptr_t>(this),
+          .value = number()};
 }
 
 std::exception_ptr Run::wrong_size(int /*from*/, std::size_t /*arrived_bytes*/,
@@ -75,6 +84,8 @@ bool Run::advance() {
   }
   group_.inbox().end(*this);
   is_over_ = true;
+  if (runtime::Observer* const observer = scheduler().observer()) [[unlikely]]
+    observer->span_ended(span());
   ended();
   return true;
 }

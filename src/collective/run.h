@@ -114,6 +114,8 @@ class Run : public Awaiting, private runtime::Work {
   const Run* as_run() const override { return this; }
 
   static void on_turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
+  // For the PE's observer.
+  runtime::SpanEvent span() const;
   bool awaits(const StepHeader& header) const;
   // Returns whether the run is over, and perhaps freed.
   bool advance();

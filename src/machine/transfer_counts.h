@@ -23,8 +23,12 @@ class TransferCounts {
     count.bytes += size_bytes;
   }
   // Null for none. `observer` must outlive its use: set another, or null, before it goes.
-  void set_observer(TransferObserver* observer) { observer_ = observer; }
+  void set_observer(TransferObserver* observer) {
+    observer_ = observer;
+    observes_active_messages_ = observer != nullptr && observer->observes_active_messages();
+  }
   bool is_observed() const { return observer_ != nullptr; }
+  bool observes_active_messages() const { return observes_active_messages_; }
   // After the start of a transfer: `started` is what the start function returned. If the transfer is pending, the
   // observer learns of its end when `completion` is called; the caller's function is called after that.
   // REQUIRES: is_observed().
@@ -45,6 +49,7 @@ class TransferCounts {
   std::array<std::array<std::array<Count, memory::kNumKinds>, kNumTransferPaths>, kNumTransferTypes>
       counts_{};
   TransferObserver* observer_ = nullptr;
+  bool observes_active_messages_ = false;
   std::uint64_t last_number_ = 0;
 };
 

@@ -22,6 +22,8 @@ struct TransferEvent {
 class TransferObserver {
  public:
   virtual ~TransferObserver() = default;
+  // Whether active messages are observed. Asked once, when the observer is set.
+  virtual bool observes_active_messages() const { return true; }
   virtual void transfer_began(const TransferEvent& event) = 0;
   // Its buffer is the caller's again. `succeeded` is false after an error or a cancellation.
   virtual void transfer_ended(const TransferEvent& event, bool succeeded) = 0;

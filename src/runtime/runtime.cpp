@@ -40,11 +40,47 @@ Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const Runtim
 
 Runtime::~Runtime() { close(); }
 
-void ResumeWork::resume_measured(ResumeWork& work, Runtime& runtime) {
-  WorkTime& time = *work.time_.get();
-  const WorkMeter::Span span(runtime.meter(), time);  // keeps `time`
-  work.handle.resume();                               // `work` may be gone then
-  time.resumed();
+namespace {
+
+// A resumption of the coroutine of a run, between two reports to the PE's observer. Null: of none that is observed.
+class ObservedResumption {
+ public:
+  ObservedResumption(Runtime& runtime, const void* run)
+      : runtime_(runtime), run_(run), outer_(runtime.meter().exchange_run(run)) {
+    if (run_ != nullptr && runtime_.observer() != nullptr) runtime_.observer()->entry_resumed(run_);
+  }
+  ObservedResumption(const ObservedResumption&) = delete;
+  ObservedResumption& operator=(const ObservedResumption&) = delete;
+  ~ObservedResumption() {
+    runtime_.meter().exchange_run(outer_);
+    if (run_ != nullptr && runtime_.observer() != nullptr) runtime_.observer()->entry_suspended(run_);
+  }
+
+ private:
+  Runtime& runtime_;
+  const void* run_;
+  const void* outer_;
+};
+
+}  // namespace
+
+void ResumeWork::note(const WorkMeter& meter) {
+  time_ = WorkTimeShare(meter.running());
+  run_ = meter.run();
+  function = &ResumeWork::call_noted;
+}
+
+void ResumeWork::call_noted(Work* self, Runtime& runtime, WorkAction action) {
+  auto& work = *static_cast<ResumeWork*>(self);
+  work.function = &ResumeWork::call;
+  if (action != WorkAction::kRun) return;
+  const std::coroutine_handle<> handle = work.handle;
+  const ObservedResumption observed(runtime, std::exchange(work.run_, nullptr));
+  WorkTime* const time = work.time_.get();
+  if (time == nullptr) return handle.resume();
+  const WorkMeter::Span span(runtime.meter(), *time);  // keeps `time`
+  handle.resume();                                     // `work` may be gone then
+  time->resumed();
 }
 
 void Runtime::close() {

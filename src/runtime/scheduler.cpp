@@ -62,6 +62,7 @@ int spin_rounds(bool shares_processor, bool has_other_hosts) {
 class TransferReports final : public machine::TransferObserver {
  public:
   explicit TransferReports(Observer& observer) : observer_(observer) {}
+  bool observes_active_messages() const override { return observer_.observes_active_messages(); }
   void transfer_began(const machine::TransferEvent& event) override {
     observer_.transfer_began(translated(event));
   }
@@ -463,7 +464,10 @@ void Scheduler::spawn(Task<> task, std::string where) {
   struct Spawned final : DetachedTask {
     Spawned(Scheduler& scheduler_in, Task<>::Handle handle_in, std::string where_in)
         : scheduler(scheduler_in), handle(handle_in), where(std::move(where_in)) {}
+    bool is_main() const { return where.starts_with("main on PE"); }
     void finished() noexcept override {
+      if (Observer* const observer = scheduler.observer(); observer != nullptr && is_main())
+        observer->main_ended(this);
       if (handle.promise().error) scheduler.fail_unawaited(handle.promise().error, where);
       abandon();
     }
@@ -473,7 +477,7 @@ void Scheduler::spawn(Task<> task, std::string where) {
     }
     // Other tasks are parts of operations, which models list.
     void list_waits(WaitList& waits) const override {
-      if (!where.starts_with("main on PE")) return;
+      if (!is_main()) return;
       waits.add(Wait{.who = {{Party::kMains, static_cast<std::uint64_t>(scheduler.pe())}, where}});
     }
     Scheduler& scheduler;
@@ -483,7 +487,12 @@ void Scheduler::spawn(Task<> task, std::string where) {
   Task<>::Handle handle = task.release();
   auto* spawned = new Spawned(*this, handle, std::move(where));
   handle.promise().detached = spawned;
+  if (observer_ == nullptr || !spawned->is_main()) return start_detached(spawned, handle);
+  observer_->main_began(spawned);
+  const void* const outer = meter_.exchange_run(spawned);
   start_detached(spawned, handle);
+  meter_.exchange_run(outer);
+  if (observer_ != nullptr) observer_->entry_suspended(spawned);
 }
 
 }  // namespace weft::runtime

@@ -30,20 +30,27 @@ class DeviceWork {
   // A stream of the program's own. Null: the stream of programs that name none; of cuda, the legacy default stream.
   DeviceWork(ChareBase& chare, memory::Place place, memory::StreamHandle stream)
       : place_(place), stream_(stream) {
-    if (chare.load() == nullptr || !chare.collection().is_balanced()) return;
-    load_ = chare.load();
-    load_->acquire();
-    load_->device_time(chare.runtime()).begin(place_, stream_);
+    runtime::Runtime& runtime = chare.runtime();
+    if (chare.load() != nullptr && chare.collection().is_balanced()) {
+      load_ = chare.load();
+      load_->acquire();
+      time_ = &load_->device_time(runtime);
+    } else if (runtime.observer() != nullptr) {
+      time_ = &runtime.device_meter().of_others(runtime);
+    } else {
+      return;
+    }
+    time_->begin(place_, stream_);
   }
   ~DeviceWork() {
-    if (load_ == nullptr) return;
-    load_->device->end(place_, stream_);
-    load_->release();
+    if (time_ != nullptr) time_->end(place_, stream_);
+    if (load_ != nullptr) load_->release();
   }
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
 
  private:
+  runtime::DeviceTime* time_ = nullptr;
   ElementLoad* load_ = nullptr;  // a coroutine with this object may outlive the element on its PE
   memory::Place place_;
   memory::StreamHandle stream_;

@@ -102,9 +102,11 @@ class Running final : public RunningCoroutine {
     begin(coroutine_.promise(), coroutine_);
   }
   [[gnu::cold, gnu::noinline]] void start_observed(Handle (*call)(ChareBase&, Arguments&)) {
-    const runtime::Runtime& runtime = chare_.runtime();
+    runtime::Runtime& runtime = chare_.runtime();
     report_begin(chare_, entry_, this);
+    const void* const outer = runtime.meter().exchange_run(this);
     start(call);
+    runtime.meter().exchange_run(outer);
     report_suspended(runtime, this);  // it may have been destroyed
   }
 

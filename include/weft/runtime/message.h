@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 
@@ -90,12 +91,23 @@ class Message final : public Work, public base::Completion {
   std::size_t wire_bytes() const { return sizeof(Envelope) + payload_bytes_ + trailer_bytes_; }
 
   // The number for observers, see MessageEvent; 0 for none.
-  std::uint64_t trace_id() const;
+  std::uint64_t trace_id() const {
+    std::uint64_t id = 0;
+    if (trailer_bytes_ > 0)
+      std::memcpy(&id, reinterpret_cast<const std::byte*>(this + 1) + payload_bytes_, sizeof id);
+    return id;
+  }
   // For an arrival with kTracedFlag: takes the number off the end of the payload. Returns false if the
   // payload is too short for it.
   bool split_trace();
   // `pe`: see MessageEvent.
-  MessageEvent event(int pe) const;
+  MessageEvent event(int pe) const {
+    return {.id = trace_id(),
+            .handler = envelope_.handler,
+            .pe = pe,
+            .payload_bytes = payload_bytes_,
+            .is_control = (envelope_.flags & kControlFlag) != 0};
+  }
 
   MessagePtr share() {
     ++references_;

@@ -58,12 +58,30 @@ struct TransferEvent {
   std::size_t size_bytes = 0;
 };
 
+// Something besides entry methods that takes a while on this PE, and shares the PE with other work: a step of load balancing, a
+// checkpoint, a collective operation. Equal in its begin and its end.
+struct SpanEvent {
+  std::string_view group;    // "load balancing". Never destroyed.
+  std::string_view name;     // "sync point". Never destroyed.
+  std::uint64_t number = 0;  // unique among the spans of its group that have begun and not ended
+  std::uint64_t value = 0;   // which step, or which reduction
+};
+
+// Work on a stream that a program has marked as that of an object, see metering/device_time.h.
+struct DeviceWorkEvent {
+  std::uint64_t number = 0;  // of this PE's; the same at begin and end
+  memory::Place place;
+  memory::StreamHandle stream = nullptr;
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
   // Whether the message_... and transfer_... functions below are called, and messages carry a number for
   // them. Called once, by set_observer().
   virtual bool observes_communication() const { return true; }
+  // Whether active messages are among the transfers. If not, they go their usual ways. Called once, too.
+  virtual bool observes_active_messages() const { return true; }
   virtual void message_created(const MessageEvent&) {}
   // The message was given to the machine or, for this PE, to the queue. PEs that forward it report it too.
   virtual void message_sent(const MessageEvent&) {}
@@ -74,8 +92,11 @@ class Observer {
   // abandoned at the end of the job does not end.
   virtual void entry_began(const EntryEvent&) {}
   virtual void entry_ended(const EntryEvent&) {}
-  // The coroutine of a run has suspended, for the first time or again, or has been resumed. Resumptions of C++ coroutines are not
-  // reported, because the scheduler does not know their runs. `run` may have ended, as EntryEvent::run.
+  // The same for `main`, if it is a coroutine.
+  virtual void main_began(const void* /*run*/) {}
+  virtual void main_ended(const void* /*run*/) {}
+  // The coroutine of a run has suspended, for the first time or again, or has been resumed. `run` may have ended before it is reported
+  // as suspended.
   virtual void entry_suspended(const void* /*run*/) {}
   virtual void entry_resumed(const void* /*run*/) {}
   // Begin: the machine has accepted a transfer that `weft run --stats` counts. End: the transfer is over, and
@@ -86,6 +107,14 @@ class Observer {
   // MPI_THREAD_MULTIPLE the caller is the thread with the lock of calls.
   virtual void call_began(const CallEvent&) {}
   virtual void call_ended(const CallEvent&) {}
+  virtual void span_began(const SpanEvent&) {}
+  virtual void span_ended(const SpanEvent&) {}
+  virtual void element_left(ElementId /*element*/, int /*to_pe*/) {}
+  virtual void element_arrived(ElementId /*element*/, int /*from_pe*/) {}
+  // Begin: what is queued on the stream from now on belongs to the work. Measured: the device is done with it, and has taken
+  // `seconds`. Work that fails is not measured.
+  virtual void device_work_began(const DeviceWorkEvent&) {}
+  virtual void device_work_measured(const DeviceWorkEvent&, double /*seconds*/) {}
   // Begin: the PE found nothing to do in a turn. End: it has work again.
   virtual void idle_began() {}
   virtual void idle_ended() {}

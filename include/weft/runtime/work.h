@@ -37,21 +37,21 @@ struct ResumeWork : Work {
   // Keeps the coroutine that suspends. Its time counts as before when it is resumed.
   void suspend(std::coroutine_handle<> waiting, const WorkMeter& meter) {
     handle = waiting;
-    if (meter.running() != nullptr) [[unlikely]]
-      time_ = WorkTimeShare(meter.running());
+    if (meter.is_noted()) [[unlikely]]
+      note(meter);
   }
 
  private:
-  static void call(Work* self, Runtime& runtime, WorkAction action) {
+  static void call(Work* self, Runtime&, WorkAction action) {
     if (action != WorkAction::kRun) return;
-    auto* const work = static_cast<ResumeWork*>(self);
-    if (work->time_.get() != nullptr) [[unlikely]]
-      return resume_measured(*work, runtime);
-    work->handle.resume();
+    static_cast<ResumeWork*>(self)->handle.resume();
   }
-  [[gnu::noinline]] static void resume_measured(ResumeWork& work, Runtime& runtime);
+  // Keeps what is measured and what is observed, for call_noted().
+  [[gnu::noinline]] void note(const WorkMeter& meter);
+  static void call_noted(Work* self, Runtime& runtime, WorkAction action);
 
   WorkTimeShare time_;
+  const void* run_ = nullptr;
 };
 
 // Work of priority 0 runs first in, first out. Work of negative priority runs before it, work of positive

@@ -9,12 +9,14 @@
 // After a long span every span is measured, the longer the more of them. So the time of a long span is missed only if so many
 // short ones come before it that they take ten times as long.
 //
-// Without an object that is measured, a resumption costs one branch and reads no clock.
+// If nothing is measured or observed, a suspension costs a branch and reads no clock.
 //
 // A span takes longer if another process has the processor meanwhile: a time slice of some ms counts for one object, by chance. With
 // leave_out_waits() the meter asks the system how long the thread has waited for a processor. It asks after each span of kLong, and
 // before a span if it has not asked for so long, because that takes about a microsecond. A wait that it does not take off is
 // therefore shorter than kLong, or it was less than kLong behind the last question and before its span. What it takes off was a wait.
+//
+// The meter also knows which coroutine of C++ runs, if the PE has an observer: a resumption is reported for the run that suspended.
 //
 // On request the objects are also told what they send: models count each message to an element (counts_messages()).
 // Threads: the PE's.
@@ -128,6 +130,11 @@ class WorkMeter {
 
   // The time of the object that is measured now; null for none.
   WorkTime* running() const { return running_; }
+  // The run for the observer, see EntryEvent; null for none.
+  const void* run() const { return run_; }
+  // Sets it, and returns the one before.
+  const void* exchange_run(const void* run) { return std::exchange(run_, run); }
+  bool is_noted() const { return running_ != nullptr || run_ != nullptr; }
 
   // How long the thread has waited for a processor while it could run, since any fixed time.
   using WaitClock = std::function<WorkTime::Clock::duration()>;
@@ -181,6 +188,7 @@ class WorkMeter {
   [[gnu::noinline]] void ask(WorkTime::Clock::time_point& now);
 
   WorkTime* running_ = nullptr;
+  const void* run_ = nullptr;
   bool is_skipped_ = false;  // the running span is not measured
   bool counts_messages_ = false;
   WorkTime::Clock::time_point since_;

@@ -17,11 +17,16 @@ namespace {
 
 constexpr const char* kUse = "Chare.device_work";
 
-// A share of the load of a chare. The object that has it may outlive the chare, and the job.
+// A share of the load of a chare, or of what is measured for the PE's observer. The object that has it may outlive the chare, and the job.
 class LoadShare {
  public:
-  LoadShare(Engine& engine, chare::ElementLoad& load) : engine_(engine), load_(load) { load_.acquire(); }
-  ~LoadShare() { load_.release(); }
+  // `load`: null for a chare without load balancing.
+  LoadShare(Engine& engine, chare::ElementLoad* load) : engine_(engine), load_(load) {
+    if (load_ != nullptr) load_->acquire();
+  }
+  ~LoadShare() {
+    if (load_ != nullptr) load_->release();
+  }
   LoadShare(const LoadShare&) = delete;
   LoadShare& operator=(const LoadShare&) = delete;
 
@@ -29,12 +34,13 @@ class LoadShare {
   runtime::DeviceTime* device_time() {
     if (engine_->is_closed()) return nullptr;
     engine_->expect_open();
-    return &load_.device_time(engine_->runtime());
+    runtime::Runtime& runtime = engine_->runtime();
+    return load_ != nullptr ? &load_->device_time(runtime) : &runtime.device_meter().of_others(runtime);
   }
 
  private:
   EngineRef engine_;
-  chare::ElementLoad& load_;
+  chare::ElementLoad* load_;
 };
 
 struct DeviceWork {
@@ -109,8 +115,9 @@ void init_device_work(PyObject* module) { device_work_type = add_type(module, sp
 Ref make_device_work(PyChare& chare, PyObject* stream, PyObject* kind) {
   DeviceWork work;
   work.stream = placed_stream_or_default(stream, kind, kUse);
-  if (chare.load() != nullptr && chare.collection().is_balanced()) {
-    work.load = std::make_shared<LoadShare>(Engine::current(), *chare.load());
+  const bool is_balanced = chare.load() != nullptr && chare.collection().is_balanced();
+  if (is_balanced || chare.runtime().observer() != nullptr) {
+    work.load = std::make_shared<LoadShare>(Engine::current(), is_balanced ? chare.load() : nullptr);
   }
   Ref object = checked(PyType_GenericAlloc(device_work_type, 0));
   new (&work_of(object.get())) DeviceWork(std::move(work));

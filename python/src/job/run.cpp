@@ -82,20 +82,37 @@ enum class Mains : bool {
   kOnAllPes  // it ends the job by weft.exit()
 };
 
+void report_end_of_main(Engine& engine, const void* run) {
+  if (runtime::Observer* const observer = engine.runtime().observer()) observer->main_ended(run);
+}
+
 class MainCoroutine final : public Coroutine {
  public:
-  MainCoroutine(Engine& engine, Ref coroutine, Ref& result, Mains mains)
-      : Coroutine(engine, std::move(coroutine)), result_(result), mains_(mains) {}
+  // `run`: what the PE's observer knows it by.
+  MainCoroutine(Engine& engine, Ref coroutine, Ref& result, Mains mains, const void* run)
+      : Coroutine(engine, std::move(coroutine)), result_(result), mains_(mains), run_(run) {
+    if (engine.runtime().observer() != nullptr) watch_steps();
+  }
   ~MainCoroutine() override { engine().set_lone_main(nullptr); }
   MainCoroutine(const MainCoroutine&) = delete;
   MainCoroutine& operator=(const MainCoroutine&) = delete;
 
  private:
   void returned(Ref result) override {
+    report_end_of_main(engine(), run_);
     result_ = std::move(result);
     if (mains_ == Mains::kOnPe0) engine().exit_after_lost_calls();
   }
-  void raised() override { end_by_exception_of_main(engine(), mains_ == Mains::kOnAllPes); }
+  void raised() override {
+    report_end_of_main(engine(), run_);
+    end_by_exception_of_main(engine(), mains_ == Mains::kOnAllPes);
+  }
+  void suspended() override {
+    if (runtime::Observer* const observer = engine().runtime().observer()) observer->entry_suspended(run_);
+  }
+  void resumed() override {
+    if (runtime::Observer* const observer = engine().runtime().observer()) observer->entry_resumed(run_);
+  }
   void name_in(runtime::Wait& wait) const override {
     const int pe = engine().runtime().pe();
     wait.who = {{runtime::Party::kMains, static_cast<std::uint64_t>(pe)}, base::format("main on PE {}", pe)};
@@ -103,6 +120,7 @@ class MainCoroutine final : public Coroutine {
 
   Ref& result_;
   Mains mains_;
+  const void* run_;
 };
 
 // Starts main from the scheduler, so that all that it does runs inside the job.
@@ -117,9 +135,12 @@ struct StartMain final : runtime::Work {
   static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
     auto* start = static_cast<StartMain*>(self);
     if (action != runtime::WorkAction::kRun) return;
+    if (runtime::Observer* const observer = start->engine.runtime().observer()) observer->main_began(start);
     Ref made = Ref::steal(PyObject_CallNoArgs(start->main));
     end_if_forked();
-    if (made && !is_coroutine(made.get())) {
+    const bool has_ended = !made || !is_coroutine(made.get());
+    if (has_ended) report_end_of_main(start->engine, start);
+    if (made && has_ended) {
       made = start->after_function(std::move(made));
     } else if (start->mains == Mains::kOnPe0) {
       start->engine.set_lone_main(made.get());
@@ -127,7 +148,7 @@ struct StartMain final : runtime::Work {
     if (!made) {
       end_by_exception_of_main(start->engine, start->mains == Mains::kOnAllPes);
     } else if (is_coroutine(made.get())) {
-      (new MainCoroutine(start->engine, std::move(made), start->result, start->mains))->start();
+      (new MainCoroutine(start->engine, std::move(made), start->result, start->mains, start))->start();
     }
   }
 

@@ -44,12 +44,12 @@ std::string host_name() {
   return name.data();
 }
 
-// From the clock of a Recorder to the time of day.
+// From the steady clock to the time of day.
 std::int64_t offset_to_time_of_day_ns() {
   using std::chrono::duration_cast;
   using std::chrono::nanoseconds;
   return duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count() -
-         duration_cast<nanoseconds>(Recorder::Clock::now().time_since_epoch()).count();
+         duration_cast<nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "job/trace/perfetto_trace.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <optional>
@@ -8,74 +9,22 @@
 #include <unordered_map>
 #include <vector>
 
+#include "weft/memory/buffer.h"
+
 #include "base/format.h"
-#include "job/trace/protobuf.h"
+#include "job/trace/packets.h"
 
 namespace weft::job {
 
 namespace {
 
-// Numbers of fields, by message.
-namespace trace {
-constexpr int kPacket = 1;
-}
-namespace packet {
-constexpr int kTimestamp = 8;
-constexpr int kSequence = 10;
-constexpr int kTrackEvent = 11;
-constexpr int kInternedData = 12;
-constexpr int kSequenceFlags = 13;
-constexpr int kDefaults = 59;
-constexpr int kTrackDescriptor = 60;
-}  // namespace packet
-namespace track_event {
-constexpr int kCategory = 3;
-constexpr int kAnnotation = 4;
-constexpr int kType = 9;
-constexpr int kName = 10;
-constexpr int kTrack = 11;
-constexpr int kFlow = 47;
-constexpr int kEndOfFlow = 48;
-}  // namespace track_event
-namespace interned_data {
-constexpr int kCategories = 1;
-constexpr int kEventNames = 2;
-constexpr int kAnnotationNames = 3;
-}  // namespace interned_data
-constexpr int kDefaultsOfTrackEvents = 11;  // in packet::kDefaults
-constexpr int kDefaultTrack = 11;           // in kDefaultsOfTrackEvents
-constexpr int kInternedNumber = 1;
-constexpr int kInternedName = 2;
-constexpr int kAnnotationName = 1;
-constexpr int kAnnotationValue = 3;
-namespace track {
-constexpr int kUuid = 1;
-constexpr int kName = 2;
-constexpr int kProcess = 3;
-constexpr int kThread = 4;
-constexpr int kParent = 5;
-}  // namespace track
-namespace process {
-constexpr int kPid = 1;
-constexpr int kName = 6;
-}  // namespace process
-namespace thread {
-constexpr int kPid = 1;
-constexpr int kTid = 2;
-constexpr int kName = 5;
-}  // namespace thread
-
-constexpr std::uint64_t kStateCleared = 1;  // of the sequence
-enum class EventType : std::uint64_t { kSliceBegin = 1, kSliceEnd = 2, kInstant = 3 };
-
-// Names that every part has. Those of methods and paths follow.
-enum Category : std::uint64_t { kEntryMethods = 1, kIdleness, kMessages, kTransfers, kCalls };
-enum Annotation : std::uint64_t { kElement = 1, kBytes, kPe, kWaited };
-
+// Names that the reader in python/weft/_trace knows.
 constexpr std::string_view kIdle = "idle";
 constexpr std::string_view kSendName = "send";
 constexpr std::string_view kMessageName = "message";
-constexpr std::size_t kFlushBytes = 1 << 20;
+constexpr std::string_view kQueueName = "queue";
+
+constexpr std::uint64_t kBelowKind = (std::uint64_t{1} << kKindShift) - 1;
 
 // "Ring::token" for "&Ring::token".
 std::string_view shown(std::string_view method) {
@@ -83,18 +32,101 @@ std::string_view shown(std::string_view method) {
   return method;
 }
 
+// "peer-mapped" or "peer-mapped, cuda"
+std::string name_of_path(const TraceRecord& record) {
+  const auto kind = static_cast<memory::Kind>(record.value >> kKindShift);
+  std::string name(record.name);
+  if (kind != memory::Kind::kHost) name += base::format(", {}", memory::kind_name(kind));
+  return name;
+}
+
+// Things that may be under way several at a time. A group of them has as many tracks as it had things at once.
+class Groups {
+ public:
+  explicit Groups(Packets& packets) : packets_(packets) {}
+
+  // The track on which the thing is shown.
+  std::uint64_t begin(const std::string& group, std::uint64_t number) {
+    std::vector<std::uint64_t>& free = free_tracks_[group];
+    if (free.empty()) free.push_back(packets_.new_track(group));
+    const std::uint64_t track = free.back();
+    free.pop_back();
+    open_[number] = {&free, track};
+    return track;
+  }
+  // Nothing if its begin is not in the ring.
+  std::optional<std::uint64_t> end(std::uint64_t number) {
+    const auto found = open_.find(number);
+    if (found == open_.end()) return std::nullopt;
+    const auto [free, track] = found->second;
+    free->push_back(track);
+    open_.erase(found);
+    return track;
+  }
+
+ private:
+  struct Open {
+    std::vector<std::uint64_t>* free = nullptr;
+    std::uint64_t track = 0;
+  };
+
+  Packets& packets_;
+  std::unordered_map<std::string, std::vector<std::uint64_t>> free_tracks_;
+  std::unordered_map<std::uint64_t, Open> open_;
+};
+
+// The work of streams, on a track for each. A device says how long work has taken, and not when it began: that is when the program
+// queued it, or when the work before it was done.
+class DeviceTracks {
+ public:
+  explicit DeviceTracks(Packets& packets) : packets_(packets) {}
+
+  void begin(const TraceRecord& record, std::string_view method) {
+    open_[record.number] = {&track_of(record), record.time_ns, method};
+  }
+  void end(const TraceRecord& record) {
+    const auto found = open_.find(record.number);
+    if (found == open_.end()) return;
+    const Work& work = found->second;
+    const std::int64_t begin_ns = std::max(work.queued_ns, work.track->free_ns);
+    work.track->free_ns = begin_ns + static_cast<std::int64_t>(record.value);
+    packets_.begin_slice(begin_ns, work.track->track, work.method, Category::kDeviceWork);
+    packets_.end_slice(work.track->free_ns, work.track->track);
+    open_.erase(found);
+  }
+
+ private:
+  struct Track {
+    std::uint64_t track = 0;
+    std::int64_t free_ns = 0;
+  };
+  struct Work {
+    Track* track = nullptr;
+    std::int64_t queued_ns = 0;
+    std::string_view method;
+  };
+
+  Track& track_of(const TraceRecord& record) {
+    const std::uint64_t device = record.value >> kKindShift;
+    const std::string name = base::format("{}:{}", record.name, device);
+    Track& track = tracks_[name][record.value & kBelowKind];
+    if (track.track == 0)
+      track.track = packets_.new_track(base::format("{}, stream {}", name, tracks_[name].size()));
+    return track;
+  }
+
+  Packets& packets_;
+  std::unordered_map<std::string, std::unordered_map<std::uint64_t, Track>> tracks_;  // by device and stream
+  std::unordered_map<std::uint64_t, Work> open_;
+};
+
 class Part {
  public:
   Part(std::ofstream& file, const Recorder& recorder, const TracedPe& traced)
-      : file_(file), recorder_(recorder), traced_(traced) {}
+      : packets_(file, traced.pe, traced.process, traced.clock_offset_ns), recorder_(recorder) {}
 
   void write() {
-    write_head();
-    recorder_.for_each([this](const TraceRecord& record) {
-      write_event(record);
-      if (out_.bytes().size() >= kFlushBytes) flush();
-    });
-    flush();
+    recorder_.for_each([this](const TraceRecord& record) { write_event(record); });
   }
 
  private:
@@ -104,124 +136,15 @@ class Part {
     bool is_on_track = false;
     std::int64_t suspended_ns = 0;
   };
-  // A path of transfers has as many tracks as it had transfers at once.
-  struct Path {
-    std::vector<std::uint64_t> free_tracks;
-  };
-  struct Transfer {
-    Path* path = nullptr;
-    std::uint64_t track = 0;
-  };
   struct Caller {
     std::uint64_t track = 0;
     int depth = 0;
   };
 
-  // From 1, because 0 stands for none.
-  std::uint64_t number_of_pe() const { return static_cast<std::uint64_t>(traced_.pe) + 1; }
-  std::uint64_t process_track() const { return number_of_pe() << 32; }
-  std::uint64_t pe_track() const { return process_track() + 1; }
-
-  template <class Fill>
-  void packet(const Fill& fill) {
-    out_.message(trace::kPacket, [&] {
-      out_.number(packet::kSequence, number_of_pe());
-      fill();
-    });
-  }
-
-  void write_head() {
-    packet([&] {
-      out_.number(packet::kSequenceFlags, kStateCleared);
-      out_.message(packet::kDefaults, [&] {
-        out_.message(kDefaultsOfTrackEvents, [&] { out_.number(kDefaultTrack, pe_track()); });
-      });
-      out_.message(packet::kInternedData, [&] {
-        const auto intern = [&](int field, std::uint64_t number, std::string_view name) {
-          out_.message(field, [&] {
-            out_.number(kInternedNumber, number);
-            out_.text(kInternedName, name);
-          });
-        };
-        intern(interned_data::kCategories, kEntryMethods, "entry methods");
-        intern(interned_data::kCategories, kIdleness, kIdle);
-        intern(interned_data::kCategories, kMessages, "messages");
-        intern(interned_data::kCategories, kTransfers, "transfers");
-        intern(interned_data::kCategories, kCalls, "calls of MPI");
-        intern(interned_data::kAnnotationNames, kElement, "element");
-        intern(interned_data::kAnnotationNames, kBytes, "bytes");
-        intern(interned_data::kAnnotationNames, kPe, "PE");
-        intern(interned_data::kAnnotationNames, kWaited, "waited (ns)");
-      });
-    });
-    const auto pid = number_of_pe();
-    describe(process_track(), [&] {
-      out_.message(track::kProcess, [&] {
-        out_.number(process::kPid, pid);
-        out_.text(process::kName, traced_.process);
-      });
-    });
-    describe(pe_track(), [&] {
-      out_.number(track::kParent, process_track());
-      out_.message(track::kThread, [&] {
-        out_.number(thread::kPid, pid);
-        out_.number(thread::kTid, pid);
-        out_.text(thread::kName, base::format("PE {}", traced_.pe));
-      });
-    });
-  }
-
-  template <class Fill>
-  void describe(std::uint64_t uuid, const Fill& fill) {
-    packet([&] {
-      out_.message(packet::kTrackDescriptor, [&] {
-        out_.number(track::kUuid, uuid);
-        fill();
-      });
-    });
-  }
-
-  // The number of a name. The first event with it brings it along.
-  std::uint64_t interned(std::string_view name) {
-    const auto [found, is_new] = names_.try_emplace(name, names_.size() + 1);
-    if (is_new) {
-      packet([&] {
-        out_.message(packet::kInternedData, [&] {
-          out_.message(interned_data::kEventNames, [&] {
-            out_.number(kInternedNumber, found->second);
-            out_.text(kInternedName, name);
-          });
-        });
-      });
-    }
-    return found->second;
-  }
-
-  template <class Fill>
-  void event(const TraceRecord& record, EventType type, const Fill& fill) {
-    packet([&] {
-      out_.number(packet::kTimestamp, static_cast<std::uint64_t>(record.time_ns + traced_.clock_offset_ns));
-      out_.message(packet::kTrackEvent, [&] {
-        out_.number(track_event::kType, static_cast<std::uint64_t>(type));
-        fill();
-      });
-    });
-  }
-  void name_event(std::uint64_t name, Category category) {
-    out_.number(track_event::kName, name);
-    out_.number(track_event::kCategory, category);
-  }
-  void annotate(Annotation name, std::uint64_t value) {
-    out_.message(track_event::kAnnotation, [&] {
-      out_.number(kAnnotationName, name);
-      out_.number(kAnnotationValue, value);
-    });
-  }
-
   void write_event(const TraceRecord& record) {
     // What a message runs begins at once. If it is not an entry method, the message itself is shown.
-    if (delivered_ && record.kind() != TraceEvent::kEntryBegin) show_delivered();
-    switch (record.kind()) {
+    if (delivered_ && record.kind != TraceEvent::kEntryBegin) show_delivered();
+    switch (record.kind) {
       case TraceEvent::kEntryBegin:
         return begin_entry(record);
       case TraceEvent::kEntryEnd:
@@ -238,31 +161,43 @@ class Part {
       case TraceEvent::kTransferBegin:
         return begin_transfer(record);
       case TraceEvent::kTransferEnd:
-        return end_transfer(record);
+        return end(transfers_, record);
       case TraceEvent::kCallBegin:
         return begin_call(record);
       case TraceEvent::kCallEnd:
         return end_call(record);
-      case TraceEvent::kIdleBegin: {
-        const std::uint64_t name = interned(kIdle);
-        return event(record, EventType::kSliceBegin, [&] { name_event(name, kIdleness); });
-      }
+      case TraceEvent::kSpanBegin:
+        return begin_span(record);
+      case TraceEvent::kSpanEnd:
+        return end(spans_of(record.group), record);
+      case TraceEvent::kLeave:
+        return show_move(record, "element leaves");
+      case TraceEvent::kArrive:
+        return show_move(record, "element arrives");
+      case TraceEvent::kQueue:
+        return show_queue(record.time_ns, record.value);
+      case TraceEvent::kDeviceBegin:
+        return devices_.begin(record, method_);
+      case TraceEvent::kDeviceEnd:
+        return devices_.end(record);
+      case TraceEvent::kIdleBegin:
+        if (queue_length_ != 0) show_queue(record.time_ns, 0);
+        return packets_.begin_slice(record.time_ns, 0, kIdle, Category::kIdleness);
       case TraceEvent::kIdleEnd:
-        return event(record, EventType::kSliceEnd, [] {});
+        return packets_.end_slice(record.time_ns, 0);
     }
   }
 
   void begin_entry(const TraceRecord& record) {
-    const Run& run = runs_[record.number] = {shown(record.name()), record.value, true, 0};
-    begin_slice(record, run, {});
+    const Run& run = runs_[record.number] = {shown(record.name), record.value, true, 0};
+    begin_part(record, run, {});
   }
-  void begin_slice(const TraceRecord& record, const Run& run, std::optional<std::int64_t> waited_ns) {
-    const std::uint64_t name = interned(run.method);
-    event(record, EventType::kSliceBegin, [&] {
-      name_event(name, kEntryMethods);
-      annotate(kElement, run.element);
-      if (waited_ns) annotate(kWaited, static_cast<std::uint64_t>(*waited_ns));
-      if (delivered_ && delivered_->number != 0) out_.fixed(track_event::kEndOfFlow, delivered_->number);
+  void begin_part(const TraceRecord& record, const Run& run, std::optional<std::int64_t> waited_ns) {
+    method_ = run.method;
+    packets_.begin_slice(record.time_ns, 0, run.method, Category::kEntryMethods, [&] {
+      packets_.annotate(Annotation::kElement, run.element);
+      if (waited_ns) packets_.annotate(Annotation::kWaited, static_cast<std::uint64_t>(*waited_ns));
+      if (delivered_ && delivered_->number != 0) packets_.end_flow(delivered_->number);
     });
     delivered_.reset();
   }
@@ -270,7 +205,7 @@ class Part {
   void end_entry(const TraceRecord& record) {
     const auto run = runs_.find(record.number);
     if (run == runs_.end()) return;
-    if (run->second.is_on_track) event(record, EventType::kSliceEnd, [] {});
+    if (run->second.is_on_track) packets_.end_slice(record.time_ns, 0);
     runs_.erase(run);
   }
   void suspend(const TraceRecord& record) {
@@ -278,63 +213,45 @@ class Part {
     if (run == runs_.end() || !run->second.is_on_track) return;
     run->second.is_on_track = false;
     run->second.suspended_ns = record.time_ns;
-    event(record, EventType::kSliceEnd, [] {});
+    packets_.end_slice(record.time_ns, 0);
   }
   void resume(const TraceRecord& record) {
     const auto run = runs_.find(record.number);
     if (run == runs_.end() || run->second.is_on_track) return;
     run->second.is_on_track = true;
-    begin_slice(record, run->second, record.time_ns - run->second.suspended_ns);
+    begin_part(record, run->second, record.time_ns - run->second.suspended_ns);
   }
 
   void show_send(const TraceRecord& record) {
-    const std::uint64_t name = interned(kSendName);
-    event(record, EventType::kInstant, [&] {
-      name_event(name, kMessages);
-      annotate(kPe, record.pe);
-      annotate(kBytes, record.value);
-      if (record.number != 0) out_.fixed(track_event::kFlow, record.number);
+    packets_.instant(record.time_ns, kSendName, Category::kMessages, [&] {
+      packets_.annotate(Annotation::kPe, record.pe);
+      packets_.annotate(Annotation::kBytes, record.value);
+      if (record.number != 0) packets_.begin_flow(record.number);
     });
   }
   void show_delivered() {
-    const std::uint64_t name = interned(kMessageName);
-    event(*delivered_, EventType::kInstant, [&] {
-      name_event(name, kMessages);
-      annotate(kPe, delivered_->pe);
-      annotate(kBytes, delivered_->value);
-      if (delivered_->number != 0) out_.fixed(track_event::kEndOfFlow, delivered_->number);
+    packets_.instant(delivered_->time_ns, kMessageName, Category::kMessages, [&] {
+      packets_.annotate(Annotation::kPe, delivered_->pe);
+      packets_.annotate(Annotation::kBytes, delivered_->value);
+      if (delivered_->number != 0) packets_.end_flow(delivered_->number);
     });
     delivered_.reset();
   }
 
   void begin_transfer(const TraceRecord& record) {
-    const std::uint64_t name = interned(recorder_.transfer_type(record));
-    Path& path = paths_[record.name()];
-    if (path.free_tracks.empty()) path.free_tracks.push_back(new_track(record.name()));
-    const std::uint64_t track = path.free_tracks.back();
-    path.free_tracks.pop_back();
-    transfers_[record.number] = {&path, track};
-    event(record, EventType::kSliceBegin, [&] {
-      out_.number(track_event::kTrack, track);
-      name_event(name, kTransfers);
-      annotate(kBytes, record.value);
-    });
+    const std::uint64_t track = transfers_.begin(name_of_path(record), record.number);
+    packets_.begin_slice(record.time_ns, track, record.group, Category::kTransfers,
+                         [&] { packets_.annotate(Annotation::kBytes, record.value & kBelowKind); });
   }
-  void end_transfer(const TraceRecord& record) {
-    const auto found = transfers_.find(record.number);
-    if (found == transfers_.end()) return;  // its begin is not in the ring
-    const auto [path, track] = found->second;
-    path->free_tracks.push_back(track);
-    transfers_.erase(found);
-    event(record, EventType::kSliceEnd, [&] { out_.number(track_event::kTrack, track); });
+  void begin_span(const TraceRecord& record) {
+    const std::uint64_t track = spans_of(record.group).begin(std::string(record.group), record.number);
+    packets_.begin_slice(record.time_ns, track, record.name, Category::kSpans,
+                         [&] { packets_.annotate(Annotation::kNumber, record.value); });
   }
-  std::uint64_t new_track(std::string_view name) {
-    const std::uint64_t uuid = pe_track() + ++num_tracks_;
-    describe(uuid, [&] {
-      out_.number(track::kParent, process_track());
-      out_.text(track::kName, name);
-    });
-    return uuid;
+  Groups& spans_of(std::string_view group) { return spans_.try_emplace(group, packets_).first->second; }
+  void end(Groups& things, const TraceRecord& record) {
+    if (const std::optional<std::uint64_t> track = things.end(record.number))
+      packets_.end_slice(record.time_ns, *track);
   }
 
   void begin_call(const TraceRecord& record) {
@@ -343,38 +260,41 @@ class Part {
       const int thread = thread_of_caller(record.number);
       std::string name = base::format("rank {}", rank_of_caller(record.number));
       if (thread != 0) name += base::format(", thread {}", thread);
-      caller->second.track = new_track(name);
+      caller->second.track = packets_.new_track(name);
     }
     ++caller->second.depth;
-    const std::uint64_t name = interned(record.name());
-    event(record, EventType::kSliceBegin, [&] {
-      out_.number(track_event::kTrack, caller->second.track);
-      name_event(name, kCalls);
-    });
+    packets_.begin_slice(record.time_ns, caller->second.track, record.name, Category::kCalls);
   }
   // A call that began on another PE, or before the first event in the ring, is left out.
   void end_call(const TraceRecord& record) {
     const auto caller = callers_.find(record.number);
     if (caller == callers_.end() || caller->second.depth == 0) return;
     --caller->second.depth;
-    event(record, EventType::kSliceEnd, [&] { out_.number(track_event::kTrack, caller->second.track); });
+    packets_.end_slice(record.time_ns, caller->second.track);
   }
 
-  void flush() {
-    file_.write(out_.bytes().data(), static_cast<std::streamsize>(out_.bytes().size()));
-    out_.clear();
+  void show_move(const TraceRecord& record, std::string_view what) {
+    packets_.instant(record.time_ns, what, Category::kMoves, [&] {
+      packets_.annotate(Annotation::kElement, record.value);
+      packets_.annotate(Annotation::kPe, record.pe);
+    });
+  }
+  void show_queue(std::int64_t time_ns, std::uint64_t length) {
+    if (queue_track_ == 0) queue_track_ = packets_.new_counter_track(kQueueName);
+    packets_.count(time_ns, queue_track_, length);
+    queue_length_ = length;
   }
 
-  std::ofstream& file_;
+  Packets packets_;
   const Recorder& recorder_;
-  const TracedPe& traced_;
-  Protobuf out_;
-  std::unordered_map<std::string_view, std::uint64_t> names_;
   std::unordered_map<std::uint64_t, Run> runs_;
-  std::unordered_map<std::string_view, Path> paths_;
-  std::unordered_map<std::uint64_t, Transfer> transfers_;
+  std::string_view method_ = kMain;  // the last one that began or was resumed
+  Groups transfers_{packets_};
+  std::unordered_map<std::string_view, Groups> spans_;
   std::unordered_map<std::uint64_t, Caller> callers_;
-  std::uint64_t num_tracks_ = 0;
+  DeviceTracks devices_{packets_};
+  std::uint64_t queue_track_ = 0;
+  std::uint64_t queue_length_ = 0;
   std::optional<TraceRecord> delivered_;
 };
 

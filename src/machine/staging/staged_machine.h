@@ -40,7 +40,7 @@ class StagedMachine : public TransportMachine {
       return bad_peer(pe, num_pes(), is_closed());
     if (id > kMaxAmId) [[unlikely]]
       return bad_am_id(id);
-    if (payload.place.is_host() && !counts_.is_observed()) [[likely]] {
+    if (payload.place.is_host() && !counts_.observes_active_messages()) [[likely]] {
       const QueueOutcome outcome = self().transport_queue_am(pe, id, header, payload, completion);
       if (outcome != QueueOutcome::kOtherWay) [[likely]] {
         counts_.add(TransferType::kAmSend, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
@@ -49,7 +49,7 @@ class StagedMachine : public TransportMachine {
     }
     if (header.size() > kMaxAmHeaderBytes) [[unlikely]]
       return bad_header(header.size());
-    if (!staging_.takes_as_is(payload) || counts_.is_observed()) [[unlikely]]
+    if (!staging_.takes_as_is(payload) || counts_.observes_active_messages()) [[unlikely]]
       return special_am_send(pe, id, header, payload, completion);
     counts_.add(TransferType::kAmSend, direct_path(pe), payload.place.kind, payload.size_bytes);
     return self().transport_am_send(pe, id, header, payload, completion);
@@ -57,7 +57,7 @@ class StagedMachine : public TransportMachine {
 
   bool am_send_at_once(int pe, AmId id, std::span<const std::byte> header,
                        std::span<const std::byte> payload) final {
-    if (!can_reach(pe) || id > kMaxAmId || counts_.is_observed()) [[unlikely]]
+    if (!can_reach(pe) || id > kMaxAmId || counts_.observes_active_messages()) [[unlikely]]
       return false;
     if (self().transport_queue_am(pe, id, header, {payload.data(), payload.size()}, nullptr) ==
         QueueOutcome::kOtherWay)
@@ -269,7 +269,7 @@ class StagedMachine : public TransportMachine {
       constexpr auto kType = TransferType::kAmSend;
       base::Status status = outcome == QueueOutcome::kSent ? base::Status() : base::Status::pending();
       counts_.add(kType, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
-      if (counts_.is_observed()) {
+      if (counts_.observes_active_messages()) {
         counts_.observe(kType, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes, status,
                         completion);
       }

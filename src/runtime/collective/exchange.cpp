@@ -252,7 +252,7 @@ void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
   if (!deferred_values_.empty()) [[unlikely]]
     deferred_values_.erase(key_of(id, progress.sequence));
   scope.forget_arrivals(progress.sequence + 1);
-  scope.progress.forget(progress);
+  forget(id, scope, progress);
 }
 
 }  // namespace weft::runtime

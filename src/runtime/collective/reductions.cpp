@@ -31,6 +31,11 @@ SpanningTree tree_of(const Messenger& messenger, ScopeId scope) {
                       messenger.host_groups());
 }
 
+SpanEvent span_of(ScopeId id, std::uint64_t sequence) {
+  const std::uint64_t number = ScopeIdHash()(id) + sequence * 0xd6e8feb86659fd93;
+  return {.group = "collectives", .name = "reduction", .number = number, .value = sequence};
+}
+
 }  // namespace
 
 void check_scope(ScopeId scope, const Messenger& messenger) {
@@ -227,7 +232,8 @@ inline void Reductions::contribute_value(ScopeId id, std::uint64_t sequence, std
     return;
   }
   Progress& progress = scope.progress.at(sequence);
-  ++progress.local_contributions;
+  if (++progress.local_contributions == 1 && messenger_.observer() != nullptr) [[unlikely]]
+    observe_begin(id, sequence);
   const bool exchanges = scope.exchanges(target);
   if (exchanges != progress.exchanges) {
     if (!exchanges) return fail_different_targets(messenger_);
@@ -238,6 +244,17 @@ inline void Reductions::contribute_value(ScopeId id, std::uint64_t sequence, std
   // The rest is for the last contribution of this PE, and for later ones.
   if (progress.local_contributions < scope.expected(sequence) && into.count < scope.total) return;
   advance_from(id, scope, progress);
+}
+
+void Reductions::observe_begin(ScopeId id, std::uint64_t sequence) const {
+  messenger_.observer()->span_began(span_of(id, sequence));
+}
+
+// This PE's part is over.
+void Reductions::forget(ScopeId id, Scope& scope, Progress& progress) const {
+  if (progress.local_contributions != 0 && messenger_.observer() != nullptr) [[unlikely]]
+    messenger_.observer()->span_ended(span_of(id, progress.sequence));
+  scope.progress.forget(progress);
 }
 
 void Reductions::on_partial(MessagePtr message) {
@@ -309,7 +326,7 @@ bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
       deliver(progress.merged, false);
     }
     scope.forget_arrivals(progress.sequence + 1);
-    scope.progress.forget(progress);
+    forget(id, scope, progress);
     if (scope.single) forget_scope(id);
     return false;
   }
@@ -322,7 +339,7 @@ bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
   if (progress.merged.value.size() >= least_deferred_bytes_) [[unlikely]]
     defer_in_tree(id, scope, progress);
   send_up(id, sequence, true, progress.merged);
-  scope.progress.forget(progress);
+  forget(id, scope, progress);
   scope.first_unflushed = sequence + 1;
   scope.forget_arrivals(scope.first_unflushed);
   if (!scope.single) return true;

@@ -201,6 +201,8 @@ class Reductions {
   void on_empty(MessagePtr message);
   void advance(ScopeId id, std::uint64_t sequence);
   void advance_from(ScopeId id, Scope& scope, Progress& progress);
+  [[gnu::cold, gnu::noinline]] void observe_begin(ScopeId id, std::uint64_t sequence) const;
+  void forget(ScopeId id, Scope& scope, Progress& progress) const;
   // Returns whether the next reduction may advance now. The reduction may have been forgotten, and the scope too if it
   // returns false.
   bool advance_one(ScopeId id, Scope& scope, Progress& progress);

@@ -53,9 +53,12 @@ struct DeviceTime::Span {
   memory::KindBackend* kind;  // null: the span has failed
   int depth = 1;              // the begins without an end
   std::uint64_t number = 0;
+  std::uint64_t observed_number = 0;  // 0: no observer has seen it begin
   memory::EventHandle begin = nullptr;
   memory::EventHandle end = nullptr;
   Status failure;
+
+  DeviceWorkEvent event() const { return {observed_number, place, stream}; }
 };
 
 std::size_t DeviceTime::find_open(memory::Place place, memory::StreamHandle stream) const {
@@ -74,6 +77,10 @@ void DeviceTime::begin(memory::Place place, memory::StreamHandle stream) {
   auto span = std::make_shared<Span>(place, stream, kind);
   if (kind == nullptr) span->failure = runtime_.memory().availability(place.kind);
   span->record(span->begin);
+  if (Observer* const observer = runtime_.observer(); observer != nullptr && !span->failure.failed()) {
+    span->observed_number = ++runtime_.device_meter().num_observed;
+    observer->device_work_began(span->event());
+  }
   open_.push_back(std::move(span));
 }
 
@@ -86,11 +93,23 @@ void DeviceTime::end(memory::Place place, memory::StreamHandle stream) {
   span->record(span->end);
   if (span->failure.failed()) return report(span->failure);
   span->number = ++runtime_.device_meter().num_spans;
+  if (span->observed_number != 0) observe_end(span);
   pending_.push_back(std::move(span));
   if (pending_.size() > settles_at_) {
     settle();
     settles_at_ = std::max(kFewPending, 2 * pending_.size());
   }
+}
+
+void DeviceTime::observe_end(const std::shared_ptr<Span>& span) {
+  OperationState* const state = OperationState::create(runtime_);
+  state->started(runtime_.memory().when_event_done(span->place, span->end, state->completion()), 0);
+  Operation(state).then([&runtime = runtime_, span](const Status& status, std::size_t) {
+    double seconds = 0;
+    if (status.failed() || runtime.observer() == nullptr) return;
+    if (span->kind->elapsed(span->begin, span->end, seconds).ok())
+      runtime.observer()->device_work_measured(span->event(), seconds);
+  });
 }
 
 void DeviceTime::settle() {

@@ -54,21 +54,6 @@ bool Message::split_trace() {
   return true;
 }
 
-std::uint64_t Message::trace_id() const {
-  std::uint64_t id = 0;
-  if (trailer_bytes_ > 0)
-    std::memcpy(&id, reinterpret_cast<const std::byte*>(this + 1) + payload_bytes_, sizeof id);
-  return id;
-}
-
-MessageEvent Message::event(int pe) const {
-  return {.id = trace_id(),
-          .handler = envelope_.handler,
-          .pe = pe,
-          .payload_bytes = payload_bytes_,
-          .is_control = (envelope_.flags & kControlFlag) != 0};
-}
-
 void MessageRelease::operator()(Message* message) const {
   if (--message->references_ > 0) return;
   if (message->attached_ != nullptr) [[unlikely]]

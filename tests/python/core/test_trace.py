@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from .conftest import RunJob
+from .trace_processor import query
 
 pytest.importorskip("perfetto")
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
-from weft._trace.reading import IDLE, PeTrace, Slices, TraceError, read_trace
+from weft._trace.reading import IDLE_PLACE, PeTrace, Sends, Slices, TraceError, match, read_trace
 from weft._trace.reading import Trace as ReadTrace
 from weft._trace.summary import IN_MESSAGES, busy_share, critical_path, longest_waits, methods_of, times_of
 
@@ -32,6 +34,7 @@ class Contents:
     transfers: Counter[tuple[int, str, str]] = field(default_factory=Counter)
     begun_arrows: Counter[int] = field(default_factory=Counter)
     ended_arrows: Counter[int] = field(default_factory=Counter)
+    queue_lengths: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
 
 
 def read(file: Path) -> Contents:
@@ -59,6 +62,9 @@ def read(file: Path) -> Contents:
         assert track_uuid in found.tracks
         assert times.get(pe, 0) <= packet.timestamp, "the events of a PE are in order"
         times[pe] = packet.timestamp
+        if event.type == TrackEvent.TYPE_COUNTER:
+            found.queue_lengths[pe].append(event.counter_value)
+            continue
         found.begun_arrows.update(event.flow_ids)
         found.ended_arrows.update(event.terminating_flow_ids)
         if event.type == TrackEvent.TYPE_SLICE_END:
@@ -86,6 +92,9 @@ def test_methods_waits_messages_and_transfers(run_job: RunJob, tmp_path: Path) -
     for pe in (0, 1):
         assert trace.slices[pe, "Cell.wait"] == 2, "before and behind the wait"
         assert trace.slices[pe, "idle"] > 0
+    # Before and behind each of the three awaits of main.
+    assert trace.slices[0, "main"] >= 4
+    assert min(trace.queue_lengths[0]) == 0
     sent = [path for (pe, path, _) in trace.transfers if pe == 0]
     assert sent, "the channel's message"
     # Each token from PE to PE is an arrow. Control messages have none.
@@ -140,13 +149,13 @@ def test_the_summary_of_a_job(run_job: RunJob, tmp_path: Path) -> None:
     assert found["methods"]["Cell.token"]["runs"] == ROUNDS + 1
     wait = found["methods"]["Cell.wait"]
     assert (wait["runs"], wait["parts"]) == (2, 4)
-    assert {"Cell.wait", "Cell.exchange"} >= {one["method"] for one in found["waits"]}
+    assert {"main", "Cell.wait", "Cell.exchange"} >= {one["method"] for one in found["waits"]}
     for times in found["pes"].values():
         assert 0 < times["methods_ns"] + times["idle_ns"] <= times["total_ns"]
     path = found["critical_path"]
     assert path["Cell.token"] > 0
     assert path[IN_MESSAGES] > 0
-    assert sum(found["message_sizes"].values()) >= ROUNDS
+    assert sum(counts["other_pes"] for counts in found["message_sizes"].values()) >= ROUNDS
 
 
 def test_a_damaged_trace_is_refused_or_read_in_part(run_job: RunJob, tmp_path: Path) -> None:
@@ -168,26 +177,38 @@ def test_a_damaged_trace_is_refused_or_read_in_part(run_job: RunJob, tmp_path: P
     assert ended.stderr == f"weft trace: {tmp_path / 'nothing'}: No such file or directory\n"
 
 
-def add(slices: Slices, name: str, start_ns: int, end_ns: int, message: int = 0, waited_ns: int = -1) -> None:
-    slices.start_ns.append(start_ns)
-    slices.end_ns.append(end_ns)
-    slices.name.append(name)
-    slices.element.append(0)
-    slices.waited_ns.append(waited_ns)
-    slices.message.append(message)
+class SliceRows:
+    """Slices, row by row."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, ...]] = []
+
+    def add(self, name: int, start_ns: int, end_ns: int, message: int = 0, waited_ns: int = -1) -> None:
+        self._rows.append((start_ns, end_ns, name, 0, waited_ns, message, 1))
+
+    def slices(self) -> Slices:
+        columns = [np.array(column, np.int64) for column in zip(*self._rows, strict=True)]
+        columns[5] = columns[5].astype(np.uint64)
+        return Slices(*columns)
 
 
 def test_the_numbers_of_a_summary() -> None:
-    trace = ReadTrace({0: PeTrace(begin_ns=0, end_ns=100), 1: PeTrace(begin_ns=0, end_ns=200)})
-    here, there = trace.pes[0].slices, trace.pes[1].slices
-    add(here, "first", 0, 10)
-    add(here, "sends", 20, 50)
-    trace.sends[7] = 0, 40
-    add(here, IDLE, 50, 100)
-    add(there, IDLE, 0, 60)
-    add(there, "called", 70, 170, message=7)
-    add(there, IDLE, 170, 180)
-    add(there, "first", 180, 190, waited_ns=30)
+    names = [*ReadTrace().names, "first", "sends", "called"]
+    first, sends, called = range(2, 5)
+    here, there = SliceRows(), SliceRows()
+    here.add(first, 0, 10)
+    here.add(sends, 20, 50)
+    here.add(IDLE_PLACE, 50, 100)
+    there.add(IDLE_PLACE, 0, 60)
+    there.add(called, 70, 170, message=7)
+    there.add(IDLE_PLACE, 170, 180)
+    there.add(first, 180, 190, waited_ns=30)
+    pes = {
+        0: PeTrace(here.slices(), begin_ns=0, end_ns=100),
+        1: PeTrace(there.slices(), begin_ns=0, end_ns=200),
+    }
+    sent = Sends(np.array([7], np.uint64), np.array([0]), np.array([40]))
+    trace = ReadTrace(pes, names, sent)
     assert critical_path(trace) == {
         "called": 100,
         IN_MESSAGES: 30,
@@ -197,8 +218,74 @@ def test_the_numbers_of_a_summary() -> None:
     }
     times = times_of(trace.pes[1])
     assert (times.total_ns, times.methods_ns, times.idle_ns) == (200, 110, 70)
-    first = methods_of(trace)["first"]
-    assert (first.runs, first.parts, first.time_ns, first.grains) == (1, 2, 20, {4: 2})
+    of_first = methods_of(trace)["first"]
+    assert (of_first.runs, of_first.parts, of_first.time_ns, of_first.grains) == (1, 2, 20, {4: 2})
     (wait,) = longest_waits(trace)
     assert (wait.waited_ns, wait.pe, wait.method, wait.resumed_ns) == (30, 1, "first", 180)
     assert busy_share(trace.pes[0], 4, 0, 100) == pytest.approx([15 / 25, 1, 0, 0])
+
+
+def test_slices_that_are_nested_lost_or_open() -> None:
+    # An end without a begin; a slice with one inside; one that does not end.
+    begins = np.array([False, True, True, False, False, True])
+    pairs = match(begins)
+    found = {
+        int(begin): (int(end), int(depth))
+        for begin, end, depth in zip(pairs.begin, pairs.end, pairs.depth, strict=True)
+    }
+    assert found == {1: (4, 1), 2: (3, 2), 5: (-1, 1)}
+
+
+def test_operations_and_work_of_devices(run_job: RunJob, tmp_path: Path) -> None:
+    file, numbers = tmp_path / "trace", tmp_path / "numbers.json"
+    checkpoint = str(tmp_path / "checkpoint")
+    ended = run_job(2, "traced_operations.py", checkpoint, environment={"WEFT_TRACE": str(file)})
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert weft_trace(file, "--json", numbers).returncode == 0
+    found = json.loads(numbers.read_text())
+    for pe in ("0", "1"):
+        operations = found["operations"][pe]
+        assert operations["load balancing: sync point"]["count"] == 1
+        assert operations["collectives: reduction"]["count"] >= 1
+        assert operations["checkpoints: write"]["count"] == 1
+    assert sum(pe["num_arrived"] for pe in found["pes"].values()) > 0
+    work = [use for of_pe in found["device_work"].values() for use in of_pe.items()]
+    assert {name for name, _ in work} == {f"emulated:{pe}, stream 1, Cell.iterate" for pe in (0, 1)}
+    assert sum(use["count"] for _, use in work) == 4
+    assert all(use["longest_ns"] >= 9e6 for _, use in work)
+
+
+SLICES = """
+    select slice.name, thread.name as track, count() as num, min(dur) as shortest from slice
+    join thread_track on slice.track_id = thread_track.id join thread using (utid) group by 1, 2
+"""
+QUEUE = """
+    select count() as num from counter join process_counter_track as track on track.id = track_id
+    where track.name = 'queue'
+"""
+BACKWARDS = """
+    select count() as num from flow join slice as sent on sent.id = slice_out
+    join slice as called on called.id = slice_in where called.ts < sent.ts
+"""
+
+
+def test_the_trace_processor_of_perfetto_reads_it(run_job: RunJob, tmp_path: Path) -> None:
+    file = tmp_path / "trace"
+    assert run_job(2, "traced.py", str(ROUNDS), environment={"WEFT_TRACE": str(file)}).returncode == 0
+    slices, arrows, backwards, queue, errors = query(
+        file,
+        SLICES,
+        "select count() as num from flow",
+        BACKWARDS,
+        QUEUE,
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+    )
+    assert errors == []
+    found = {(row["name"], row["track"]): row["num"] for row in slices}
+    assert found["Cell.token", "PE 0"] == ROUNDS // 2 + 1
+    assert found["Cell.token", "PE 1"] == ROUNDS // 2
+    assert found["Cell.wait", "PE 1"] == 2
+    assert found["main", "PE 0"] >= 4
+    assert arrows[0]["num"] >= ROUNDS
+    assert backwards == [{"num": 0}]
+    assert queue[0]["num"] > 0

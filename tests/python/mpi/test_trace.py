@@ -9,7 +9,7 @@ import pytest
 from .conftest import Run
 
 pytest.importorskip("perfetto")
-from weft._trace.reading import Calls, read_trace
+from weft._trace.reading import Uses, read_trace
 
 EXCHANGES = 10  # of tests/mpi/tools/traced.c
 
@@ -21,7 +21,7 @@ def trace_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def calls(trace_file: Path) -> dict[int, dict[str, Calls]]:
+def calls(trace_file: Path) -> dict[int, dict[str, Uses]]:
     return {pe: one.calls for pe, one in read_trace(trace_file).pes.items()}
 
 

@@ -12,11 +12,15 @@ namespace {
 
 struct Traced : Chare<Traced> {
   void step() {}
+  runtime::Task<> wait() {
+    co_await runtime::yield_now(runtime());
+    co_await runtime::yield_now(runtime());
+  }
 };
 
 std::vector<TraceEvent> kinds(const Recorder& recorder) {
   std::vector<TraceEvent> found;
-  recorder.for_each([&](const TraceRecord& record) { found.push_back(record.kind()); });
+  recorder.for_each([&](const TraceRecord& record) { found.push_back(record.kind); });
   return found;
 }
 
@@ -36,21 +40,45 @@ TEST(Recorder, RecordsWhatAMessageRuns) {
   recorder.for_each([&](const TraceRecord& record) {
     EXPECT_LE(last_ns, record.time_ns);
     last_ns = record.time_ns;
-    if (record.kind() == TraceEvent::kEntryBegin) methods.emplace_back(record.name());
+    if (record.kind == TraceEvent::kEntryBegin) methods.emplace_back(record.name);
   });
-  ASSERT_EQ(methods.size(), 1u);
-  EXPECT_TRUE(methods.front().ends_with("Traced::step")) << methods.front();
+  ASSERT_EQ(methods.size(), 2u);
+  EXPECT_EQ(methods.front(), kMain);
+  EXPECT_TRUE(methods.back().ends_with("Traced::step")) << methods.back();
+}
+
+// A coroutine is resumed by the queue, for whatever it waited.
+TEST(Recorder, RecordsTheResumptionsOfACoroutine) {
+  testing::InProcessJob job(1, "loopback");
+  Recorder recorder(job.runtime(0), 1 << 20);
+  EXPECT_EQ(job.run([](runtime::Runtime& runtime) -> runtime::Task<> {
+    auto array = Array<Traced>::create(runtime, 1);
+    co_await array[0].call<&Traced::wait>();
+  }),
+            "");
+  recorder.stop();
+  std::uint64_t run = 0;
+  std::vector<TraceEvent> found;
+  recorder.for_each([&](const TraceRecord& record) {
+    if (record.name.ends_with("Traced::wait")) run = record.number;
+    if (record.number == run && record.kind <= TraceEvent::kEntryResume) found.push_back(record.kind);
+  });
+  // It is also reported as suspended when it has ended.
+  EXPECT_EQ(found, (std::vector{TraceEvent::kEntryBegin, TraceEvent::kEntrySuspend, TraceEvent::kEntryResume,
+                                TraceEvent::kEntrySuspend, TraceEvent::kEntryResume, TraceEvent::kEntryEnd,
+                                TraceEvent::kEntrySuspend}));
 }
 
 TEST(Recorder, KeepsTheLastEventsOfAFullRing) {
   testing::InProcessJob job(1, "loopback");
-  Recorder recorder(job.runtime(0), 3 * sizeof(TraceRecord));
+  Recorder recorder(job.runtime(0), 3 * Recorder::kEventBytes);
   recorder.idle_began();
   recorder.idle_ended();
   recorder.entry_suspended(nullptr);
   EXPECT_EQ(recorder.num_lost(), 0u);
   recorder.entry_resumed(nullptr);
   EXPECT_EQ(recorder.num_lost(), 1u);
+  recorder.stop();
   EXPECT_EQ(kinds(recorder),
             (std::vector{TraceEvent::kIdleEnd, TraceEvent::kEntrySuspend, TraceEvent::kEntryResume}));
 }

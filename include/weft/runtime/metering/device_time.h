@@ -5,6 +5,8 @@
 // end. Spans of one object on one stream that overlap are one span, from the first begin to the last end. Spans on several
 // streams are measured each.
 //
+// If the PE has an observer, it learns of each span.
+//
 // No call waits for a device. The time of a span is added by settle(), if the device is done with the span by then. An event
 // that fails is reported once by the PE; its span takes no time.
 //
@@ -55,6 +57,8 @@ class DeviceTime {
   std::size_t find_open(memory::Place place, memory::StreamHandle stream) const;
   // Returns false if the device is not done with it.
   bool settle(const Span& span);
+  // Tells the PE's observer of the span when the device is done with it.
+  void observe_end(const std::shared_ptr<Span>& span);
   void report(const base::Status& status);
 
   Runtime& runtime_;

@@ -29,6 +29,25 @@ namespace {
   throw base::Error(base::StatusCode::kInvalidArgument, message);
 }
 
+// For traces.
+std::string_view name_of(CheckpointStep::Kind kind) {
+  switch (kind) {
+    case CheckpointStep::Kind::kCheck:
+      return "check";
+    case CheckpointStep::Kind::kWrite:
+      return "write";
+    case CheckpointStep::Kind::kVerify:
+      return "verify";
+    case CheckpointStep::Kind::kMake:
+      return "make elements";
+    case CheckpointStep::Kind::kHold:
+      return "hold moves";
+    case CheckpointStep::Kind::kRelease:
+      return "release moves";
+  }
+  return "step";
+}
+
 // Differs from that of any other checkpoint, so that their files cannot be mixed up.
 std::uint64_t draw_number() {
   std::random_device source;
@@ -345,7 +364,11 @@ void Checkpoints::on_step(MessagePtr message) {
                      message->envelope().source_pe, runtime.pe()));
     return;
   }
+  // Between its begin and its end the PE does nothing else, so one number is enough.
+  const runtime::SpanEvent span = {.group = "checkpoints", .name = name_of(step.kind), .number = 1};
+  if (runtime.observer() != nullptr) runtime.observer()->span_began(span);
   CheckpointStepResult result = do_step(step);
+  if (runtime.observer() != nullptr) runtime.observer()->span_ended(span);
   result.number = step.number;
   result.sent = runtime.sent();
   result.processed = runtime.processed();

@@ -281,6 +281,8 @@ std::size_t Chares::Parts::depart(ChareBase& chare, int to_pe) {
                                   base::format("the move of {} to PE {}: its state is lost", where, to_pe));
         });
   }
+  if (runtime_.observer() != nullptr) [[unlikely]]
+    runtime_.observer()->element_left(element, to_pe);
   runtime_.send(to_pe, std::move(message));
   return sent_bytes;
 }
@@ -362,6 +364,8 @@ void Chares::Parts::on_moved_here(MessagePtr message) {
     return;
   }
   report_arrival(target, header, from_pe);
+  if (runtime_.observer() != nullptr) [[unlikely]]
+    runtime_.observer()->element_arrived({header.collection, header.index}, from_pe);
   try {
     arrived->migrated();
   } catch (...) {

@@ -90,11 +90,24 @@ void PeriodicBalancing::tick() {
   arm();
 }
 
+namespace {
+
+runtime::SpanEvent span_of(const LocalRound& here) {
+  return {.group = "load balancing",
+          .name = "round",
+          .number = reinterpret_cast<std::uintptr_t>(&here),
+          .value = here.num_rounds};
+}
+
+}  // namespace
+
 void PeriodicBalancing::begin_round(Collection& collection) {
   LocalRound& here = local(collection);
   if (here.deciding != nullptr || std::chrono::steady_clock::now() < here.rests_until) return;
   here.deciding = std::make_unique<Round>(collection.id(), collection.shape().size(), runtime().num_pes());
   ++here.num_rounds;
+  if (runtime().observer() != nullptr) [[unlikely]]
+    runtime().observer()->span_began(span_of(here));
   chares_.parts_->send_to_all(make(collection, here.num_rounds, Kind::kAsk));
 }
 
@@ -172,6 +185,8 @@ base::Status PeriodicBalancing::on_done(Collection& collection, std::uint64_t ro
 void PeriodicBalancing::end_round(Collection& collection) {
   LocalRound& here = local(collection);
   const std::unique_ptr<Round> ended = std::move(here.deciding);
+  if (runtime().observer() != nullptr) [[unlikely]]
+    runtime().observer()->span_ended(span_of(here));
   // Moves that take longer than the period do not follow one another at once, so that quiescence has time to be found.
   here.rests_until = std::chrono::steady_clock::now() + ended->elapsed();
   if (!chares_.parts_->sync->options().is_verbose || ended->snapshot().objects.empty()) return;

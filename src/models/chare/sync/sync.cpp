@@ -112,6 +112,18 @@ void SyncPoints::set_load_s(ChareBase& chare, std::optional<double> load_s) {
   if (collection.is_balanced()) chare.load_->sync.set_load_s = load_s;  // else the job has no period
 }
 
+namespace {
+
+// A step on this PE: from its first element that waits at the sync point until its elements continue.
+runtime::SpanEvent span_of(const LocalSync& here) {
+  return {.group = "load balancing",
+          .name = "sync point",
+          .number = reinterpret_cast<std::uintptr_t>(&here),
+          .value = here.step};
+}
+
+}  // namespace
+
 void SyncPoints::wait(ChareBase& chare) {
   Collection& collection = chare.collection();
   LocalSync& here = local(collection);
@@ -125,6 +137,8 @@ void SyncPoints::wait(ChareBase& chare) {
     return unfit(collection, decider(collection),
                  base::format("step {} has ended without element {}", sync.step, chare.linear_index_));
   }
+  if (here.num_waiting == 0 && runtime().observer() != nullptr) [[unlikely]]
+    runtime().observer()->span_began(span_of(here));
   ++here.num_waiting;
   here.unreported.push_back(chare.linear_index_);
   here.device_mark = 0;
@@ -298,6 +312,8 @@ base::Status SyncPoints::on_resume(Collection& collection, std::uint64_t step, i
   if (waiting.size() != here.num_waiting || !here.unreported.empty()) {
     return misfit("the end of step {}, in which an element has not been reported", step);
   }
+  if (here.num_waiting != 0 && runtime().observer() != nullptr) [[unlikely]]
+    runtime().observer()->span_ended(span_of(here));
   here.num_waiting = 0;
   advance(collection, step + 1);
   std::sort(waiting.begin(), waiting.end());
