@@ -103,8 +103,8 @@ memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.def
 bool Scheduler::run_queue() {
   Work* work = queue_.pop();
   if (work == nullptr) return false;
-  if (is_idle_observed_) [[unlikely]]
-    end_observed_idle();
+  if (is_idle_noted_) [[unlikely]]
+    end_noted_idle();
   batch_left_ = kBatch;
   try {
     do {
@@ -123,7 +123,7 @@ void Scheduler::fail_callback() {
 }
 
 void Scheduler::set_observer(Observer* observer) {
-  if (is_idle_observed_) end_observed_idle();
+  if (is_idle_noted_) end_noted_idle();
   observer_ = observer;
   message_observer_ = observer != nullptr && observer->observes_communication() ? observer : nullptr;
   auto reports = message_observer_ == nullptr ? nullptr : std::make_shared<TransferReports>(*observer);
@@ -131,9 +131,25 @@ void Scheduler::set_observer(Observer* observer) {
   transfer_reports_ = std::move(reports);
 }
 
-void Scheduler::end_observed_idle() {
-  is_idle_observed_ = false;
-  observer_->idle_ended();
+void Scheduler::end_noted_idle() {
+  is_idle_noted_ = false;
+  if (std::exchange(is_idle_observed_, false)) observer_->idle_ended();
+  if (turn_meter_.is_idle()) turn_meter_.end_idle(Clock::now());
+}
+
+void Scheduler::note_short_idle() {
+  is_idle_noted_ = true;
+  turn_meter_.begin_idle(Clock::now());
+}
+
+void Scheduler::note_long_idle(Clock::time_point now) { is_idle_noted_ |= turn_meter_.begin_long_idle(now); }
+
+// An additional one, in front of the turn's own.
+bool Scheduler::measure_progress() {
+  const auto begin = Clock::now();
+  const bool busy = progress_once();
+  turn_meter_.turn_measured(begin, Clock::now(), idle_rounds_ == 0 && (busy || !queue_.empty()));
+  return busy;
 }
 
 namespace {
@@ -168,8 +184,11 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
   while (!done(context) && !must_end()) {
     if (progress_once()) {
       idle.rounds = 0;
+      if (is_idle_noted_) [[unlikely]]
+        end_noted_idle();
     } else if (++idle.rounds == spin_rounds_) {
       idle.since = Clock::now();
+      note_long_idle(idle.since);
     } else if (idle.rounds > spin_rounds_) {
       const auto now = Clock::now();
       const auto idle_time = now - idle.since;
@@ -185,10 +204,13 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
       } else if (idle_time < awake_time_ && !yield_times_.are_long(now)) {
         rest([&] { yield_processor(now); });
       } else if (const std::int64_t us = ask_idle_watch(kLongestRest.count(), idle_time); us != 0) {
+        turn_meter_.before_sleep(now);
         rest([this, us] { wait_in_machine(us); });
       }
     }
   }
+  if (is_idle_noted_) [[unlikely]]
+    end_noted_idle();
   idle_in_call_ = outer;
 }
 
@@ -209,7 +231,8 @@ void Scheduler::list_task_waits(WaitList& waits) const {
 }
 
 bool Scheduler::step() {
-  bool busy = machine_.progress();
+  bool busy = turn_meter_.is_turn_measured() && measure_progress();
+  busy |= machine_.progress();
   if (memory_.has_pending()) busy |= memory_.progress();
   busy |= run_queue();
   if (mail_arrived_.load(std::memory_order_acquire)) [[unlikely]]
@@ -221,7 +244,7 @@ bool Scheduler::step() {
     stopped_ |= ending_->may_stop();
   }
   if (observer_ != nullptr && !busy && !is_idle_observed_) [[unlikely]] {
-    is_idle_observed_ = true;
+    is_idle_observed_ = is_idle_noted_ = true;
     observer_->idle_began();
   }
   return busy;
@@ -251,6 +274,8 @@ bool Scheduler::run_until(bool (*done)(void* context), void* context) {
       idle();
     }
   }
+  if (is_idle_noted_) [[unlikely]]
+    end_noted_idle();  // the program goes on
   return true;
 }
 
@@ -293,7 +318,10 @@ void Scheduler::idle() {
       [[unlikely]] {  // it polls no longer with the interpreter in its hands
     idle_rounds_ = spin_rounds_;
     idle_since_ = Clock::now();
+    note_long_idle(idle_since_);
   }
+  if (idle_rounds_ == 0 && turn_meter_.is_idle_measured()) [[unlikely]]
+    note_short_idle();
   // Polling the machine alone finds a message about 10 ns sooner than whole turns do. It does not see the end
   // of device work, so a PE with pending copies makes whole turns.
   const bool network_alone = !memory_.has_pending();
@@ -309,6 +337,7 @@ void Scheduler::idle() {
     idle_rounds_ += polls;
     if (idle_rounds_ < spin_rounds_) return;
     idle_since_ = Clock::now();
+    note_long_idle(idle_since_);
   }
   const auto now = Clock::now();
   const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
@@ -331,7 +360,9 @@ void Scheduler::idle() {
     timeout_us = left.count() > 0 ? left.count() : 0;
   }
   timeout_us = ask_idle_watch(timeout_us, now - idle_since_);
-  if (timeout_us != 0) rest([&] { wait_in_machine(timeout_us); });
+  if (timeout_us == 0) return;
+  turn_meter_.before_sleep(now);
+  rest([&] { wait_in_machine(timeout_us); });
 }
 
 void Scheduler::post_mail(Mail mail) {

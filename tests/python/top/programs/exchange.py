@@ -1,0 +1,37 @@
+"""PE 0 calls PE 1 every millisecond; with "compute", PE 1 computes instead. Ends when the file exists."""
+
+import sys
+import time
+from pathlib import Path
+
+import weft
+
+STOP = Path(sys.argv[1])
+
+
+class Cell(weft.Chare):
+    def take(self, values: list[int]) -> int:
+        return len(values)
+
+    def compute(self) -> None:
+        print("ready", flush=True)
+        while not STOP.exists():
+            time.sleep(0.01)  # with the PE in its hands, as a computation has it
+
+
+async def main() -> None:
+    cells = weft.Group(Cell)
+    last = cells[weft.num_pes() - 1]
+    if sys.argv[2:] == ["compute"]:
+        await last.compute.call()
+        return
+    for step in range(10**6):
+        await last.take.call(list(range(100)))
+        if step == 100:
+            print("ready", flush=True)
+        if STOP.exists():
+            break
+        await weft.sleep(0.001)
+
+
+weft.run(main)
