@@ -78,9 +78,8 @@ def _show_once(watcher: Watcher, interval_s: float, as_json: bool) -> int:
     if as_json:
         print(json.dumps(as_record(info, samples, watcher.problems)))
     else:
-        Console(width=None if sys.stdout.isatty() else 160).print(
-            picture(info, samples, notes=watcher.problems)
-        )
+        console = Console(width=None if sys.stdout.isatty() else 160)
+        console.print(picture(info, samples, notes=watcher.problems, width=console.size.width))
     return 0
 
 
@@ -138,6 +137,7 @@ class _Screen:
                 is_reversed=self._is_reversed,
                 notes=notes,
                 rows=rows,
+                width=self._console.size.width,
             ),
             refresh=True,
         )

@@ -15,16 +15,23 @@ from weft._top.pages import MOST_QUEUED
 from weft._top.samples import PeSample, totals
 
 _BAR_CHARS = 20
+# The bar is shown in a terminal of so many characters.
+_BAR_WIDTH = 118
 _SILENT_S = 1.0
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table of PEs: `sort_key` orders the rows, the largest first; `show` makes the cell."""
+    """A column of the table of PEs: `sort_key` orders the rows, the largest first; `show` makes the cell.
+
+    A terminal of less than `min_width` characters does not show it. Neither is it shown if it `is_known` of no PE.
+    """
 
     title: str
     sort_key: Callable[[PeSample], float]
     show: Callable[[PeSample], Text | str]
+    min_width: int = 0
+    is_known: Callable[[PeSample], bool] = lambda pe: True
 
 
 COLUMNS = (
@@ -34,19 +41,21 @@ COLUMNS = (
     Column("idle", lambda pe: pe.idle, lambda pe: percent(pe.idle)),
     Column("queue", lambda pe: pe.queued, lambda pe: queue(pe.queued)),
     Column("handled/s", lambda pe: pe.handled_per_s, lambda pe: quantity(pe.handled_per_s)),
-    Column("messages/s", lambda pe: pe.messages_per_s, lambda pe: quantity(pe.messages_per_s)),
+    Column("messages/s", lambda pe: pe.messages_per_s, lambda pe: quantity(pe.messages_per_s), 84),
     Column("bytes/s", lambda pe: pe.bytes_per_s, lambda pe: quantity(pe.bytes_per_s)),
     Column("host", lambda pe: pe.host_bytes, lambda pe: size(pe.host_bytes)),
-    Column("pool", lambda pe: pe.pool_bytes, lambda pe: size(pe.pool_bytes)),
+    Column("pool", lambda pe: pe.pool_bytes, lambda pe: size(pe.pool_bytes), 96),
     Column(
         "device",
         lambda pe: pe.device_bytes or 0,
         lambda pe: "-" if pe.device_bytes is None else size(pe.device_bytes),
+        is_known=lambda pe: pe.device_bytes is not None,
     ),
     Column(
         "load",
         lambda pe: pe.step_load_s or 0.0,
         lambda pe: "-" if pe.step_load_s is None else duration(pe.step_load_s),
+        is_known=lambda pe: pe.step_load_s is not None,
     ),
     Column(
         "idle for", lambda pe: pe.idle_for_s, lambda pe: duration(pe.idle_for_s) if pe.idle_for_s else "-"
@@ -63,12 +72,13 @@ def picture(
     is_reversed: bool = False,
     notes: Sequence[str] = (),
     rows: int | None = None,
+    width: int = 160,
 ) -> Group:
-    """The whole view. `sort` is an index of COLUMNS. `rows`: so many PEs have room."""
+    """The whole view. `sort` is an index of COLUMNS. `rows`: so many PEs have room. `width`: characters."""
     column = COLUMNS[sort]
     ordered = sorted(samples, key=lambda pe: (-column.sort_key(pe), pe.pe), reverse=is_reversed)
     shown = ordered if rows is None else ordered[:rows]
-    parts: list[Text | Table] = [Text(headline(info, samples)), pes_table(shown, sort)]
+    parts: list[Text | Table] = [Text(headline(info, samples)), pes_table(shown, sort, width)]
     if len(shown) < len(ordered):
         parts.append(Text(f"and {len(ordered) - len(shown)} PEs more"))
     parts += [Text(""), paths_table(samples)]
@@ -85,18 +95,22 @@ def headline(info: JobInfo | None, samples: Sequence[PeSample]) -> str:
     return f"job {info.number}: {info.num_pes} PEs, {percent(busy)} busy, {quantity(handled)} handled/s"
 
 
-def pes_table(samples: Sequence[PeSample], sort: int) -> Table:
+def pes_table(samples: Sequence[PeSample], sort: int, width: int) -> Table:
     """A row for each PE."""
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for index, column in enumerate(COLUMNS):
-        table.add_column(
-            column.title, justify="right", no_wrap=True, header_style="bold reverse" if index == sort else ""
-        )
-        if index == 0:
-            table.add_column("", no_wrap=True)
+    columns = [
+        column
+        for column in COLUMNS
+        if width >= column.min_width and any(column.is_known(pe) for pe in samples)
+    ]
+    has_bar = width >= _BAR_WIDTH
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    for column in columns:
+        style = "bold reverse" if column is COLUMNS[sort] else ""
+        table.add_column(column.title, justify="right", no_wrap=True, header_style=style)
+    if has_bar:
+        table.add_column("", no_wrap=True)
     for pe in samples:
-        first, *others = (column.show(pe) for column in COLUMNS)
-        table.add_row(first, bar(pe), *others)
+        table.add_row(*(column.show(pe) for column in columns), *([bar(pe)] if has_bar else []))
     return table
 
 
@@ -129,8 +143,8 @@ def silent_notes(samples: Sequence[PeSample]) -> list[str]:
         return []
     longest = max(silent, key=lambda pe: pe.silent_for_s)
     return [
-        f"{pes([pe.pe for pe in silent])} inside an entry method or another call of the program, PE "
-        f"{longest.pe} for {duration(longest.silent_for_s)}: counters are those of before"
+        f"{pes([pe.pe for pe in silent])} inside a long entry method or another call of the "
+        f"program, PE {longest.pe} for {duration(longest.silent_for_s)}: counters are those of before"
     ]
 
 

@@ -55,7 +55,7 @@ def example() -> tuple[JobInfo, list[PeSample]]:
 
 def draw(console: Console) -> None:
     info, samples = example()
-    console.print(picture(info, samples, sort=1, notes=["", HELP]))
+    console.print(picture(info, samples, sort=1, notes=["", HELP], width=console.width))
 
 
 def svg() -> str:
@@ -96,10 +96,21 @@ def test_rows_are_sorted_and_bounded() -> None:
 def test_pes_that_say_nothing_and_pes_elsewhere_are_named() -> None:
     lines = text_of([pe(0, 1, 0, silent_for_s=3), pe(2, 1, 0, silent_for_s=7)], 8)
     assert (
-        "PEs 0, 2 are inside an entry method or another call of the program, PE 2 for 7.0 s: counters are "
-        "those of before"
+        "PEs 0, 2 are inside a long entry method or another call of the program, PE 2 for 7.0 s: counters "
+        "are those of before"
     ) in lines
     assert any(line.startswith("PEs 1, 3-7 are not seen: on another host") for line in lines)
+
+
+def test_a_narrow_terminal_shows_fewer_columns() -> None:
+    _, samples = example()
+    for width, lacks in ((160, []), (90, ["pool"]), (80, ["pool", "messages/s"])):
+        console = Console(width=width, file=io.StringIO(), record=True)
+        console.print(picture(None, samples, width=width))
+        titles = console.export_text().splitlines()[1]
+        shown = [column.title for column in COLUMNS if column.title not in lacks]
+        assert titles.split() == " ".join(shown).split()
+    assert not any("device" in line or "load" in line for line in text_of([pe(0, 1, 0)], 1))
 
 
 def test_units() -> None:
