@@ -15,8 +15,8 @@ from weft._top.pages import MOST_QUEUED
 from weft._top.samples import PeSample, totals
 
 _BAR_CHARS = 20
-# The bar is shown in a terminal of so many characters.
-_BAR_WIDTH = 118
+# What a column takes, about.
+_COLUMN_CHARS = 9
 _SILENT_S = 1.0
 
 
@@ -24,7 +24,7 @@ _SILENT_S = 1.0
 class Column:
     """A column of the table of PEs: `sort_key` orders the rows, the largest first; `show` makes the cell.
 
-    A terminal of less than `min_width` characters does not show it. Neither is it shown if it `is_known` of no PE.
+    It is shown in terminals of `min_width` characters, and if it `is_known` of a PE.
     """
 
     title: str
@@ -102,8 +102,9 @@ def pes_table(samples: Sequence[PeSample], sort: int, width: int) -> Table:
         for column in COLUMNS
         if width >= column.min_width and any(column.is_known(pe) for pe in samples)
     ]
-    has_bar = width >= _BAR_WIDTH
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    has_bar = width >= _COLUMN_CHARS * len(columns) + _BAR_CHARS
+    is_wide = width >= (_COLUMN_CHARS + 1) * len(columns) + _BAR_CHARS
+    table = Table(box=None, padding=(0, 2 if is_wide else 1, 0, 0), header_style="bold")
     for column in columns:
         style = "bold reverse" if column is COLUMNS[sort] else ""
         table.add_column(column.title, justify="right", no_wrap=True, header_style=style)

@@ -55,6 +55,11 @@ def test_a_pe_that_computes_is_busy_and_says_nothing(start: Start, record: Calla
     assert idle["idle_for_s"] > 0
 
 
+def test_the_load_of_a_step(start: Start, record: Callable[[Any], dict]) -> None:
+    job = start(TWO, "balance")
+    assert all(pe["step_load_s"] >= 0.02 for pe in record(job)["pes"]), "two blocks that work for 10 ms each"
+
+
 def test_a_program_without_a_launcher(start: Start, record: Callable[[Any], dict]) -> None:
     job = start([])
     shown = record(job)

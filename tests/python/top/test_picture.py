@@ -61,7 +61,7 @@ def draw(console: Console) -> None:
 def svg() -> str:
     # The colours do not depend on where it is drawn.
     console = Console(
-        record=True, width=132, file=io.StringIO(), force_terminal=True, color_system="truecolor"
+        record=True, width=144, file=io.StringIO(), force_terminal=True, color_system="truecolor"
     )
     draw(console)
     return console.export_svg(title="weft top", unique_id="weft-top")

@@ -12,7 +12,7 @@
 namespace weft::job {
 namespace {
 
-struct Node : Chare<Node> {
+struct StatusNode : Chare<StatusNode> {
   void take(std::vector<double> values) { static_cast<void>(values); }
   void work() { std::this_thread::sleep_for(std::chrono::microseconds(500)); }  // computes, for the clock
 };
@@ -54,10 +54,10 @@ TEST(StatusPublisher, CountsWhatThePeDoes) {
   const View page(*publisher);
   const std::uint64_t sequence = page->sequence;
   EXPECT_EQ(job.run([](runtime::Runtime& runtime) -> runtime::Task<> {
-    auto nodes = Array<Node>::create(runtime, 2);
+    auto nodes = Array<StatusNode>::create(runtime, 2);
     const std::vector<double> values(100);
-    for (int i = 0; i < 10; ++i) co_await nodes[1].call<&Node::take>(values);
-    for (int i = 0; i < 200; ++i) co_await nodes[0].call<&Node::work>();
+    for (int i = 0; i < 10; ++i) co_await nodes[1].call<&StatusNode::take>(values);
+    for (int i = 0; i < 200; ++i) co_await nodes[0].call<&StatusNode::work>();
   }),
             "");
   EXPECT_GT(page->sequence, sequence);

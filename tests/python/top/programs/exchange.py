@@ -1,4 +1,7 @@
-"""PE 0 calls PE 1 every millisecond; with "compute", PE 1 computes instead. Ends when the file exists."""
+"""PE 0 calls PE 1 every millisecond; with "compute", PE 1 computes instead. Ends when the file exists.
+
+With "balance" there is a step of load balancing before.
+"""
 
 import sys
 import time
@@ -19,8 +22,22 @@ class Cell(weft.Chare):
             time.sleep(0.01)  # with the PE in its hands, as a computation has it
 
 
+class Block(weft.Chare):
+    def work(self, done: weft.Future) -> None:
+        self.done = done
+        time.sleep(0.01)
+        self.at_sync()
+
+    def resume_from_sync(self) -> None:
+        self.contribute(1, weft.Reducer.sum, self.done)
+
+
 async def main() -> None:
     cells = weft.Group(Cell)
+    if sys.argv[2:] == ["balance"]:
+        done = weft.Future()
+        weft.Array(Block, 4).work(done)
+        await done
     last = cells[weft.num_pes() - 1]
     if sys.argv[2:] == ["compute"]:
         await last.compute.call()
