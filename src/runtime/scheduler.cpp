@@ -39,6 +39,10 @@ constexpr int kPollsBetweenSleeps = 8;
 // shorter rests only wake the other threads.
 constexpr std::chrono::microseconds kRestInterval{10'000};
 
+// An idle time that is longer behind the polls is measured as a whole. Its end costs a read of the clock, and PEs that share processors wait
+// for messages for some microseconds each.
+constexpr std::chrono::microseconds kLongIdle{50};
+
 // How long an idle PE leaves the interpreter to other threads that send it work: enough for one of them to wake and to take it. Twice
 // the time that waking costs.
 constexpr std::chrono::microseconds kThreadsTurn{40};
@@ -188,10 +192,10 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
         end_noted_idle();
     } else if (++idle.rounds == spin_rounds_) {
       idle.since = Clock::now();
-      note_long_idle(idle.since);
     } else if (idle.rounds > spin_rounds_) {
       const auto now = Clock::now();
       const auto idle_time = now - idle.since;
+      if (idle_time >= kLongIdle) note_long_idle(idle.since);
       if (idle_time < yield_time_) {
         yield_processor(now);
       } else if (machine_.needs_polling() || memory_.has_pending()) {
@@ -318,7 +322,6 @@ void Scheduler::idle() {
       [[unlikely]] {  // it polls no longer with the interpreter in its hands
     idle_rounds_ = spin_rounds_;
     idle_since_ = Clock::now();
-    note_long_idle(idle_since_);
   }
   if (idle_rounds_ == 0 && turn_meter_.is_idle_measured()) [[unlikely]]
     note_short_idle();
@@ -337,9 +340,9 @@ void Scheduler::idle() {
     idle_rounds_ += polls;
     if (idle_rounds_ < spin_rounds_) return;
     idle_since_ = Clock::now();
-    note_long_idle(idle_since_);
   }
   const auto now = Clock::now();
+  if (now - idle_since_ >= kLongIdle) note_long_idle(idle_since_);
   const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
   if (now - idle_since_ < (waits_for_device ? kRestInterval : yield_time_)) {
     serves_threads_ ? leave_turn_to_threads() : yield_processor(now);
@@ -361,6 +364,7 @@ void Scheduler::idle() {
   }
   timeout_us = ask_idle_watch(timeout_us, now - idle_since_);
   if (timeout_us == 0) return;
+  note_long_idle(idle_since_);
   turn_meter_.before_sleep(now);
   rest([&] { wait_in_machine(timeout_us); });
 }
