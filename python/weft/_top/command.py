@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.live import Live
 
 from weft._top.jobs import JobInfo, Watcher, jobs
+from weft._top.pages import status_of
 from weft._top.samples import PeSample
 from weft._top.view import COLUMNS, HELP, picture
 from weft.launch.signals import handles
@@ -153,12 +154,21 @@ class _Screen:
 
 def ask_what_waits(info: JobInfo) -> str:
     """Asks the job what its PEs wait for, as `weft status` does. Returns what to tell the user."""
-    for pid in (info.launcher_pid, info.pids.get(0, 0)):
-        if pid > 0 and handles(pid, signal.SIGUSR1):
+    for pid in _askable(info):
+        if handles(pid, signal.SIGUSR1):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGUSR1)
                 return f"process {pid} is asked: the job writes to its stderr what its PEs wait for"
     return "the job cannot be asked: its program handles SIGUSR1 itself, or PE 0 is on another host"
+
+
+def _askable(info: JobInfo) -> Iterator[int]:
+    """The launcher, which passes the signal on to its PEs, and PE 0, which may be the launcher's parent."""
+    first = info.pids.get(0)
+    if info.launcher_pid and status_of(info.launcher_pid, "PPid") != str(first):
+        yield info.launcher_pid
+    if first is not None:
+        yield first
 
 
 @contextlib.contextmanager

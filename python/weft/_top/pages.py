@@ -123,7 +123,10 @@ def parse(data: bytes, pid: int) -> Page:
     _, *times, sent, handled, queued, pool, steps, load_ns, num_rows = _STATE.unpack_from(data, _HEAD.size)
     if not 0 <= pe < num_pes <= _MOST_PES or num_rows > _MOST_ROWS or min(began_ns, *times) < 0:
         raise DamagedPageError(f"process {pid}: its page holds what cannot be")
-    if own_pid not in _numbers_of(pid):
+    numbers = status_of(pid, "NSpid")  # in its PID namespaces
+    if numbers is None:
+        raise ForeignPageError(f"process {pid} has gone")
+    if str(own_pid) not in numbers.split():
         raise ForeignPageError(f"process {pid} was forked by the PE that is process {own_pid}")
     first = _HEAD.size + _STATE.size
     rows = (_ROW.unpack_from(data, first + i * _ROW.size) for i in range(num_rows))
@@ -184,16 +187,15 @@ def _text(data: bytes) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def _numbers_of(pid: int) -> list[int]:
-    """The numbers of a process in its PID namespaces. Raises: ForeignPageError if it has gone."""
-    try:
+def status_of(pid: int, field: str) -> str | None:
+    """A field of /proc/PID/status; None if the process has gone."""
+    with contextlib.suppress(OSError):
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
             for line in status:
-                if line.startswith("NSpid:"):
-                    return [int(number) for number in line.split()[1:]]
-    except OSError:
-        pass
-    raise ForeignPageError(f"process {pid} has gone")
+                name, _, value = line.partition(":")
+                if name == field:
+                    return value.strip()
+    return None
 
 
 def _is_running(pid: int) -> bool:

@@ -29,9 +29,8 @@ std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
 }
 
 void set_text(std::span<char> place, std::string_view text) {
-  const std::size_t size = std::min(text.size(), place.size() - 1);
-  std::copy_n(text.data(), size, place.data());
-  std::fill(place.begin() + static_cast<std::ptrdiff_t>(size), place.end(), '\0');
+  const auto rest = std::ranges::copy(text.substr(0, place.size() - 1), place.begin()).out;
+  std::fill(rest, place.end(), '\0');
 }
 
 std::int32_t launcher_pid() {

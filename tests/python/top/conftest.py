@@ -28,8 +28,14 @@ class LookedAtJob:
     def number(self) -> int:
         return self.process.pid
 
+    def read_errors_until(self, text: str) -> None:
+        """Waits until a line with that text comes on stderr."""
+        assert self.process.stderr is not None
+        lines = iter(self.process.stderr.readline, "")
+        assert any(text in line for line in lines), "the job has ended"
+
     def end(self) -> str:
-        """Returns what it wrote to stderr."""
+        """Returns what it wrote to stderr, if that was not read yet."""
         self._stop.touch()
         _, errors = self.process.communicate(timeout=HANG_S)
         return errors

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from weft._top import command
-from weft._top.jobs import JobInfo
+from weft._top.jobs import JobInfo, jobs
 
 Start = Callable[..., Any]  # see conftest.py
 Top = Callable[..., Any]
@@ -64,6 +64,14 @@ def test_a_program_without_a_launcher(start: Start, record: Callable[[Any], dict
     job = start([])
     shown = record(job)
     assert (shown["job"], shown["num_pes"]) == (job.number, 1)
+
+
+def test_a_job_whose_first_pe_has_started_the_others(start: Start) -> None:
+    job = start([], "attached")
+    (info,) = (info for info in jobs()[0] if info.has_process(job.number))
+    assert (info.num_pes, info.missing) == (2, 0)
+    assert command.ask_what_waits(info).startswith(f"process {job.number} is asked")
+    job.read_errors_until("what the PEs of the job wait for")
 
 
 def test_a_table(start: Start, weft_top: Top) -> None:

@@ -94,7 +94,7 @@ def test_keys(start: Start, terminal: Callable[..., Terminal]) -> None:
     screen.read_until(f"process {job.number} is asked")
     screen.press("q")
     assert screen.wait() == 0
-    assert "what the PEs of the job wait for" in job.end()
+    job.read_errors_until("what the PEs of the job wait for")
 
 
 def test_a_job_that_ends(start: Start, terminal: Callable[..., Terminal]) -> None:

@@ -1,6 +1,6 @@
 """PE 0 calls PE 1 every millisecond; with "compute", PE 1 computes instead. Ends when the file exists.
 
-With "balance" there is a step of load balancing before.
+With "balance" there is a step of load balancing before; with "attached" it starts two PEs itself.
 """
 
 import sys
@@ -51,4 +51,7 @@ async def main() -> None:
         await weft.sleep(0.001)
 
 
-weft.run(main)
+if sys.argv[2:] == ["attached"]:
+    weft.run(main, pes=2)
+else:
+    weft.run(main)
