@@ -146,7 +146,9 @@ void Scheduler::note_short_idle() {
   turn_meter_.begin_idle(Clock::now());
 }
 
-void Scheduler::note_long_idle(Clock::time_point now) { is_idle_noted_ |= turn_meter_.begin_long_idle(now); }
+void Scheduler::note_long_idle(Clock::time_point since) {
+  is_idle_noted_ |= turn_meter_.begin_long_idle(since);
+}
 
 // An additional one, in front of the turn's own.
 bool Scheduler::measure_progress() {

@@ -33,16 +33,16 @@ void TurnMeter::begin_idle(Clock::time_point now) {
   idle_began_ = now;
 }
 
-bool TurnMeter::begin_long_idle(Clock::time_point now) {
+bool TurnMeter::begin_long_idle(Clock::time_point since) {
   if (listener_ == nullptr) return false;
   if (state_ == State::kIdle) return true;
-  if (state_ == State::kPolls) idle_ += std::min(now - idle_began_, kLongestSample) * kMeasuredIdles;
+  if (state_ == State::kPolls) idle_ += std::min(since - idle_began_, kLongestSample) * kMeasuredIdles;
   state_ = State::kIdle;
-  idle_began_ = now;
-  if (now - published_at_ >= kPublishInterval) {
-    publish(now);
+  idle_began_ = since;
+  if (since - published_at_ >= kPublishInterval) {
+    publish(since);
   } else {
-    listener_->times_changed(times(now));
+    listener_->times_changed(times(since));
   }
   return true;
 }

@@ -272,7 +272,7 @@ class Scheduler {
   [[gnu::cold, gnu::noinline]] void end_noted_idle();
   [[gnu::cold, gnu::noinline]] bool measure_progress();
   [[gnu::cold, gnu::noinline]] void note_short_idle();
-  void note_long_idle(Clock::time_point now);
+  void note_long_idle(Clock::time_point since);
   [[gnu::cold, gnu::noinline]] void fail_callback();
   [[gnu::noinline]] bool read_mail();
   [[gnu::noinline]] bool expire_timers();

@@ -189,13 +189,12 @@ def _text(data: bytes) -> str:
 
 def status_of(pid: int, field: str) -> str | None:
     """A field of /proc/PID/status; None if the process has gone."""
-    with contextlib.suppress(OSError):
+    try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
-            for line in status:
-                name, _, value = line.partition(":")
-                if name == field:
-                    return value.strip()
-    return None
+            fields = dict(line.split(":", 1) for line in status)
+    except OSError:
+        return None
+    return fields[field].strip()
 
 
 def _is_running(pid: int) -> bool:

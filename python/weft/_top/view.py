@@ -143,9 +143,10 @@ def silent_notes(samples: Sequence[PeSample]) -> list[str]:
     if not silent:
         return []
     longest = max(silent, key=lambda pe: pe.silent_for_s)
+    which = f", PE {longest.pe}" if len(silent) > 1 else ""
     return [
         f"{pes([pe.pe for pe in silent])} inside a long entry method or another call of the "
-        f"program, PE {longest.pe} for {duration(longest.silent_for_s)}: counters are those of before"
+        f"program{which} for {duration(longest.silent_for_s)}: counters are those of before"
     ]
 
 

@@ -99,6 +99,10 @@ def test_pes_that_say_nothing_and_pes_elsewhere_are_named() -> None:
         "PEs 0, 2 are inside a long entry method or another call of the program, PE 2 for 7.0 s: counters "
         "are those of before"
     ) in lines
+    assert any(
+        line.startswith("PE 1 is inside a long entry method or another call of the program for 2.0 s")
+        for line in text_of([pe(1, 1, 0, silent_for_s=2)], 2)
+    )
     assert any(line.startswith("PEs 1, 3-7 are not seen: on another host") for line in lines)
 
 

@@ -1,8 +1,7 @@
 // How a PE spends its time: idle, in communication, or otherwise busy, for readers of other processes (`weft top`).
 //
-// A PE that works reads no clock. One turn in kMeasuredTurns is measured, and of the idle times that end while the PE still polls one in
-// kMeasuredIdles; each counts for all of them. An idle time that is longer than polling is measured as a whole. Without a listener
-// nothing is measured, and a turn costs the same.
+// One turn in kMeasuredTurns is measured, or more of them if they are long, and one short idle time in kMeasuredIdles; each counts for all of
+// them. The others read no clock. A long idle time is measured as a whole. Without a listener nothing is measured, and a turn costs the same.
 // Threads: the PE's.
 #pragma once
 
@@ -17,16 +16,16 @@ class TurnMeter {
 
   struct Times {
     Clock::time_point now;
-    Clock::duration idle{};           // until `idle_since`, if the PE is idle for longer than it polls
+    Clock::duration idle{};           // until `idle_since`, if that is set
     Clock::duration communication{};  // in which the machine moved bytes while the PE had work
-    Clock::time_point idle_since;     // the clock's epoch: the PE is not idle, or only polls
+    Clock::time_point idle_since;     // the clock's epoch: the PE is not idle, or for a short time only
   };
-  // Both functions are called rarely: neither in a turn of a busy PE nor for a message that comes while the PE polls.
+  // Both functions are called rarely: for no message that comes after a short idle time, and in few turns of a busy PE.
   struct Listener {
     virtual ~Listener() = default;
-    // The PE has become idle for longer than it polls, or it is busy again.
+    // The PE has been idle for a long time, or it is busy again.
     virtual void times_changed(const Times& times) = 0;
-    // Every kPublishInterval while the PE makes turns, and in front of each sleep.
+    // About every kPublishInterval while the PE makes turns, and in front of each sleep. The times may have changed, too.
     virtual void publish(const Times& times) = 0;
   };
   // Primes, so that the turns of a program that repeats itself are measured by turns.
@@ -53,10 +52,11 @@ class TurnMeter {
   bool is_idle_measured() { return --idles_left_ == 0; }
   // The machine's part of a measured turn. `had_work`: the turn was no idle one.
   void turn_measured(Clock::time_point begin, Clock::time_point end, bool had_work);
-  // The measured idle time begins. The scheduler calls end_idle() when it ends.
+  // An idle time that is_idle_measured() begins. The scheduler calls end_idle() when it ends.
   void begin_idle(Clock::time_point now);
-  // The PE has polled in vain. Returns whether end_idle() must be called.
-  bool begin_long_idle(Clock::time_point now);
+  // The PE has been idle since then for a long time, which the scheduler decides; may be called again. Returns whether end_idle() must be
+  // called at its end.
+  bool begin_long_idle(Clock::time_point since);
   void end_idle(Clock::time_point now);
   bool is_idle() const { return state_ != State::kBusy; }
   void before_sleep(Clock::time_point now) {
@@ -75,7 +75,7 @@ class TurnMeter {
   std::int64_t turns_left_ = -1;
   std::int64_t idles_left_ = -1;
   Listener* listener_ = nullptr;
-  std::int64_t turns_ = kMeasuredTurns;  // for how many the next measured one counts
+  std::int64_t turns_ = 1;  // for how many the next measured one counts
   State state_ = State::kBusy;
   Clock::time_point idle_began_;
   Clock::duration idle_{};
