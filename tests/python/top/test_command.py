@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from weft._top import command
 from weft._top.jobs import JobInfo, jobs
+from weft._top.samples import PathRate, PeSample
 
 Start = Callable[..., Any]  # see conftest.py
 Top = Callable[..., Any]
@@ -95,6 +98,12 @@ def test_a_process_of_no_job(weft_top: Top) -> None:
     outcome = weft_top(os.getpid())
     assert outcome.returncode == 2
     assert outcome.stderr == f"weft top: process {os.getpid()} is in no job of yours\n"
+
+
+def test_every_key_is_documented() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "top.md").read_text(encoding="utf-8")
+    keys = [*dataclasses.fields(PeSample), *dataclasses.fields(PathRate)]
+    assert [key.name for key in keys if f"`{key.name}`" not in page] == []
 
 
 def test_several_jobs_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
