@@ -1,4 +1,4 @@
-"""The `weft` command: run, ranks, status, info, lb, trace, cmake-dir, mpicc, mpicxx, mpi-bin, mpi4py-wheel.
+"""The `weft` command: run, ranks, status, top, info, lb, trace, and what builds MPI programs.
 
 weft-bench adds bench and study.
 
@@ -27,6 +27,7 @@ from weft._cli.tools import (
     add_mpi_bin,
     add_trace,
 )
+from weft._cli.top import add_top
 
 
 def _open_standard_streams() -> None:
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_run(commands)
     add_ranks(commands)
     add_status(commands)
+    add_top(commands)
     add_info(commands)
     add_lb(commands)
     add_trace(commands)

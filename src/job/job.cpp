@@ -29,6 +29,7 @@
 #include "job/launch.h"
 #include "job/processors.h"
 #include "job/report_signal.h"
+#include "job/status/status_publisher.h"
 #include "job/trace/job_trace.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/hosts/host_watch.h"
@@ -242,6 +243,19 @@ void warn_of_missing_links(machine::Bootstrap& bootstrap, const machine::HostTab
              stderr);
 }
 
+// A text that the PEs of the job on this host have in common, and no other job has. Most launchers name their jobs.
+std::string name_of_job(const machine::Bootstrap& bootstrap) {
+  std::string name = bootstrap.unique_name();
+  if (!name.empty()) return name;
+  for (const char* const variable : {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PMI_JOBID"}) {
+    const char* const value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    const char* const allocation = std::getenv("SLURM_JOB_ID");
+    return base::format("{} {} {}", variable, allocation == nullptr ? "" : allocation, value);
+  }
+  return base::format("parent {}", getppid());
+}
+
 std::vector<int> hosts_of_pes(const machine::HostTable& table) {
   std::vector<int> hosts;
   for (int pe = 0; pe < table.num_pes(); ++pe) hosts.push_back(table.host_of(pe));
@@ -260,6 +274,7 @@ struct Job::Parts {
   std::atomic<bool> has_started = false;
   std::unique_ptr<machine::HostWatch> host_watch;  // empty if the job has one host
   std::optional<ReportSignal> report_signal;       // goes before the runtime
+  std::unique_ptr<StatusPublisher> status;         // goes before the runtime; empty if there is no page
   const pid_t process = getpid();
 
   // Whether this is a process that the PE has forked. The job, its memory and its connections are the PE's.
@@ -372,6 +387,7 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
   const std::optional<runtime::HangSettings> hangs = hang_settings();
   if (hangs && parts_->runtime->pe() == 0) parts_->runtime->watch_for_hangs(*hangs);
   parts_->report_signal.emplace(*parts_->runtime);
+  parts_->status = StatusPublisher::make(*parts_->runtime, name_of_job(*parts_->bootstrap));
   parts_->bootstrap->start_is_complete();
   parts_->has_started = true;
 }

@@ -39,6 +39,10 @@ constexpr int kPollsBetweenSleeps = 8;
 // shorter rests only wake the other threads.
 constexpr std::chrono::microseconds kRestInterval{10'000};
 
+// An idle time that is longer behind the polls is measured as a whole. Its end costs a read of the clock, and PEs that share processors wait
+// for messages for some microseconds each.
+constexpr std::chrono::microseconds kLongIdle{50};
+
 // How long an idle PE leaves the interpreter to other threads that send it work: enough for one of them to wake and to take it. Twice
 // the time that waking costs.
 constexpr std::chrono::microseconds kThreadsTurn{40};
@@ -104,8 +108,8 @@ memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.def
 bool Scheduler::run_queue() {
   Work* work = queue_.pop();
   if (work == nullptr) return false;
-  if (is_idle_observed_) [[unlikely]]
-    end_observed_idle();
+  if (is_idle_noted_) [[unlikely]]
+    end_noted_idle();
   batch_left_ = kBatch;
   try {
     do {
@@ -124,7 +128,7 @@ void Scheduler::fail_callback() {
 }
 
 void Scheduler::set_observer(Observer* observer) {
-  if (is_idle_observed_) end_observed_idle();
+  if (is_idle_noted_) end_noted_idle();
   observer_ = observer;
   message_observer_ = observer != nullptr && observer->observes_communication() ? observer : nullptr;
   auto reports = message_observer_ == nullptr ? nullptr : std::make_shared<TransferReports>(*observer);
@@ -132,9 +136,27 @@ void Scheduler::set_observer(Observer* observer) {
   transfer_reports_ = std::move(reports);
 }
 
-void Scheduler::end_observed_idle() {
-  is_idle_observed_ = false;
-  observer_->idle_ended();
+void Scheduler::end_noted_idle() {
+  is_idle_noted_ = false;
+  if (std::exchange(is_idle_observed_, false)) observer_->idle_ended();
+  if (turn_meter_.is_idle()) turn_meter_.end_idle(Clock::now());
+}
+
+void Scheduler::note_short_idle() {
+  is_idle_noted_ = true;
+  turn_meter_.begin_idle(Clock::now());
+}
+
+void Scheduler::note_long_idle(Clock::time_point since) {
+  is_idle_noted_ |= turn_meter_.begin_long_idle(since);
+}
+
+// An additional one, in front of the turn's own.
+bool Scheduler::measure_progress() {
+  const auto begin = Clock::now();
+  const bool busy = progress_once();
+  turn_meter_.turn_measured(begin, Clock::now(), idle_rounds_ == 0 && (busy || !queue_.empty()));
+  return busy;
 }
 
 namespace {
@@ -169,11 +191,14 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
   while (!done(context) && !must_end()) {
     if (progress_once()) {
       idle.rounds = 0;
+      if (is_idle_noted_) [[unlikely]]
+        end_noted_idle();
     } else if (++idle.rounds == spin_rounds_) {
       idle.since = Clock::now();
     } else if (idle.rounds > spin_rounds_) {
       const auto now = Clock::now();
       const auto idle_time = now - idle.since;
+      if (idle_time >= kLongIdle) note_long_idle(idle.since);
       if (idle_time < yield_time_) {
         yield_processor(now);
       } else if (machine_.needs_polling() || memory_.has_pending()) {
@@ -186,10 +211,13 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
       } else if (idle_time < awake_time_ && !yield_times_.are_long(now)) {
         rest([&] { yield_processor(now); });
       } else if (const std::int64_t us = ask_idle_watch(kLongestRest.count(), idle_time); us != 0) {
+        turn_meter_.before_sleep(now);
         rest([this, us] { wait_in_machine(us); });
       }
     }
   }
+  if (is_idle_noted_) [[unlikely]]
+    end_noted_idle();
   idle_in_call_ = outer;
 }
 
@@ -210,7 +238,8 @@ void Scheduler::list_task_waits(WaitList& waits) const {
 }
 
 bool Scheduler::step() {
-  bool busy = machine_.progress();
+  bool busy = turn_meter_.is_turn_measured() && measure_progress();
+  busy |= machine_.progress();
   if (memory_.has_pending()) busy |= memory_.progress();
   busy |= run_queue();
   if (mail_arrived_.load(std::memory_order_acquire)) [[unlikely]]
@@ -222,7 +251,7 @@ bool Scheduler::step() {
     stopped_ |= ending_->may_stop();
   }
   if (observer_ != nullptr && !busy && !is_idle_observed_) [[unlikely]] {
-    is_idle_observed_ = true;
+    is_idle_observed_ = is_idle_noted_ = true;
     observer_->idle_began();
   }
   return busy;
@@ -252,6 +281,8 @@ bool Scheduler::run_until(bool (*done)(void* context), void* context) {
       idle();
     }
   }
+  if (is_idle_noted_) [[unlikely]]
+    end_noted_idle();  // the program goes on
   return true;
 }
 
@@ -295,6 +326,8 @@ void Scheduler::idle() {
     idle_rounds_ = spin_rounds_;
     idle_since_ = Clock::now();
   }
+  if (idle_rounds_ == 0 && turn_meter_.is_idle_measured()) [[unlikely]]
+    note_short_idle();
   // Polling the machine alone finds a message about 10 ns sooner than whole turns do. It does not see the end
   // of device work, so a PE with pending copies makes whole turns.
   const bool network_alone = !memory_.has_pending();
@@ -312,6 +345,7 @@ void Scheduler::idle() {
     idle_since_ = Clock::now();
   }
   const auto now = Clock::now();
+  if (now - idle_since_ >= kLongIdle) note_long_idle(idle_since_);
   const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
   if (now - idle_since_ < (waits_for_device ? kRestInterval : yield_time_)) {
     serves_threads_ ? leave_turn_to_threads() : yield_processor(now);
@@ -332,7 +366,10 @@ void Scheduler::idle() {
     timeout_us = left.count() > 0 ? left.count() : 0;
   }
   timeout_us = ask_idle_watch(timeout_us, now - idle_since_);
-  if (timeout_us != 0) rest([&] { wait_in_machine(timeout_us); });
+  if (timeout_us == 0) return;
+  note_long_idle(idle_since_);
+  turn_meter_.before_sleep(now);
+  rest([&] { wait_in_machine(timeout_us); });
 }
 
 void Scheduler::post_mail(Mail mail) {

@@ -28,6 +28,7 @@
 #include "weft/runtime/block_pool.h"
 #include "weft/runtime/metering/device_meter.h"
 #include "weft/runtime/metering/processor_share.h"
+#include "weft/runtime/metering/turn_meter.h"
 #include "weft/runtime/metering/yield_times.h"
 #include "weft/runtime/observer.h"
 #include "weft/runtime/task.h"
@@ -103,6 +104,8 @@ class Scheduler {
   // The times of objects that take part in load balancing.
   WorkMeter& meter() { return meter_; }
   DeviceMeter& device_meter() { return device_meter_; }
+  // How the PE spends its time.
+  TurnMeter& turn_meter() { return turn_meter_; }
 
   // --- Work
   void post(Work* work) { queue_.push(work); }
@@ -137,8 +140,8 @@ class Scheduler {
   // Takes a timer back: its work is not called. Returns false if the time has passed and the work is posted.
   bool cancel_timer(const TimerId& timer) { return timers_.erase(timer) != 0; }
   bool queue_empty() const { return queue_.empty(); }
-  // Its cost grows with the number.
-  std::size_t num_queued() const { return queue_.size(); }
+  // At most `most`. Its cost grows with the number.
+  std::size_t num_queued(std::size_t most = SIZE_MAX) const { return queue_.size(most); }
   // Counts an await whose result is ready. Returns true for every kReadyAwaitsPerTurn-th one: that coroutine
   // must suspend for a turn, so that a loop of such awaits does not keep the PE from its other work.
   bool spend_ready_await() {
@@ -266,7 +269,10 @@ class Scheduler {
   bool progress_once();
   [[gnu::cold, gnu::noinline]] void fail_sent(int pe, const base::Status& status);
   // Rare parts of a turn. They are out of line, so that a usual turn saves no registers for them.
-  [[gnu::cold, gnu::noinline]] void end_observed_idle();
+  [[gnu::cold, gnu::noinline]] void end_noted_idle();
+  [[gnu::cold, gnu::noinline]] bool measure_progress();
+  [[gnu::cold, gnu::noinline]] void note_short_idle();
+  void note_long_idle(Clock::time_point since);
   [[gnu::cold, gnu::noinline]] void fail_callback();
   [[gnu::noinline]] bool read_mail();
   [[gnu::noinline]] bool expire_timers();
@@ -298,8 +304,10 @@ class Scheduler {
   Observer* message_observer_ = nullptr;
   std::shared_ptr<machine::TransferObserver> transfer_reports_;  // to observer_
   bool is_idle_observed_ = false;
+  bool is_idle_noted_ = false;  // the observer or turn_meter_ waits for the end of the idle time
   WorkMeter meter_;
   DeviceMeter device_meter_;
+  TurnMeter turn_meter_;
   std::uint64_t last_trace_ = 0;
   int idle_rounds_ = 0;
   int vain_polls_ = 0;

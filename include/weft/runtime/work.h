@@ -4,6 +4,7 @@
 // the runtime ends first. With kDrop it only releases what it owns. The call may free it or post it again.
 #pragma once
 
+#include <algorithm>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -60,11 +61,11 @@ class WorkQueue {
  public:
   bool empty() const { return head_ == nullptr && prioritised_.empty(); }
 
-  // Counts it.
-  std::size_t size() const {
+  // Counts it, up to `most`.
+  std::size_t size(std::size_t most = SIZE_MAX) const {
     std::size_t count = prioritised_.size();
-    for (const Work* work = head_; work != nullptr; work = work->next) ++count;
-    return count;
+    for (const Work* work = head_; work != nullptr && count < most; work = work->next) ++count;
+    return std::min(count, most);
   }
 
   void push(Work* work) {

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from weft._cli.parser import Parser
 from weft._cli.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from weft._top.metrics import MetricsServer
 
 _RUN_DESCRIPTION = """\
 Starts N processes (PEs) of a program on this host and ends them together. The program is a C++ binary, or a
@@ -99,6 +103,12 @@ def _add_launcher_options(parser: Parser) -> None:
         "chooses (default)",
     )
     parser.add_argument(
+        "--metrics",
+        metavar="PORT",
+        help="what the PEs do, for Prometheus, at this port of the loopback interface, or at ADDRESS:PORT; "
+        "weft top shows it in a terminal",
+    )
+    parser.add_argument(
         "--env",
         dest="variables",
         action="append",
@@ -150,6 +160,7 @@ def _run(options: argparse.Namespace) -> int:
             output=output_of(options.label, options.output),
             timeout_s=parse_timeout(options.timeout),
             bound=options.bind == "core",
+            metrics=_metrics_of(options.metrics),
         )
         code = job.run()
         if trace is not None:
@@ -158,3 +169,12 @@ def _run(options: argparse.Namespace) -> int:
     except UsageError as error:
         print(f"weft run: {error}", file=sys.stderr)
         return 2
+
+
+def _metrics_of(address: str | None) -> MetricsServer | None:
+    """Imports what serves metrics only if it is wanted."""
+    if address is None:
+        return None
+    from weft._top.metrics import MetricsServer
+
+    return MetricsServer(address)

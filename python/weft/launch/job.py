@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from weft.launch.binding import binding_lines, shares, thread_settings
 from weft.launch.connection import Connection
@@ -24,6 +25,9 @@ from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
 from weft.launch.time_limit import EXIT_CODE, TimeLimit
 from weft.launch.topology import usable_cores
+
+if TYPE_CHECKING:
+    from weft._top.metrics import MetricsServer
 
 # From SIGTERM to SIGKILL for the PEs of a job that ends.
 GRACE_S = 1.0
@@ -44,7 +48,8 @@ _DESCRIPTORS_BESIDE_PES = 64
 class Job:
     """Starts a process for each command line on this host, serves their bootstrap, and ends them together.
 
-    `timeout_s`: so long the job may run. `bound`: each PE is bound to its share of the cores.
+    `timeout_s`: so long the job may run. `bound`: each PE is bound to its share of the cores. `metrics`
+    answers while the PEs run.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class Job:
         output: Output | None = None,
         timeout_s: float | None = None,
         bound: bool = False,
+        metrics: MetricsServer | None = None,
     ) -> None:
         self._argvs = argvs
         self._num_pes = len(argvs)
@@ -62,6 +68,7 @@ class Job:
         self._output = output or Output()
         self._time_limit = None if timeout_s is None else TimeLimit(timeout_s)
         self._bound = bound
+        self._metrics = metrics
         self._pes: list[Pe] = []
         self._selector = selectors.DefaultSelector()
         self._reaped: list[Pe] = []  # whose exit has not been judged yet
@@ -96,11 +103,16 @@ class Job:
                 if (sentence := self._other_mpi.before_start()) is not None:
                     self._say(sentence)
                 self._start_pes()
+                if self._metrics is not None:
+                    self._metrics.start()  # its threads must not be there when PEs are forked
+                    self._say(f"metrics at {self._metrics.url}")
                 while self._is_anything_running() or self._output.is_pending():
                     self._wait_and_handle()
                 return self._exit_code
             finally:
                 self._kill_all()
+                if self._metrics is not None:
+                    self._metrics.close()
                 if self._time_limit is not None:
                     self._time_limit.close()
                 self._segments.close()

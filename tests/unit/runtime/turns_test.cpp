@@ -120,6 +120,58 @@ TEST(Turns, AFailureOnAnotherThreadEndsAWaitInsideACall) {
   runtime.set_idle_hook(nullptr);
 }
 
+// Ends the wait when the PE is about to sleep, and looks at what its meter says then.
+struct IdleLook final : IdleHook, TurnMeter::Listener {
+  explicit IdleLook(Runtime& runtime_in) : runtime(runtime_in) {
+    runtime.set_idle_hook(this);
+    runtime.turn_meter().set_listener(this);
+  }
+  ~IdleLook() override {
+    runtime.turn_meter().set_listener(nullptr);
+    runtime.set_idle_hook(nullptr);
+  }
+  void before_sleep() override {
+    was_idle = runtime.turn_meter().is_idle();
+    is_over = true;
+  }
+  bool after_sleep() override { return true; }
+  void wait(machine::Machine& /*machine*/, std::int64_t /*timeout_us*/) override {}
+  void times_changed(const TurnMeter::Times& times) override { last = times; }
+  void publish(const TurnMeter::Times& times) override { last = times; }
+  static bool is_done(void* look) { return static_cast<IdleLook*>(look)->is_over; }
+
+  Runtime& runtime;
+  bool is_over = false;
+  bool was_idle = false;
+  TurnMeter::Times last;
+};
+
+TEST(Turns, AWaitOutsideOfTheSchedulerIsIdleUntilItReturns) {
+  testing::InProcessJob job(1);
+  IdleLook look(job.runtime(0));
+  EXPECT_TRUE(job.runtime(0).run_until(&IdleLook::is_done, &look));
+  EXPECT_TRUE(look.was_idle);
+  EXPECT_FALSE(job.runtime(0).turn_meter().is_idle()) << "the program goes on";
+  EXPECT_EQ(look.last.idle_since, TurnMeter::Clock::time_point{});
+  EXPECT_GT(look.last.idle.count(), 0);
+}
+
+TEST(Turns, AWaitInsideACallIsIdleUntilItReturns) {
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  IdleLook look(runtime);
+  runtime.spawn(
+      [](Runtime& self, IdleLook& look_in) -> Task<> {
+        self.progress_until(&IdleLook::is_done, &look_in);
+        EXPECT_FALSE(self.turn_meter().is_idle());
+        self.exit(0);
+        co_return;
+      }(runtime, look),
+      "a call that waits");
+  EXPECT_EQ(runtime.run(), 0);
+  EXPECT_TRUE(look.was_idle);
+}
+
 TEST(Turns, ACoroutineWhoseFutureIsAlwaysReadyLeavesTurnsToOthers) {
   testing::InProcessJob job(2);
   int awaits = 0;

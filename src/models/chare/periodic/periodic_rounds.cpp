@@ -117,6 +117,7 @@ void PeriodicBalancing::report(Collection& collection, std::uint64_t round) {
   std::vector<PeriodicLoad> loads;
   std::vector<ReportedMessages> messages;
   loads.reserve(collection.num_local());
+  runtime().turn_meter().begin_step();
   collection.elements_->directory.for_each([&](std::uint64_t index, ChareBase& chare) {
     if (chare.load_->sync.set_load_s) has_set_loads = 1;
     const ReportedLoad load = sync.take_load(collection, chare);

@@ -182,6 +182,7 @@ void SyncPoints::report(Collection& collection) {
   if (waits_for_devices(collection)) return;
   here.has_reported = true;
   here.known_background_s = background_s(collection);
+  runtime().turn_meter().begin_step();
   if (options_.decides_together()) return report_waiting(collection);
   std::uint64_t has_set_loads = 0;
   std::vector<ReportedLoad> loads;
@@ -205,6 +206,7 @@ ReportedLoad SyncPoints::take_load(Collection& collection, ChareBase& chare) {
                               can_move(chare) ? 1U : 0U,
                               std::min(load.sync.set_load_s.value_or(device_load_s), balance::kMaxLoadS)};
   local(collection).work_ns += nanoseconds(load);
+  runtime().turn_meter().add_load(reported.load_s);
   Pace& pace = local(collection).pace;
   if (!load.sync.set_load_s || load.device != nullptr) {
     pace.add_measured();

@@ -1,0 +1,122 @@
+"""The jobs of this user on this host, and the samples of one of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from weft._top.memory import DeviceMemory
+from weft._top.pages import DamagedPageError, Page, Source, close_all, find
+from weft._top.samples import PeSample, Reading, at_start, sample
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """A job of this user on this host. `pids`: by PE; those of PEs on other hosts are missing."""
+
+    job: str
+    num_pes: int
+    launcher_pid: int
+    pids: dict[int, int]
+
+    @property
+    def number(self) -> int:
+        """The number by which a user names it: that of `weft run`, or of its first PE."""
+        return self.launcher_pid or self.pids[min(self.pids)]
+
+    def has_process(self, pid: int) -> bool:
+        """Whether that is its launcher or one of its PEs."""
+        return pid == self.launcher_pid or pid in self.pids.values()
+
+    @property
+    def missing(self) -> int:
+        """How many PEs have no page here."""
+        return self.num_pes - len(self.pids)
+
+
+class Watcher:
+    """Reads the pages of one job again and again."""
+
+    def __init__(self, job: str) -> None:
+        self.job = job
+        self.problems: list[str] = []
+        self._sources: dict[int, Source] = {}  # by PE
+        self._readings: dict[int, Reading] = {}
+        self._devices = DeviceMemory()
+        self._look()
+
+    def sample(self) -> list[PeSample]:
+        """Of each PE that has a page, between the last call and this one. Empty: the job has ended.
+
+        The first call returns what each PE did since its start.
+        """
+        if any(not source.is_alive for source in self._sources.values()) or not self._is_complete():
+            self._look()
+        before = self._readings
+        self._readings = {}
+        devices = self._devices.current()
+        samples = []
+        for pe, source in sorted(self._sources.items()):
+            try:
+                reading = Reading(source.read(), time.monotonic_ns())
+            except DamagedPageError as problem:
+                self.problems.append(str(problem))
+                continue
+            self._readings[pe] = reading
+            samples.append(sample(before.get(pe, at_start(reading)), reading, devices.get(source.pid)))
+        return samples
+
+    @property
+    def info(self) -> JobInfo | None:
+        """Of what was read last."""
+        return next(iter(_jobs(reading.page for reading in self._readings.values())), None)
+
+    def close(self) -> None:
+        """Closes the pages."""
+        close_all(self._sources.values())
+
+    def _is_complete(self) -> bool:
+        return any(len(self._sources) == reading.page.num_pes for reading in self._readings.values())
+
+    def _look(self) -> None:
+        self.close()
+        self._sources = {}
+        self.problems = []
+        for source in find():
+            try:
+                page = source.read()
+            except DamagedPageError as problem:
+                if not problem.is_harmless:
+                    self.problems.append(str(problem))
+                source.close()
+                continue
+            if page.job == self.job and page.pe not in self._sources:
+                self._sources[page.pe] = source
+            else:
+                source.close()
+
+
+def jobs() -> tuple[list[JobInfo], list[str]]:
+    """The jobs of this user on this host, and what is wrong with pages that cannot be read."""
+    sources = find()
+    found, problems = [], []
+    for source in sources:
+        try:
+            found.append(source.read())
+        except DamagedPageError as problem:
+            if not problem.is_harmless:
+                problems.append(str(problem))
+    close_all(sources)
+    return _jobs(found), problems
+
+
+def _jobs(found: Iterable[Page]) -> list[JobInfo]:
+    by_name: dict[str, list[Page]] = {}
+    for page in found:
+        by_name.setdefault(page.job, []).append(page)
+    infos = (
+        JobInfo(name, group[0].num_pes, group[0].launcher_pid, {page.pe: page.pid for page in group})
+        for name, group in by_name.items()
+    )
+    return sorted(infos, key=lambda info: info.number)

@@ -1,0 +1,127 @@
+"""Pages of PEs are claims: what cannot be is refused, and names what is wrong."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from weft._top import pages
+from weft._top.jobs import Watcher, jobs
+from weft._top.pages import PAGE_BYTES, DamagedPageError, ForeignPageError, Source, parse
+
+# As in src/job/status/status_page.h.
+VERSION, SIZE, PID, PE, NUM_PES, JOB, SEQUENCE, NUM_ROWS, ROWS = 8, 12, 16, 20, 24, 32, 168, 264, 272
+
+
+def page(**changes: int | bytes) -> bytearray:
+    """The page of PE 1 of 2, of this process, with one row; `changes` by offset, as o24=..."""
+    data = bytearray(PAGE_BYTES)
+    struct.pack_into("=8sIIiiii128sq", data, 0, b"weft-pe\0", 1, PAGE_BYTES, os.getpid(), 1, 2, 77, b"job", 5)
+    struct.pack_into("=Q5q7Q", data, SEQUENCE, 4, 50, 10, 0, 3, 50, 1, 2, 3, 4, 0, 0, 1)
+    struct.pack_into("=20s16s12sQQ", data, ROWS, b"put", b"through UCX", b"host", 6, 7)
+    for name, value in changes.items():
+        offset = int(name[1:])
+        if isinstance(value, bytes):
+            data[offset : offset + len(value)] = value
+        else:
+            struct.pack_into("=q" if offset >= SEQUENCE else "=i", data, offset, value)
+    return data
+
+
+def test_a_right_page() -> None:
+    read = parse(bytes(page()), os.getpid())
+    assert (read.pe, read.num_pes, read.launcher_pid, read.job) == (1, 2, 77, "job")
+    assert (read.idle_ns, read.communication_ns, read.handled, read.queued) == (10, 3, 2, 3)
+    (row,) = read.transfers
+    assert (row.type, row.path, row.memory, row.messages, row.bytes) == ("put", "through UCX", "host", 6, 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"o0": b"weft-xx\0"}, "none of this version"),
+        ({f"o{VERSION}": 2}, "none of this version"),
+        ({f"o{SIZE}": 64}, "none of this version"),
+        ({f"o{PE}": 2}, "holds what cannot be"),
+        ({f"o{PE}": -1}, "holds what cannot be"),
+        ({f"o{NUM_PES}": 2_000_000_000}, "holds what cannot be"),
+        ({f"o{NUM_ROWS}": 65}, "holds what cannot be"),
+        ({f"o{NUM_ROWS}": -1}, "holds what cannot be"),
+        ({f"o{SEQUENCE + 16}": -1}, "holds what cannot be"),
+    ],
+)
+def test_a_damaged_page(changes: dict[str, int | bytes], problem: str) -> None:
+    with pytest.raises(DamagedPageError, match=problem):
+        parse(bytes(page(**changes)), os.getpid())
+
+
+def test_the_page_of_a_process_that_forked() -> None:
+    with pytest.raises(ForeignPageError, match=f"forked by the PE that is process {os.getppid()}"):
+        parse(bytes(page(**{f"o{PID}": os.getppid()})), os.getpid())
+
+
+def test_texts_do_not_act_on_a_terminal() -> None:
+    changes = {f"o{JOB}": b"\x1b[2Jjob\xff\0", f"o{ROWS + 20}": b"\x1b" + b"x" * 15}
+    read = parse(bytes(page(**changes)), os.getpid())
+    assert read.job == "?[2Jjob�"
+    assert read.transfers[0].path == "?" + "x" * 15
+
+
+class File:
+    """A page in shared memory, as a PE has it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.fd = os.memfd_create("weft-status")
+        self.write(data)
+
+    def write(self, data: bytes) -> None:
+        os.ftruncate(self.fd, len(data))
+        os.pwrite(self.fd, data, 0)
+
+    def source(self) -> Source:
+        return Source(os.getpid(), f"/proc/self/fd/{self.fd}")
+
+
+@pytest.fixture
+def file() -> Iterator[File]:
+    one = File(bytes(page()))
+    yield one
+    os.close(one.fd)
+
+
+def test_a_file_of_another_size(file: File) -> None:
+    source = file.source()
+    assert source.read().pe == 1
+    file.write(bytes(10))
+    with pytest.raises(DamagedPageError, match="none of this version"):
+        source.read()
+    source.close()
+
+
+def test_a_page_that_is_written_for_ever(file: File) -> None:
+    file.write(bytes(page(**{f"o{SEQUENCE}": 5})))
+    source = file.source()
+    with pytest.raises(DamagedPageError, match="being written"):
+        source.read()
+    source.close()
+
+
+def test_what_is_found(file: File) -> None:
+    file.write(bytes(page(**{f"o{JOB}": b"of this test"})))
+    found, _ = jobs()
+    (mine,) = (info for info in found if info.job == "of this test")
+    assert (mine.pids, mine.number, mine.missing) == ({1: os.getpid()}, 77, 1)
+    watcher = Watcher("of this test")
+    assert [one.pe for one in watcher.sample()] == [1]
+    file.write(bytes(page(**{f"o{NUM_ROWS}": 1 << 40})))
+    assert watcher.sample() == []
+    assert any("holds what cannot be" in problem for problem in watcher.problems)
+    watcher.close()
+
+
+def test_the_layout_is_that_of_the_pes() -> None:
+    assert PAGE_BYTES == 4368, "the static_assert of status_page.h has the same number"
+    assert pages.VERSION == 1
