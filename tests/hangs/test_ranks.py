@@ -35,7 +35,7 @@ WRONG: dict[str, list[str]] = {
         "rank 0: MPI_Wait (",
         "barrier on MPI_COMM_WORLD, in which rank 1",
     ],
-    "reduce_to_other_roots": [CYCLE, "rank 0: MPI_Reduce (", "rank 1: MPI_Reduce ("],
+    "reduce_to_other_roots": [CYCLE, "rank 0: MPI_Reduce (", "in which rank 1", "and 1 like it"],
     "allgather_of_some": [CYCLE, "rank 0: MPI_Allgather (", "rank 1: MPI_Recv ("],
     "duplicate_of_some": [CYCLE, "rank 0: MPI_Comm_dup (", ENDS],
     "split_of_some": [CYCLE, "rank 0: MPI_Comm_split (", ENDS],
@@ -70,8 +70,8 @@ WRONG_ON_THREE: dict[str, list[str]] = {
     ],
 }
 NUM_RIGHT = 18
-# Of a wait for a lock of a window the rank polls, and the watch does not look.
-POLLS = {"lock_held_long"}
+# The watch looks seldom at a job that is at work, and not while rank 0 polls, as it does for the lock of a window.
+LEAST_LOOKED_AT = 14
 
 
 def expect_report(job: subprocess.CompletedProcess[str], texts: list[str]) -> None:
@@ -93,7 +93,7 @@ def test_a_wrong_program_of_three_ranks_is_named(run_hanging: Run, wrong_ranks: 
 def test_ranks_of_one_process_are_named(run_hanging: Run, wrong_ranks: Path) -> None:
     job = run_hanging(2, "0.3,end", wrong_ranks, "ring", options=("--ranks", "4"))
     cycle = "cause: rank 0 waits for rank 3, rank 3 for rank 2, rank 2 for rank 1, and rank 1 for rank 0"
-    expect_report(job, [cycle, "rank 0: MPI_Recv (", "and 3 like it"])
+    expect_report(job, [cycle, "rank 0: MPI_Recv: receive from rank 3, tag 0", "and 3 like it"])
 
 
 def test_right_programs_are_not_reported(run_hanging: Run, right_ranks: Path) -> None:
@@ -103,7 +103,7 @@ def test_right_programs_are_not_reported(run_hanging: Run, right_ranks: Path) ->
     assert job.stderr == ""
     assert job.returncode == 0
     assert len(looks) == NUM_RIGHT
-    assert {name for name, number in looks.items() if number == 0} <= POLLS
+    assert sum(number > 0 for number in looks.values()) >= LEAST_LOOKED_AT, looks
 
 
 def test_a_program_that_waits_for_another_job_is_not_reported(run_hanging: Run, right_ranks: Path) -> None:
