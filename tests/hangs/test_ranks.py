@@ -55,7 +55,7 @@ WRONG_ON_THREE: dict[str, list[str]] = {
     "ring": ["cause: rank 0 waits for rank 2, rank 2 for rank 1, and rank 1 for rank 0"],
     "circle_of_synchronous_sends": [
         "cause: rank 0 waits for rank 1, rank 1 for rank 2, and rank 2 for rank 0",
-        "rank 0: MPI_Ssend (",
+        "send of 4 bytes to rank ",
     ],
     "exchange_with_wrong_neighbour": [
         "cause: rank 0 waits for rank 1, rank 1 for rank 2, and rank 2 for rank 0",
