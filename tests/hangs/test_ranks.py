@@ -70,7 +70,7 @@ WRONG_ON_THREE: dict[str, list[str]] = {
     ],
 }
 NUM_RIGHT = 18
-# The watch looks seldom at a job that is at work, and not while rank 0 polls, as it does for the lock of a window.
+# The watch looks seldom at a job that is at work, and not while rank 0 polls, as for the lock of a window.
 LEAST_LOOKED_AT = 14
 
 
