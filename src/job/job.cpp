@@ -43,6 +43,7 @@
 #include "memory/memory.h"
 #include "memory/report.h"
 #include "models/channel/channels.h"
+#include "runtime/waits/program_threads.h"
 
 namespace weft::job {
 
@@ -307,6 +308,7 @@ struct Job::Parts {
   }
   // A launcher that has gone, or ends the job, is a failure of this PE.
   void start_watch() {
+    const runtime::OwnThreadsBegin own_threads;
     watch = base::value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
       runtime->post_end_from_any_thread([this] {
         const base::Status status = bootstrap->watch_status();
@@ -351,6 +353,7 @@ struct Job::Parts {
 Job::Job(const InstallModels& more_models) : Job(more_models, Launch::join()) {}
 
 Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_unique<Parts>()) {
+  const runtime::OwnThreadsBegin own_threads;
   keep_large_blocks();
   parts_->bootstrap = std::move(launch.bootstrap_);
   parts_->memory = make_memory(*parts_->bootstrap);
@@ -400,6 +403,8 @@ Job::~Job() {
 runtime::Runtime& Job::runtime() { return *parts_->runtime; }
 
 bool Job::has_launcher() const { return parts_->bootstrap->has_launcher(); }
+
+int Job::expect_own_stacks() const { return ReportSignal::expect_own_stacks(); }
 
 bool Job::has_report_signal() const { return parts_->report_signal->is_set(); }
 
@@ -472,6 +477,7 @@ int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)>
       };
       runtime.spawn(main_task(runtime, main), "main on PE 0");
     }
+    const runtime::ThreadActivity threads(runtime);
     return job.run();
   } catch (const base::Error& error) {
     print_unless_launcher_did(error.code(), base::format("weft: {}\n", error.what()));

@@ -7,6 +7,7 @@
 #include "weft/job/job.h"
 
 #include "base/format.h"
+#include "runtime/waits/program_threads.h"
 
 namespace weft::job {
 
@@ -37,6 +38,7 @@ int run_on_all(int argc, char** argv, std::function<runtime::Task<>(pgas::World&
     Job job;
     pgas::World& world = pgas::world_of(job.runtime());
     job.runtime().spawn(run_main(world, main), base::format("main on PE {}", job.runtime().pe()));
+    const runtime::ThreadActivity threads(job.runtime());
     return job.run();
   } catch (const base::Error& error) {
     // A launcher that ends the job has said why; the PEs need not repeat it.

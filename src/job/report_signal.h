@@ -9,7 +9,8 @@
 
 namespace weft::job {
 
-// While it lives, SIGUSR1 makes PE 0 write a report of all PEs to stderr; the other PEs ignore the signal. Does nothing if the program has
+// While it lives, SIGUSR1 makes each PE write its stack to stderr, and PE 0 a report of all PEs. Under `weft run` all of it is also in files
+// of its folder for shared memory, for the process that asks. Does nothing if the program has
 // set a handler, or ignores the signal.
 class ReportSignal {
  public:
@@ -18,6 +19,9 @@ class ReportSignal {
   ReportSignal(const ReportSignal&) = delete;
   ReportSignal& operator=(const ReportSignal&) = delete;
   bool is_set() const { return is_set_; }
+  // From now on a handler of the program's language, in front of this one, writes the stacks of the PE. Returns the file that it writes to;
+  // -1: it is stderr. The object keeps the file open.
+  static int expect_own_stacks();
 
  private:
   runtime::Runtime& runtime_;

@@ -139,6 +139,12 @@ void Runtime::watch_for_hangs(const HangSettings& settings) {
   hang_watch_->start(settings);
 }
 
+void Runtime::set_hang_listener(std::function<void(const std::string& report)> listener) {
+  hang_watch_->set_listener(std::move(listener));
+}
+
+std::uint64_t Runtime::num_hang_looks() const { return hang_watch_->num_looks(); }
+
 void Runtime::report_waits(bool hangs, std::function<void(const std::string& report)> done) {
   expect_pe_0(pe());
   hang_watch_->gather(hangs, std::move(done));

@@ -38,6 +38,9 @@ class Sections {
   // The first of its handlers, which SectionHandler numbers.
   runtime::HandlerId first_handler() const;
 
+  // Adds how many reductions over the sections that were used last the element has contributed to. REQUIRES: its array is not sparse.
+  void list_contributions(const ChareBase& chare, runtime::WaitList& waits) const;
+
   // --- Members
 
   // As SectionMembers::unpack(). A section that is unpacked again and again, as for each member of a call, is one object.

@@ -42,6 +42,8 @@ class Job {
   // the devices or the program contains the CUDA runtime. It costs time and GPU memory: see docs/device-memory.md.
   void make_own_devices_current();
 
+  // See ReportSignal::expect_own_stacks().
+  int expect_own_stacks() const;
   // Whether SIGUSR1 asks the job what its PEs wait for: the program has no handler of its own.
   bool has_report_signal() const;
   // For a program that waits with Scheduler::run_until() and calls run() at its end: from now on, the job fails if its

@@ -74,6 +74,8 @@ class Messenger : public Scheduler {
   bool awaits_room() const;
   // Throws Error if too much work waits in this PE's queue. Called by calls to this PE that allocate a fresh block.
   [[gnu::cold, gnu::noinline]] void expect_queue_room(std::size_t block_bytes);
+  // Adds the calls that wait for room.
+  void list_flow_waits(WaitList& waits) const;
   // For --stats: how long calls have waited. Empty if none has.
   std::vector<std::string> flow_report() const;
 

@@ -82,6 +82,10 @@ class Runtime final : public Messenger {
   void set_program_activity(ProgramActivity* activity);
   // From now on the job says on stderr when its program hangs. Throws Error(kInvalidArgument) on another PE than 0.
   void watch_for_hangs(const HangSettings& settings);
+  // From now on `listener` is called with each report of a program that hangs, in place of the text on stderr; null for none. For tests.
+  void set_hang_listener(std::function<void(const std::string& report)> listener);
+  // How often the watch for hangs of this PE has asked all PEs whether they are idle; 0 on another PE than 0.
+  std::uint64_t num_hang_looks() const;
   // Calls `done` with lines about what all PEs wait for, within about a second. Does nothing while another report is under way. Throws as
   // watch_for_hangs().
   // `hangs`: the causes are named, as if nothing could change any more.

@@ -46,14 +46,26 @@ struct Wait {
   void pup(Pup& p) { p | who | where | what | guess | on; }
 };
 
-// How many reductions elements of one collection on a PE have contributed to.
+// How many reductions, or other calls that all elements make, elements of one collection on a PE have contributed to.
 struct ContributionCount {
-  NamedParty collection;
+  NamedParty collection;  // its name may be that of a section
+  std::string what = "reduction";
+  std::uint64_t scope = 0;  // the same for all counts that are compared: 0, or the number of a section
   std::uint64_t reductions = 0;
   std::uint64_t num_elements = 0;
   std::vector<NamedParty> elements;  // the first ones
   static constexpr std::size_t kMostNamed = 4;
-  void pup(Pup& p) { p | collection | reductions | num_elements | elements; }
+  void pup(Pup& p) { p | collection | what | scope | reductions | num_elements | elements; }
+};
+
+// How many messages one end of a stream has sent, or has asked for. The report compares the two ends.
+struct StreamCount {
+  NamedParty from;
+  NamedParty to;
+  std::uint64_t id = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  void pup(Pup& p) { p | from | to | id | sent | received; }
 };
 
 class WaitList {
@@ -69,7 +81,19 @@ class WaitList {
     }
   }
   void add(ContributionCount count) { counts_.push_back(std::move(count)); }
+  void add(StreamCount count) {
+    if (streams_.size() < kMost) streams_.push_back(std::move(count));
+  }
+  // A sentence about what no party waits for: messages that nothing takes, threads of the program.
+  void add_remark(std::string sentence) {
+    if (remarks_.size() < kMost) remarks_.push_back(std::move(sentence));
+  }
+  // Nothing has happened on the PE for so long; 0: it is at work. So each wait is at least as old.
+  void set_idle_s(double idle_s) { idle_s_ = idle_s; }
   const std::vector<Wait>& waits() const { return waits_; }
+  const std::vector<StreamCount>& streams() const { return streams_; }
+  const std::vector<std::string>& remarks() const { return remarks_; }
+  double idle_s() const { return idle_s_; }
   const std::vector<ContributionCount>& counts() const { return counts_; }
   std::uint64_t num_left_out() const { return num_left_out_; }
 
@@ -77,12 +101,15 @@ class WaitList {
   void tell(const void* object) { told_.push_back(object); }
   bool is_told(const void* object) const { return std::ranges::find(told_, object) != told_.end(); }
 
-  void pup(Pup& p) { p | waits_ | counts_ | num_left_out_; }
+  void pup(Pup& p) { p | waits_ | counts_ | streams_ | remarks_ | num_left_out_ | idle_s_; }
 
  private:
   std::vector<Wait> waits_;
   std::vector<ContributionCount> counts_;
+  std::vector<StreamCount> streams_;
+  std::vector<std::string> remarks_;
   std::uint64_t num_left_out_ = 0;
+  double idle_s_ = 0;
   std::vector<const void*> told_;
 };
 

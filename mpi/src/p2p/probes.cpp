@@ -60,8 +60,12 @@ const ArrivedMessage* poll_after_progress(const Probe& probe) {
 }
 
 const ArrivedMessage* wait_for_message(const Probe& probe) {
-  const ArrivedMessage* found = nullptr;
+  const ArrivedMessage* found = poll(probe);
+  if (found != nullptr) return found;
+  PointToPoint& engine = probe.communicator->engine();
+  engine.probe_began(probe.key);
   this_process().wait_until([&] { return (found = poll(probe)) != nullptr; });
+  engine.probe_ended(probe.key);
   return found;
 }
 

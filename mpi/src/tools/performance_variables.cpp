@@ -64,6 +64,9 @@ std::vector<PerformanceVariable> make_variables() {
   all.push_back({"weft_unexpected_messages", "messages that have arrived and wait for a receive",
                  MPI_T_PVAR_CLASS_LEVEL,
                  [](int) { return Value{this_process().engine().num_unexpected()}; }});
+  all.push_back(
+      {"weft_hang_looks", "how often PE 0 has asked all PEs whether the program hangs; 0 in other processes",
+       MPI_T_PVAR_CLASS_COUNTER, [](int) { return Value{this_process().runtime().num_hang_looks()}; }});
   return all;
 }
 

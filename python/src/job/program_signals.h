@@ -59,7 +59,8 @@ class StacksOnSignal {
   explicit StacksOnSignal(const job::Job& job) {
     if (!job.has_report_signal()) return;
     const Ref show = import_from("weft._job.signals", "show_stacks_on_request");
-    is_set_ = PyObject_IsTrue(checked(PyObject_CallNoArgs(show.get())).get()) == 1;
+    const Ref file = checked(PyLong_FromLong(job.expect_own_stacks()));
+    is_set_ = PyObject_IsTrue(checked(PyObject_CallOneArg(show.get(), file.get())).get()) == 1;
   }
   ~StacksOnSignal() {
     if (!is_set_) return;

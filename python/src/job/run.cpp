@@ -363,6 +363,23 @@ PyObject* waits_report(PyObject*, PyObject* hangs) {
   });
 }
 
+// (function): is called with each report of a program that hangs, in place of the text on stderr. On PE 0.
+PyObject* on_hang(PyObject*, PyObject* function) {
+  return guarded([&]() -> PyObject* {
+    Engine& engine = Engine::current();
+    engine.runtime().set_hang_listener([&engine, share = Ref::borrow(function)](const std::string& text) {
+      const Ref argument = make_text(text);
+      if (!Ref::steal(PyObject_CallOneArg(share.get(), argument.get())))
+        end_by_exception(engine, "the function of weft._core._on_hang");
+    });
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* num_hang_looks(PyObject*, PyObject*) {
+  return guarded([] { return PyLong_FromUnsignedLongLong(Engine::current().runtime().num_hang_looks()); });
+}
+
 // (coroutine, where): runs a coroutine; an exception that leaves it ends the job and names `where`.
 PyObject* spawn_coroutine(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
@@ -386,6 +403,8 @@ PyObject* fail(PyObject*, PyObject* message) {
 PyMethodDef functions[] = {
     {"_standstill", &standstill, METH_NOARGS, nullptr},
     {"_waits_report", &waits_report, METH_O, nullptr},
+    {"_on_hang", &on_hang, METH_O, nullptr},
+    {"_num_hang_looks", &num_hang_looks, METH_NOARGS, nullptr},
     {"_spawn", as_method(&spawn_coroutine), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_sleeps_pending", &sleeps_pending, METH_NOARGS, nullptr},
     {"_fail", &fail, METH_O, nullptr},

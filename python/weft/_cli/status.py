@@ -1,4 +1,4 @@
-"""`weft status`: asks a running job what its PEs wait for."""
+"""`weft status`: asks a running job what its PEs wait for, and where each PE is."""
 
 from __future__ import annotations
 
@@ -6,14 +6,25 @@ import argparse
 import os
 import signal
 import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from weft._cli.parser import Parser
 
 _DESCRIPTION = """\
-Asks the job of the process PID, which is `weft run` or PE 0, what its PEs wait for. The job writes the report
-to its stderr: the stacks of Python PEs, then what waits for what."""
+Asks the job of the process PID, which is `weft run` or PE 0, what its PEs wait for, and prints the answer:
+for each PE of this host the share of a core that it uses and its stack, then what waits for what. A PE that
+computes, or is in a call of C, has its stack here all the same. The job writes the same to its stderr."""
 
 _EPILOG = "exit code: 0, or 2 if the process cannot be asked"
+
+# How long a job has for its answer: its PEs answer within a second, or are named as busy.
+_LIMIT_S = 3.0
+# The marks of src/job/report_signal.cpp.
+_BEGIN = "weft: what the PEs of the job wait for\n"
+_END = "weft: end of the report\n"
 
 
 def add_status(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -29,6 +40,14 @@ def add_status(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.set_defaults(function=_status, parser=parser)
 
 
+class _Pe(NamedTuple):
+    number: int
+    pid: int
+    file: Path  # what it writes when it is asked
+    size: int  # of the file, before
+    cpu_s: float  # used until then
+
+
 def _status(options: argparse.Namespace) -> int:
     from weft.launch.signals import handles
 
@@ -36,6 +55,8 @@ def _status(options: argparse.Namespace) -> int:
     try:
         if not handles(pid, signal.SIGUSR1):  # it would die
             raise ProcessLookupError
+        pes = sorted(_pes_of(pid))
+        asked_at = time.monotonic()
         os.kill(pid, signal.SIGUSR1)
     except (ProcessLookupError, PermissionError):
         print(
@@ -44,5 +65,80 @@ def _status(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    print(f"process {pid} is asked: its job writes to its stderr what its PEs wait for")
+    if not pes:
+        print(f"process {pid} is asked: its job writes to its stderr what its PEs wait for")
+        return 0
+    report = _wait_for_report(pes[0], asked_at + _LIMIT_S)
+    for pe in pes:
+        print(_text_of(pe, time.monotonic() - asked_at))
+    print(report, end="")
     return 0
+
+
+def _pes_of(pid: int) -> Iterator[_Pe]:
+    """The PEs on this host of the job whose `weft run` or PE is the process."""
+    launcher = _environment(pid).get("WEFT_LAUNCHER_PID", str(pid))
+    found: set[int] = set()
+    for process in sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        environment = _environment(process)
+        if environment.get("WEFT_LAUNCHER_PID") != launcher:
+            continue
+        number = int(environment.get("WEFT_PE", "-1"))
+        file = Path(environment.get("UCX_POSIX_DIR", "")) / f"status-{number}"
+        # A program that a PE has started has the same variables, and begins later.
+        if number in found or not _handles_request(process) or not file.is_file():
+            continue
+        found.add(number)
+        yield _Pe(number, process, file, file.stat().st_size, _cpu_s(process))
+
+
+def _handles_request(pid: int) -> bool:
+    """Whether the process has a handler of the signal that asks."""
+    from weft.launch.signals import handles
+
+    try:
+        return handles(pid, signal.SIGUSR1)
+    except OSError:
+        return False
+
+
+def _environment(pid: int) -> dict[str, str]:
+    """The variables with which the process began; none of a process that has gone, or of another user."""
+    try:
+        text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _new_text(pe: _Pe) -> str:
+    try:
+        with pe.file.open("rb") as file:
+            file.seek(pe.size)
+            return file.read().decode(errors="replace")
+    except OSError:  # the job has ended
+        return ""
+
+
+def _wait_for_report(first: _Pe, until: float) -> str:
+    while first.number == 0 and time.monotonic() < until and first.file.exists():
+        text = _new_text(first)
+        if text.endswith(_END):
+            return text[text.rindex(_BEGIN) : -len(_END)]
+        time.sleep(0.02)  # between two looks at a file
+    return "weft: PE 0, which gathers what the PEs wait for, has not answered: see its stack\n"
+
+
+def _text_of(pe: _Pe, seconds: float) -> str:
+    share = max(0.0, _cpu_s(pe.pid) - pe.cpu_s) / seconds
+    stack = _new_text(pe).partition(_BEGIN)[0]
+    use = f"used {share:.0%} of a core in the last {seconds:.1f} s"
+    return f"PE {pe.number}, process {pe.pid}, {use}:\n{stack}"

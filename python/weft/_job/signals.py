@@ -45,16 +45,17 @@ def ignore_termination() -> None:
         signal.signal(signal.SIGTERM, _is_ending_already)
 
 
-def show_stacks_on_request() -> bool:
-    """From now on SIGUSR1 writes the stacks of this process to stderr, and then calls Weft's own handler.
+def show_stacks_on_request(file: int) -> bool:
+    """From now on SIGUSR1 writes the stacks of this process to `file`, and then calls Weft's own handler.
 
-    faulthandler runs no Python for that, so the process may be anywhere. Returns whether it will: stderr may
-    be no file.
+    `file` is a descriptor that stays open; -1 is stderr. faulthandler runs no Python for that, so the process
+    may be anywhere. Returns whether it will: stderr may be no file.
     """
     import faulthandler
 
     try:
-        faulthandler.register(signal.SIGUSR1, all_threads=True, chain=True)
+        out = sys.stderr if file < 0 else file
+        faulthandler.register(signal.SIGUSR1, file=out, all_threads=True, chain=True)
     except (AttributeError, ValueError, OSError, RuntimeError):
         return False
     return True

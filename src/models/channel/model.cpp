@@ -250,8 +250,14 @@ bool Channels::describe_operation(const runtime::OperationState& operation, runt
 
 void Channels::list_waits(runtime::WaitList& waits) const {
   ends_.for_each([&](const ChannelEnd& end) {
-    if (end.is_closed || end.peer_is_closed || (end.key.id & ~kProgramIds) != 0 || waits.is_told(&end))
-      return;
+    if (end.is_closed || end.peer_is_closed || (end.key.id & ~kProgramIds) != 0) return;
+    if (end.out.next > 0)
+      waits.add(runtime::StreamCount{
+          .from = self_of(end), .to = peer_of(end), .id = end.key.id, .sent = end.out.next});
+    if (end.in.next > 0)
+      waits.add(runtime::StreamCount{
+          .from = peer_of(end), .to = self_of(end), .id = end.key.id, .received = end.in.next});
+    if (waits.is_told(&end)) return;
     const auto add = [&](const std::string& what) {
       waits.add({.who = self_of(end), .what = what, .on = {peer_of(end)}});
     };

@@ -36,6 +36,8 @@ class Mpi final : public runtime::Model {
   void list_waits(runtime::WaitList& waits) const override;
 
  private:
+  std::string call_of(const PointToPoint& engine) const;
+
   runtime::Runtime& runtime_;
   RankEngines engines_;
   bool checks_calls_ = false;

@@ -322,6 +322,22 @@ void FlowControl::on_probe(MessagePtr message) {
   }
 }
 
+void FlowControl::list_waits(WaitList& waits) const {
+  for (int pe = -1; pe < scheduler_.num_pes(); ++pe) {
+    const auto calls = std::ranges::count(waiters_, pe, &Waiter::pe) + (pe >= 0 && blocked_on_ == pe ? 1 : 0);
+    if (calls == 0) continue;
+    std::string what = base::format("{} call{} for ", calls, calls == 1 ? " waits" : "s wait");
+    if (pe < 0) {
+      what += "all PEs: too many messages are on their way to one of them";
+    } else {
+      const auto at = static_cast<std::size_t>(pe);
+      what += base::format("PE {}, which has handled {} of {} messages of this PE", pe, totals_[at].credited,
+                           peers_[at].sent);
+    }
+    waits.add({.who = {{}, "flow control"}, .what = what});
+  }
+}
+
 std::vector<std::string> FlowControl::report() const {
   if (num_waits_ == 0) return {};
   return {base::format("calls waited {} times, {:.3f} s in all, for peers to handle earlier ones", num_waits_,

@@ -21,6 +21,7 @@
 
 #include "weft/runtime/message.h"
 #include "weft/runtime/scheduler.h"
+#include "weft/runtime/wait_list.h"
 #include "weft/runtime/watermarks.h"
 
 #include "machine/message_sizes.h"
@@ -86,6 +87,8 @@ class FlowControl {
   // Nothing that waits is posted any more.
   void close() { waiters_.clear(); }
 
+  // Adds the calls that wait for room, by PE.
+  void list_waits(WaitList& waits) const;
   // How long calls have waited. Empty if none has.
   std::vector<std::string> report() const;
 

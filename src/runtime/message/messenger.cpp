@@ -126,6 +126,7 @@ void Messenger::when_room(int pe, Work* work) { flow_->when_room(pe, work); }
 void Messenger::forget_room(Work* work) { flow_->forget_waiter(work); }
 bool Messenger::awaits_room() const { return flow_->has_waiters(); }
 void Messenger::expect_queue_room(std::size_t block_bytes) { flow_->expect_queue_room(block_bytes); }
+void Messenger::list_flow_waits(WaitList& waits) const { flow_->list_waits(waits); }
 std::vector<std::string> Messenger::flow_report() const { return flow_->report(); }
 void Messenger::close_flow() { flow_->close(); }
 

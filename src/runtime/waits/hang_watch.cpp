@@ -117,18 +117,32 @@ void HangWatch::begin_wave(bool is_in_quiescence) {
   if (answers_left_ == 0) judge();
 }
 
+bool HangWatch::is_same(const Sample& one, const Sample& other) {
+  return one.sent == other.sent && one.processed == other.processed && one.steps == other.steps;
+}
+
+HangWatch::Clock::time_point HangWatch::idle_since() const {
+  const auto now = Clock::now();
+  const bool is_known = last_sample_.is_idle != 0 && last_sample_.may_go_on == 0 &&
+                        last_sample_.sent == messenger_.sent() &&
+                        last_sample_.processed == messenger_.processed();
+  return is_known ? idle_since_ : now - messenger_.idle_for();
+}
+
 HangWatch::Sample HangWatch::sample(std::uint64_t wave, bool is_in_quiescence) {
   Sample sample{.wave = wave, .sent = messenger_.sent(), .processed = messenger_.processed()};
   const bool is_idle = messenger_.queue_empty() && (is_in_quiescence || messenger_.idle_for() >= kLeastIdle);
   sample.is_idle = is_idle ? 1 : 0;
-  if (!is_idle) return sample;
+  if (!is_idle) return last_sample_ = sample;
   const auto steps = quiescence_.steps();
   // A sleep of the program is an uncounted operation, or steps() knows it: other timers are of Weft's own.
   const bool may_go_on = !steps || quiescence_.num_uncounted() > 0 || messenger_.memory().has_pending() ||
                          messenger_.awaits_room();
   sample.may_go_on = may_go_on ? 1 : 0;
   sample.steps = steps.value_or(0);
-  return sample;
+  const bool was_idle = last_sample_.is_idle != 0 && last_sample_.may_go_on == 0 && !may_go_on;
+  if (!was_idle || !is_same(sample, last_sample_)) idle_since_ = Clock::now() - messenger_.idle_for();
+  return last_sample_ = sample;
 }
 
 void HangWatch::on_probe(const MessagePtr& message) {
@@ -160,9 +174,6 @@ void HangWatch::judge() {
     return;
   }
   interval_ = std::clamp<Clock::duration>(settings_.idle_time / 4, kShortestInterval, kLongestQuietInterval);
-  const auto is_same = [](const Sample& one, const Sample& other) {
-    return one.sent == other.sent && one.processed == other.processed && one.steps == other.steps;
-  };
   if (!std::ranges::equal(samples_, quiet_, is_same)) {
     quiet_ = samples_;
     quiet_since_ = wave_began_;
@@ -192,6 +203,7 @@ void HangWatch::report(Clock::duration idle_for) {
       base::format("the program hangs: its {} PE{} been idle for {} s, no timer runs, and {}", quiet_.size(),
                    quiet_.size() == 1 ? " has" : "s have", seconds_of(idle_for), unreceived);
   gather(true, [this, sentence](const std::string& text) {
+    if (listener_) return listener_(base::format("{}\n{}", sentence, text));
     if (settings_.ends_job) return messenger_.fail(base::format("{}\n{}", sentence, text));
     std::fputs(base::format("weft: {}\n{}  the job goes on; see docs/hangs.md, and weft run --hang-report\n",
                             sentence, text)
@@ -262,7 +274,9 @@ void HangWatch::on_tell(const MessagePtr& message) {
 
 WaitList HangWatch::list_waits() {
   WaitList list;
+  list.set_idle_s(seconds_of(Clock::now() - idle_since()));
   messenger_.list_task_waits(list);
+  messenger_.list_flow_waits(list);
   list_models_(list);
   return list;
 }

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/runtime/hang_settings.h"
@@ -34,6 +35,12 @@ class HangWatch final : private IdleWatch {
 
   // From now on the PE looks for hangs. REQUIRES: PE 0.
   void start(const HangSettings& settings);
+  // Called with each report of a program that hangs, in place of the text on stderr; null for none.
+  void set_listener(std::function<void(const std::string& report)> listener) {
+    listener_ = std::move(listener);
+  }
+  // How often it has asked the PEs whether they are idle.
+  std::uint64_t num_looks() const { return wave_; }
   // Asks all PEs, and calls `done` with the report when they have answered, or a second later. Does nothing if a report is under way.
   // `hangs`: see wait_report(). REQUIRES: PE 0.
   void gather(bool hangs, std::function<void(const std::string& report)> done);
@@ -57,6 +64,10 @@ class HangWatch final : private IdleWatch {
   std::int64_t look(Clock::duration idle_for) override;
   void begin_wave(bool is_in_quiescence);
   Sample sample(std::uint64_t wave, bool is_in_quiescence);
+  // Whether nothing has happened between the two.
+  static bool is_same(const Sample& one, const Sample& other);
+  // Since when nothing has happened on this PE, as far as the waves know; now if it is at work.
+  Clock::time_point idle_since() const;
   void on_probe(const MessagePtr& message);
   void on_answer(const MessagePtr& message);
   void judge();
@@ -75,7 +86,10 @@ class HangWatch final : private IdleWatch {
   Quiescence& quiescence_;
   const std::function<void(WaitList& waits)> list_models_;
   HangSettings settings_;
+  std::function<void(const std::string& report)> listener_;
   bool is_on_ = false;
+  Sample last_sample_;            // of this PE
+  Clock::time_point idle_since_;  // if that was idle, and nothing of the PE could go on
 
   // --- On PE 0
   Clock::duration interval_{};

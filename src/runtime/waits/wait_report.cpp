@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/format.h"
@@ -17,14 +18,19 @@ namespace weft::runtime {
 namespace {
 
 constexpr std::size_t kMostCauses = 8;
+constexpr const char* kReduction = "reduction";  // as ContributionCount::what
 constexpr std::size_t kMostLines = 60;
 constexpr std::size_t kMostInCycle = 12;
+constexpr std::size_t kMostUntaken = 8;  // channels with messages that no receive takes
+// A shorter wait is no news.
+constexpr double kLeastAgeS = 0.1;
 
 // A wait of which nothing is known.
 constexpr const char* kSuspended = "suspended";
 
 struct ListedWait {
   int pe = 0;
+  double idle_s = 0;  // of the PE
   Wait wait;
   bool is_of_coroutine = false;
   bool is_guess = false;  // what it says
@@ -208,25 +214,33 @@ class Graph {
 
 // Elements that have contributed to fewer reductions of their collection than others.
 struct Lack {
+  std::string what;
   std::string collection;
   std::vector<NamedParty> elements;  // the first ones
   std::uint64_t num_elements = 0;
 };
-using Lacks = std::map<std::pair<Party, std::uint64_t>, Lack>;  // by collection and reduction
+// By what is counted, the collection and a scope, and the number of the reduction.
+using Counted = std::tuple<std::string, Party, std::uint64_t>;
+using Lacks = std::map<std::pair<Counted, std::uint64_t>, Lack>;
+
+Counted counted_of(const ContributionCount& count) {
+  return {count.what, count.collection.party, count.scope};
+}
 
 Lacks find_lacks(const std::vector<WaitsOfPe>& pes) {
-  std::map<Party, std::uint64_t> most;
+  std::map<Counted, std::uint64_t> most;
   for (const WaitsOfPe& one : pes) {
     for (const ContributionCount& count : one.list.counts()) {
-      std::uint64_t& reductions = most[count.collection.party];
+      std::uint64_t& reductions = most[counted_of(count)];
       reductions = std::max(reductions, count.reductions);
     }
   }
   Lacks lacks;
   for (const WaitsOfPe& one : pes) {
     for (const ContributionCount& count : one.list.counts()) {
-      if (count.reductions == most[count.collection.party]) continue;
-      Lack& lack = lacks[{count.collection.party, count.reductions}];
+      if (count.reductions == most[counted_of(count)]) continue;
+      Lack& lack = lacks[{counted_of(count), count.reductions}];
+      lack.what = count.what;
       lack.collection = count.collection.name;
       lack.num_elements += count.num_elements;
       lack.elements.insert(lack.elements.end(), count.elements.begin(), count.elements.end());
@@ -242,7 +256,8 @@ void resolve(std::vector<ListedWait>& waits, const Lacks& lacks) {
     for (const NamedParty& other : one.wait.on) {
       if (other.party.number != Party::kAll) continue;
       for (const auto& [key, lack] : lacks) {
-        if (key.first.space == other.party.space)
+        if (std::get<Party>(key.first).space == other.party.space && std::get<0>(key.first) == kReduction &&
+            std::get<2>(key.first) == 0)
           found.insert(found.end(), lack.elements.begin(), lack.elements.end());
       }
     }
@@ -259,7 +274,7 @@ void add_lacks(const Lacks& lacks, std::vector<std::string>& causes) {
     if (lack.num_elements > names.size())
       names.push_back(base::format("{} more elements", lack.num_elements - names.size()));
     causes.push_back(
-        base::format("reduction {} of {} lacks {}", key.second, lack.collection, joined(names, " and ")));
+        base::format("{} {} of {} lacks {}", lack.what, key.second, lack.collection, joined(names, " and ")));
   }
 }
 
@@ -281,6 +296,7 @@ struct Line {
   std::string text;
   std::set<int> pes;
   std::uint64_t count = 0;
+  double idle_s = 0;  // the shortest one of the PEs
 };
 
 std::vector<Line> lines_of(const std::vector<ListedWait>& waits) {
@@ -289,8 +305,9 @@ std::vector<Line> lines_of(const std::vector<ListedWait>& waits) {
   for (const ListedWait& one : waits) {
     const std::string text = base::format("{}: {}", place_of(one.wait), one.wait.what);
     const auto [found, is_new] = known.try_emplace(without_digits(text), lines.size());
-    if (is_new) lines.push_back({text, {}, 0});
+    if (is_new) lines.push_back({text, {}, 0, one.idle_s});
     Line& line = lines[found->second];
+    line.idle_s = std::min(line.idle_s, one.idle_s);
     line.pes.insert(one.pe);
     ++line.count;
   }
@@ -308,7 +325,39 @@ std::string text_of(const Line& line) {
   }
   const std::string alike =
       line.count == 1 ? std::string() : base::format(", and {} like it", line.count - 1);
-  return base::format("    PE {}: {}{}\n", joined(numbers), line.text, alike);
+  const std::string age =
+      line.idle_s < kLeastAgeS ? std::string() : base::format(", for {:.1f} s or longer", line.idle_s);
+  return base::format("    PE {}: {}{}{}\n", joined(numbers), line.text, alike, age);
+}
+
+// Messages that no receive has been made for, where the counts of both ends are known.
+std::string untaken(const std::vector<WaitsOfPe>& pes) {
+  struct Stream {
+    const StreamCount* names = nullptr;
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+  };
+  std::map<std::tuple<Party, Party, std::uint64_t>, Stream> streams;
+  for (const WaitsOfPe& one : pes) {
+    if (one.list.streams().size() == WaitList::kMost) return {};  // counts may be missing
+    for (const StreamCount& count : one.list.streams()) {
+      Stream& stream = streams[{count.from.party, count.to.party, count.id}];
+      stream.names = &count;
+      stream.sent += count.sent;
+      stream.received += count.received;
+    }
+  }
+  std::string text;
+  std::size_t num_lines = 0;
+  for (const auto& [key, stream] : streams) {
+    if (stream.sent <= stream.received || ++num_lines > kMostUntaken) continue;
+    const std::uint64_t count = stream.sent - stream.received;
+    text += base::format("    {} message{} from {} to {}, channel id {}\n", count, count == 1 ? "" : "s",
+                         stream.names->from.name, stream.names->to.name, stream.names->id);
+  }
+  if (num_lines > kMostUntaken)
+    text += base::format("    and of {} more channels\n", num_lines - kMostUntaken);
+  return text.empty() ? text : "  messages that no recv has taken:\n" + text;
 }
 
 }  // namespace
@@ -318,7 +367,8 @@ std::string wait_report(const std::vector<WaitsOfPe>& pes, bool hangs) {
   std::uint64_t num_left_out = 0;
   for (const WaitsOfPe& one : pes) {
     for (const Wait& wait : one.list.waits())
-      waits.push_back({.pe = one.pe, .wait = wait, .is_of_coroutine = !wait.where.empty()});
+      waits.push_back(
+          {.pe = one.pe, .idle_s = one.list.idle_s(), .wait = wait, .is_of_coroutine = !wait.where.empty()});
     num_left_out += one.list.num_left_out();
   }
   std::ranges::stable_sort(waits, [](const ListedWait& one, const ListedWait& other) {
@@ -348,6 +398,12 @@ std::string wait_report(const std::vector<WaitsOfPe>& pes, bool hangs) {
   if (lines.size() > kMostLines)
     text += base::format("    and {} more kinds of waits\n", lines.size() - kMostLines);
   if (num_left_out > 0) text += base::format("    and {} more waits\n", num_left_out);
+
+  text += untaken(pes);
+  for (const WaitsOfPe& one : pes) {
+    for (const std::string& remark : one.list.remarks())
+      text += base::format("  PE {}: {}\n", one.pe, remark);
+  }
 
   std::vector<std::string> silent;
   for (const WaitsOfPe& one : pes) {

@@ -1,4 +1,4 @@
-"""Two chares that receive before they send; main awaits them, or quiescence."""
+"""Two chares that receive before they send, or one that computes; main awaits them, or quiescence."""
 
 from __future__ import annotations
 
@@ -20,10 +20,16 @@ class Cell(weft.Chare):
         if self.index == 0:
             channel.send(np.empty(1))
 
+    def compute(self) -> None:
+        if self.index == 1:
+            sum(range(10**12))  # in C, for hours
+
 
 async def main() -> None:
     cells = weft.Array(Cell, 2)
-    if "quiescence" in sys.argv:
+    if "compute" in sys.argv:
+        await cells.compute.call()
+    elif "quiescence" in sys.argv:
         cells.send_unread()
         await weft.quiescence()  # main waits for quiescence here
     else:

@@ -43,6 +43,7 @@ PyObject* reduce_to(PyObject* self, PyObject* value, PyObject* reducer, int root
   const PackedOrRaised mine(how.pack);
   auto* state = new PyFutureState(*parts.engine);
   Ref future = make_future_object(state);
+  state->set_subject(make_text(use));
   const bool has_result = root < 0 || root == parts.team.rank();
   state->expect_bare(has_result ? how.form : ResultForm::kNothing);
   const std::uint64_t type = kPythonValue + static_cast<std::uint64_t>(how.form);
@@ -110,6 +111,7 @@ PyObject* team_broadcast(PyObject* self, PyObject* const* values, Py_ssize_t cou
     });
     auto* state = new PyFutureState(*parts.engine);
     Ref future = make_future_object(state);
+    state->set_subject(make_text("Team.broadcast"));
     state->expect_bare(ResultForm::kValue);
     parts.team.start_broadcast(mine.packed(), root, kPythonValue, *state);
     mine.rethrow();

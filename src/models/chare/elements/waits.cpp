@@ -4,9 +4,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/element_load.h"
+#include "weft/chare/sections.h"
 #include "weft/chare/waiting_call.h"
 
 #include "base/format.h"
@@ -32,18 +35,38 @@ void list_waiting_calls(const Collection& collection, const ChareBase& chare, ru
   }
 }
 
+// By the number of reductions, or of sync points.
+using Counts = std::map<std::uint64_t, runtime::ContributionCount>;
+constexpr std::uint64_t kSyncScope = 1;  // those of sections are hashes
+
+void add_to(Counts& counts, std::uint64_t number, runtime::NamedParty element) {
+  runtime::ContributionCount& count = counts[number];
+  ++count.num_elements;
+  if (count.elements.size() < runtime::ContributionCount::kMostNamed)
+    count.elements.push_back(std::move(element));
+}
+
+runtime::ContributionCount named(runtime::ContributionCount count, const runtime::NamedParty& collection,
+                                 std::uint64_t number) {
+  count.collection = collection;
+  count.reductions = number;
+  return count;
+}
+
 }  // namespace
 
 void Chares::list_waits(runtime::WaitList& waits) const {
   for (const auto& [id, collection] : parts_->collections) {
     if (collection->is_destroyed() || !collection->is_created()) continue;
-    std::map<std::uint64_t, runtime::ContributionCount> counts;
+    Counts reductions;
+    Counts sync_points;
     collection->elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
       if (chare.num_waiting_calls() > 0) list_waiting_calls(*collection, chare, waits);
-      runtime::ContributionCount& count = counts[chare.next_reduction_];
-      ++count.num_elements;
-      if (count.elements.size() < runtime::ContributionCount::kMostNamed)
-        count.elements.push_back(party_of(*collection, index));
+      add_to(reductions, chare.next_reduction_, party_of(*collection, index));
+      if (const ElementLoad* const load = chare.load())
+        add_to(sync_points, load->sync.step + (load->sync.phase == SyncPhase::kRuns ? 0 : 1),
+               party_of(*collection, index));
+      if (!collection->is_sparse()) parts_->sections->list_contributions(chare, waits);
     });
     for (const auto& [index, messages] : collection->elements_->held) {
       waits.add({.who = {{}, collection->element_name(index)},
@@ -51,10 +74,12 @@ void Chares::list_waits(runtime::WaitList& waits) const {
                                       messages.size() == 1 ? "" : "s")});
     }
     if (collection->is_sparse()) continue;  // its elements count by sets
-    for (auto& [reductions, count] : counts) {
-      count.collection = {{collection->id(), runtime::Party::kAll}, collection->name()};
-      count.reductions = reductions;
-      waits.add(std::move(count));
+    const runtime::NamedParty all = {{collection->id(), runtime::Party::kAll}, collection->name()};
+    for (auto& [number, count] : reductions) waits.add(named(std::move(count), all, number));
+    for (auto& [number, count] : sync_points) {
+      count.what = "at_sync()";
+      count.scope = kSyncScope;
+      waits.add(named(std::move(count), all, number));
     }
   }
 }

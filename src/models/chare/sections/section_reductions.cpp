@@ -10,6 +10,7 @@
 #include "weft/chare/chare.h"
 #include "weft/chare/combined_members.h"
 #include "weft/chare/sections.h"
+#include "weft/runtime/wait_list.h"
 
 #include "base/format.h"
 #include "models/chare/elements/parts.h"
@@ -219,6 +220,25 @@ std::vector<SectionCount> Sections::counts_of(const ChareBase& chare) const {
   if (found == collection->second.end()) return all;
   for (const auto& [section, count] : found->second) all.push_back(count);
   return all;
+}
+
+void Sections::list_contributions(const ChareBase& chare, runtime::WaitList& waits) const {
+  const Collection& collection = chare.collection();
+  const std::uint64_t index = chare.linear_index();
+  const std::vector<SectionCount> counts = counts_of(chare);
+  for (const SectionState::Recent& one : state_->recent) {
+    if (one.members == nullptr || one.collection != collection.id() || !one.members->position(index))
+      continue;
+    const SectionId id = one.members->id();
+    const auto count = std::ranges::find(counts, id, &SectionCount::section);
+    waits.add(
+        runtime::ContributionCount{.collection = {{collection.id(), runtime::Party::kAll},
+                                                  base::format("a section of {}", collection.name())},
+                                   .scope = id.low,
+                                   .reductions = count == counts.end() ? 0 : count->next,
+                                   .num_elements = 1,
+                                   .elements = {{{collection.id(), index}, collection.element_name(index)}}});
+  }
 }
 
 bool Sections::has_contributed(const ChareBase& chare, std::uint32_t set) const {

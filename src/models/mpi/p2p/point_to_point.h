@@ -171,6 +171,12 @@ class PointToPoint {
   const ReceiveOffers& offers() const { return offers_; }
   std::size_t num_posted() const { return posted_.size(); }
   std::size_t num_unexpected() const { return unexpected_.size(); }
+  // A call waits for a message that matches, which stays where it is. The key lives until probe_ended().
+  void probe_began(const MatchKey& key) { probed_.push_back(&key); }
+  void probe_ended(const MatchKey& key) { std::erase(probed_, &key); }
+  std::span<const MatchKey* const> probed() const { return probed_; }
+  // The rank itself if it shares its process.
+  VirtualRank* virtual_rank() const { return virtual_rank_; }
   // Call visit(key) for each receive that waits, and visit(message) for each message that waits for one, for reports.
   template <class Visit>
   void for_each_posted(const Visit& visit) const {
@@ -300,6 +306,7 @@ class PointToPoint {
   std::uint32_t last_context_ = 0;
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
+  std::vector<const MatchKey*> probed_;  // by calls that wait
   AwaitedAnswers<SendRequest> awaited_;
   Ref<FinishedRequest> sent_at_once_;  // null of a virtual rank
   std::shared_ptr<SpareReceives> spares_ = std::make_shared<SpareReceives>();

@@ -3,8 +3,6 @@
 #include <sched.h>
 
 #include <atomic>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 namespace weft::mpi {
@@ -27,24 +25,7 @@ struct WaitingThreads::Waiter {
   }
 };
 
-namespace {
-
-// Those of this process, of libraries too.
-std::size_t num_threads() {
-  std::error_code error;
-  std::size_t count = 0;
-  for (auto one = std::filesystem::directory_iterator("/proc/self/task", error);
-       !error && one != std::filesystem::directory_iterator(); one.increment(error)) {
-    ++count;
-  }
-  return count;
-}
-
-}  // namespace
-
-WaitingThreads::WaitingThreads(runtime::Runtime& runtime)
-    : runtime_(runtime), num_threads_at_start_(num_threads()) {
-  runtime_.set_program_activity(this);
+WaitingThreads::WaitingThreads(runtime::Runtime& runtime) : runtime_(runtime), activity_(runtime) {
   lock_.set_polls(!runtime.shares_processor());
   runtime_.set_idle_hook(this);
   of_process_ = this;
@@ -52,15 +33,7 @@ WaitingThreads::WaitingThreads(runtime::Runtime& runtime)
 
 WaitingThreads::~WaitingThreads() {
   of_process_ = nullptr;
-  runtime_.set_program_activity(nullptr);
   runtime_.set_idle_hook(nullptr);
-}
-
-std::optional<std::uint64_t> WaitingThreads::poll() {
-  std::size_t num_waiting = 0;
-  for (const Waiter* one = first_; one != nullptr; one = one->next) ++num_waiting;
-  if (num_threads() + 1 > num_threads_at_start_ + num_waiting) return std::nullopt;
-  return 0;
 }
 
 // --- Waiting

@@ -13,16 +13,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
-#include "weft/runtime/program_activity.h"
 #include "weft/runtime/runtime.h"
 
 #include "models/mpi/threads/call_lock.h"
+#include "runtime/waits/program_threads.h"
 
 namespace weft::mpi {
 
-class WaitingThreads final : private runtime::IdleHook, private runtime::ProgramActivity {
+class WaitingThreads final : private runtime::IdleHook {
  public:
   // The runtime must outlive it.
   explicit WaitingThreads(runtime::Runtime& runtime);
@@ -52,10 +51,6 @@ class WaitingThreads final : private runtime::IdleHook, private runtime::Program
   void wait(machine::Machine& machine, std::int64_t timeout_us) override;
   void yield() override;
 
-  // --- runtime::ProgramActivity
-  // Threads that have begun since the start and do not wait in MPI may call it.
-  std::optional<std::uint64_t> poll() override;
-
   // Runs the scheduler until the condition of the waiter is true, or another thread drives.
   void drive(Waiter& self);
   // Returns whether drive() ends.
@@ -69,8 +64,8 @@ class WaitingThreads final : private runtime::IdleHook, private runtime::Program
   static inline WaitingThreads* of_process_ = nullptr;
 
   runtime::Runtime& runtime_;
+  const runtime::ThreadActivity activity_;  // its threads may call MPI
   CallLock& lock_ = CallLock::of_process();
-  const std::size_t num_threads_at_start_;
   Waiter* first_ = nullptr;  // the thread that waits for the longest time
   Waiter* driver_ = nullptr;
 };

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/work.h"
@@ -55,6 +56,9 @@ class VirtualRank : private runtime::Work {
     scheduler_->post(this);
   }
 
+  // Calls the function on the rank's own stack, if the rank has begun and waits. The function must not wait. REQUIRES: no rank runs.
+  void visit(const std::function<void()>& function);
+
   // --- On the rank's own stack
   // Returns after a wake(). The caller looks whether what it waits for has happened.
   void wait();
@@ -78,6 +82,7 @@ class VirtualRank : private runtime::Work {
   virtual void suspend() = 0;
 
  private:
+  void suspend_until_run();
   static void on_turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
 
   static inline VirtualRank* current_ = nullptr;
@@ -86,7 +91,9 @@ class VirtualRank : private runtime::Work {
   RankObjects* objects_ = nullptr;
   std::array<int, kNumObjectKinds> num_objects_{};
   runtime::Scheduler* scheduler_ = nullptr;
-  bool waits_ = true;  // at first for its begin
+  const std::function<void()>* visitor_ = nullptr;  // runs instead of the rank
+  bool waits_ = true;                               // at first for its begin
+  bool has_begun_ = false;
   bool is_queued_ = false;
 };
 

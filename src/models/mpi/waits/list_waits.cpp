@@ -9,6 +9,8 @@
 #include "collective/run.h"
 #include "models/mpi/communicators/communicator.h"
 #include "models/mpi/model.h"
+#include "models/mpi/p2p/matching/header.h"
+#include "models/mpi/virtual_ranks/virtual_rank.h"
 #include "models/mpi/waits/calling_frame.h"
 
 namespace weft::mpi {
@@ -33,12 +35,20 @@ std::string name_of(const Communicator* communicator) {
   return communicator->name().empty() ? "a communicator without a name" : communicator->name();
 }
 
+// Whether the sender waits until a receive has matched the message, as MPI_Ssend does.
+bool wants_answer(runtime::Message& message) {
+  MessageHeader header;  // checked when it came
+  std::memcpy(&header, message.payload(), sizeof header);
+  return (header.flags & kWantsAnswer) != 0;
+}
+
 class RankWaits {
  public:
   RankWaits(const PointToPoint& engine, runtime::WaitList& waits) : engine_(engine), waits_(waits) {}
 
   void list() {
-    engine_.for_each_posted([this](const MatchKey& key) { add_receive(key); });
+    engine_.for_each_posted([this](const MatchKey& key) { add_receive(key, "receive"); });
+    for (const MatchKey* const key : engine_.probed()) add_receive(*key, "probe for a message");
     if (num_receives_ > kMostNamed) add(base::format("{} more receives", num_receives_ - kMostNamed));
     engine_.for_each_unexpected([this](const ArrivedMessage& message) { add_sender(message); });
   }
@@ -56,7 +66,7 @@ class RankWaits {
     return "a part of a collective or of another call of several ranks";
   }
 
-  void add_receive(const MatchKey& key) {
+  void add_receive(const MatchKey& key, const char* call) {
     if (++num_receives_ > kMostNamed) return;
     const Communicator* const within = communicator(key.context);
     runtime::Wait wait{.who = party_of(engine_.rank())};
@@ -72,7 +82,7 @@ class RankWaits {
       }
     }
     wait.what =
-        base::format("receive from {}, {}, on {}{}", source, tag_text(key), name_of(within), unmatched());
+        base::format("{} from {}, {}, on {}{}", call, source, tag_text(key), name_of(within), unmatched());
     waits_.add(std::move(wait));
   }
 
@@ -93,7 +103,10 @@ class RankWaits {
   void add_sender(const ArrivedMessage& arrived) {
     const Communicator* const within = communicator(arrived.key.context);
     const bool is_sent = arrived.local_send == nullptr && !arrived.message->has_attachments() &&
-                         arrived.size_bytes <= PointToPoint::kEagerBytes;
+                         arrived.size_bytes <= PointToPoint::kEagerBytes && !wants_answer(*arrived.message);
+    if (is_sent && num_untaken_++ < kMostNamed && use_of(arrived.key.context) == ContextUse::kMessages)
+      waits_.add_remark(base::format("rank {} takes no message from rank {}, {}, on {}", engine_.rank(),
+                                     arrived.key.source, tag_text(arrived.key), name_of(within)));
     if (is_sent || within == nullptr || !within->has_peer(arrived.key.source)) return;
     const int sender = within->world_rank_of_peer(arrived.key.source);
     waits_.add(
@@ -108,6 +121,7 @@ class RankWaits {
   const PointToPoint& engine_;
   runtime::WaitList& waits_;
   int num_receives_ = 0;
+  int num_untaken_ = 0;  // messages whose sender does not wait
 };
 
 void add_collective(const SharedState& shared, const collective::Group& group, const collective::Run& run,
@@ -129,16 +143,24 @@ void add_collective(const SharedState& shared, const collective::Group& group, c
 
 }  // namespace
 
+// The call of MPI in which a rank waits; empty if it waits in none. A rank that shares its process has a stack of its own.
+std::string Mpi::call_of(const PointToPoint& engine) const {
+  VirtualRank* const rank = engine.virtual_rank();
+  if (rank == nullptr) return engines_.engines().size() == 1 ? calling_frame() : std::string();
+  std::string call;
+  if (!runtime_.waits_in_call()) rank->visit([&call] { call = calling_frame(); });
+  return call;
+}
+
 void Mpi::list_waits(runtime::WaitList& waits) const {
   const auto engines = engines_.engines();
-  // Several ranks of a process have stacks of their own.
-  if (engines.size() == 1) {
-    const std::string call = calling_frame();
-    const runtime::NamedParty who = party_of(engines[0]->rank());
+  for (const auto& engine : engines) {
+    const std::string call = call_of(*engine);
+    const runtime::NamedParty who = party_of(engine->rank());
     if (!call.empty())
       waits.add({.who = who, .where = who.name + ": " + call, .guess = "waits in this call"});
+    RankWaits(*engine, waits).list();
   }
-  for (const auto& engine : engines) RankWaits(*engine, waits).list();
   runtime_.model<collective::Engine>().for_each_waiting(
       [&](const collective::Group& group, const collective::Run& run) {
         if (group.owner() == collective::Owner::kMpi) add_collective(engines[0]->shared(), group, run, waits);

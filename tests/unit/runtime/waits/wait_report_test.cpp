@@ -67,6 +67,51 @@ TEST(WaitReport, ElementsThatAReductionLacksAreTheCause) {
   EXPECT_TRUE(has(text, "cause: Cell[0] waits for Cell[7], and Cell[7] for Cell[0]\n")) << text;
 }
 
+TEST(WaitReport, AMissingCallIsCountedApartFromReductions) {
+  const NamedParty all{{kCells, Party::kAll}, "Cell"};
+  const std::string text = report_of(
+      {}, {{.collection = all, .reductions = 6, .num_elements = 1, .elements = {cell(0)}},
+           {.collection = all,
+            .what = "at_sync()",
+            .scope = 1,
+            .reductions = 1,
+            .num_elements = 1,
+            .elements = {cell(0)}},
+           {.collection = all, .what = "at_sync()", .scope = 1, .num_elements = 1, .elements = {cell(1)}}});
+  EXPECT_TRUE(has(text, "cause: at_sync() 0 of Cell lacks Cell[1]\n")) << text;
+  EXPECT_FALSE(has(text, "cause: reduction")) << text;
+}
+
+TEST(WaitReport, AWaitIsAsOldAsTheIdlenessOfItsPe) {
+  std::vector<WaitsOfPe> pes(2);
+  for (std::size_t pe = 0; pe < pes.size(); ++pe) {
+    pes[pe].pe = static_cast<int>(pe);
+    pes[pe].has_answered = true;
+    pes[pe].list.add(wait_of(pe, {cell(9)}, "recv"));
+    pes[pe].list.set_idle_s(pe == 0 ? 0 : 12.25);
+  }
+  const std::string text = wait_report(pes, true);
+  EXPECT_TRUE(has(text, "    PE 0, 1: Cell[0]: recv, and 1 like it\n")) << text;
+  pes[0].list.set_idle_s(11.5);
+  EXPECT_TRUE(has(wait_report(pes, true), "recv, and 1 like it, for 11.5 s or longer\n"))
+      << wait_report(pes, true);
+}
+
+TEST(WaitReport, MessagesThatNoReceiveTakesAreNamed) {
+  std::vector<WaitsOfPe> pes(2);
+  for (WaitsOfPe& one : pes) one.has_answered = true;
+  pes[0].list.add(StreamCount{.from = cell(0), .to = cell(1), .id = 3, .sent = 5});
+  pes[0].list.add(StreamCount{.from = cell(1), .to = cell(0), .id = 3, .received = 2});
+  pes[1].list.add(StreamCount{.from = cell(0), .to = cell(1), .id = 3, .received = 4});
+  pes[1].list.add_remark("a remark");
+  const std::string text = wait_report(pes, true);
+  EXPECT_TRUE(
+      has(text, "  messages that no recv has taken:\n    1 message from Cell[0] to Cell[1], channel id 3\n"))
+      << text;
+  EXPECT_FALSE(has(text, "from Cell[1]")) << text;
+  EXPECT_TRUE(has(text, ": a remark\n")) << text;
+}
+
 TEST(WaitReport, WaitsThatDifferInNumbersAreOneLine) {
   const std::string text =
       report_of({wait_of(0, {cell(9)}, "recv of 8 bytes"), wait_of(11, {cell(9)}, "recv of 16 bytes")});

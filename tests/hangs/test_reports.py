@@ -1,0 +1,95 @@
+"""What a job does with a report: it goes on, ends, or is asked for one."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+LIMIT_S = 60
+MAIN_HANGS = PROGRAMS / "main_hangs.py"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def place(marker: str) -> str:
+    """The place of the line of main_hangs.py with that comment, as reports say it."""
+    lines = MAIN_HANGS.read_text(encoding="utf-8").splitlines()
+    (number,) = (at for at, line in enumerate(lines, 1) if line.endswith(f"# {marker}"))
+    return f"main_hangs.py:{number})"
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_a_job_that_hangs_ends_with_a_report(run_hanging: Run, num_pes: int) -> None:
+    job = run_hanging(num_pes, "0.3,end", MAIN_HANGS)
+    assert job.returncode == 1
+    assert "weft: the program hangs: its " in job.stderr
+    assert "cause: Cell[0] waits for Cell[1], and Cell[1] for Cell[0]" in job.stderr
+    assert f"{place('both wait here')}: recv of 32 bytes from Cell[1], channel id 0" in job.stderr
+    assert f"{place('main waits here')}: the result of Cell.exchange" in job.stderr
+
+
+def test_a_wait_for_quiescence_hangs_with_a_message_that_nothing_receives(run_hanging: Run) -> None:
+    job = run_hanging(2, "0.3,end", MAIN_HANGS, "quiescence")
+    assert job.returncode == 1
+    assert "no timer runs, and 1 message waits for a receive" in job.stderr
+    assert f"{place('main waits for quiescence here')}: weft.quiescence" in job.stderr
+
+
+def test_a_setting_that_is_none_is_refused(run_hanging: Run) -> None:
+    job = run_hanging(1, "soon", MAIN_HANGS)
+    assert job.returncode != 0
+    assert "WEFT_HANG_REPORT is 'soon': give seconds such as 10" in job.stderr
+
+
+@contextlib.contextmanager
+def running(output: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A job of main_hangs.py, whose stderr is in the file."""
+    command = [sys.executable, "-m", "weft", "run", "-n", "2", "--hang-report", "off", str(MAIN_HANGS)]
+    with output.open("w") as stderr, subprocess.Popen([*command, *arguments], stderr=stderr) as job:
+        try:
+            yield job
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):  # the second one kills what does not end
+                job.send_signal(number)
+
+
+def answer_with(job: subprocess.Popen[bytes], *texts: str) -> str:
+    """What `weft status` prints, as soon as all of the texts are in it: the job begins meanwhile."""
+    until = time.monotonic() + LIMIT_S
+    while True:
+        command = [sys.executable, "-m", "weft", "status", str(job.pid)]
+        asked = subprocess.run(command, capture_output=True, text=True, check=False)
+        if all(text in asked.stdout for text in texts) or time.monotonic() > until:
+            return asked.stdout
+
+
+def test_status_prints_the_report_and_the_stacks(tmp_path: Path) -> None:
+    output = tmp_path / "stderr.txt"
+    with running(output) as job:
+        cause = "cause: Cell[0] waits for Cell[1], and Cell[1] for Cell[0]"
+        answer = answer_with(job, cause)
+    assert cause in answer
+    assert "weft: what the PEs of the job wait for" in answer
+    for pe in range(2):
+        stack = answer[answer.index(f"PE {pe}, process ") :]
+        assert "most recent call first" in stack
+        assert "main_hangs.py" in stack
+    assert cause in output.read_text()  # of the job, too
+    assert "most recent call first" in output.read_text()
+
+
+def test_status_tells_where_a_pe_is_in_c(tmp_path: Path) -> None:
+    with running(tmp_path / "stderr.txt", "compute") as job:
+        answer = answer_with(job, "no answer from PE 1", "in compute")
+    assert "no answer from PE 1: the program computes there, or is in a call of C" in answer
+    stack = answer[answer.index("PE 1, process ") : answer.index("weft: what the PEs")]
+    assert "in compute" in stack
+    assert "the result of Cell.compute" in answer
