@@ -51,11 +51,19 @@ class _Pe(NamedTuple):
 def _status(options: argparse.Namespace) -> int:
     from weft.launch.signals import handles
 
-    pid = options.pid
+    pid: int = options.pid
     try:
         if not handles(pid, signal.SIGUSR1):  # it would die
             raise ProcessLookupError
         pes = sorted(_pes_of(pid))
+        asked = [pe for pe in pes if pe.pid == pid] or pes  # `weft run` passes the signal on to all
+        if asked and asked[0].pid == pid and asked[0].number != 0:
+            print(
+                f"weft status: process {pid} is PE {asked[0].number}, and PE 0 makes the report; give the "
+                "number of `weft run` or of PE 0",
+                file=sys.stderr,
+            )
+            return 2
         asked_at = time.monotonic()
         os.kill(pid, signal.SIGUSR1)
     except (ProcessLookupError, PermissionError):
@@ -68,7 +76,7 @@ def _status(options: argparse.Namespace) -> int:
     if not pes:
         print(f"process {pid} is asked: its job writes to its stderr what its PEs wait for")
         return 0
-    report = _wait_for_report(pes[0], asked_at + _LIMIT_S)
+    report = _wait_for_answer(asked, asked_at + _LIMIT_S)
     for pe in pes:
         print(_text_of(pe, time.monotonic() - asked_at))
     print(report, end="")
@@ -77,29 +85,24 @@ def _status(options: argparse.Namespace) -> int:
 
 def _pes_of(pid: int) -> Iterator[_Pe]:
     """The PEs on this host of the job whose `weft run` or PE is the process."""
-    launcher = _environment(pid).get("WEFT_LAUNCHER_PID", str(pid))
-    found: set[int] = set()
-    for process in sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
-        environment = _environment(process)
-        if environment.get("WEFT_LAUNCHER_PID") != launcher:
-            continue
-        number = int(environment.get("WEFT_PE", "-1"))
-        file = Path(environment.get("UCX_POSIX_DIR", "")) / f"status-{number}"
-        # A program that a PE has started has the same variables, and begins later.
-        if number in found or not _handles_request(process) or not file.is_file():
-            continue
-        found.add(number)
-        yield _Pe(number, process, file, file.stat().st_size, _cpu_s(process))
-
-
-def _handles_request(pid: int) -> bool:
-    """Whether the process has a handler of the signal that asks."""
     from weft.launch.signals import handles
 
-    try:
-        return handles(pid, signal.SIGUSR1)
-    except OSError:
-        return False
+    processes = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+    environments = {process: _environment(process) for process in processes}
+    launchers = {environment.get("WEFT_LAUNCHER_PID") for environment in environments.values()}
+    # A `weft run` that a PE has started has the variable of the outer job.
+    launcher = str(pid) if str(pid) in launchers else environments.get(pid, {}).get("WEFT_LAUNCHER_PID")
+    found: set[int] = set()
+    for process, environment in environments.items():
+        number = environment.get("WEFT_PE", "")
+        if launcher is None or environment.get("WEFT_LAUNCHER_PID") != launcher or not number.isdecimal():
+            continue
+        file = Path(environment.get("UCX_POSIX_DIR", "")) / f"status-{number}"
+        # A program that a PE has started has the same variables, and begins later.
+        if int(number) in found or not handles(process, signal.SIGUSR1) or not file.is_file():
+            continue
+        found.add(int(number))
+        yield _Pe(int(number), process, file, file.stat().st_size, _cpu_s(process))
 
 
 def _environment(pid: int) -> dict[str, str]:
@@ -128,13 +131,25 @@ def _new_text(pe: _Pe) -> str:
         return ""
 
 
-def _wait_for_report(first: _Pe, until: float) -> str:
-    while first.number == 0 and time.monotonic() < until and first.file.exists():
-        text = _new_text(first)
-        if text.endswith(_END):
-            return text[text.rindex(_BEGIN) : -len(_END)]
-        time.sleep(0.02)  # between two looks at a file
-    return "weft: PE 0, which gathers what the PEs wait for, has not answered: see its stack\n"
+def _wait_for_answer(asked: list[_Pe], until: float) -> str:
+    """Waits for the report of PE 0 and the stacks of all, which a PE may write later. Returns the report."""
+    before: list[str] = []
+    while time.monotonic() < until and asked[0].file.exists():
+        texts = [_new_text(pe) for pe in asked]
+        has_report = asked[0].number != 0 or _report_in(texts[0]) != ""
+        if has_report and all(texts) and texts == before:  # a stack is written in pieces
+            break
+        before = texts
+        time.sleep(0.02)  # between two looks at the files
+    missing = "weft: PE 0, which gathers what the PEs wait for, has not answered: see its stack\n"
+    return (before and _report_in(before[0])) or missing
+
+
+def _report_in(text: str) -> str:
+    """The first report in what PE 0 has written; empty if there is none yet."""
+    begin = text.find(_BEGIN)
+    end = text.find(_END, begin)
+    return text[begin:end] if 0 <= begin < end else ""
 
 
 def _text_of(pe: _Pe, seconds: float) -> str:
