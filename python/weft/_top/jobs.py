@@ -40,7 +40,8 @@ class Watcher:
 
     def __init__(self, job: str) -> None:
         self.job = job
-        self.problems: list[str] = []
+        self.problems: list[str] = []  # of the last sample
+        self._problems_found: list[str] = []
         self._sources: dict[int, Source] = {}  # by PE
         self._readings: dict[int, Reading] = {}
         self._devices = DeviceMemory()
@@ -53,6 +54,7 @@ class Watcher:
         """
         if any(not source.is_alive for source in self._sources.values()) or not self._is_complete():
             self._look()
+        self.problems = list(self._problems_found)
         before = self._readings
         self._readings = {}
         devices = self._devices.current()
@@ -61,7 +63,8 @@ class Watcher:
             try:
                 reading = Reading(source.read(), time.monotonic_ns())
             except DamagedPageError as problem:
-                self.problems.append(str(problem))
+                if not problem.is_harmless:
+                    self.problems.append(str(problem))
                 continue
             self._readings[pe] = reading
             samples.append(sample(before.get(pe, at_start(reading)), reading, devices.get(source.pid)))
@@ -82,13 +85,13 @@ class Watcher:
     def _look(self) -> None:
         self.close()
         self._sources = {}
-        self.problems = []
+        self._problems_found = []
         for source in find():
             try:
                 page = source.read()
             except DamagedPageError as problem:
                 if not problem.is_harmless:
-                    self.problems.append(str(problem))
+                    self._problems_found.append(str(problem))
                 source.close()
                 continue
             if page.job == self.job and page.pe not in self._sources:

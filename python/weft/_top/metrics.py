@@ -10,10 +10,14 @@ from __future__ import annotations
 import contextlib
 import http.server
 import os
+import socket
+import socketserver
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from weft._top.memory import DeviceMemory, resident_bytes
 from weft._top.pages import MOST_QUEUED, DamagedPageError, Page, close_all, find
@@ -45,7 +49,19 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], exporter: Exporter) -> None:
         self.exporter = exporter
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        """As that of http.server, which also asks the name service for the name of the host, and may wait."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of a client that has gone: stderr is the job's."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -82,8 +98,8 @@ class MetricsServer:
             self._server = _Server(address, Exporter(os.getpid()))
         except OSError as error:
             raise UsageError(f"--metrics {text}: {error.strerror}; is the port taken?") from None
-        host, port = self._server.server_address[:2]
-        self.url = f"http://{host!s}:{port}/metrics"
+        host, port = self._server.server_name, self._server.server_port
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def start(self) -> None:
@@ -106,7 +122,17 @@ class _PeMetric:
     value: Callable[[Reading], float]
 
 
+def _busy_s(reading: Reading) -> float:
+    page = reading.page
+    return (reading.times_ns - page.began_ns - reading.idle_ns - page.communication_ns) / 1e9
+
+
 _PE_METRICS = (
+    _PeMetric(
+        "weft_pe_busy_seconds_total",
+        "Time in which the PE was neither idle nor in communication.",
+        _busy_s,
+    ),
     _PeMetric(
         "weft_pe_communication_seconds_total",
         "Time in which the machine moved bytes while the PE had work, from samples.",
@@ -162,7 +188,8 @@ class Exporter:
         self._launcher_pid = launcher_pid
         self._devices = DeviceMemory()
         self._lock = threading.Lock()
-        self._busy_s: dict[tuple[str, int], float] = {}  # a counter must not fall, and times are estimates
+        # By job, PE and name. A counter must not fall, but times are estimates.
+        self._counters: dict[tuple[str, int, str], float] = {}
 
     def text(self) -> str:
         """What the PEs say now."""
@@ -182,13 +209,8 @@ class Exporter:
         num_pes = readings[0].page.num_pes if readings else 0
         yield from _metric("weft_pes", "PEs of the job.", [({}, num_pes)])
         yield from _metric("weft_pes_seen", "PEs whose values are here.", [({}, len(readings))])
-        busy = _PeMetric(
-            "weft_pe_busy_seconds_total",
-            "Time in which the PE was neither idle nor in communication.",
-            self._busy,
-        )
-        for metric in (busy, *_PE_METRICS):
-            values = [({"pe": str(reading.page.pe)}, metric.value(reading)) for reading in readings]
+        for metric in _PE_METRICS:
+            values = [({"pe": str(reading.page.pe)}, self._value(metric, reading)) for reading in readings]
             yield from _metric(metric.name, metric.help, values)
         devices = self._devices.current()
         pages = [reading.page for reading in readings]
@@ -198,11 +220,13 @@ class Exporter:
         )
         yield from _transfers(pages)
 
-    def _busy(self, reading: Reading) -> float:
-        key = (reading.page.job, reading.page.pe)
-        busy_ns = reading.times_ns - reading.page.began_ns - reading.idle_ns - reading.page.communication_ns
-        self._busy_s[key] = max(self._busy_s.get(key, 0.0), busy_ns / 1e9)
-        return self._busy_s[key]
+    def _value(self, metric: _PeMetric, reading: Reading) -> float:
+        value = metric.value(reading)
+        if not metric.name.endswith("_total"):
+            return value
+        key = (reading.page.job, reading.page.pe, metric.name)
+        self._counters[key] = max(self._counters.get(key, 0), value)
+        return self._counters[key]
 
 
 def _transfers(pages: list[Page]) -> Iterator[str]:

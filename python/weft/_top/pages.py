@@ -69,7 +69,7 @@ class DamagedPageError(Exception):
 
 
 class ForeignPageError(DamagedPageError):
-    """The page belongs to another process: this one was forked by a PE, or has ended."""
+    """The page is not that of a PE: the process was forked by one, has ended, or has not filled it yet."""
 
     is_harmless = True
 
@@ -104,7 +104,10 @@ class Source:
         Raises:
             DamagedPageError: it is none, or none of this version of Weft.
         """
-        if os.fstat(self._fd).st_size != PAGE_BYTES:
+        file_bytes = os.fstat(self._fd).st_size
+        if file_bytes == 0:
+            raise ForeignPageError(f"process {self.pid} starts")
+        if file_bytes != PAGE_BYTES:
             raise DamagedPageError(f"process {self.pid}: its page is none of this version of Weft")
         for _ in range(_MOST_READS):
             data = os.pread(self._fd, PAGE_BYTES, 0)
@@ -118,6 +121,8 @@ class Source:
 def parse(data: bytes, pid: int) -> Page:
     """The page in `data`, of the process that has the number `pid` here. Raises: DamagedPageError."""
     magic, version, size, own_pid, pe, num_pes, launcher, job, began_ns = _HEAD.unpack_from(data)
+    if magic == bytes(len(_MAGIC)):  # which a PE writes last
+        raise ForeignPageError(f"process {pid} starts")
     if magic != _MAGIC or version != VERSION or size != PAGE_BYTES:
         raise DamagedPageError(f"process {pid}: its page is none of this version of Weft")
     _, *times, sent, handled, queued, pool, steps, load_ns, num_rows = _STATE.unpack_from(data, _HEAD.size)

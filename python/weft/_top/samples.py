@@ -132,7 +132,9 @@ def sample(before: Reading, after: Reading, device_bytes: int | None = None) -> 
     """What the PE did between two readings."""
     busy, communication, idle = shares(before, after)
     page = after.page
-    seconds = max(after.counts_ns - before.counts_ns, 1) * _S
+    # A PE may have published just behind the first reading, and not since: not all that in no time.
+    least_ns = max((after.read_ns - before.read_ns) // 2, 1)
+    seconds = max(after.counts_ns - before.counts_ns, least_ns) * _S
     return PeSample(
         pe=page.pe,
         pid=page.pid,

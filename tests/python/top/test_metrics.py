@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
-from weft._top.metrics import _metric, parse_address
+from weft._top import metrics
+from weft._top.metrics import _PE_METRICS, Exporter, MetricsServer, _metric, parse_address
+from weft._top.pages import Page
+from weft._top.samples import Reading
 from weft.launch.command import UsageError
 
 Start = Callable[..., Any]  # see conftest.py
@@ -85,6 +88,57 @@ def test_addresses() -> None:
     for wrong in ("", "x", "70000", "host:"):
         with pytest.raises(UsageError, match="give a port"):
             parse_address(wrong)
+
+
+def test_a_client_that_goes_is_not_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    server = MetricsServer("0")
+    for error in (BrokenPipeError(), ConnectionResetError(), ValueError("a mistake of ours")):
+        try:
+            raise error
+        except (OSError, ValueError):
+            server._server.handle_error(None, ("127.0.0.1", 1))
+    server.close()
+    errors = capfd.readouterr().err
+    assert errors.count("Traceback") == 1
+    assert "a mistake of ours" in errors
+
+
+def test_no_name_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getfqdn", lambda name="": pytest.fail(f"the name of {name} is looked up"))
+    MetricsServer("127.0.0.1:0").close()
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6")
+def test_an_address_of_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address is not bound: not every host has one."""
+    families = []
+    monkeypatch.setattr(metrics._Server, "server_activate", lambda server: None)
+
+    def bind(server: metrics._Server) -> None:
+        families.append(server.address_family)
+        server.server_name, server.server_port = str(server.server_address[0]), 9100
+
+    monkeypatch.setattr(metrics._Server, "server_bind", bind)
+    server = MetricsServer("[::1]:9100")
+    server.close()
+    assert families == [socket.AF_INET6]
+    assert server.url == "http://[::1]:9100/metrics"
+
+
+def test_a_counter_does_not_fall() -> None:
+    """An idle time may end before it was read last: a counter that falls counts from 0 for Prometheus."""
+    exporter = Exporter(1)
+    (idle,) = (metric for metric in _PE_METRICS if metric.name == "weft_pe_idle_seconds_total")
+    (queue,) = (metric for metric in _PE_METRICS if metric.name == "weft_pe_queue_length")
+
+    def reading(idle_since_ns: int, idle_ns: int, read_ns: int, queued: int) -> Reading:
+        times = (0, 100, idle_ns, idle_since_ns, 0, 100)
+        return Reading(Page(1, 0, 1, 1, "job", *times, 0, 0, queued, 0, 0, 0, ()), read_ns)
+
+    before, after = reading(100, 50, 300, 7), reading(0, 245, 310, 3)
+    assert exporter._value(idle, before) == 250e-9
+    assert exporter._value(idle, after) == 250e-9
+    assert [exporter._value(queue, one) for one in (before, after)] == [7, 3]
 
 
 def test_labels_are_escaped() -> None:

@@ -58,6 +58,11 @@ def test_a_damaged_page(changes: dict[str, int | bytes], problem: str) -> None:
         parse(bytes(page(**changes)), os.getpid())
 
 
+def test_a_page_that_is_not_filled_yet() -> None:
+    with pytest.raises(ForeignPageError, match="starts"):
+        parse(bytes(page(o0=bytes(8))), os.getpid())
+
+
 def test_the_page_of_a_process_that_forked() -> None:
     with pytest.raises(ForeignPageError, match=f"forked by the PE that is process {os.getppid()}"):
         parse(bytes(page(**{f"o{PID}": os.getppid()})), os.getpid())
@@ -101,6 +106,14 @@ def test_a_file_of_another_size(file: File) -> None:
     source.close()
 
 
+def test_a_file_without_its_size(file: File) -> None:
+    file.write(b"")
+    source = file.source()
+    with pytest.raises(ForeignPageError, match="starts"):
+        source.read()
+    source.close()
+
+
 def test_a_page_that_is_written_for_ever(file: File) -> None:
     file.write(bytes(page(**{f"o{SEQUENCE}": 5})))
     source = file.source()
@@ -120,6 +133,24 @@ def test_what_is_found(file: File) -> None:
     assert watcher.sample() == []
     assert any("holds what cannot be" in problem for problem in watcher.problems)
     watcher.close()
+
+
+def test_a_problem_is_named_once(file: File) -> None:
+    """A PE that is stopped while it writes, and one that goes on: the job is looked for once."""
+    changes = {f"o{JOB}": b"of this test"}
+    file.write(bytes(page(**changes)))
+    other = File(bytes(page(**changes, **{f"o{PE}": 0})))
+    watcher = Watcher("of this test")
+    assert len(watcher.sample()) == 2
+    file.write(bytes(page(**changes, **{f"o{SEQUENCE}": 5})))
+    for _ in range(3):
+        assert [one.pe for one in watcher.sample()] == [0]
+        assert sum(f"process {os.getpid()}: its page is being" in one for one in watcher.problems) == 1
+    file.write(bytes(page(**changes)))
+    assert len(watcher.sample()) == 2
+    assert not any(f"process {os.getpid()}:" in one for one in watcher.problems)
+    watcher.close()
+    os.close(other.fd)
 
 
 def test_the_layout_is_that_of_the_pes() -> None:

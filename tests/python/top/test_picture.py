@@ -185,6 +185,13 @@ def test_shares_of_a_pe_that_publishes() -> None:
     assert shares(at_start(after), after)[2] == pytest.approx(3.5 / 10.9)
 
 
+def test_a_rate_is_not_over_no_time() -> None:
+    """The PE publishes just behind the first reading, and then is inside an entry method."""
+    before = reading(10, now_s=9, idle_s=3, since_s=9)
+    after = reading(10.15, now_s=10.000001, idle_s=4, handled=3)
+    assert sample(before, after).handled_per_s <= 3 / 0.07
+
+
 def test_estimates_beyond_the_time_are_cut() -> None:
     before = reading(10, now_s=9.9, idle_s=3)
     after = reading(11, now_s=10.9, idle_s=9, communication_ns=5 * S)
