@@ -38,8 +38,10 @@ class Sections {
   // The first of its handlers, which SectionHandler numbers.
   runtime::HandlerId first_handler() const;
 
-  // Adds how many reductions over the sections that were used last the element has contributed to. REQUIRES: its array is not sparse.
-  void list_contributions(const ChareBase& chare, runtime::WaitList& waits) const;
+  // For each section that was used last and has the element: how many reductions over it the element has contributed to, perhaps 0.
+  // REQUIRES: its array is not sparse.
+  void for_each_recent(const ChareBase& chare,
+                       const std::function<void(const SectionCount& count)>& function) const;
 
   // --- Members
 

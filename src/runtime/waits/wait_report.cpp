@@ -339,7 +339,8 @@ std::string untaken(const std::vector<WaitsOfPe>& pes) {
   };
   std::map<std::tuple<Party, Party, std::uint64_t>, Stream> streams;
   for (const WaitsOfPe& one : pes) {
-    if (one.list.streams().size() == WaitList::kMost) return {};  // counts may be missing
+    if (!one.has_answered || one.list.streams().size() >= WaitList::kMost)
+      return {};  // counts may be missing
     for (const StreamCount& count : one.list.streams()) {
       Stream& stream = streams[{count.from.party, count.to.party, count.id}];
       stream.names = &count;

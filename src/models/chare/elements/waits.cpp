@@ -60,13 +60,17 @@ void Chares::list_waits(runtime::WaitList& waits) const {
     if (collection->is_destroyed() || !collection->is_created()) continue;
     Counts reductions;
     Counts sync_points;
+    std::map<std::uint64_t, Counts> of_sections;  // by the low half of its number
     collection->elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
       if (chare.num_waiting_calls() > 0) list_waiting_calls(*collection, chare, waits);
       add_to(reductions, chare.next_reduction_, party_of(*collection, index));
       if (const ElementLoad* const load = chare.load())
         add_to(sync_points, load->sync.step + (load->sync.phase == SyncPhase::kRuns ? 0 : 1),
                party_of(*collection, index));
-      if (!collection->is_sparse()) parts_->sections->list_contributions(chare, waits);
+      if (collection->is_sparse()) return;
+      parts_->sections->for_each_recent(chare, [&](const SectionCount& count) {
+        add_to(of_sections[count.section.low], count.next, party_of(*collection, index));
+      });
     });
     for (const auto& [index, messages] : collection->elements_->held) {
       waits.add({.who = {{}, collection->element_name(index)},
@@ -80,6 +84,13 @@ void Chares::list_waits(runtime::WaitList& waits) const {
       count.what = "at_sync()";
       count.scope = kSyncScope;
       waits.add(named(std::move(count), all, number));
+    }
+    const runtime::NamedParty section = {all.party, base::format("a section of {}", collection->name())};
+    for (auto& [scope, counts] : of_sections) {
+      for (auto& [number, count] : counts) {
+        count.scope = scope;
+        waits.add(named(std::move(count), section, number));
+      }
     }
   }
 }

@@ -5,12 +5,14 @@
 // takes with it how many reductions it has contributed to.
 #include <algorithm>
 #include <exception>
+#include <functional>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "weft/chare/chare.h"
 #include "weft/chare/combined_members.h"
 #include "weft/chare/sections.h"
-#include "weft/runtime/wait_list.h"
 
 #include "base/format.h"
 #include "models/chare/elements/parts.h"
@@ -222,22 +224,17 @@ std::vector<SectionCount> Sections::counts_of(const ChareBase& chare) const {
   return all;
 }
 
-void Sections::list_contributions(const ChareBase& chare, runtime::WaitList& waits) const {
-  const Collection& collection = chare.collection();
-  const std::uint64_t index = chare.linear_index();
-  const std::vector<SectionCount> counts = counts_of(chare);
+void Sections::for_each_recent(const ChareBase& chare,
+                               const std::function<void(const SectionCount& count)>& function) const {
+  std::optional<std::vector<SectionCount>> counts;
   for (const SectionState::Recent& one : state_->recent) {
-    if (one.members == nullptr || one.collection != collection.id() || !one.members->position(index))
+    if (one.members == nullptr || one.collection != chare.collection().id() ||
+        !one.members->position(chare.linear_index()))
       continue;
+    if (!counts) counts = counts_of(chare);
     const SectionId id = one.members->id();
-    const auto count = std::ranges::find(counts, id, &SectionCount::section);
-    waits.add(
-        runtime::ContributionCount{.collection = {{collection.id(), runtime::Party::kAll},
-                                                  base::format("a section of {}", collection.name())},
-                                   .scope = id.low,
-                                   .reductions = count == counts.end() ? 0 : count->next,
-                                   .num_elements = 1,
-                                   .elements = {{{collection.id(), index}, collection.element_name(index)}}});
+    const auto count = std::ranges::find(*counts, id, &SectionCount::section);
+    function(count == counts->end() ? SectionCount{.section = id} : *count);
   }
 }
 

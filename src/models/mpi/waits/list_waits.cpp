@@ -104,7 +104,7 @@ class RankWaits {
     const Communicator* const within = communicator(arrived.key.context);
     const bool is_sent = arrived.local_send == nullptr && !arrived.message->has_attachments() &&
                          arrived.size_bytes <= PointToPoint::kEagerBytes && !wants_answer(*arrived.message);
-    if (is_sent && num_untaken_++ < kMostNamed && use_of(arrived.key.context) == ContextUse::kMessages)
+    if (is_sent && use_of(arrived.key.context) == ContextUse::kMessages && num_untaken_++ < kMostNamed)
       waits_.add_remark(base::format("rank {} takes no message from rank {}, {}, on {}", engine_.rank(),
                                      arrived.key.source, tag_text(arrived.key), name_of(within)));
     if (is_sent || within == nullptr || !within->has_peer(arrived.key.source)) return;

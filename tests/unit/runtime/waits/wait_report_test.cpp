@@ -112,6 +112,16 @@ TEST(WaitReport, MessagesThatNoReceiveTakesAreNamed) {
   EXPECT_TRUE(has(text, ": a remark\n")) << text;
 }
 
+TEST(WaitReport, MessagesToAPeThatDoesNotAnswerMayBeTaken) {
+  std::vector<WaitsOfPe> pes(2);
+  pes[1].pe = 1;
+  pes[0].has_answered = true;
+  pes[0].list.add(StreamCount{.from = cell(0), .to = cell(1), .id = 3, .sent = 5});
+  const std::string text = wait_report(pes, false);
+  EXPECT_FALSE(has(text, "no recv has taken")) << text;
+  EXPECT_TRUE(has(text, "no answer from PE 1")) << text;
+}
+
 TEST(WaitReport, WaitsThatDifferInNumbersAreOneLine) {
   const std::string text =
       report_of({wait_of(0, {cell(9)}, "recv of 8 bytes"), wait_of(11, {cell(9)}, "recv of 16 bytes")});
