@@ -21,6 +21,8 @@ JOBS = [
 JOBS += [("waits", "future_in_gather", 2), ("waits", "pool_task", 2)]
 # They wait most of the time.
 JOBS_AT_ONCE = 3
+# A table has up to 28 cases, which wait for about a second each, and other tests run beside it.
+LIMIT = ("--timeout", "110")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Outcomes = dict[tuple[str, str, int], "Future[subprocess.CompletedProcess[str]]"]
@@ -30,7 +32,8 @@ Outcomes = dict[tuple[str, str, int], "Future[subprocess.CompletedProcess[str]]"
 def outcomes(run_hanging: Run) -> Iterator[Outcomes]:
     with ThreadPoolExecutor(JOBS_AT_ONCE) as threads:
         yield {
-            job: threads.submit(run_hanging, job[2], "0.3", PROGRAMS / f"{job[0]}.py", job[1]) for job in JOBS
+            job: threads.submit(run_hanging, job[2], "0.3", PROGRAMS / f"{job[0]}.py", job[1], options=LIMIT)
+            for job in JOBS
         }
 
 

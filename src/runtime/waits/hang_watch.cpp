@@ -182,8 +182,8 @@ void HangWatch::judge() {
   }
   if (is_reported_) {
     interval_ = std::max<Clock::duration>(kLongestInterval, settings_.idle_time);
-  } else if (now - quiet_since_ >= settings_.idle_time) {
-    is_reported_ = true;
+  } else if (now - quiet_since_ >= settings_.idle_time && lists_left_ == 0) {
+    is_reported_ = true;  // gather() does nothing beside a report that a user has asked for
     report(now - quiet_since_);
   }
 }
