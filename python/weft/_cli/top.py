@@ -39,9 +39,12 @@ def add_top(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _interval(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = float("nan")
     if not _SHORTEST_S <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"give {_SHORTEST_S:g} seconds or more")
+        raise argparse.ArgumentTypeError(f"'{text}': give {_SHORTEST_S:g} seconds or more")
     return seconds
 
 

@@ -103,6 +103,13 @@ def test_a_process_of_no_job(weft_top: Top) -> None:
     assert outcome.stderr == f"weft top: process {os.getpid()} is in no job of yours\n"
 
 
+@pytest.mark.parametrize("interval", ["soon", "0", "nan", "inf"])
+def test_an_interval_that_is_none(weft_top: Top, interval: str) -> None:
+    outcome = weft_top("--interval", interval)
+    assert outcome.returncode == 2
+    assert f"'{interval}': give 0.1 seconds or more" in outcome.stderr
+
+
 def test_every_key_is_documented() -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "top.md").read_text(encoding="utf-8")
     keys = [*dataclasses.fields(PeSample), *dataclasses.fields(PathRate)]
