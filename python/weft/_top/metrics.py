@@ -2,7 +2,7 @@
 
 The text format: https://prometheus.io/docs/instrumenting/exposition_formats/
 
-Threads: those of the server. They read pages and nothing else of the launcher.
+Threads: those of the server. They read pages and nothing else of the launcher, and run nvidia-smi.
 """
 
 from __future__ import annotations
