@@ -114,6 +114,10 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   // --- Messages, in emulated_messages.cpp
   base::Result<End> check_end(const MessageEnd& end, Place place);
   base::Status run_end(End& end);
+  base::Status signal_freed(const End& end);
+  // pending: the packets have not come.
+  base::Status move_data(const End& end, std::uint32_t next);
+  base::Status view(const char* role, const Side& at, std::size_t size_bytes, void*& address);
   base::Status run_ends(std::vector<End>& ends);
   static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
   bool was_freed_by_owner(const void* address);

@@ -132,70 +132,96 @@ Status EmulatedBackend::run_ends(std::vector<End>& ends) {
   return Status::pending();
 }
 
+// Reaches only what the end has to touch now: a peer may free what is done with.
 Status EmulatedBackend::run_end(End& end) {
   const MessageEnd& wanted = end.wanted;
   const MessageSide side = wanted.side;
-  const auto view = [&](const char* role, const Side& at, bool is_there, std::size_t size_bytes,
-                        void*& address) {
-    if (!is_there || size_bytes == 0) return Status();
-    Result<void*> found = reach(role, at, size_bytes);
-    if (found.ok()) address = *found;
-    return found.status();
+  const auto words = [&](const char* role, const Side& at, const std::uint32_t* address, void*& found) {
+    return address == nullptr ? Status() : view(role, at, sizeof(std::uint32_t), found);
   };
   void* counts = nullptr;
-  void* waits = nullptr;
-  void* signals = nullptr;
-  void* freed = nullptr;
-  void* to = nullptr;
-  void* from = nullptr;
-  for (const Status& status :
-       {view(kMessageCount, end.counts, wanted.counts != nullptr, sizeof(std::uint32_t), counts),
-        view(kMessageWord, end.waits, wanted.waits != nullptr, sizeof(std::uint32_t), waits),
-        view(kMessageWord, end.signals, wanted.signals != nullptr, sizeof(std::uint32_t), signals),
-        view(kMessageCount, end.freed, wanted.freed != nullptr, sizeof(std::uint32_t), freed),
-        view(kMessageTarget, end.to, end.to.generation != 0, wanted.size_bytes, to),
-        view(kMessageSource, end.from, end.from.generation != 0, wanted.size_bytes, from)}) {
-    if (status.failed()) return status;
-  }
   if (!end.has_begun) {
-    end.has_begun = true;
+    if (Status status = words(kMessageCount, end.counts, wanted.counts, counts); status.failed())
+      return status;
     if (counts != nullptr) end.number = word_at(counts).load(std::memory_order_relaxed);
-    if (!is_send(side) && signals != nullptr) {
-      word_at(signals).store(freed == nullptr ? 0 : word_at(freed).load(std::memory_order_relaxed),
-                             std::memory_order_release);
+    if (!is_send(side)) {
+      if (Status status = signal_freed(end); status.failed()) return status;
     }
+    end.has_begun = true;
   }
   const std::uint32_t next = end.number + 1;
+  const std::uint32_t own_parts = is_send(side) ? wanted.parts : 1;
+  void* waits = nullptr;
+  if (Status status = words(kMessageWord, end.waits, wanted.waits, waits); status.failed()) return status;
   if (is_send(side)) {
     if (waits != nullptr && !has_reached(word_at(waits).load(std::memory_order_acquire), end.number))
       return Status::pending();
     if (side == MessageSide::kAwaitPlace) return {};
-    if (side == MessageSide::kSendPackets) {
-      for (std::size_t i = 0; i < num_packets(wanted.size_bytes); ++i) {
-        const Piece piece = piece_of(i, wanted.size_bytes);
-        std::uint32_t data = 0;
-        std::memcpy(&data, static_cast<const std::byte*>(from) + piece.begin, piece.size);
-        packet_at(to, i).store(packet_of(data, next), std::memory_order_release);
-      }
-    } else if (wanted.size_bytes > 0) {
-      std::memmove(to, from, wanted.size_bytes);
-    }
-  } else if (side == MessageSide::kReceivePackets) {
-    for (std::size_t i = 0; i < num_packets(wanted.size_bytes); ++i)
-      if (number_of(packet_at(from, i).load(std::memory_order_acquire)) != next) return Status::pending();
-    for (std::size_t i = 0; i < num_packets(wanted.size_bytes); ++i) {
-      const Piece piece = piece_of(i, wanted.size_bytes);
-      const auto data = static_cast<std::uint32_t>(packet_at(from, i).load(std::memory_order_relaxed));
-      std::memcpy(static_cast<std::byte*>(to) + piece.begin, &data, piece.size);
-    }
-  } else if (waits != nullptr) {
+  } else if (side == MessageSide::kReceive && waits != nullptr) {
     for (std::uint32_t part = 0; part < wanted.parts; ++part)
       if (!has_reached(word_at(waits, part).load(std::memory_order_acquire), next)) return Status::pending();
   }
-  for (std::uint32_t part = 0; part < (is_send(side) ? wanted.parts : 1); ++part) {
-    if (side == MessageSide::kSend && signals != nullptr)
-      word_at(signals, part).store(next, std::memory_order_release);
+  if (side != MessageSide::kReceive && wanted.size_bytes > 0) {
+    if (Status status = move_data(end, next); !status.ok()) return status;
+  }
+  void* signals = nullptr;
+  if (side == MessageSide::kSend) {
+    if (Status status = words(kMessageWord, end.signals, wanted.signals, signals); status.failed())
+      return status;
+  }
+  if (Status status = words(kMessageCount, end.counts, wanted.counts, counts); status.failed()) return status;
+  for (std::uint32_t part = 0; part < own_parts; ++part) {
+    if (signals != nullptr) word_at(signals, part).store(next, std::memory_order_release);
     if (counts != nullptr) word_at(counts, part).store(next, std::memory_order_relaxed);
+  }
+  return {};
+}
+
+Status EmulatedBackend::view(const char* role, const Side& at, std::size_t size_bytes, void*& address) {
+  Result<void*> found = reach(role, at, size_bytes);
+  if (found.ok()) address = *found;
+  return found.status();
+}
+
+Status EmulatedBackend::signal_freed(const End& end) {
+  if (end.wanted.signals == nullptr) return {};
+  void* freed = nullptr;
+  if (end.wanted.freed != nullptr) {
+    if (Status status = view(kMessageCount, end.freed, sizeof(std::uint32_t), freed); status.failed())
+      return status;
+  }
+  void* signals = nullptr;
+  if (Status status = view(kMessageWord, end.signals, sizeof(std::uint32_t), signals); status.failed())
+    return status;
+  word_at(signals).store(freed == nullptr ? 0 : word_at(freed).load(std::memory_order_relaxed),
+                         std::memory_order_release);
+  return {};
+}
+
+Status EmulatedBackend::move_data(const End& end, std::uint32_t next) {
+  const std::size_t size_bytes = end.wanted.size_bytes;
+  void* from = nullptr;
+  void* to = nullptr;
+  if (Status status = view(kMessageSource, end.from, size_bytes, from); status.failed()) return status;
+  if (end.wanted.side == MessageSide::kReceivePackets) {
+    for (std::size_t i = 0; i < num_packets(size_bytes); ++i)
+      if (number_of(packet_at(from, i).load(std::memory_order_acquire)) != next) return Status::pending();
+  }
+  if (Status status = view(kMessageTarget, end.to, size_bytes, to); status.failed()) return status;
+  if (end.wanted.side == MessageSide::kSend) {
+    std::memmove(to, from, size_bytes);
+    return {};
+  }
+  for (std::size_t i = 0; i < num_packets(size_bytes); ++i) {
+    const Piece piece = piece_of(i, size_bytes);
+    if (end.wanted.side == MessageSide::kReceivePackets) {
+      const auto data = static_cast<std::uint32_t>(packet_at(from, i).load(std::memory_order_relaxed));
+      std::memcpy(static_cast<std::byte*>(to) + piece.begin, &data, piece.size);
+    } else {
+      std::uint32_t data = 0;
+      std::memcpy(&data, static_cast<const std::byte*>(from) + piece.begin, piece.size);
+      packet_at(to, i).store(packet_of(data, next), std::memory_order_release);
+    }
   }
   return {};
 }

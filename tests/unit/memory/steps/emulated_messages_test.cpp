@@ -56,6 +56,32 @@ TEST_F(EmulatedMessagesTest, WhatLeavesItsMemoryIsRefused) {
   EXPECT_TRUE(memory.deallocate(device).ok());
 }
 
+// As at the end of a job: the peer is done with its memory, and this PE's receive waits.
+TEST_F(EmulatedMessagesTest, AReceiveThatWaitsNeedsItsSignalNoMore) {
+  const Buffer device = memory.allocate(64, kDevice0).value();
+  const Buffer peers = memory.allocate(64, kDevice1).value();
+  const StreamHandle stream = kind().create_stream(0).value();
+  auto* const words = static_cast<std::uint32_t*>(device.data);
+  auto* const view = static_cast<std::uint32_t*>(kind().device_view(device.data, 64).value());
+  for (std::uint32_t i = 0; i < 16; ++i) view[i] = 0;
+  MessageEnd receive;
+  receive.side = MessageSide::kReceive;
+  receive.counts = words;
+  receive.waits = words + 1;
+  receive.signals = static_cast<std::uint32_t*>(peers.data);
+  ASSERT_TRUE(kind().queue_messages({&receive, 1}, kDevice0, stream).ok());
+  Outcome over;
+  ASSERT_TRUE(memory.when_queued_done(kDevice0, stream, &over).is_pending());
+  for (int i = 0; i < 10; ++i) memory.progress();
+  ASSERT_TRUE(memory.deallocate(peers).ok());
+  for (int i = 0; i < 10; ++i) memory.progress();
+  EXPECT_EQ(over.calls, 0) << over.status.to_string();
+  view[1] = 1;
+  until([&] { return over.calls == 1; });
+  EXPECT_TRUE(over.status.ok()) << over.status.to_string();
+  EXPECT_TRUE(memory.deallocate(device).ok());
+}
+
 // The end that has what it waits for is done, and the other one does nothing.
 TEST_F(EmulatedMessagesTest, AnAbortEndsWhatWaits) {
   const Buffer device = memory.allocate(64, kDevice0).value();
