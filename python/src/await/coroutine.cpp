@@ -229,14 +229,23 @@ class Spawned final : public Coroutine {
   std::string where_;
 };
 
-struct Callback final : runtime::Work {
+// The runtime drops it at the end of the job, if it still waits: its argument keeps what it waits for, and that has a share of the engine.
+struct Callback final : runtime::Work, runtime::DetachedTask {
   Callback(Engine& engine_in, Ref function_in, Ref argument_in, std::string where_in)
       : runtime::Work(&Callback::turn),
         engine(engine_in),
         callback(std::move(function_in)),
         argument(std::move(argument_in)),
         context(copy_of_context()),
-        where(std::move(where_in)) {}
+        where(std::move(where_in)) {
+    engine_in.runtime().list_pending(this);
+  }
+
+  void finished() noexcept override {}
+  void abandon() noexcept override {
+    forget_wait(argument.get(), this);  // an operation may end later than the job
+    delete this;
+  }
 
   static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
     std::unique_ptr<Callback> work(static_cast<Callback*>(self));

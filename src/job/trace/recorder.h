@@ -146,12 +146,19 @@ class Recorder final : public runtime::Observer {
   TraceRecord decoded(const Entry& entry, std::uint64_t ticks) const;
   template <class Visit>
   void visit_each(const Entry* begin, const Entry* end, const Visit& visit) const {
-    for (const Entry* entry = begin; entry != end; ++entry) visit(decoded(*entry, ticks_of(entry)));
+    // 0: not found yet. A burst of messages may be long, so it is not walked for each of them.
+    std::uint64_t ticks = 0;
+    for (const Entry* entry = begin; entry != end; ++entry) {
+      if (ticks == 0 || has_ticks(*entry)) ticks = ticks_of(entry);
+      visit(decoded(*entry, ticks));
+      if (has_ticks(*entry)) ticks = 0;
+    }
   }
   // A number for the group, in the bits that it has in an entry.
   std::uint64_t group_bits(std::string_view group);
   // How long the queue is: not often, because its elements must be counted.
   void sample_queue();
+  static bool has_ticks(const Entry& entry) { return entry.ticks_and_kind >> 8 != 0; }
   // Its own, or those of the next event that has some.
   std::uint64_t ticks_of(const Entry* entry) const;
 

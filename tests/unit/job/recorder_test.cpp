@@ -83,6 +83,28 @@ TEST(Recorder, KeepsTheLastEventsOfAFullRing) {
             (std::vector{TraceEvent::kIdleEnd, TraceEvent::kEntrySuspend, TraceEvent::kEntryResume}));
 }
 
+TEST(Recorder, GivesMessagesTheTimeOfTheEventBehindThem) {
+  testing::InProcessJob job(1, "loopback");
+  Recorder recorder(job.runtime(0), 6 * Recorder::kEventBytes);
+  const runtime::MessageEvent message{};
+  recorder.idle_began();
+  recorder.idle_ended();  // the oldest that is kept
+  recorder.message_delivered(message);
+  recorder.message_delivered(message);
+  recorder.idle_began();
+  recorder.message_delivered(message);
+  recorder.message_delivered(message);
+  recorder.stop();
+  std::vector<std::int64_t> times;
+  recorder.for_each([&](const TraceRecord& record) { times.push_back(record.time_ns); });
+  ASSERT_EQ(times.size(), 6u);
+  EXPECT_LE(times[0], times[3]);
+  EXPECT_EQ(times[1], times[3]);
+  EXPECT_EQ(times[2], times[3]);
+  EXPECT_LE(times[3], times[4]);
+  EXPECT_EQ(times[4], times[5]);
+}
+
 TEST(Recorder, LeavesTheObserverOfTheProgram) {
   testing::InProcessJob job(1, "loopback");
   runtime::Observer own;

@@ -103,6 +103,19 @@ async def waits_in_vain():
 
 weft.run(waits_in_vain)
 assert not weft._await.waiting._Watch.known
+
+held_by_callbacks = []
+
+
+async def calls_back_in_vain():
+    here = Held()
+    held_by_callbacks.append(weakref.ref(here))
+    weft.Future().then(lambda _: here)
+
+
+weft.run(calls_back_in_vain)
+gc.collect()
+assert held_by_callbacks[0]() is None, "a callback of a future that is never set keeps the engine"
 weft.run(leaves_behind)
 assert weft.run(comes_after) == "dropped"
 
