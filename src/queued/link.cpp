@@ -279,6 +279,7 @@ void Link::queue_sends(std::span<const LinkSide> sides, Launches& launches) {
   for (MessageEnd& end : ends) {
     if (is_large(end)) {
       launches.copy(end);
+      end.part_bytes = 0;
       end.size_bytes = 0;  // the parts signal. They wait, too: if the first wait is ended, there is no signal
     }
   }

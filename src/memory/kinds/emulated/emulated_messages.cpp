@@ -106,7 +106,7 @@ Status EmulatedBackend::queue_messages(std::span<const MessageEnd> ends, Place p
   for (const MessageEnd& end : ends) {
     Result<End> one = check_end(end, place);
     if (!one.ok()) return one.status();
-    checked.push_back(std::move(*one));
+    checked.push_back(*one);
   }
   has_steps_ = true;
   return streams_.enqueue(stream, place.device,
