@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -73,10 +74,10 @@ def test_the_picture_of_the_page_is_that_of_the_view() -> None:
     assert PICTURE.read_text(encoding="utf-8") == svg(), "write it anew, see the head of this file"
 
 
-def text_of(samples: list[PeSample], num_pes: int, **options: object) -> list[str]:
+def text_of(samples: list[PeSample], num_pes: int, **options: Any) -> list[str]:
     console = Console(width=150, file=io.StringIO(), record=True)
     info = JobInfo("job", num_pes, 7, {one.pe: one.pid for one in samples})
-    console.print(picture(info, samples, **options))  # type: ignore[arg-type]
+    console.print(picture(info, samples, **options))
     return [line.rstrip() for line in console.export_text().splitlines()]
 
 
