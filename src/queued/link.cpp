@@ -266,10 +266,15 @@ void Link::launch(std::span<LinkSide> sides, memory::StreamHandle stream, Queue 
 
 void Link::queue_sends(std::span<const LinkSide> sides, Launches& launches) {
   std::vector<MessageEnd> ends;
-  for (const LinkSide& side : sides) ends.push_back(side.link->sending(side.message));
+  std::uint32_t num_parts = 0;
+  for (const LinkSide& side : sides) {
+    ends.push_back(side.link->sending(side.message));
+    num_parts += ends.back().parts;
+  }
   const auto is_large = [](const MessageEnd& end) { return end.size_bytes > kMostKernelBytes; };
+  const bool waits_before = num_parts > kMostWaitingParts || std::ranges::any_of(ends, is_large);
   for (const MessageEnd& end : ends) {
-    if (!is_large(end)) continue;
+    if (!waits_before) break;
     MessageEnd wait = end;
     wait.side = MessageSide::kAwaitPlace;
     wait.parts = 1;

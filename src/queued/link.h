@@ -39,6 +39,9 @@ inline constexpr std::size_t kMaxLandings = 8;
 // Larger messages go by the copy engine, which leaves the multiprocessors to the program. Between two H200, in a graph: 4 MiB 15.4 us by
 // a kernel and 26.3 us by the engine, 64 MiB 185 and 187 us.
 inline constexpr std::size_t kMostKernelBytes = std::size_t{8} << 20;
+// Parts are blocks that wait for their place. If sends that are queued together have more, blocks of one warp wait first, in a launch of
+// their own: many streams whose blocks wait would else fill the device, and the receive that frees a place could not start.
+inline constexpr std::uint32_t kMostWaitingParts = 16;
 
 // What an end grants the other, as it travels.
 struct Grant {
