@@ -53,6 +53,14 @@ def test_a_job_that_ends_in_time_is_left_alone(run) -> None:
     assert "--timeout" not in outcome.stderr
 
 
+def test_options_of_the_program_may_begin_like_those_of_the_launcher(run) -> None:
+    outcome = run("-n", 1, "printf", "%s ", "--m", "2", "--t", "--lab=3", "--hang-rep")
+    assert (outcome.exit_code, outcome.stdout) == (0, "--m 2 --t --lab=3 --hang-rep ")
+    refused = run("-n", 1, "--time", "3", "true")
+    assert refused.exit_code == 2
+    assert "--time" in refused.stderr
+
+
 @pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "inf"])
 def test_a_limit_that_is_no_time(run, text: str) -> None:
     outcome = run("-n", 2, f"--timeout={text}", "--", "true")

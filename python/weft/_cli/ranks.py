@@ -22,6 +22,7 @@ def add_ranks(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "ranks",
         help="run an MPI program with N ranks in the processes of another launcher",
+        allow_abbrev=False,  # an option of the program may begin like one of these
         usage="weft ranks N [options] program [arguments]",
         description=_RANKS_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -58,6 +58,7 @@ def add_run(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "run",
         help="run a program on N PEs of this host",
+        allow_abbrev=False,  # an option of the program may begin like one of these
         usage="weft run -n N [options] {program | -m module} [arguments] [: -n N program [arguments]]...",
         description=_RUN_DESCRIPTION,
         epilog=_EPILOG,

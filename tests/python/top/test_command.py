@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,9 +100,12 @@ def test_any_pe_names_the_job(start: Start, weft_top: Top, record: Callable[[Any
 
 
 def test_a_process_of_no_job(weft_top: Top) -> None:
-    outcome = weft_top(os.getpid())
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        outcome = weft_top(other.pid)
+        assert other.stdin is not None
+        other.stdin.write(b"\n")
     assert outcome.returncode == 2
-    assert outcome.stderr == f"weft top: process {os.getpid()} is in no job of yours\n"
+    assert outcome.stderr == f"weft top: process {other.pid} is in no job of yours\n"
 
 
 @pytest.mark.parametrize("interval", ["soon", "0", "nan", "inf"])
