@@ -14,7 +14,7 @@ import cupyx
 import numpy as np
 
 import weft
-from pic_problem import NUM_FIELDS
+from pic_problem import NUM_FIELDS, Block, Problem
 
 _SOURCE = r"""
 typedef long long Long;
@@ -129,7 +129,9 @@ def _kernel(name: str) -> cupy.RawKernel:
 
 
 class CudaWork:
-    """See pic_device.EmulatedWork. Nothing here waits for the device."""
+    """See pic_device.EmulatedWork. What queues kernels does not wait for the device."""
+
+    arrays: Any = cupy
 
     def __init__(self, geometry: Any, slot_of_block: Any, num_slots: int) -> None:
         self.stream = weft.Stream("cuda")  # of this PE's device
@@ -151,6 +153,15 @@ class CudaWork:
     @property
     def counts(self) -> Any:
         return self._host[_NUM_HEAD:]
+
+    def particles_of(self, problem: Problem, block: Block) -> Any:
+        with self._queue:
+            particles = problem.particles_of(block, cupy)
+        self._queue.synchronize()
+        return particles
+
+    async def view(self, values: Any, capacity: int, count: int) -> Any:
+        return cupy.asarray(values).reshape(NUM_FIELDS, capacity)[:, :count]
 
     def move(self, values: Any, capacity: int, count: int, grid: Any) -> None:
         with self._queue:

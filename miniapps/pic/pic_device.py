@@ -35,8 +35,10 @@ class EmulatedWork:
     """Queues the kernels of one block on an emulated device. CudaWork in pic_cuda.py does the same on a GPU.
 
     `values` are the particles, field by field with room for `capacity` of them, `grid` the charges of the
-    points.
+    points. `arrays` is the module whose arrays particles_of() and view() return.
     """
+
+    arrays: Any = np
 
     def __init__(self, geometry: Any, slot_of_block: Any, num_slots: int, kernel: str) -> None:
         self.stream = weft.Stream("emulated")
@@ -46,6 +48,14 @@ class EmulatedWork:
         self._leaving: Any = None
         self._number = np.zeros(1, np.int64)
         self._arrived = np.zeros(1, np.int64)
+
+    def particles_of(self, problem: Problem, block: Block) -> Any:
+        """Those at the start, see Problem.particles_of()."""
+        return problem.particles_of(block)
+
+    async def view(self, values: Any, capacity: int, count: int) -> Any:
+        """The particles, NUM_FIELDS rows, for reading."""
+        return (await values.to_host()).reshape(NUM_FIELDS, capacity)[:, :count]
 
     def move(self, values: Any, capacity: int, count: int, grid: Any) -> None:
         """Moves all particles, and finds those that leave."""
@@ -137,21 +147,22 @@ class DeviceParticles:
     async def fill(self) -> None:
         """The particles at the start."""
         block = Block.of(self.problem, self.number)
-        particles = self.problem.particles_of(block)
+        particles = self._work.particles_of(self.problem, block)
         self.count = particles.shape[1]
         self.capacity = self.count + self.count // 4 + 64
-        host = np.zeros((NUM_FIELDS, self.capacity))
-        host[:, : self.count] = particles
-        self.values = self._array(host.size)
-        await self.values.copy_from(host.reshape(-1))
+        self.values = self._array(NUM_FIELDS * self.capacity)
+        for field in range(NUM_FIELDS):
+            begin = field * self.capacity
+            await self.values[begin : begin + self.count].copy_from(particles[field])
         grid = block.grid().reshape(-1).astype(np.float64)
         self.grid = self._array(grid.size)
         await self.grid.copy_from(grid)
 
-    async def to_host(self) -> Any:
-        """The particles, NUM_FIELDS rows."""
+    async def examine(self, steps: int) -> Found:
+        """What the block holds, compared with what must be there after that many steps of the program."""
         await weft.stream_done(self.stream)
-        return (await self.values.to_host()).reshape(NUM_FIELDS, self.capacity)[:, : self.count]
+        particles = await self._work.view(self.values, self.capacity, self.count)
+        return examine(self.problem, particles, steps, self._work.arrays)
 
     def start_move(self) -> None:
         self._work.move(self.values, self.capacity, self.count, self.grid)
@@ -274,7 +285,7 @@ class DeviceBlock(weft.Chare):
         self._schedule.syncs.clear()
 
     async def examine(self, steps: int) -> Found:
-        return examine(self._setup.problem, await self._particles.to_host(), steps)
+        return await self._particles.examine(steps)
 
     async def _go_on(self) -> None:
         schedule, particles = self._schedule, self._particles

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,9 +81,9 @@ class Problem:
         """Element c is the number of particles that start in columns before c."""
         return _starts(self)
 
-    def columns_of(self, ids: Integers) -> Integers:
-        """The first columns."""
-        return np.searchsorted(self.starts(), ids - 1, side="right") - 1
+    def columns_of(self, ids: Integers, arrays: Any = np) -> Integers:
+        """The first columns. `arrays` is the module of the array `ids`: numpy, or cupy on a GPU."""
+        return arrays.searchsorted(arrays.asarray(self.starts()), ids - 1, side="right") - 1
 
     def rows_of(self, ids: Integers) -> Integers:
         """The first rows: hashes of the ids, scaled to the rows of the distribution."""
@@ -92,26 +93,26 @@ class Problem:
         high = hash_of(ids.astype(np.uint64), self.seed) >> np.uint64(32)
         return first + ((high * np.uint64(count)) >> np.uint64(32)).astype(np.int64)
 
-    def expected_x(self, ids: Integers, steps: int) -> npt.NDArray[np.float64]:
+    def expected_x(self, ids: Integers, steps: int, arrays: Any = np) -> npt.NDArray[np.float64]:
         """Positions after that many steps."""
-        return (self.columns_of(ids) + steps * self.columns_per_step) % self.size + 0.5
+        return (self.columns_of(ids, arrays) + steps * self.columns_per_step) % self.size + 0.5
 
     def expected_y(self, ids: Integers, steps: int) -> npt.NDArray[np.float64]:
         return (self.rows_of(ids) + steps * self.m) % self.size + 0.5
 
-    def particles_of(self, block: Block) -> npt.NDArray[np.float64]:
-        """Those that start in the block, one column for each: an array of NUM_FIELDS rows."""
-        starts = self.starts()
-        ids = np.arange(starts[block.first_column] + 1, starts[block.end_column] + 1, dtype=np.int64)
+    def particles_of(self, block: Block, arrays: Any = np) -> npt.NDArray[np.float64]:
+        """Those that start in the block, one column for each: NUM_FIELDS rows, an array of `arrays`."""
+        first, end = self.starts()[[block.first_column, block.end_column]].tolist()
+        ids = arrays.arange(first + 1, end + 1, dtype=np.int64)
         rows = self.rows_of(ids)
         ids = ids[(rows >= block.first_row) & (rows < block.end_row)]
-        columns = self.columns_of(ids)
-        particles = np.empty((NUM_FIELDS, len(ids)))
+        columns = self.columns_of(ids, arrays)
+        particles = arrays.empty((NUM_FIELDS, len(ids)))
         particles[X] = columns + 0.5
         particles[Y] = self.rows_of(ids) + 0.5
         particles[VX] = 0.0
         particles[VY] = float(self.m)
-        particles[CHARGE] = np.where(columns % 2 == 0, 1.0, -1.0) * self.charge()
+        particles[CHARGE] = arrays.where(columns % 2 == 0, 1.0, -1.0) * self.charge()
         particles[ID] = ids
         return particles
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,26 +38,29 @@ class Found:
         )
 
 
-def examine(problem: Problem, particles: np.ndarray, steps: int) -> Found:
-    """What one block holds after that many steps: `particles` has NUM_FIELDS rows."""
+def examine(problem: Problem, particles: Any, steps: int, arrays: Any = np) -> Found:
+    """What one block holds after that many steps.
+
+    `particles` has NUM_FIELDS rows. It is an array of the module `arrays`: numpy, or cupy on a GPU.
+    """
     if particles.shape[1] == 0:
         return Found()
     known = (particles[ID] >= 1) & (particles[ID] <= problem.particles)
-    known &= particles[ID] == np.floor(particles[ID])
-    ids = np.where(known, particles[ID], 1).astype(np.int64)
-    is_right = known & (np.abs(particles[X] - problem.expected_x(ids, steps)) <= EPSILON)
-    is_right &= np.abs(particles[Y] - problem.expected_y(ids, steps)) <= EPSILON
+    known &= particles[ID] == arrays.floor(particles[ID])
+    ids = arrays.where(known, particles[ID], 1).astype(np.int64)
+    is_right = known & (abs(particles[X] - problem.expected_x(ids, steps, arrays)) <= EPSILON)
+    is_right &= abs(particles[Y] - problem.expected_y(ids, steps)) <= EPSILON
     wrong = ids[~is_right]
     first = int(wrong.min()) if len(wrong) else 0
-    return Found(len(ids), int(ids.sum()), len(wrong), first, _checksum(particles))
+    return Found(len(ids), int(ids.sum()), len(wrong), first, _checksum(particles, arrays))
 
 
-def _checksum(particles: np.ndarray) -> int:
+def _checksum(particles: Any, arrays: Any) -> int:
     assert particles.shape[0] == NUM_FIELDS
-    hashes = np.zeros(particles.shape[1], np.uint64)
+    hashes = arrays.zeros(particles.shape[1], np.uint64)
     for field in (ID, X, Y, VX, VY):
-        hashes = hash_of(hashes ^ np.ascontiguousarray(particles[field]).view(np.uint64), 0)
-    return int(np.add.reduce(hashes, dtype=np.uint64))
+        hashes = hash_of(hashes ^ arrays.ascontiguousarray(particles[field]).view(np.uint64), 0)
+    return int(hashes.sum(dtype=np.uint64))
 
 
 @dataclass(frozen=True)
