@@ -36,13 +36,14 @@ std::size_t all_packet_bytes(std::size_t size_bytes, std::size_t num_landings) {
 // one part of its message.
 struct alignas(16) Link::Words {
   using List = std::uint32_t[kMaxLandings];
+  using Counts = memory::MessageCount[kMaxLandings];
   using Parts = std::uint32_t[kMaxLandings][kMaxMessageParts];
   // --- Of messages that arrive here
-  Parts arrived;  // messages that the peer has written
-  List received;  // the count of receives
+  Parts arrived;    // messages that the peer has written
+  Counts received;  // of receives
   // --- Of messages to the peer
-  List freed;  // messages that the peer has done with
-  Parts sent;  // the counts of sends
+  List freed;   // messages that the peer has done with
+  Counts sent;  // of sends
 
   std::byte* packets() { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -178,41 +179,11 @@ void Link::begin_receive(memory::StreamHandle stream) {
   order(in_, stream);
 }
 
-// What is queued for links on one stream: ends, which are launched together, and copies.
-class Link::Launches {
- public:
-  Launches(const Link& link, memory::StreamHandle stream)
-      : kind_(link.kind()), device_(link.device_), stream_(stream) {}
-
-  void add(const MessageEnd& end) {
-    if (num_ends_ == ends_.size()) flush();
-    ends_[num_ends_++] = end;
-  }
-  void flush() {
-    if (num_ends_ == 0) return;
-    base::check(kind_.queue_messages({ends_.data(), std::exchange(num_ends_, 0)}, device_, stream_));
-    has_launched_ = true;
-  }
-  bool has_launched() const { return has_launched_; }
-  // By the copy engine, behind what has been launched.
-  void copy(const MessageEnd& end) {
-    base::check(kind_.copy_async(end.to, device_, end.from, device_, end.size_bytes, stream_));
-  }
-
- private:
-  memory::KindBackend& kind_;
-  memory::Place device_;
-  memory::StreamHandle stream_;
-  bool has_launched_ = false;
-  std::size_t num_ends_ = 0;
-  std::array<MessageEnd, memory::kMaxMessageEnds> ends_;
-};
-
 MessageEnd Link::sending(const memory::ConstBuffer& message) const {
   const std::size_t at = next_place();
   const auto* const from = static_cast<const std::byte*>(message.data);
   MessageEnd end = memory::copy_end(held_->peer_landings[at], from, message.size_bytes);
-  end.counts = held_->own->sent[at];
+  end.count = &held_->own->sent[at];
   end.waits = &held_->own->freed[at];
   end.signals = held_->peers->arrived[at];
   if (has_packets(message.size_bytes)) {
@@ -229,9 +200,9 @@ MessageEnd Link::receiving(std::size_t& landing) const {
   const memory::Buffer& to = landings_[at];
   MessageEnd end;
   end.side = MessageSide::kReceive;
-  end.counts = &held_->own->received[at];
+  end.count = &held_->own->received[at];
   end.signals = &held_->peers->freed[before];
-  end.freed = &held_->own->received[before];
+  end.freed = &held_->own->received[before].number;
   if (has_packets(to.size_bytes)) {
     end.side = MessageSide::kReceivePackets;
     end.to = static_cast<std::byte*>(to.data);
@@ -245,67 +216,38 @@ MessageEnd Link::receiving(std::size_t& landing) const {
   return end;
 }
 
-template <class Queue>
-void Link::launch(std::span<LinkSide> sides, memory::StreamHandle stream, Queue queue) {
-  Launches launches(*sides.front().link, stream);
-  const auto note = [&] {
-    for (const LinkSide& side : sides) side.link->watch_.note(side.link->device_, stream, side.link->held_);
-  };
+template <class Add>
+void Link::launch(std::span<LinkSide> sides, memory::StreamHandle stream, Add add) {
+  const Link& first = *sides.front().link;
+  MessageQueue queue(first.kind(), first.device_, stream);
+  for (LinkSide& side : sides) add(side, queue);
   try {
-    queue(launches);
-    launches.flush();
+    queue.flush();
   } catch (...) {
-    if (launches.has_launched()) {
-      note();
-      for (const LinkSide& side : sides) side.link->is_open_ = false;
-    }
+    for (const LinkSide& side : sides) side.link->is_open_ = side.link->is_open_ && !queue.has_launched();
     throw;
   }
-  note();
 }
 
-void Link::queue_sends(std::span<const LinkSide> sides, Launches& launches) {
-  std::vector<MessageEnd> ends;
-  std::uint32_t num_parts = 0;
-  for (const LinkSide& side : sides) {
-    ends.push_back(side.link->sending(side.message));
-    num_parts += ends.back().parts;
-  }
-  const auto is_large = [](const MessageEnd& end) { return end.size_bytes > kMostKernelBytes; };
-  const bool waits_before = num_parts > kMostWaitingParts || std::ranges::any_of(ends, is_large);
-  for (const MessageEnd& end : ends) {
-    if (!waits_before) break;
-    MessageEnd wait = end;
-    wait.side = MessageSide::kAwaitPlace;
-    wait.parts = 1;
-    launches.add(wait);
-  }
-  launches.flush();
-  for (MessageEnd& end : ends) {
-    if (is_large(end)) {
-      launches.copy(end);
-      end.part_bytes = 0;
-      end.size_bytes = 0;  // the parts signal. They wait, too: if the first wait is ended, there is no signal
-    }
-  }
-  for (const MessageEnd& end : ends) launches.add(end);
+void Link::add_send(const LinkSide& side, MessageQueue& queue) {
+  queue.add(sending(side.message), watch_, held_);
 }
 
-void Link::queue_receives(std::span<LinkSide> sides, Launches& launches) {
-  for (LinkSide& side : sides) launches.add(side.link->receiving(side.landing));
+void Link::add_receive(LinkSide& side, MessageQueue& queue) {
+  queue.add(receiving(side.landing), watch_, held_);
 }
 
 void Link::send(const memory::ConstBuffer& message, memory::StreamHandle stream) {
   begin_send(message, stream);
   LinkSide side{this, message};
-  launch({&side, 1}, stream, [&](Launches& launches) { queue_sends({&side, 1}, launches); });
+  launch({&side, 1}, stream, [this](LinkSide& one, MessageQueue& queue) { add_send(one, queue); });
   ++out_.next;
 }
 
 std::size_t Link::receive(memory::StreamHandle stream) {
   begin_receive(stream);
   LinkSide side{this, {}};
-  launch({&side, 1}, stream, [&](Launches& launches) { queue_receives({&side, 1}, launches); });
+  launch({&side, 1}, stream, [this](LinkSide& one, MessageQueue& queue) { add_receive(one, queue); });
   ++in_.next;
   return side.landing;
 }
@@ -323,9 +265,9 @@ void Link::exchange(std::span<LinkSide> sides, memory::StreamHandle stream) {
     side.link->begin_send(side.message, stream);
     side.link->begin_receive(stream);
   }
-  launch(sides, stream, [&](Launches& launches) {
-    queue_sends(sides, launches);
-    queue_receives(sides, launches);
+  launch(sides, stream, [](LinkSide& side, MessageQueue& queue) {
+    side.link->add_send(side, queue);
+    side.link->add_receive(side, queue);
   });
   for (const LinkSide& side : sides) {
     ++side.link->out_.next;

@@ -31,18 +31,12 @@
 #include "weft/runtime/task.h"
 
 #include "memory/kinds/kind.h"
+#include "queued/message_queue.h"
 #include "queued/stream_watch.h"
 
 namespace weft::queued {
 
 inline constexpr std::size_t kMaxLandings = 8;
-// Larger messages go by the copy engine, which leaves the multiprocessors to the program. Between two H200, in a graph: 4 MiB 15.4 us by
-// a kernel and 26.3 us by the engine, 64 MiB 185 and 187 us.
-inline constexpr std::size_t kMostKernelBytes = std::size_t{8} << 20;
-// Parts are blocks that wait for their place. If sends that are queued together have more, blocks of one warp wait first, in a launch of
-// their own: many streams whose blocks wait would else fill the device, and the receive that frees a place could not start.
-inline constexpr std::uint32_t kMostWaitingParts = 16;
-
 // What an end grants the other, as it travels.
 struct Grant {
   std::uint64_t size_bytes = 0;  // of each landing
@@ -95,7 +89,6 @@ class Link {
  private:
   struct Words;
   struct Held;
-  class Launches;
 
   // The stream of a direction, and its order.
   struct Direction {
@@ -105,11 +98,11 @@ class Link {
   };
 
   memory::KindBackend& kind() const;
-  // Queues `queue(launches)` for the links of the sides, which are closed if only a part could be queued.
-  template <class Queue>
-  static void launch(std::span<LinkSide> sides, memory::StreamHandle stream, Queue queue);
-  static void queue_sends(std::span<const LinkSide> sides, Launches& launches);
-  static void queue_receives(std::span<LinkSide> sides, Launches& launches);
+  // Queues what `add` adds for each side. The links are closed if only a part could be queued.
+  template <class Add>
+  static void launch(std::span<LinkSide> sides, memory::StreamHandle stream, Add add);
+  void add_send(const LinkSide& side, MessageQueue& queue);
+  void add_receive(LinkSide& side, MessageQueue& queue);
   // What the next message does here. `landing` is the result of the second.
   memory::MessageEnd sending(const memory::ConstBuffer& message) const;
   memory::MessageEnd receiving(std::size_t& landing) const;

@@ -13,31 +13,37 @@
 
 namespace weft::queued {
 
-using memory::DeviceStep;
+using memory::MessageEnd;
+using memory::MessageSide;
 
 namespace {
 
-// In front of each place, with the label at its end: the data stays aligned as the ring is.
-constexpr std::size_t kHeaderBytes = 16;
-constexpr std::size_t kPlaceBytes = kHeaderBytes + Pipe::kPieceBytes;
-constexpr std::size_t kRingBytes = kPlaceBytes * Pipe::kNumPlaces;
+// The memory of a message: the label, packets, and data, which is aligned as the ring is. The first two are memory of packets alone.
+struct alignas(memory::kPacketPairBytes) Place {
+  std::byte label[memory::kPacketPairBytes];
+  std::byte packets[memory::packet_bytes(memory::kMostLabelledPacketBytes)];
+  std::byte data[Pipe::kPieceBytes];
+};
 
 }  // namespace
 
-struct Pipe::Words {
-  std::uint32_t arrived;   // pieces that the peer has written
-  std::uint32_t received;  // the count of receives
-  std::uint32_t freed;     // pieces that the peer has taken out
-  std::uint32_t sent;      // the count of sends
+// What an end has, in memory of its device.
+struct Pipe::Ring {
+  // --- Of messages that arrive here
+  std::uint32_t arrived[kNumPlaces][memory::kMaxMessageParts];  // written by the peer
+  memory::MessageCount received;
+  std::uint32_t taken[kNumPlaces];
+  // --- Of messages to the peer
+  std::uint32_t freed[kNumPlaces];  // written by the peer
+  memory::MessageCount sent;
+
+  Place places[kNumPlaces];
 };
 
 struct Pipe::Held {
-  rma::Segment words;
-  rma::Segment places;
-  Words* own = nullptr;  // the device's addresses, as are the others
-  std::byte* own_places = nullptr;
-  Words* peers = nullptr;
-  std::byte* peer_places = nullptr;
+  rma::Segment memory;
+  Ring* own = nullptr;  // the device's address, as is the other
+  Ring* peers = nullptr;
   std::vector<std::shared_ptr<void>> peer_keepers;
 };
 
@@ -47,71 +53,60 @@ Pipe::Pipe(rma::GlobalMemory& memory, memory::Place device, StreamWatch& watch,
 
 Pipe::~Pipe() = default;
 
-runtime::Task<PipeGrant> Pipe::grant() {
+runtime::Task<rma::GlobalAddress> Pipe::grant() {
   auto held = std::make_shared<Held>();
-  held->words = co_await make_words(memory_, sizeof(Words), device_);
-  held->places = memory_.make_segment(kRingBytes, device_);
-  held->own = static_cast<Words*>(held->words.buffer().data);
-  held->own_places = static_cast<std::byte*>(held->places.buffer().data);
+  held->memory = co_await make_words(memory_, sizeof(Ring), device_);
+  held->own = static_cast<Ring*>(held->memory.buffer().data);
   held_ = std::move(held);
-  co_return PipeGrant{held_->words.address(), held_->places.address()};
+  co_return held_->memory.address();
 }
 
-runtime::Task<> Pipe::accept(int pe, PipeGrant grant) {
-  if (grant.words.pe() != pe || grant.places.pe() != pe)
-    base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
+runtime::Task<> Pipe::accept(int pe, rma::GlobalAddress grant) {
+  if (grant.pe() != pe) base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
   PeerMemory peer(memory_, device_, name_);
-  held_->peers = static_cast<Words*>(co_await peer.reach(grant.words, sizeof(Words), alignof(Words)));
-  held_->peer_places = static_cast<std::byte*>(co_await peer.reach(grant.places, kRingBytes, kHeaderBytes));
+  held_->peers = static_cast<Ring*>(co_await peer.reach(grant, sizeof(Ring), alignof(Ring)));
   held_->peer_keepers = peer.take_keepers();
 }
 
-DeviceStep Pipe::step_of(std::size_t size_bytes, std::uint32_t label, std::size_t piece) const {
-  DeviceStep step;
-  step.size_bytes = std::min(size_bytes - piece * kPieceBytes, kPieceBytes);
-  step.num_places = kNumPlaces;
-  step.place_bytes = kPlaceBytes;
+MessageEnd Pipe::end_of(std::size_t size_bytes, std::uint32_t label, std::size_t piece) {
+  MessageEnd end =
+      memory::copy_end(nullptr, nullptr, std::min(size_bytes - piece * kPieceBytes, kPieceBytes));
+  end.num_places = kNumPlaces;
+  end.place_bytes = sizeof(Place);
   // The size of the whole message: a receive of another size fails before it copies.
-  step.label = std::uint64_t{label} << 32 | size_bytes % (std::uint64_t{1} << 32);
-  return step;
+  end.label = std::uint64_t{label} << 32 | size_bytes % (std::uint64_t{1} << 32);
+  return end;
 }
 
-StepQueue Pipe::queue_of(memory::StreamHandle stream) {
-  return {*memory_.runtime().memory().backend(device_.kind), device_, stream, watch_};
+void Pipe::send_piece(memory::ConstBuffer message, std::uint32_t label, std::size_t piece,
+                      MessageQueue& queue) {
+  MessageEnd end = end_of(message.size_bytes, label, piece);
+  const bool is_small = end.size_bytes <= memory::kMostLabelledPacketBytes;
+  Place& place = held_->peers->places[0];
+  end.side = is_small ? MessageSide::kSendPackets : MessageSide::kSend;
+  end.to = is_small ? place.packets : place.data;
+  end.from = static_cast<const std::byte*>(message.data) + piece * kPieceBytes;
+  end.count = &held_->own->sent;
+  end.waits = held_->own->freed;
+  end.signals = held_->peers->arrived[0];
+  end.labels = place.label;
+  queue.add(end, watch_, held_);
 }
 
-void Pipe::send_piece(memory::ConstBuffer message, std::uint32_t label, std::size_t piece, StepQueue& queue) {
-  DeviceStep step = step_of(message.size_bytes, label, piece);
-  step.count = &held_->own->sent;
-  step.before.add({&held_->own->freed, 1 - kNumPlaces});
-  step.rings = memory::kRingOfTargets;
-  step.to = held_->peer_places + kHeaderBytes;
-  step.from = static_cast<const std::byte*>(message.data) + piece * kPieceBytes;
-  step.signals.add({&held_->peers->arrived, 1});
-  queue.add(step, held_);
-}
-
-void Pipe::receive_piece(memory::Buffer message, std::uint32_t label, std::size_t piece, StepQueue& queue) {
-  DeviceStep step = step_of(message.size_bytes, label, piece);
-  step.count = &held_->own->received;
-  step.before.add({&held_->own->arrived, 1});
-  step.rings = memory::kRingOfSources;
-  step.from = held_->own_places + kHeaderBytes;
-  step.to = static_cast<std::byte*>(message.data) + piece * kPieceBytes;
-  step.signals.add({&held_->peers->freed, 1});
-  queue.add(step, held_);
-}
-
-void Pipe::send(memory::ConstBuffer message, std::uint32_t label, memory::StreamHandle stream) {
-  StepQueue queue = queue_of(stream);
-  for (std::size_t i = 0; i < num_pieces(message.size_bytes); ++i) send_piece(message, label, i, queue);
-  queue.flush();
-}
-
-void Pipe::receive(memory::Buffer message, std::uint32_t label, memory::StreamHandle stream) {
-  StepQueue queue = queue_of(stream);
-  for (std::size_t i = 0; i < num_pieces(message.size_bytes); ++i) receive_piece(message, label, i, queue);
-  queue.flush();
+void Pipe::receive_piece(memory::Buffer message, std::uint32_t label, std::size_t piece,
+                         MessageQueue& queue) {
+  MessageEnd end = end_of(message.size_bytes, label, piece);
+  const bool is_small = end.size_bytes <= memory::kMostLabelledPacketBytes;
+  Place& place = held_->own->places[0];
+  end.side = is_small ? MessageSide::kTakePackets : MessageSide::kTake;
+  end.from = is_small ? place.packets : place.data;
+  end.to = static_cast<std::byte*>(message.data) + piece * kPieceBytes;
+  end.count = &held_->own->received;
+  end.waits = held_->own->arrived[0];
+  end.signals = held_->peers->freed;
+  end.taken = held_->own->taken;
+  end.labels = place.label;
+  queue.add(end, watch_, held_);
 }
 
 std::vector<runtime::Future<>> Pipe::begin_close() {
@@ -119,8 +114,7 @@ std::vector<runtime::Future<>> Pipe::begin_close() {
   const std::shared_ptr<Held> held = std::exchange(held_, nullptr);
   held->peer_keepers.clear();
   std::vector<runtime::Future<>> released;
-  released.push_back(std::move(held->words).release());
-  released.push_back(std::move(held->places).release());
+  released.push_back(std::move(held->memory).release());
   return released;
 }
 

@@ -1,6 +1,8 @@
 // Messages on a real device: what the driver makes of the text of message_kernel.cpp.
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
@@ -8,6 +10,7 @@
 
 #include "tests/gpu/gpu_steps.h"
 #include "tests/unit/memory/steps/message_cases.h"
+#include "tests/unit/memory/steps/ring_cases.h"
 
 namespace weft::memory {
 namespace {
@@ -15,9 +18,13 @@ namespace {
 class GpuMessagesTest : public GpuStepTest {
  protected:
   void expect_all(Place left, Place right) {
-    expect_all_messages(memory, left, right,
-                        [this](const std::function<bool()>& holds) { poll_until(holds, "a message"); });
+    expect_all_messages(memory, left, right, until);
+    expect_rings(memory, left, right, until);
+    expect_awaited_ring(memory, left, right, until);
   }
+  const MessageRing::Until until = [this](const std::function<bool()>& holds) {
+    poll_until(holds, "a message");
+  };
 };
 
 TEST_F(GpuMessagesTest, OfAllSizes) { expect_all(kGpu0, kGpu0); }
@@ -36,11 +43,14 @@ TEST_F(GpuMessagesTest, AnAbortEndsWhatWaits) {
   const StreamHandle stream = cuda().create_stream(0).value();
   ASSERT_TRUE(cuda().prepare_steps(0).ok());
   for (const MessageSide side : {MessageSide::kSend, MessageSide::kSendPackets, MessageSide::kAwaitPlace,
-                                 MessageSide::kReceive, MessageSide::kReceivePackets}) {
+                                 MessageSide::kReceive, MessageSide::kReceivePackets, MessageSide::kTake,
+                                 MessageSide::kTakePackets, MessageSide::kAwaitMessage}) {
     MessageEnd end = copy_end(bytes(words, 256), bytes(words, 512), 16);
     end.side = side;
-    end.counts = word(words, 0);  // 1, which no word has reached
-    end.waits = word(words, 1);
+    end.count = static_cast<MessageCount*>(words.data);  // 1, which no word has reached
+    end.waits = word(words, 2);
+    end.label = is_take(side) ? 5 : 0;
+    end.labels = bytes(words, 16);
     ASSERT_TRUE(cuda().queue_messages({&end, 1}, kGpu0, stream).ok());
   }
   Outcome over;
@@ -51,6 +61,19 @@ TEST_F(GpuMessagesTest, AnAbortEndsWhatWaits) {
   poll_until([&] { return over.calls == 1; }, "messages that were aborted");
   EXPECT_EQ(over.status.code(), base::StatusCode::kClosed);
   EXPECT_TRUE(cuda().destroy_stream(stream).ok());
+}
+
+// A trap ends all work of the process on the device, so the process is another one.
+TEST_F(GpuMessagesTest, AWrongLabelIsInTheErrorOfTheDevice) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  for (const WrongTake& wrong : kWrongTakes) {
+    const auto take_another = [&] {
+      const MessageRing ring(memory, kGpu0, kGpu0, until);
+      std::fputs(failure_of(wrong, memory, kGpu0, kGpu0, until, ring).c_str(), stderr);
+      std::_Exit(0);
+    };
+    EXPECT_EXIT(take_another(), ::testing::ExitedWithCode(0), "a receive names another size or tag than its send");
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Steps that use places in turn, labels, and words with the numbers of other counts, on a real device: queued each for itself, and in
+// Steps that use places in turn, and words with the numbers of other counts, on a real device: queued each for itself, and in
 // graphs that are launched many times.
 #include <cstdint>
 #include <cstdio>
@@ -88,10 +88,9 @@ class GpuPlacesTest : public GpuStepTest {
   }
 };
 
-// Messages through a ring of places, each with a label in front.
+// Data through a ring of places.
 struct Ring {
   static constexpr std::uint32_t kPlaces = 4;
-  static constexpr std::size_t kHeaderBytes = 16;
   // Words of the sender and of the receiver.
   enum : std::size_t { kSent, kFreed };
   enum : std::size_t { kArrived, kReceived };
@@ -101,20 +100,19 @@ struct Ring {
   Buffer places;
   std::size_t place_bytes;
 
-  DeviceStep step(std::size_t size_bytes, std::uint32_t label) const {
+  DeviceStep step(std::size_t size_bytes) const {
     DeviceStep step;
     step.size_bytes = size_bytes;
     step.num_places = kPlaces;
     step.place_bytes = place_bytes;
-    step.label = std::uint64_t{label} << 32 | size_bytes;
     return step;
   }
-  std::byte* first_place() const { return static_cast<std::byte*>(places.data) + kHeaderBytes; }
+  std::byte* first_place() const { return static_cast<std::byte*>(places.data); }
   static std::uint32_t* word(const Buffer& buffer, std::size_t number) {
     return static_cast<std::uint32_t*>(buffer.data) + number;
   }
-  DeviceStep send(const std::byte* from, std::size_t size_bytes, std::uint32_t label) const {
-    DeviceStep sent = step(size_bytes, label);
+  DeviceStep send(const std::byte* from, std::size_t size_bytes) const {
+    DeviceStep sent = step(size_bytes);
     sent.count = word(sender, kSent);
     sent.before.add({word(sender, kFreed), 1 - kPlaces});
     sent.rings = kRingOfTargets;
@@ -123,8 +121,8 @@ struct Ring {
     sent.signals.add({word(receiver, kArrived), 1});
     return sent;
   }
-  DeviceStep receive(std::byte* to, std::size_t size_bytes, std::uint32_t label) const {
-    DeviceStep received = step(size_bytes, label);
+  DeviceStep receive(std::byte* to, std::size_t size_bytes) const {
+    DeviceStep received = step(size_bytes);
     received.count = word(receiver, kReceived);
     received.before.add({word(receiver, kArrived), 1});
     received.rings = kRingOfSources;
@@ -147,16 +145,16 @@ TEST_F(GpuPlacesTest, MessagesThroughARing) {
               32};
     ring.places = make(Ring::kPlaces * ring.place_bytes, where.right);
     const auto send = [&](StreamHandle stream) {
-      DeviceStep step = ring.send(bytes(ring.sender, kNext), sizeof(std::uint32_t), 5);
+      DeviceStep step = ring.send(bytes(ring.sender, kNext), sizeof(std::uint32_t));
       step.reduction = sum(ring.sender, kNext, kOne);
       queue(step, where.left, stream);
-      queue(ring.send(nullptr, 0, 6), where.left, stream);
+      queue(ring.send(nullptr, 0), where.left, stream);
     };
     const auto receive = [&](StreamHandle stream) {
-      DeviceStep step = ring.receive(bytes(ring.receiver, kGot), sizeof(std::uint32_t), 5);
+      DeviceStep step = ring.receive(bytes(ring.receiver, kGot), sizeof(std::uint32_t));
       step.reduction = sum(ring.receiver, kTotal, kGot);
       queue(step, where.right, stream);
-      queue(ring.receive(nullptr, 0, 6), where.right, stream);
+      queue(ring.receive(nullptr, 0), where.right, stream);
     };
     run_rounds({{where.left, send}, {where.right, receive}}, where.is_in_graphs);
     constexpr std::uint32_t kLast = kFirst + 2 * kRounds;
@@ -170,7 +168,7 @@ TEST_F(GpuPlacesTest, LargeMessagesThroughARing) {
   constexpr std::uint32_t kFirst = std::uint32_t{0} - kRounds / 2;
   for (const std::size_t size_bytes : {std::size_t{16}, std::size_t{1003}, std::size_t{64} << 10}) {
     Ring ring{make_words(kGpu0, {kFirst, kFirst}), make_words(kGpu0, {kFirst, kFirst}), {}, 0};
-    ring.place_bytes = Ring::kHeaderBytes + (size_bytes + 15) / 16 * 16;
+    ring.place_bytes = (size_bytes + 15) / 16 * 16;
     ring.places = make(Ring::kPlaces * ring.place_bytes, kGpu0);
     const auto sent = pattern(size_bytes * kRounds, 3);
     const Buffer source = make(sent.size(), kGpu0);
@@ -179,11 +177,11 @@ TEST_F(GpuPlacesTest, LargeMessagesThroughARing) {
     std::size_t sent_bytes = 0;
     std::size_t seen_bytes = 0;
     const auto send = [&](StreamHandle stream) {
-      queue(ring.send(bytes(source, 0) + sent_bytes, size_bytes, 5), kGpu0, stream);
+      queue(ring.send(bytes(source, 0) + sent_bytes, size_bytes), kGpu0, stream);
       sent_bytes += size_bytes;
     };
     const auto receive = [&](StreamHandle stream) {
-      queue(ring.receive(bytes(seen, 0) + seen_bytes, size_bytes, 5), kGpu0, stream);
+      queue(ring.receive(bytes(seen, 0) + seen_bytes, size_bytes), kGpu0, stream);
       seen_bytes += size_bytes;
     };
     run_rounds({{kGpu0, send}, {kGpu0, receive}}, false);
@@ -283,24 +281,6 @@ TEST_F(GpuPlacesTest, CombinesThePlacesOfItsNumber) {
       }
     }
   }
-}
-
-// A trap ends all work of the process on the device, so the process is another one.
-TEST_F(GpuPlacesTest, AWrongLabelIsInTheErrorOfTheDevice) {
-  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
-  const auto receive_with_a_wrong_label = [this] {
-    Ring ring{make_words(kGpu0, {0, 0}), make_words(kGpu0, {0, 0}), make(Ring::kPlaces * 32, kGpu0), 32};
-    const Buffer message = make_words(kGpu0, {77});
-    queue(ring.send(bytes(message, 0), 4, 5), kGpu0, nullptr);
-    queue(ring.receive(bytes(message, 0), 4, 6), kGpu0, nullptr);
-    Outcome received;
-    static_cast<void>(memory.when_queued_done(kGpu0, nullptr, &received));
-    poll_until([&] { return received.calls == 1; }, "a receive with a wrong label");
-    std::fputs(received.status.to_string().c_str(), stderr);
-    std::_Exit(received.status.failed() ? 0 : 1);
-  };
-  EXPECT_EXIT(receive_with_a_wrong_label(), ::testing::ExitedWithCode(0),
-              "expects data with the label 0x600000004 and finds 0x500000004");
 }
 
 }  // namespace

@@ -78,10 +78,6 @@ struct DeviceStep {
   std::uint32_t rings = 0;
   std::uint32_t num_places = 1;
   std::size_t place_bytes = 0;
-  // What the data in a place is, for a check: unless it is 0, the 8 bytes in front of a target of kRingOfTargets get it with the data,
-  // and those in front of a source of kRingOfSources must hold it. The step fails if they do not, and copies nothing: a kind
-  // that cannot fail a step alone fails its device. The address in front is aligned to 8 bytes.
-  std::uint64_t label = 0;
 
   std::size_t place_of(std::uint32_t number, StepRing ring) const {
     return (rings & ring) != 0 ? (number & (num_places - 1)) * place_bytes : 0;

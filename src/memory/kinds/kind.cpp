@@ -57,9 +57,8 @@ Status KindBackend::queue_step(const DeviceStep&, Place, StreamHandle) { return 
 
 std::string KindBackend::wrong_label(std::uint64_t expected, std::uint64_t found) {
   return base::format(
-      "a step expects data with the label {:#x} and finds {:#x}: a receive names another size or tag than "
-      "its "
-      "send",
+      "a receive expects a message with the label {:#x} and finds {:#x}: a receive names another size or tag "
+      "than its send",
       expected, found);
 }
 

@@ -211,7 +211,7 @@ class KindBackend {
     if (base < address_range_.low) address_range_.low = base;
     if (base + size_bytes > address_range_.high) address_range_.high = base + size_bytes;
   }
-  // Why a step has failed that checks a label.
+  // Why a message has failed.
   static std::string wrong_label(std::uint64_t expected, std::uint64_t found);
   // REQUIRES: KindCache::add() has not been called.
   void declare_in_own_mappings() { is_in_own_mappings_ = true; }

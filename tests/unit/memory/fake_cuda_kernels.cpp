@@ -61,11 +61,9 @@ bool is_valid(const DeviceReduction& reduction, std::size_t other_places_bytes =
          });
 }
 
-// The data of one side, and its labels.
+// The data of one side.
 bool is_valid(const DeviceStep& step, const std::byte* data, StepRing ring) {
-  const std::size_t label_bytes = step.label != 0 && (step.rings & ring) != 0 ? sizeof step.label : 0;
-  if (step.size_bytes == 0 && label_bytes == 0) return true;
-  return is_valid(data - label_bytes, label_bytes + step.extent_of(step.size_bytes, ring));
+  return step.size_bytes == 0 || is_valid(data, step.extent_of(step.size_bytes, ring));
 }
 
 bool is_valid(const DeviceStep& step) {
@@ -91,7 +89,6 @@ class RunningStep {
     if (!has_begun_) begin();
     if (!has_signalled_) {
       if (!have_reached(step_.before)) return report_->is_aborted != 0;
-      if (!move_label()) return fake_cuda()->broken = kLaunchFailed, true;
       if (step_.size_bytes > 0)
         std::memcpy(place(step_.to, kRingOfTargets), place(step_.from, kRingOfSources), step_.size_bytes);
       for (const StepWord& signal : step_.signals) std::atomic_ref(*signal.word).store(signal.offset);
@@ -126,22 +123,6 @@ class RunningStep {
       }
     }
   }
-  // Returns false if the source has another label.
-  bool move_label() const {
-    if (step_.label == 0) return true;
-    if ((step_.rings & kRingOfSources) != 0) {
-      std::uint64_t found = 0;
-      std::memcpy(&found, place(step_.from, kRingOfSources) - sizeof found, sizeof found);
-      if (found != step_.label) {
-        report_->found_label = found;
-        report_->expected_label = step_.label;
-        return false;
-      }
-    }
-    if ((step_.rings & kRingOfTargets) != 0)
-      std::memcpy(place(step_.to, kRingOfTargets) - sizeof step_.label, &step_.label, sizeof step_.label);
-    return true;
-  }
   static bool have_reached(const StepList<StepWord>& words) {
     return std::ranges::all_of(words, [](const StepWord& word) {
       return has_reached(std::atomic_ref(*word.word).load(), word.offset);
@@ -172,7 +153,6 @@ DeviceStep lengthened(const ShortStep& step) {
   result.rings = step.rings;
   result.num_places = step.num_places;
   result.place_bytes = step.place_bytes;
-  result.label = step.label;
   return result;
 }
 
@@ -207,21 +187,26 @@ class RunningEnd {
  public:
   RunningEnd(const MessageEnd& end, StepReport* report) : end_(end), report_(report) {}
 
+  void begin() {
+    if (std::exchange(has_begun_, true)) return;
+    number_ = end_.offset + (end_.count == nullptr ? 0 : end_.count->number);
+    go_to_place(end_.place_of(number_));
+    const bool is_receive = !is_send(end_.side) && !is_take(end_.side);
+    if (is_receive && end_.signals != nullptr)
+      std::atomic_ref(*end_.signals).store(end_.freed == nullptr ? 0 : *end_.freed);
+  }
   bool operator()() {
     if (is_over_) return true;
-    if (!has_begun_) begin();
     is_over_ = may_go_on();
-    if (!is_over_) return report_->is_aborted != 0;
-    if (end_.side == MessageSide::kAwaitPlace) return true;
-    if (end_.side == MessageSide::kSend && end_.size_bytes > 0)
-      std::memmove(end_.to, end_.from, end_.size_bytes);
-    if (end_.side == MessageSide::kSendPackets) pack();
-    if (end_.side == MessageSide::kReceivePackets) unpack();
-    for (std::uint32_t part = 0; part < (is_send(end_.side) ? end_.parts : 1); ++part) {
-      if (end_.side == MessageSide::kSend && end_.signals != nullptr)
-        std::atomic_ref(end_.signals[part]).store(number_ + 1);
-      if (end_.counts != nullptr) end_.counts[part] = number_ + 1;
-    }
+    if (!is_over_) return report_->is_aborted != 0 || fake_cuda()->broken != 0;
+    if (is_await(end_.side)) return true;
+    if (is_send(end_.side) && end_.label != 0) write_label();
+    move();
+    const std::uint32_t next = number_ + 1;
+    if (end_.side == MessageSide::kSend && end_.signals != nullptr)
+      for (std::uint32_t part = 0; part < end_.parts; ++part) std::atomic_ref(end_.signals[part]).store(next);
+    if (is_take(end_.side)) std::atomic_ref(*end_.signals).store(next);
+    if (end_.count != nullptr) end_.count->number = number_ + end_.raise;
     return true;
   }
 
@@ -236,22 +221,61 @@ class RunningEnd {
                     end_.size_bytes - std::min(packet * sizeof(Packet::data), end_.size_bytes));
   }
 
-  void begin() {
-    has_begun_ = true;
-    number_ = end_.counts == nullptr ? 0 : *end_.counts;
-    if (!is_send(end_.side) && end_.signals != nullptr)
-      std::atomic_ref(*end_.signals).store(end_.freed == nullptr ? 0 : *end_.freed);
+  void go_to_place(std::size_t place) {
+    const std::size_t words_of_parts = place * kMaxMessageParts;
+    const std::size_t bytes = place * end_.place_bytes;
+    if (place == 0) return;
+    end_.labels += bytes;
+    if (is_take(end_.side)) {
+      end_.from += bytes;
+      end_.waits += words_of_parts;
+      end_.signals += place;
+    } else {
+      end_.to += bytes;
+      end_.waits += place;
+      end_.signals += words_of_parts;
+    }
   }
   bool may_go_on() const {
-    if (end_.side == MessageSide::kReceivePackets) {
+    if (is_take(end_.side) && end_.label != 0 && !has_label()) return false;
+    if (end_.side == MessageSide::kAwaitMessage) return true;
+    if (!is_send(end_.side) && has_packets(end_.side)) {
       const auto* const packets = reinterpret_cast<const Packet*>(end_.from);
       return std::all_of(packets, packets + num_packets(),
                          [&](const Packet& packet) { return packet.number == number_ + 1; });
     }
     if (end_.waits == nullptr) return true;
-    if (is_send(end_.side)) return has_reached(*end_.waits, number_);
+    if (is_send(end_.side)) return has_reached(*end_.waits, number_ + 1 - end_.num_places);
     return std::all_of(end_.waits, end_.waits + end_.parts,
                        [&](std::uint32_t word) { return has_reached(word, number_ + 1); });
+  }
+  // A label that is wrong breaks the device.
+  bool has_label() const {
+    std::array<Packet, 2> packets;
+    std::memcpy(&packets, end_.labels, sizeof packets);
+    if (packets[0].number != number_ + 1 || packets[1].number != number_ + 1) return false;
+    const std::uint64_t found = std::uint64_t{packets[1].data} << 32 | packets[0].data;
+    if (found == end_.label) return true;
+    report_->found_label = found;
+    report_->expected_label = end_.label;
+    fake_cuda()->broken = kLaunchFailed;
+    return false;
+  }
+  void write_label() const {
+    const std::uint32_t next = number_ + 1;
+    const std::array<Packet, 2> packets{
+        {{static_cast<std::uint32_t>(end_.label), next}, {static_cast<std::uint32_t>(end_.label >> 32), next}}};
+    std::memcpy(end_.labels, &packets, sizeof packets);
+  }
+  void move() const {
+    if (end_.side == MessageSide::kReceive || end_.size_bytes == 0) return;
+    if (!has_packets(end_.side)) {
+      std::memmove(end_.to, end_.from, end_.size_bytes);
+    } else if (is_send(end_.side)) {
+      pack();
+    } else {
+      unpack();
+    }
   }
   void pack() const {
     for (std::size_t i = 0; i < num_packets(); ++i) {
@@ -276,17 +300,28 @@ bool is_valid(const MessageEnd& end) {
   const auto are_words_or_null = [](const std::uint32_t* words, std::size_t count) {
     return words == nullptr || (is_word(words) && is_word(words + count - 1));
   };
+  const bool takes = is_take(end.side);
   const bool packs = end.side == MessageSide::kSendPackets;
-  const bool unpacks = end.side == MessageSide::kReceivePackets;
-  const bool has_data = (end.side == MessageSide::kSend || packs || unpacks) && end.size_bytes > 0;
+  const bool unpacks = has_packets(end.side) && !packs;
+  const bool has_data = end.size_bytes > 0 && !is_await(end.side) && end.side != MessageSide::kReceive;
   const std::size_t size = end.size_bytes;
-  return end.parts >= 1 && end.parts <= kMaxMessageParts && (!(packs || unpacks) || end.parts == 1) &&
-         are_words_or_null(end.counts, is_send(end.side) ? end.parts : 1) &&
-         are_words_or_null(end.waits, is_send(end.side) ? 1 : end.parts) &&
-         are_words_or_null(end.signals, end.side == MessageSide::kSend ? end.parts : 1) &&
-         are_words_or_null(end.freed, 1) &&
-         (!has_data || (is_valid(end.to, packs ? packet_bytes(size) : size) &&
-                        is_valid(end.from, unpacks ? packet_bytes(size) : size)));
+  const std::size_t others = end.num_places - 1;
+  const auto words = [&](bool are_of_parts) {
+    return are_of_parts ? others * kMaxMessageParts + end.parts : others + 1;
+  };
+  const auto is_valid_ring = [&](const std::byte* data, bool is_packed, bool is_ring) {
+    return is_valid(data, (is_ring ? others * end.place_bytes : 0) + (is_packed ? packet_bytes(size) : size));
+  };
+  const bool has_label = end.label != 0;
+  return end.parts >= 1 && end.parts <= kMaxMessageParts && (!has_packets(end.side) || end.parts == 1) &&
+         (end.num_places & others) == 0 && (!takes || !has_packets(end.side) || end.signals != nullptr) &&
+         (end.count == nullptr || (is_word(&end.count->number) && is_word(&end.count->begun))) &&
+         are_words_or_null(end.waits, words(!is_send(end.side) && !unpacks)) &&
+         are_words_or_null(end.signals, words(end.side == MessageSide::kSend)) &&
+         are_words_or_null(end.freed, 1) && are_words_or_null(end.taken, words(false)) &&
+         (!has_label || is_valid(end.labels, others * end.place_bytes + kPacketPairBytes)) &&
+         (!has_packets(end.side) || !has_label || size <= kMostLabelledPacketBytes) &&
+         (!has_data || (is_valid_ring(end.to, packs, !takes) && is_valid_ring(end.from, unpacks, takes)));
 }
 
 int launch_messages(const CudaFunctionTag& function, CudaStreamTag* stream, const MessageGrid& grid,
@@ -305,6 +340,7 @@ int launch_messages(const CudaFunctionTag& function, CudaStreamTag* stream, cons
   for (const MessageEnd& end : ends) running.emplace_back(end, report);
   stream->queue.emplace_back([running]() mutable {
     bool all_over = true;
+    for (RunningEnd& end : running) end.begin();
     for (RunningEnd& end : running) all_over = end() && all_over;
     return all_over;
   });

@@ -63,6 +63,7 @@ CudaResult CudaBackend::launch_messages(const Kernels& kernels, std::span<const 
                                         CudaStream stream) {
   std::array<MessageEnd, kMaxMessageEnds> all;
   std::ranges::copy(ends, all.begin());
+  number_ends({all.data(), ends.size()});
   std::array<void*, 2> parameters{parameter(all), parameter(report_)};
   const MessageGrid grid = message_grid(ends);
   return driver_->LaunchKernel(ends.size() <= kFewMessageEnds ? kernels.few_messages : kernels.messages,

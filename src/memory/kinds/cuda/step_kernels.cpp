@@ -122,39 +122,14 @@ over:
   }
 )";
 
-// A step that traps has ended for the driver, too: all threads find the same label, and none goes on. The report is on its way to the
-// host before the trap.
-constexpr std::string_view kLabelText = R"(
-  {
-  .reg .u64 label, found, at;
+// Of the copy and of its place.
+constexpr std::string_view kMovedText = R"(
   ld.param.u64 to, [parameters+$to];
   ld.param.u64 from, [parameters+$from];
 $shift_to
   add.u64 to, to, shift;
 $shift_from
   add.u64 from, from, shift;
-  ld.param.u64 label, [parameters+$label];
-  setp.eq.u64 p, label, 0;
-  @p bra over;
-  and.b32 bits, rings, $sources;
-  setp.eq.u32 p, bits, 0;
-  @p bra is_right;
-  ld.global.u64 found, [from+-8];
-  setp.eq.u64 p, found, label;
-  @p bra is_right;
-  ld.param.u64 at, [report];
-  st.relaxed.sys.global.u64 [at+$found_label], found;
-  st.relaxed.sys.global.u64 [at+$expected_label], label;
-  fence.acq_rel.sys;
-  trap;
-  exit;
-is_right:
-  and.b32 bits, rings, $targets;
-  setp.ne.u32 p, bits, 0;
-  setp.eq.and.u32 p, thread, 0, p;
-  @p st.global.u64 [to+-8], label;
-over:
-  }
 )";
 
 constexpr std::string_view kStepCopyText = R"(
@@ -228,16 +203,11 @@ std::string begin_text(std::size_t base) {
 }
 
 template <class Step>
-std::string label_text() {
-  return filled(kLabelText, {{"to", digits_of(offsetof(Step, to))},
+std::string moved_text() {
+  return filled(kMovedText, {{"to", digits_of(offsetof(Step, to))},
                              {"from", digits_of(offsetof(Step, from))},
                              {"shift_to", shift_text(kRingOfTargets)},
-                             {"shift_from", shift_text(kRingOfSources)},
-                             {"label", digits_of(offsetof(Step, label))},
-                             {"sources", std::to_string(kRingOfSources)},
-                             {"targets", std::to_string(kRingOfTargets)},
-                             {"found_label", digits_of(offsetof(StepReport, found_label))},
-                             {"expected_label", digits_of(offsetof(StepReport, expected_label))}});
+                             {"shift_from", shift_text(kRingOfSources)}});
 }
 
 // All of a step whose parameter is at this offset; `reduction` is the text of its reduction.
@@ -245,7 +215,7 @@ template <class Step>
 std::string step_text(std::size_t base = 0, const std::string& reduction = {}) {
   std::string text = begin_text<Step>(base);
   text += wait_text("before", offsetof(Step, before));
-  text += label_text<Step>();
+  text += moved_text<Step>();
   text += filled(kStepCopyText, {{"size_bytes", digits_of(offsetof(Step, size_bytes))}});
   text += copy_text() + "  }\n";
   text += kSignalText;

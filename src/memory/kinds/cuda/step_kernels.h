@@ -39,7 +39,6 @@ struct ShortStep {
   std::uint32_t rings = 0;
   std::uint32_t num_places = 1;
   std::size_t place_bytes = 0;
-  std::uint64_t label = 0;
 };
 
 static_assert(kMostShortSteps * sizeof(ShortStep) <= 2048, "the parameters of a kernel may have 4 KiB");

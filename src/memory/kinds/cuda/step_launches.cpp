@@ -29,7 +29,6 @@ std::optional<ShortStep> short_step(const DeviceStep& step) {
   result.rings = step.rings;
   result.num_places = step.num_places;
   result.place_bytes = step.place_bytes;
-  result.label = step.label;
   return result;
 }
 

@@ -107,13 +107,14 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   // ok: all words have been reached.
   base::Status await_words(const std::vector<Word>& words);
   base::Status write_words(const std::vector<Word>& words);
-  base::Result<std::uint64_t*> label_of(Side place);
-  base::Status write_label(const Side& place, std::uint64_t label);
-  base::Status check_label(const Side& place, std::uint64_t label);
   base::Status reduce_now(const Reduction& reduction);
   // --- Messages, in emulated_messages.cpp
   base::Result<End> check_end(const MessageEnd& end, Place place);
+  base::Status begin_end(End& end);
   base::Status run_end(End& end);
+  base::Status check_message_label(const End& end);
+  base::Status await_message_words(const End& end);
+  base::Status finish_end(const End& end);
   base::Status signal_freed(const End& end);
   // pending: the packets have not come.
   base::Status move_data(const End& end, std::uint32_t next);

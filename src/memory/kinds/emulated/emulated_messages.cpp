@@ -20,6 +20,7 @@ constexpr const char* kMessageCount = "count of messages";
 constexpr const char* kMessageTarget = "destination of a message";
 constexpr const char* kMessageSource = "source of a message";
 constexpr const char* kPackets = "packets of a message";
+constexpr const char* kLabel = "label of a message";
 
 std::atomic_ref<std::uint32_t> word_at(void* words, std::uint32_t number = 0) {
   return std::atomic_ref(static_cast<std::uint32_t*>(words)[number]);
@@ -54,56 +55,75 @@ struct EmulatedBackend::End {
   MessageEnd wanted;
   Side to;
   Side from;
-  Side counts;
+  Side count;
   Side waits;
   Side signals;
   Side freed;
+  Side labels;
   bool has_begun = false;
   bool is_over = false;
   std::uint32_t number = 0;
+
+  void go_to_place();
 };
+
+// From the addresses of place 0 to those of the message's.
+void EmulatedBackend::End::go_to_place() {
+  const std::size_t place = wanted.place_of(number);
+  const std::size_t word = place * sizeof(std::uint32_t);
+  const bool takes = is_take(wanted.side);
+  (takes ? from : to).address += place * wanted.place_bytes;
+  labels.address += place * wanted.place_bytes;
+  (takes ? waits : signals).address += word * kMaxMessageParts;
+  (takes ? signals : waits).address += word;
+}
 
 Result<EmulatedBackend::End> EmulatedBackend::check_end(const MessageEnd& end, Place place) {
   End checked;
   checked.wanted = end;
-  const std::size_t data_bytes = end.size_bytes;
-  const bool packs = end.side == MessageSide::kSendPackets;
-  const bool unpacks = end.side == MessageSide::kReceivePackets;
-  const bool has_data = end.side == MessageSide::kSend || packs || unpacks;
-  const std::size_t words = end.parts * sizeof(std::uint32_t);
-  const auto add = [&](Side& side, const char* role, const void* address, std::size_t size_bytes,
-                       bool is_own) {
+  const MessageSide side = end.side;
+  const bool takes = is_take(side);
+  const bool has_data = has_packets(side) || side == MessageSide::kSend || side == MessageSide::kTake;
+  const std::size_t data_bytes = has_data ? end.size_bytes : 0;
+  const auto packed = [&](bool is_packed) { return is_packed ? packet_bytes(data_bytes) : data_bytes; };
+  const std::size_t other_places = end.num_places - 1;
+  const auto in_ring = [&](bool is_ring, std::size_t size_bytes) {
+    return size_bytes == 0 || !is_ring ? size_bytes : other_places * end.place_bytes + size_bytes;
+  };
+  const auto words = [&](bool are_of_parts) {
+    const std::size_t a_place = are_of_parts ? kMaxMessageParts : 1;
+    return (other_places * a_place + (are_of_parts ? end.parts : 1)) * sizeof(std::uint32_t);
+  };
+  const auto add = [&](Side& at, const char* role, const void* address, std::size_t size_bytes, bool is_own) {
     if (address == nullptr || size_bytes == 0) return Status();
     Result<Side> found =
         is_own ? check_side(role, address, place, size_bytes) : check_device_side(role, address, size_bytes);
-    if (found.ok()) side = *found;
+    if (found.ok()) at = *found;
     return found.status();
   };
-  for (const Status& status : {add(checked.to, packs ? kPackets : kMessageTarget, end.to,
-                                   !has_data ? 0
-                                   : packs   ? packet_bytes(data_bytes)
-                                             : data_bytes,
-                                   false),
-                               add(checked.from, unpacks ? kPackets : kMessageSource, end.from,
-                                   !has_data ? 0
-                                   : unpacks ? packet_bytes(data_bytes)
-                                             : data_bytes,
-                                   false),
-                               add(checked.counts, kMessageCount, end.counts,
-                                   is_send(end.side) ? words : sizeof(std::uint32_t), true),
-                               add(checked.waits, kMessageWord, end.waits,
-                                   end.side == MessageSide::kReceive ? words : sizeof(std::uint32_t), true),
-                               add(checked.signals, kMessageWord, end.signals,
-                                   end.side == MessageSide::kSend ? words : sizeof(std::uint32_t), false),
-                               add(checked.freed, kMessageCount, end.freed, sizeof(std::uint32_t), true)}) {
+  const bool packs = side == MessageSide::kSendPackets;
+  const bool unpacks = has_packets(side) && !packs;
+  Side taken;
+  for (const Status& status :
+       {add(checked.to, packs ? kPackets : kMessageTarget, end.to, in_ring(!takes, packed(packs)), false),
+        add(checked.from, unpacks ? kPackets : kMessageSource, end.from, in_ring(takes, packed(unpacks)),
+            false),
+        add(checked.count, kMessageCount, end.count, sizeof(MessageCount), true),
+        add(checked.waits, kMessageWord, end.waits, words(!is_send(side) && !unpacks), true),
+        add(checked.signals, kMessageWord, end.signals, words(side == MessageSide::kSend), false),
+        add(checked.freed, kMessageCount, end.freed, sizeof(std::uint32_t), true),
+        add(taken, kMessageCount, end.taken, words(false), true),
+        add(checked.labels, kLabel, end.labels, in_ring(true, kPacketPairBytes), false)}) {
     if (status.failed()) return status;
   }
   return checked;
 }
 
 Status EmulatedBackend::queue_messages(std::span<const MessageEnd> ends, Place place, StreamHandle stream) {
+  std::vector<MessageEnd> numbered(ends.begin(), ends.end());
+  number_ends(numbered);
   std::vector<End> checked;
-  for (const MessageEnd& end : ends) {
+  for (const MessageEnd& end : numbered) {
     Result<End> one = check_end(end, place);
     if (!one.ok()) return one.status();
     checked.push_back(*one);
@@ -114,6 +134,10 @@ Status EmulatedBackend::queue_messages(std::span<const MessageEnd> ends, Place p
 }
 
 Status EmulatedBackend::run_ends(std::vector<End>& ends) {
+  for (End& end : ends) {
+    if (end.has_begun) continue;
+    if (Status status = begin_end(end); status.failed()) return status;
+  }
   bool all_over = true;
   for (End& end : ends) {
     if (end.is_over) continue;
@@ -132,48 +156,89 @@ Status EmulatedBackend::run_ends(std::vector<End>& ends) {
   return Status::pending();
 }
 
+Status EmulatedBackend::begin_end(End& end) {
+  if (end.wanted.count != nullptr) {
+    void* count = nullptr;
+    if (Status status = view(kMessageCount, end.count, sizeof(MessageCount), count); status.failed())
+      return status;
+    end.number = word_at(count).load(std::memory_order_relaxed) + end.wanted.offset;
+  }
+  end.go_to_place();
+  end.has_begun = true;
+  const bool is_receive = !is_send(end.wanted.side) && !is_take(end.wanted.side);
+  return is_receive ? signal_freed(end) : Status();
+}
+
 // Reaches only what the end has to touch now: a peer may free what is done with.
 Status EmulatedBackend::run_end(End& end) {
-  const MessageEnd& wanted = end.wanted;
-  const MessageSide side = wanted.side;
-  const auto words = [&](const char* role, const Side& at, const std::uint32_t* address, void*& found) {
-    return address == nullptr ? Status() : view(role, at, sizeof(std::uint32_t), found);
-  };
-  void* counts = nullptr;
-  if (!end.has_begun) {
-    if (Status status = words(kMessageCount, end.counts, wanted.counts, counts); status.failed())
-      return status;
-    if (counts != nullptr) end.number = word_at(counts).load(std::memory_order_relaxed);
-    if (!is_send(side)) {
-      if (Status status = signal_freed(end); status.failed()) return status;
+  const MessageSide side = end.wanted.side;
+  if (is_take(side) && end.wanted.label != 0) {
+    if (Status status = check_message_label(end); !status.ok()) return status;
+  }
+  if (side == MessageSide::kAwaitMessage) return {};
+  if (Status status = await_message_words(end); !status.ok()) return status;
+  if (side == MessageSide::kAwaitPlace) return {};
+  if (is_send(side) && end.wanted.label != 0) {
+    void* label = nullptr;
+    if (Status status = view(kLabel, end.labels, kPacketPairBytes, label); status.failed()) return status;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto half = static_cast<std::uint32_t>(end.wanted.label >> (32 * i));
+      packet_at(label, i).store(packet_of(half, end.number + 1), std::memory_order_release);
     }
-    end.has_begun = true;
   }
-  const std::uint32_t next = end.number + 1;
-  const std::uint32_t own_parts = is_send(side) ? wanted.parts : 1;
+  if (side != MessageSide::kReceive && end.wanted.size_bytes > 0) {
+    if (Status status = move_data(end, end.number + 1); !status.ok()) return status;
+  }
+  return finish_end(end);
+}
+
+// pending: the label has not come.
+Status EmulatedBackend::check_message_label(const End& end) {
+  void* label = nullptr;
+  if (Status status = view(kLabel, end.labels, kPacketPairBytes, label); status.failed()) return status;
+  std::uint64_t found = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::uint64_t packet = packet_at(label, i).load(std::memory_order_acquire);
+    if (number_of(packet) != end.number + 1) return Status::pending();
+    found |= (packet & 0xffffffff) << (32 * i);
+  }
+  if (found == end.wanted.label) return {};
+  return Status(StatusCode::kInvalidArgument, wrong_label(end.wanted.label, found));
+}
+
+// pending: a word has not been reached.
+Status EmulatedBackend::await_message_words(const End& end) {
+  const MessageSide side = end.wanted.side;
+  const bool receives_packets = !is_send(side) && has_packets(side);
+  if (end.wanted.waits == nullptr || receives_packets) return {};
+  const std::uint32_t parts = is_send(side) ? 1 : end.wanted.parts;
+  const std::uint32_t needed =
+      is_send(side) ? end.number - (end.wanted.num_places - 1) : end.number + 1;
   void* waits = nullptr;
-  if (Status status = words(kMessageWord, end.waits, wanted.waits, waits); status.failed()) return status;
-  if (is_send(side)) {
-    if (waits != nullptr && !has_reached(word_at(waits).load(std::memory_order_acquire), end.number))
-      return Status::pending();
-    if (side == MessageSide::kAwaitPlace) return {};
-  } else if (side == MessageSide::kReceive && waits != nullptr) {
-    for (std::uint32_t part = 0; part < wanted.parts; ++part)
-      if (!has_reached(word_at(waits, part).load(std::memory_order_acquire), next)) return Status::pending();
-  }
-  if (side != MessageSide::kReceive && wanted.size_bytes > 0) {
-    if (Status status = move_data(end, next); !status.ok()) return status;
-  }
-  void* signals = nullptr;
-  if (side == MessageSide::kSend) {
-    if (Status status = words(kMessageWord, end.signals, wanted.signals, signals); status.failed())
+  if (Status status = view(kMessageWord, end.waits, parts * sizeof(std::uint32_t), waits); status.failed())
+    return status;
+  for (std::uint32_t part = 0; part < parts; ++part)
+    if (!has_reached(word_at(waits, part).load(std::memory_order_acquire), needed)) return Status::pending();
+  return {};
+}
+
+Status EmulatedBackend::finish_end(const End& end) {
+  const std::uint32_t next = end.number + 1;
+  const bool is_data_send = end.wanted.side == MessageSide::kSend;
+  if (end.wanted.signals != nullptr && (is_data_send || is_take(end.wanted.side))) {
+    const std::uint32_t parts = is_data_send ? end.wanted.parts : 1;
+    void* signals = nullptr;
+    if (Status status = view(kMessageWord, end.signals, parts * sizeof(std::uint32_t), signals);
+        status.failed())
       return status;
+    for (std::uint32_t part = 0; part < parts; ++part)
+      word_at(signals, part).store(next, std::memory_order_release);
   }
-  if (Status status = words(kMessageCount, end.counts, wanted.counts, counts); status.failed()) return status;
-  for (std::uint32_t part = 0; part < own_parts; ++part) {
-    if (signals != nullptr) word_at(signals, part).store(next, std::memory_order_release);
-    if (counts != nullptr) word_at(counts, part).store(next, std::memory_order_relaxed);
-  }
+  if (end.wanted.count == nullptr) return {};
+  void* count = nullptr;
+  if (Status status = view(kMessageCount, end.count, sizeof(MessageCount), count); status.failed())
+    return status;
+  word_at(count).store(end.number + end.wanted.raise, std::memory_order_relaxed);
   return {};
 }
 
@@ -203,18 +268,19 @@ Status EmulatedBackend::move_data(const End& end, std::uint32_t next) {
   void* from = nullptr;
   void* to = nullptr;
   if (Status status = view(kMessageSource, end.from, size_bytes, from); status.failed()) return status;
-  if (end.wanted.side == MessageSide::kReceivePackets) {
+  const bool packs = end.wanted.side == MessageSide::kSendPackets;
+  if (!packs && has_packets(end.wanted.side)) {
     for (std::size_t i = 0; i < num_packets(size_bytes); ++i)
       if (number_of(packet_at(from, i).load(std::memory_order_acquire)) != next) return Status::pending();
   }
   if (Status status = view(kMessageTarget, end.to, size_bytes, to); status.failed()) return status;
-  if (end.wanted.side == MessageSide::kSend) {
+  if (!has_packets(end.wanted.side)) {
     std::memmove(to, from, size_bytes);
     return {};
   }
   for (std::size_t i = 0; i < num_packets(size_bytes); ++i) {
     const Piece piece = piece_of(i, size_bytes);
-    if (end.wanted.side == MessageSide::kReceivePackets) {
+    if (!packs) {
       const auto data = static_cast<std::uint32_t>(packet_at(from, i).load(std::memory_order_relaxed));
       std::memcpy(static_cast<std::byte*>(to) + piece.begin, &data, piece.size);
     } else {

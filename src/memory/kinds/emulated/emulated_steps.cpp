@@ -114,16 +114,13 @@ Status EmulatedBackend::queue_step(const DeviceStep& step, Place place, StreamHa
     if (!count.ok()) return count.status();
     checked.count = *count;
   }
-  const auto is_used = [&step](StepRing ring) {
-    return step.size_bytes > 0 || (step.label != 0 && (step.rings & ring) != 0);
-  };
-  if (is_used(kRingOfTargets)) {
+  if (step.size_bytes > 0) {
     Result<Side> to =
         check_device_side(kStepTarget, step.to, step.extent_of(step.size_bytes, kRingOfTargets));
     if (!to.ok()) return to.status();
     checked.to = *to;
   }
-  if (is_used(kRingOfSources)) {
+  if (step.size_bytes > 0) {
     Result<Side> from =
         check_device_side(kStepSource, step.from, step.extent_of(step.size_bytes, kRingOfSources));
     if (!from.ok()) return from.status();
@@ -185,27 +182,6 @@ Status EmulatedBackend::write_words(const std::vector<Word>& words) {
   return {};
 }
 
-Result<std::uint64_t*> EmulatedBackend::label_of(Side place) {
-  place.address -= sizeof(std::uint64_t);
-  Result<void*> found = reach("label of a place", place, sizeof(std::uint64_t));
-  if (!found.ok()) return found.status();
-  return static_cast<std::uint64_t*>(*found);
-}
-
-Status EmulatedBackend::write_label(const Side& place, std::uint64_t label) {
-  Result<std::uint64_t*> found = label_of(place);
-  if (!found.ok()) return found.status();
-  **found = label;
-  return {};
-}
-
-Status EmulatedBackend::check_label(const Side& place, std::uint64_t label) {
-  Result<std::uint64_t*> found = label_of(place);
-  if (!found.ok()) return found.status();
-  if (**found == label) return {};
-  return Status(StatusCode::kInvalidArgument, wrong_label(label, **found));
-}
-
 Status EmulatedBackend::run_step(Step& step) {
   if (!step.has_begun) {
     if (step.count.has_value()) {
@@ -224,14 +200,6 @@ Status EmulatedBackend::run_step(Step& step) {
   };
   if (!step.has_signalled) {
     if (Status status = await_words(step.before); !status.ok()) return status;
-    if (step.wanted.label != 0) {
-      Status status;
-      if ((step.wanted.rings & kRingOfSources) != 0)
-        status = check_label(place(step.from, kRingOfSources), step.wanted.label);
-      if (status.ok() && (step.wanted.rings & kRingOfTargets) != 0)
-        status = write_label(place(step.to, kRingOfTargets), step.wanted.label);
-      if (status.failed()) return status;
-    }
     if (step.wanted.size_bytes > 0) {
       Status status =
           copy_now(place(step.to, kRingOfTargets), place(step.from, kRingOfSources), step.wanted.size_bytes);

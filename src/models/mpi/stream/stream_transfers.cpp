@@ -37,7 +37,7 @@ namespace {
 
 // What each rank tells each other one.
 struct Introduction {
-  queued::PipeGrant grant;
+  rma::GlobalAddress grant;
   std::uint64_t is_able = 0;
 };
 
@@ -200,40 +200,40 @@ void StreamTransfers::expect_whole() const {
                     "communicator");
 }
 
-void StreamTransfers::queue_piece_to(Peer& peer, queued::StepQueue& queue) {
-  const Message& message = peer.out.messages[peer.out.next];
-  peer.pipe.send_piece(message.buffer, message.label, peer.out.piece, queue);
-  peer.out.go_on();
+void StreamTransfers::add_sends(Peer& peer, queued::MessageQueue& queue) {
+  for (std::uint32_t i = 0; i < Pipe::kNumPlaces && !peer.out.is_empty(); ++i) {
+    const Message& message = peer.out.messages[peer.out.next];
+    peer.pipe.send_piece(message.buffer, message.label, peer.out.piece, queue);
+    peer.out.go_on();
+  }
 }
 
-void StreamTransfers::queue_piece_from(Peer& peer, queued::StepQueue& queue) {
-  const Message& message = peer.in.messages[peer.in.next];
-  peer.pipe.receive_piece(message.buffer, message.label, peer.in.piece, queue);
-  peer.in.go_on();
+bool StreamTransfers::add_receives(Peer& peer, bool only_wanted, queued::MessageQueue& queue) {
+  bool any = false;
+  for (std::uint32_t i = 0; i < Pipe::kNumPlaces && !peer.in.is_empty(); ++i) {
+    if (only_wanted && !peer.in.is_wanted()) break;
+    const Message& message = peer.in.messages[peer.in.next];
+    peer.pipe.receive_piece(message.buffer, message.label, peer.in.piece, queue);
+    peer.in.go_on();
+    any = true;
+  }
+  return any;
 }
 
 // See the head of the header for the order.
 void StreamTransfers::queue_wanted() {
   expect_whole();
   is_whole_ = false;
-  queued::StepQueue queue(stream_->backend(), stream_->device(), stream_->handle(), *stream_->watch());
-  for (std::uint32_t round = 1;; ++round) {
-    std::erase_if(outgoing_, [&](Peer* peer) {
-      queue_piece_to(*peer, queue);
-      return peer->out.is_empty();
-    });
+  queued::MessageQueue queue(stream_->backend(), stream_->device(), stream_->handle());
+  for (bool goes_on = true; goes_on;) {
+    for (Peer* const peer : outgoing_) add_sends(*peer, queue);
+    std::erase_if(outgoing_, [](const Peer* peer) { return peer->out.is_empty(); });
     const bool sends_are_left = !outgoing_.empty();
-    if (sends_are_left && round < Pipe::kNumPlaces) continue;
-    bool any = false;
-    std::erase_if(incoming_, [&](Peer* peer) {
-      if (!sends_are_left && !peer->in.is_wanted()) return false;
-      queue_piece_from(*peer, queue);
-      any = true;
-      return peer->in.is_empty();
-    });
-    if (!sends_are_left && !any) break;
+    goes_on = sends_are_left;
+    for (Peer* const peer : incoming_) goes_on = add_receives(*peer, !sends_are_left, queue) || goes_on;
+    std::erase_if(incoming_, [](const Peer* peer) { return peer->in.is_empty(); });
+    queue.flush();
   }
-  queue.flush();
   is_whole_ = true;
 }
 

@@ -1,24 +1,24 @@
 // StreamTransfers: what a rank's stream exchanges with the streams of the other ranks of a communicator. It has a Pipe to
 // each rank, itself included, for messages, and a DeviceGroup for collectives.
 //
-// A send or a receive queues its steps in the call. Messages that have been started, and not awaited, are queued as soon as something
+// A send or a receive is queued in the call. Messages that have been started, and not awaited, are queued as soon as something
 // waits for them. Messages to a rank, and messages from it, keep their order.
 //
-// Order among both directions. One stream does one step at a time, and a step may wait for the peer. So the sends that are pending are
-// queued before any receive, and as soon as a send does not fit into the free places, receives come between its pieces:
+// Order among both directions. All pieces that are queued together go side by side, in one launch if they are small. A piece that is sent
+// may wait for the peer to free a place, so a round has at most as many pieces of a pipe and direction as it has places:
 //
-//     send 0, 1, 2, 3, receive 0, send 4, receive 1, send 5, ...          (pieces; a pipe has 4 places)
+//     send 0, 1, 2, 3, receive 0, 1, 2, 3      then      send 4, 5, 6, 7, receive 4, 5, 6, 7      (pieces; a pipe has 4 places)
 //
 // This ends if the calls of all ranks match, call by call: the messages that a call has queued for a peer are received by one call of the
-// peer, and these calls have an order in which no rank goes backwards. Number the pieces of a pipe in such a call from 0, and put
-// receive k at time k, send k at time k - 3.5. Each stream then does its steps in the order of time. Receive k waits for send k,
-// which is earlier. Send k waits for receive k - 4, which is earlier too, or of an earlier call. So no wait is in a circle.
+// peer, and these calls have an order in which no rank goes backwards. Number the pieces of a pipe in such a call from 0. Round k has the
+// pieces 4k to 4k + 3, first those that are sent. Send 4k + i waits for receive 4(k - 1) + i of the peer, which is of its round before, or of
+// an earlier call. A receive of round k waits for a send of the peer's round k. So no wait is in a circle.
 // Calls that do not match this way work as long as what they send fits into the places: up to 1 MiB that is on its way to a rank.
 //
 // Collectives come behind all that has been started, receives too. So ranks start a message and its receive on the same
 // side of a collective.
 //
-// Memory: 1 MiB of the device for each rank, and that of the group. All of it, and all agreement, is in connect().
+// Memory: 1.1 MiB of the device for each rank, and that of the group. All of it, and all agreement, is in connect().
 // Threads: the PE's.
 #pragma once
 
@@ -35,8 +35,8 @@
 #include "models/mpi/objects/error.h"
 #include "models/mpi/stream/program_stream.h"
 #include "models/mpi/stream/stream_request.h"
+#include "queued/message_queue.h"
 #include "queued/pipe.h"
-#include "queued/step_queue.h"
 
 namespace weft::mpi {
 
@@ -103,8 +103,9 @@ class StreamTransfers {
   Peer& peer(int rank) const { return *peers_[static_cast<std::size_t>(rank)]; }
   runtime::Task<Error> meet(Ref<Communicator> communicator, Error error);
   runtime::Task<Error> make_group(Ref<Communicator> communicator);
-  void queue_piece_to(Peer& peer, queued::StepQueue& queue);
-  void queue_piece_from(Peer& peer, queued::StepQueue& queue);
+  // As many pieces as there are places.
+  static void add_sends(Peer& peer, queued::MessageQueue& queue);
+  static bool add_receives(Peer& peer, bool only_wanted, queued::MessageQueue& queue);
   void expect_whole() const;
   runtime::Task<> give_up();
 

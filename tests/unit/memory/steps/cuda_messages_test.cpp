@@ -10,17 +10,33 @@
 #include "tests/unit/memory/fake_cuda_fixture.h"
 #include "tests/unit/memory/places.h"
 #include "tests/unit/memory/steps/message_cases.h"
+#include "tests/unit/memory/steps/ring_cases.h"
 
 namespace weft::memory {
 namespace {
 
-using CudaMessagesTest = FakeCudaTest;
-
-TEST_F(CudaMessagesTest, OfAllSizes) {
-  expect_all_messages(*memory, kGpu0, kGpu1, [this](const std::function<bool()>& holds) {
+struct CudaMessagesTest : FakeCudaTest {
+  const MessageRing::Until until = [this](const std::function<bool()>& holds) {
     for (int i = 0; i < 10000 && !holds(); ++i) memory->progress();
     ASSERT_TRUE(holds());
-  });
+  };
+};
+
+TEST_F(CudaMessagesTest, OfAllSizes) { expect_all_messages(*memory, kGpu0, kGpu1, until); }
+
+TEST_F(CudaMessagesTest, ThroughRings) {
+  expect_rings(*memory, kGpu0, kGpu1, until);
+  expect_awaited_ring(*memory, kGpu0, kGpu1, until);
+}
+
+TEST_F(CudaMessagesTest, AWrongLabelIsInTheErrorOfTheDevice) {
+  for (const WrongTake& wrong : kWrongTakes) {
+    const MessageRing ring(*memory, kGpu0, kGpu1, until);
+    const std::string failure = failure_of(wrong, *memory, kGpu0, kGpu1, until, ring);
+    fake_cuda()->broken = 0;
+    EXPECT_NE(failure.find("device any more: a receive expects a message with the label"), std::string::npos)
+        << failure;
+  }
 }
 
 TEST_F(CudaMessagesTest, AllEndsOfACallAreOneLaunch) {
@@ -43,6 +59,14 @@ TEST(MessageKernelTest, LaunchesFitTheMessages) {
   const MessageEnd large = copy_end(nullptr, nullptr, std::size_t{1} << 30);
   EXPECT_EQ(grid(large).threads, 1024U);
   EXPECT_EQ(grid(large).blocks, kMaxMessageParts);
+  MessageEnd take = copy_end(nullptr, nullptr, 300);
+  take.side = MessageSide::kTakePackets;
+  take.label = 1;
+  take.size_bytes = 256;
+  EXPECT_EQ(grid(take).threads, 64U) << "and one for the label";
+  take = large;
+  take.side = MessageSide::kTake;
+  EXPECT_EQ(grid(take).blocks, kMaxMessageParts);
   MessageEnd receive = large;
   receive.side = MessageSide::kReceive;
   EXPECT_EQ(grid(receive).threads, 64U) << "one for a part";

@@ -145,44 +145,6 @@ TEST_F(CudaStepsTest, StepsUsePlacesInTurn) {
   EXPECT_EQ(cuda().queue_step(step, kGpu1, sends).code(), StatusCode::kInvalidArgument);
 }
 
-TEST_F(CudaStepsTest, AWrongLabelIsInTheErrorOfTheDevice) {
-  DeviceStep sent = send();
-  sent.rings = kRingOfTargets;
-  sent.to = bytes(own_at_peer, 8);
-  sent.label = 0x500000004;
-  *word(far, kData) = 9;
-  ASSERT_TRUE(cuda().queue_step(sent, kGpu1, sends).ok());
-  DeviceStep received;
-  received.before.add({word(own, kArrived), 1});
-  received.rings = kRingOfSources;
-  received.from = bytes(own, 8);
-  received.to = bytes(own, 12);
-  received.size_bytes = 4;
-  received.label = sent.label;
-  ASSERT_TRUE(cuda().queue_step(received, kGpu0, receives).ok());
-  Outcome left;
-  Outcome right;
-  ASSERT_TRUE(memory->when_queued_done(kGpu1, sends, &left).is_pending());
-  ASSERT_TRUE(memory->when_queued_done(kGpu0, receives, &right).is_pending());
-  poll();
-  EXPECT_TRUE(left.status.ok()) << left.status.to_string();
-  EXPECT_TRUE(right.status.ok()) << right.status.to_string();
-  EXPECT_EQ(*word(own, 12), 9U);
-  received.size_bytes = 0;
-  received.label = 0x600000004;
-  ASSERT_TRUE(cuda().queue_step(received, kGpu0, receives).ok());
-  Outcome wrong;
-  ASSERT_TRUE(memory->when_queued_done(kGpu0, receives, &wrong).is_pending());
-  poll();
-  fake_cuda()->broken = 0;
-  EXPECT_EQ(wrong.calls, 1);
-  EXPECT_EQ(wrong.status.code(), StatusCode::kInternal);
-  EXPECT_NE(wrong.status.message().find(
-                "device any more: a step expects data with the label 0x600000004 and finds 0x500000004"),
-            std::string::npos)
-      << wrong.status.to_string();
-}
-
 // The driver would end the capture.
 TEST_F(CudaStepsTest, WhatACaptureNeedsIsLoadedBefore) {
   static_cast<::CudaStreamTag*>(receives)->is_captured = true;

@@ -6,6 +6,7 @@
 #include "tests/support/device_memory.h"
 #include "tests/unit/memory/places.h"
 #include "tests/unit/memory/steps/message_cases.h"
+#include "tests/unit/memory/steps/ring_cases.h"
 
 namespace weft::memory {
 namespace {
@@ -29,24 +30,46 @@ TEST_F(EmulatedMessagesTest, OfAllSizes) {
   expect_all_messages(memory, kDevice0, kDevice1, [this](const auto& holds) { until(holds); });
 }
 
+TEST_F(EmulatedMessagesTest, ThroughRings) {
+  const auto holds = [this](const auto& condition) { until(condition); };
+  expect_rings(memory, kDevice0, kDevice1, holds);
+  expect_awaited_ring(memory, kDevice0, kDevice1, holds);
+}
+
+TEST_F(EmulatedMessagesTest, ATakeOfAnotherLabelFailsAndCopiesNothing) {
+  const auto holds = [this](const auto& condition) { until(condition); };
+  for (const WrongTake& wrong : kWrongTakes) {
+    const MessageRing ring(memory, kDevice0, kDevice1, holds);
+    const std::string failure = failure_of(wrong, memory, kDevice0, kDevice1, holds, ring);
+    EXPECT_NE(failure.find("a receive names another size or tag"), std::string::npos) << failure;
+    const auto result = ring.result();
+    EXPECT_EQ(std::ranges::count(result, 0), static_cast<std::ptrdiff_t>(result.size()));
+  }
+}
+
 TEST_F(EmulatedMessagesTest, WhatLeavesItsMemoryIsRefused) {
   const Buffer device = memory.allocate(256, kDevice0).value();
   const StreamHandle stream = kind().create_stream(0).value();
   auto* const words = static_cast<std::uint32_t*>(device.data);
+  auto* const counts = static_cast<MessageCount*>(device.data);
   auto* const bytes = static_cast<std::byte*>(device.data);
   std::uint32_t on_host = 0;
+  MessageCount count_on_host;
   const auto refused = [&](auto change) {
     MessageEnd end = copy_end(bytes + 128, bytes, 64);
-    end.counts = words;
+    end.count = counts;
     change(end);
     return kind().queue_messages({&end, 1}, kDevice0, stream).code();
   };
   EXPECT_EQ(refused([](MessageEnd& end) { end.size_bytes = 200; }), StatusCode::kOutOfRange);
   EXPECT_EQ(refused([](MessageEnd& end) { end.side = MessageSide::kSendPackets, end.size_bytes = 66; }),
             StatusCode::kOutOfRange);
-  EXPECT_EQ(refused([&](MessageEnd& end) { end.counts = words + 60, end.parts = 5; }),
+  EXPECT_EQ(refused([&](MessageEnd& end) { end.num_places = 4, end.place_bytes = 22; }),
             StatusCode::kOutOfRange);
-  EXPECT_EQ(refused([&](MessageEnd& end) { end.counts = &on_host; }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(refused([&](MessageEnd& end) { end.side = MessageSide::kTake, end.waits = words, end.num_places = 2; }),
+            StatusCode::kOutOfRange);
+  EXPECT_EQ(refused([&](MessageEnd& end) { end.labels = bytes + 248; }), StatusCode::kOutOfRange);
+  EXPECT_EQ(refused([&](MessageEnd& end) { end.count = &count_on_host; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(refused([&](MessageEnd& end) { end.freed = &on_host; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(refused([&](MessageEnd& end) { end.signals = &on_host; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(refused([&](MessageEnd& end) {
@@ -66,8 +89,8 @@ TEST_F(EmulatedMessagesTest, AReceiveThatWaitsNeedsItsSignalNoMore) {
   for (std::uint32_t i = 0; i < 16; ++i) view[i] = 0;
   MessageEnd receive;
   receive.side = MessageSide::kReceive;
-  receive.counts = words;
-  receive.waits = words + 1;
+  receive.count = static_cast<MessageCount*>(device.data);
+  receive.waits = words + 2;
   receive.signals = static_cast<std::uint32_t*>(peers.data);
   ASSERT_TRUE(kind().queue_messages({&receive, 1}, kDevice0, stream).ok());
   Outcome over;
@@ -76,7 +99,7 @@ TEST_F(EmulatedMessagesTest, AReceiveThatWaitsNeedsItsSignalNoMore) {
   ASSERT_TRUE(memory.deallocate(peers).ok());
   for (int i = 0; i < 10; ++i) memory.progress();
   EXPECT_EQ(over.calls, 0) << over.status.to_string();
-  view[1] = 1;
+  view[2] = 1;
   until([&] { return over.calls == 1; });
   EXPECT_TRUE(over.status.ok()) << over.status.to_string();
   EXPECT_TRUE(memory.deallocate(device).ok());
@@ -91,12 +114,13 @@ TEST_F(EmulatedMessagesTest, AnAbortEndsWhatWaits) {
   for (std::uint32_t i = 0; i < 16; ++i) view[i] = 0;
   view[8] = 77;
   MessageEnd free;
-  free.counts = words;
+  auto* const counts = static_cast<MessageCount*>(device.data);
+  free.count = counts;
   MessageEnd waits =
       copy_end(reinterpret_cast<std::byte*>(words + 9), reinterpret_cast<std::byte*>(words + 8), 4);
   waits.side = MessageSide::kReceive;
-  waits.counts = words + 1;
-  waits.waits = words + 2;
+  waits.count = counts + 1;
+  waits.waits = words + 4;
   const std::array<MessageEnd, 2> ends{free, waits};
   ASSERT_TRUE(kind().queue_messages(ends, kDevice0, stream).ok());
   Outcome over;
@@ -108,7 +132,7 @@ TEST_F(EmulatedMessagesTest, AnAbortEndsWhatWaits) {
   until([&] { return over.calls == 1; });
   EXPECT_EQ(over.status.code(), StatusCode::kClosed);
   EXPECT_EQ(view[0], 1U);
-  EXPECT_EQ(view[1], 0U);
+  EXPECT_EQ(view[2], 0U);
   EXPECT_EQ(view[9], 0U);
   EXPECT_TRUE(memory.deallocate(device).ok());
 }

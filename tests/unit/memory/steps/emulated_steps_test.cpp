@@ -187,36 +187,6 @@ TEST_F(EmulatedStepsTest, StepsUsePlacesInTurn) {
   EXPECT_EQ(emulated(peer).queue_step(step, kDevice0, sends).code(), StatusCode::kOutOfRange);
 }
 
-TEST_F(EmulatedStepsTest, ALabelSaysWhatIsInAPlace) {
-  DeviceStep sent = send();
-  sent.rings = kRingOfTargets;
-  sent.label = 0x500000004;
-  *(view(peer, far) + kData) = 9;
-  DeviceStep received;
-  received.before.add({word(own, kArrived), 1});
-  received.rings = kRingOfSources;
-  received.from = reinterpret_cast<const std::byte*>(word(own, kLanding));
-  received.to = reinterpret_cast<std::byte*>(word(own, 12));
-  received.size_bytes = 4;
-  for (const std::uint64_t expected : {std::uint64_t{0x500000004}, std::uint64_t{0x600000004}}) {
-    *(view(owner, own) + 12) = 0;
-    *(view(peer, far) + kSent) = 0;
-    received.label = expected;
-    ASSERT_TRUE(emulated(peer).queue_step(sent, kDevice0, sends).ok());
-    ASSERT_TRUE(emulated(owner).queue_step(received, kDevice0, receives).ok());
-    Outcome over;
-    Outcome left;
-    watch(peer, sends, left);
-    watch(owner, receives, over);
-    poll();
-    EXPECT_EQ(over.status.ok(), expected == sent.label);
-    EXPECT_EQ(*(view(owner, own) + 12), expected == sent.label ? 9U : 0U);
-    if (over.status.failed()) {
-      EXPECT_NE(over.status.message().find("the label 0x600000004 and finds 0x500000004"), std::string::npos);
-    }
-  }
-}
-
 TEST_F(EmulatedStepsTest, AllSignalThenAllCombine) {
   *(view(owner, own) + kLanding) = 3;
   *(view(peer, far) + kData) = 4;

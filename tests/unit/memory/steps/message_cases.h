@@ -59,7 +59,7 @@ class MessageDirection {
   MessageEnd send(std::size_t round) const {
     const std::size_t at = round % kLandings;
     MessageEnd end = copy_end(landing(at), bytes(source_) + offset_ + round * size_bytes_, size_bytes_);
-    end.counts = words(sender_)->counts[at];
+    end.count = &words(sender_)->counts[at];
     end.waits = &words(sender_)->freed[at];
     end.signals = words(receiver_)->arrived[at];
     if (has_packets()) {
@@ -72,10 +72,10 @@ class MessageDirection {
     const std::size_t at = round % kLandings;
     MessageEnd end = copy_end(nullptr, nullptr, size_bytes_);
     end.side = MessageSide::kReceive;
-    end.counts = words(receiver_)->counts[at];
+    end.count = &words(receiver_)->counts[at];
     end.waits = words(receiver_)->arrived[at];
     end.signals = &words(sender_)->freed[1 - at];
-    end.freed = words(receiver_)->counts[1 - at];
+    end.freed = &words(receiver_)->counts[1 - at].number;
     if (has_packets()) {
       end.side = MessageSide::kReceivePackets;
       end.to = landing(at);
@@ -108,7 +108,7 @@ class MessageDirection {
  private:
   static constexpr std::size_t kGuard = 64;
   struct Words {
-    std::uint32_t counts[kLandings][kMaxMessageParts];
+    MessageCount counts[kLandings];
     std::uint32_t arrived[kLandings][kMaxMessageParts];
     std::uint32_t freed[kLandings];
   };
