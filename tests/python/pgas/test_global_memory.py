@@ -95,6 +95,14 @@ def test_a_wait_that_gets_no_signal(run_program: RunProgram) -> None:
     assert "weft: PE 1: a stream waits for a signal that no PE sends" in ended.stderr
 
 
+@pytest.mark.parametrize("what", ["wait", "gather", "reduce", "flag"])
+def test_what_waits_for_a_peer_that_dies(run_program: RunProgram, what: str) -> None:
+    ended = run_program(2, "lost_peer.py", what)
+    assert ended.returncode != 0
+    assert "was killed by signal 9 (SIGKILL)" in ended.stderr
+    assert ended.stdout == ""
+
+
 def test_a_failure_that_nothing_awaits_ends_the_job(run_program: RunProgram) -> None:
     ended = run_program(2, "unawaited.py", mapping="off")
     assert ended.returncode == 1

@@ -41,10 +41,11 @@ class MessageDirection {
     result_ = make(sent_.size(), to);
     packets_ = make(kLandings * packet_bytes(size_bytes), to);
     for (Buffer& landing : landings_) landing = make(offset + size_bytes + kGuard, to);
-    const std::vector<std::uint32_t> counts(sizeof(Words) / sizeof(std::uint32_t), first);
+    std::vector<std::uint32_t> numbers(sizeof(Words) / sizeof(std::uint32_t), first);
+    for (std::size_t i = 0; i < kLandings; ++i) numbers[2 * i + 1] = 0;  // MessageCount::begun
     const std::vector<unsigned char> guards(offset + size_bytes + kGuard, 0xa5);
     const std::vector<unsigned char> zeros(packets_.size_bytes);
-    for (const Buffer& words : {sender_, receiver_}) move(words, {counts.data(), sizeof(Words)});
+    for (const Buffer& words : {sender_, receiver_}) move(words, {numbers.data(), sizeof(Words)});
     for (const Buffer& landing : landings_) move(landing, {guards.data(), guards.size()});
     move(packets_, {zeros.data(), zeros.size()});
     move({bytes(source_) + offset, sent_.size(), from, nullptr}, {sent_.data(), sent_.size()});
@@ -108,7 +109,7 @@ class MessageDirection {
  private:
   static constexpr std::size_t kGuard = 64;
   struct Words {
-    MessageCount counts[kLandings];
+    MessageCount counts[kLandings];  // first
     std::uint32_t arrived[kLandings][kMaxMessageParts];
     std::uint32_t freed[kLandings];
   };
