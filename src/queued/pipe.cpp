@@ -62,7 +62,8 @@ runtime::Task<rma::GlobalAddress> Pipe::grant() {
 }
 
 runtime::Task<> Pipe::accept(int pe, rma::GlobalAddress grant) {
-  if (grant.pe() != pe) base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
+  if (grant.pe() != pe)
+    base::refuse_claim(base::format("{}: PE {} grants places that are none", name_(), pe));
   PeerMemory peer(memory_, device_, name_);
   held_->peers = static_cast<Ring*>(co_await peer.reach(grant, sizeof(Ring), alignof(Ring)));
   held_->peer_keepers = peer.take_keepers();

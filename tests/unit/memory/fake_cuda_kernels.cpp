@@ -263,8 +263,8 @@ class RunningEnd {
   }
   void write_label() const {
     const std::uint32_t next = number_ + 1;
-    const std::array<Packet, 2> packets{
-        {{static_cast<std::uint32_t>(end_.label), next}, {static_cast<std::uint32_t>(end_.label >> 32), next}}};
+    const std::array<Packet, 2> packets{{{static_cast<std::uint32_t>(end_.label), next},
+                                         {static_cast<std::uint32_t>(end_.label >> 32), next}}};
     std::memcpy(end_.labels, &packets, sizeof packets);
   }
   void move() const {
