@@ -77,8 +77,8 @@ void MessageQueue::await(const std::vector<MessageEnd>& ends, MessageSide side) 
     MessageEnd wait = *end;
     wait.side = side;
     wait.parts = 1;
-    wait.offset = static_cast<std::uint32_t>(std::count_if(
-        ends.begin(), end, [&](const MessageEnd& other) { return other.count == end->count; }));
+    wait.offset = static_cast<std::uint32_t>(
+        std::count_if(ends.begin(), end, [&](const MessageEnd& other) { return other.count == end->count; }));
     put(wait);
   }
 }

@@ -2,7 +2,7 @@
 // owns. The sender's end copies into the next place, the receiver's end out of it. A Link has no second copy, and granted places.
 //
 // Messages of a direction have an order, that in which they are queued. A receive names the label and the size of the message that
-// it gets. If they are others, the launch fails and copies nothing. Larger messages go in pieces: one end a piece at each side.
+// it gets. If they are others, the launch fails. Larger messages go in pieces: one end a piece at each side.
 //
 // All counts are on the devices, and choose the places, so any part of a program can be captured in a graph.
 // Threads: the PE's. Claims: what the peer grants is checked by accept().

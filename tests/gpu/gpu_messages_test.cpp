@@ -72,7 +72,8 @@ TEST_F(GpuMessagesTest, AWrongLabelIsInTheErrorOfTheDevice) {
       std::fputs(failure_of(wrong, memory, kGpu0, kGpu0, until, ring).c_str(), stderr);
       std::_Exit(0);
     };
-    EXPECT_EXIT(take_another(), ::testing::ExitedWithCode(0), "a receive names another size or tag than its send");
+    EXPECT_EXIT(take_another(), ::testing::ExitedWithCode(0),
+                "a receive names another size or tag than its send");
   }
 }
 

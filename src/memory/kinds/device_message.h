@@ -26,7 +26,6 @@ inline constexpr std::uint32_t kMaxMessageParts = 64;
 inline constexpr std::size_t kMostPacketBytes = 8 << 10;
 // Packets come in pairs, of 16 bytes with 8 of data. A label is one.
 inline constexpr std::size_t kPacketPairBytes = 16;
-inline constexpr std::size_t kMostLabelledPacketBytes = kMostPacketBytes - 8;
 // One part for so many bytes.
 inline constexpr std::size_t kMessagePartBytes = 8 << 10;
 
@@ -51,8 +50,8 @@ struct alignas(8) MessageCount {
 enum class MessageSide : std::uint32_t {
   kSend,  // for each part: waits until the word at `waits` has reached n - (num_places - 1), copies, and writes n + 1 to its word of `signals`
   kSendPackets,  // the same, into packets: `to` is memory of packets, `signals` is not used, and there is one part
-  kAwaitPlace,   // waits as kSend does, and counts nothing
-  kReceive,      // writes *freed to `signals`, and waits until each of `parts` words at `waits` has reached n + 1
+  kAwaitPlace,  // waits as kSend does, and counts nothing
+  kReceive,  // writes *freed to `signals`, and waits until each of `parts` words at `waits` has reached n + 1
   kReceivePackets,  // the same, and waits for the packets at `from`, which it copies to `to`; `waits` is not used
   kTake,  // for each part: waits until its word of `waits` has reached n + 1, and copies. The last part writes n + 1 to `signals`
   kTakePackets,   // the same from packets: `waits` is not used, and there is one part
@@ -76,8 +75,7 @@ struct MessageEnd {
   std::uint32_t* taken = nullptr;        // kTake: counts parts, 0 at first and afterwards
 
   // What the message is, for a check: unless it is 0, a send writes it to the packets at `labels`, and an end that takes must find it there.
-  // The launch fails if it does not, and copies nothing: a kind that cannot fail a launch alone fails its device. Packets
-  // with a label are of kMostLabelledPacketBytes at most.
+  // The launch fails if it does not: a kind that cannot fail a launch alone fails its device.
   std::uint64_t label = 0;
   std::byte* labels = nullptr;
   // A ring, for sends and takes: message n uses place n % num_places, a power of 2. Addresses are those of place 0. The others follow:

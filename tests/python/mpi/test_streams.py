@@ -64,7 +64,7 @@ def test_wrong_arguments_are_errors(run_mpi, num_pes):
 def test_messages_that_do_not_match_end_the_job_in_words(run_mpi, what, labels):
     done = run_mpi(PROGRAM, 2, "emulated", what)
     assert done.returncode != 0
-    assert f"a step expects data with {labels}" in done.stderr
+    assert f"a receive expects a message with {labels}" in done.stderr
     assert "the label of a message is (tag + 1) * 2^32 + its number of bytes" in done.stderr
 
 

@@ -263,8 +263,8 @@ class RunningEnd {
   }
   void write_label() const {
     const std::uint32_t next = number_ + 1;
-    const std::array<Packet, 2> packets{
-        {{static_cast<std::uint32_t>(end_.label), next}, {static_cast<std::uint32_t>(end_.label >> 32), next}}};
+    const std::array<Packet, 2> packets{{{static_cast<std::uint32_t>(end_.label), next},
+                                         {static_cast<std::uint32_t>(end_.label >> 32), next}}};
     std::memcpy(end_.labels, &packets, sizeof packets);
   }
   void move() const {
@@ -320,7 +320,6 @@ bool is_valid(const MessageEnd& end) {
          are_words_or_null(end.signals, words(end.side == MessageSide::kSend)) &&
          are_words_or_null(end.freed, 1) && are_words_or_null(end.taken, words(false)) &&
          (!has_label || is_valid(end.labels, others * end.place_bytes + kPacketPairBytes)) &&
-         (!has_packets(end.side) || !has_label || size <= kMostLabelledPacketBytes) &&
          (!has_data || (is_valid_ring(end.to, packs, !takes) && is_valid_ring(end.from, unpacks, takes)));
 }
 

@@ -212,8 +212,7 @@ Status EmulatedBackend::await_message_words(const End& end) {
   const bool receives_packets = !is_send(side) && has_packets(side);
   if (end.wanted.waits == nullptr || receives_packets) return {};
   const std::uint32_t parts = is_send(side) ? 1 : end.wanted.parts;
-  const std::uint32_t needed =
-      is_send(side) ? end.number - (end.wanted.num_places - 1) : end.number + 1;
+  const std::uint32_t needed = is_send(side) ? end.number - (end.wanted.num_places - 1) : end.number + 1;
   void* waits = nullptr;
   if (Status status = view(kMessageWord, end.waits, parts * sizeof(std::uint32_t), waits); status.failed())
     return status;

@@ -1,4 +1,7 @@
-"""What PE 1 has queued on a stream, or awaits, needs PE 0, which dies. The job ends: lost_peer.py wait|gather|reduce|flag"""
+"""What PE 1 has queued on a stream, or awaits, needs PE 0, which dies. The job ends.
+
+lost_peer.py wait|gather|reduce|flag
+"""
 
 import os
 import signal

@@ -66,8 +66,9 @@ TEST_F(EmulatedMessagesTest, WhatLeavesItsMemoryIsRefused) {
             StatusCode::kOutOfRange);
   EXPECT_EQ(refused([&](MessageEnd& end) { end.num_places = 4, end.place_bytes = 22; }),
             StatusCode::kOutOfRange);
-  EXPECT_EQ(refused([&](MessageEnd& end) { end.side = MessageSide::kTake, end.waits = words, end.num_places = 2; }),
-            StatusCode::kOutOfRange);
+  EXPECT_EQ(
+      refused([&](MessageEnd& end) { end.side = MessageSide::kTake, end.waits = words, end.num_places = 2; }),
+      StatusCode::kOutOfRange);
   EXPECT_EQ(refused([&](MessageEnd& end) { end.labels = bytes + 248; }), StatusCode::kOutOfRange);
   EXPECT_EQ(refused([&](MessageEnd& end) { end.count = &count_on_host; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(refused([&](MessageEnd& end) { end.freed = &on_host; }), StatusCode::kInvalidArgument);

@@ -25,12 +25,11 @@ class MessageRing {
   // Messages 5 and later have numbers that begin with 0 again.
   static constexpr std::uint32_t kFirst = 0xfffffffb;
   static constexpr std::array<std::size_t, 20> kSizes{
-      8,  0, kMostLabelledPacketBytes,     kMostBytes, 1, kMostLabelledPacketBytes + 1, 24577, 3, 9, 1000,
-      16, 0, kMostLabelledPacketBytes - 5, 8,          8, kMostBytes - 1,               8200,  8, 4, 2};
+      8,  0, kMostPacketBytes,     kMostBytes, 1, kMostPacketBytes + 1, 24577, 3, 9, 1000,
+      16, 0, kMostPacketBytes - 5, 8,          8, kMostBytes - 1,       8200,  8, 4, 2};
 
   using Until = std::function<void(const std::function<bool()>&)>;
-  MessageRing(Memory& memory, Place from, Place to, Until until)
-      : memory_(memory), until_(std::move(until)) {
+  MessageRing(Memory& memory, Place from, Place to, Until until) : memory_(memory), until_(std::move(until)) {
     std::uint32_t value = 1;
     for (const std::size_t size : kSizes) {
       begins_.push_back(sent_.size());
@@ -112,11 +111,11 @@ class MessageRing {
   };
   struct PlaceOfMessage {
     std::byte label[kPacketPairBytes];
-    std::byte packets[packet_bytes(kMostLabelledPacketBytes)];
+    std::byte packets[packet_bytes(kMostPacketBytes)];
     std::byte data[kMostBytes];
   };
 
-  static bool is_small(std::size_t message) { return kSizes[message] <= kMostLabelledPacketBytes; }
+  static bool is_small(std::size_t message) { return kSizes[message] <= kMostPacketBytes; }
   MessageEnd common(std::size_t message) const {
     MessageEnd end = copy_end(nullptr, nullptr, kSizes[message]);
     end.num_places = kPlaces;
@@ -167,8 +166,7 @@ class RingStreams {
  public:
   RingStreams(Memory& memory, Place left, Place right, MessageRing::Until until)
       : memory_(memory), until_(std::move(until)), places_{left, right} {
-    for (std::size_t i = 0; i < 2; ++i)
-      streams_[i] = kind().create_stream(places_[i].device).value();
+    for (std::size_t i = 0; i < 2; ++i) streams_[i] = kind().create_stream(places_[i].device).value();
   }
   ~RingStreams() {
     for (const StreamHandle stream : streams_) EXPECT_TRUE(kind().destroy_stream(stream).ok());
