@@ -1,12 +1,32 @@
 /* Errors of one process in collective calls, and what is rare: no process waits for one that has failed. Run on 1 and more ranks. */
+#define _GNU_SOURCE /* F_OFD_SETLKW, syscall */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../expect.h"
 
 static int rank, size;
+
+/* The library's calls of fcntl come here. Without locks: as of a file system of NFS whose server has no lock service. */
+static int has_locks = 1;
+int fcntl(int descriptor, int command, ...) {
+  va_list arguments;
+  long argument;
+  va_start(arguments, command);
+  argument = va_arg(arguments, long);
+  va_end(arguments);
+  if (!has_locks && (command == F_OFD_SETLKW || command == F_OFD_SETLK)) {
+    errno = ENOLCK;
+    return -1;
+  }
+  return (int)syscall(SYS_fcntl, descriptor, command, argument);
+}
 static const char* const path = "faulty_file";
 
 static MPI_File open_new(int mode, MPI_Info hints) {
@@ -30,33 +50,94 @@ static MPI_Info hints_of(const char* use, const char* buffer_bytes) {
   return hints;
 }
 
-/* The last rank has wrong arguments. With aggregators all get its error; else the others succeed. */
+/* The last rank has wrong arguments. All get its error, whoever accesses the file. */
 static void check_one_wrong(const char* use) {
-  const int is_wrong = rank == size - 1, all_fail = strcmp(use, "enable") == 0;
+  const int is_wrong = rank == size - 1;
   MPI_Info hints = hints_of(use, "4096");
   MPI_File file = open_new(MPI_MODE_RDWR, hints);
   MPI_Status status;
   MPI_Offset position = -1;
   int value = rank, i;
   for (i = 0; i < 2; ++i) {
-    const int others = all_fail ? (i == 0 ? MPI_ERR_ARG : MPI_ERR_TYPE) : MPI_SUCCESS;
+    const int expected = i == 0 ? MPI_ERR_ARG : MPI_ERR_TYPE;
     const MPI_Offset offset = is_wrong && i == 0 ? -4 : 4 * rank;
     const MPI_Datatype type = is_wrong && i == 1 ? MPI_DATATYPE_NULL : MPI_INT;
-    const int expected = is_wrong ? (i == 0 ? MPI_ERR_ARG : MPI_ERR_TYPE) : others;
     EXPECT(class_of(MPI_File_write_at_all(file, offset, &value, 1, type, &status)) == expected);
     EXPECT(class_of(MPI_File_read_at_all(file, offset, &value, 1, type, &status)) == expected);
   }
+  EXPECT(MPI_File_get_size(file, &position) == MPI_SUCCESS && position == 0);
   EXPECT(class_of(MPI_File_write_ordered(file, &value, is_wrong ? -1 : 1, MPI_INT, &status)) ==
-         (is_wrong || all_fail ? MPI_ERR_COUNT : MPI_SUCCESS));
+         MPI_ERR_COUNT);
   EXPECT(MPI_File_seek(file, 4 * rank, MPI_SEEK_SET) == MPI_SUCCESS);
-  EXPECT(class_of(MPI_File_write_all(file, is_wrong ? NULL : &value, 1, MPI_INT, &status)) ==
-         (is_wrong || all_fail ? MPI_ERR_BUFFER : MPI_SUCCESS));
-  EXPECT(MPI_File_get_position(file, &position) == MPI_SUCCESS &&
-         position == 4 * rank + (is_wrong || all_fail ? 0 : 4));
+  EXPECT(class_of(MPI_File_write_all(file, is_wrong ? NULL : &value, 1, MPI_INT, &status)) == MPI_ERR_BUFFER);
+  EXPECT(MPI_File_get_position(file, &position) == MPI_SUCCESS && position == 4 * rank);
+  /* Atomic accesses are those of each process alone. */
   EXPECT(MPI_File_set_atomicity(file, 1) == MPI_SUCCESS);
   EXPECT(class_of(MPI_File_write_at_all(file, is_wrong ? -1 : 0, &value, 1, MPI_INT, &status)) ==
          (is_wrong ? MPI_ERR_ARG : MPI_SUCCESS));
   MPI_Info_free(&hints);
+  close_and_delete(&file);
+}
+
+/* The same of accesses that go on behind the call: the request has the error, and so has the end of a split access. */
+static void check_one_wrong_later(const char* use) {
+  const int is_wrong = rank == size - 1;
+  MPI_Info hints = hints_of(use, "4096");
+  MPI_File file = open_new(MPI_MODE_RDWR, hints);
+  MPI_Request requests[4];
+  MPI_Status status, statuses[4];
+  int value = rank, values[4] = {0}, i;
+  EXPECT(MPI_File_iwrite_at_all(file, is_wrong ? -4 : 4 * rank, &value, 1, MPI_INT, &requests[0]) ==
+         MPI_SUCCESS);
+  EXPECT(MPI_File_iwrite_all(file, &value, 1, is_wrong ? MPI_DATATYPE_NULL : MPI_INT, &requests[1]) ==
+         MPI_SUCCESS);
+  EXPECT(MPI_File_iread_all(file, &values[2], is_wrong ? -1 : 1, MPI_INT, &requests[2]) == MPI_SUCCESS);
+  EXPECT(MPI_File_iread_at_all(file, 4 * rank, is_wrong ? NULL : &values[3], 1, MPI_INT, &requests[3]) ==
+         MPI_SUCCESS);
+  EXPECT(class_of(MPI_Waitall(4, requests, statuses)) == MPI_ERR_IN_STATUS);
+  for (i = 0; i < 4; ++i) {
+    const int expected[4] = {MPI_ERR_ARG, MPI_ERR_TYPE, MPI_ERR_COUNT, MPI_ERR_BUFFER};
+    EXPECT(class_of(statuses[i].MPI_ERROR) == expected[i]);
+  }
+  EXPECT(MPI_File_write_all_begin(file, &value, is_wrong ? -1 : 1, MPI_INT) == MPI_SUCCESS);
+  EXPECT(class_of(MPI_File_write_all_end(file, &value, &status)) == MPI_ERR_COUNT);
+  EXPECT(MPI_File_read_ordered_begin(file, is_wrong ? NULL : &value, 1, MPI_INT) == MPI_SUCCESS);
+  EXPECT(class_of(MPI_File_read_ordered_end(file, &value, &status)) == MPI_ERR_BUFFER);
+  /* An access of one process has its error from the call. */
+  EXPECT(class_of(MPI_File_iwrite_at(file, -4, &value, 1, MPI_INT, &requests[0])) == MPI_ERR_ARG);
+  /* The file is as before. */
+  EXPECT(MPI_File_iwrite_at_all(file, 4 * rank, &value, 1, MPI_INT, &requests[0]) == MPI_SUCCESS);
+  EXPECT(MPI_Wait(&requests[0], &status) == MPI_SUCCESS);
+  EXPECT(MPI_File_read_at_all(file, 4 * rank, values, 1, MPI_INT, &status) == MPI_SUCCESS &&
+         values[0] == rank);
+  MPI_Info_free(&hints);
+  close_and_delete(&file);
+}
+
+/* The file system has no locks: atomic mode is refused, and all else works. */
+static void check_without_locks(void) {
+  MPI_File file = open_new(MPI_MODE_RDWR, MPI_INFO_NULL);
+  MPI_Status status;
+  MPI_Offset position = -1;
+  int value = rank, flag = -1;
+  has_locks = rank != size - 1;
+  EXPECT(class_of(MPI_File_set_atomicity(file, 1)) == MPI_ERR_UNSUPPORTED_OPERATION);
+  EXPECT(MPI_File_get_atomicity(file, &flag) == MPI_SUCCESS && flag == 0);
+  has_locks = 0;
+  EXPECT(MPI_File_write_shared(file, &value, 1, MPI_INT, &status) == MPI_SUCCESS);
+  EXPECT(MPI_File_write_ordered(file, &value, 1, MPI_INT, &status) == MPI_SUCCESS);
+  EXPECT(MPI_File_get_position_shared(file, &position) == MPI_SUCCESS && position == 8 * size);
+  EXPECT(MPI_File_write_at_all(file, 4 * rank, &value, 1, MPI_INT, &status) == MPI_SUCCESS);
+  EXPECT(MPI_File_read_at(file, 4 * rank, &value, 1, MPI_INT, &status) == MPI_SUCCESS && value == rank);
+  /* The locks go while the mode is on. */
+  has_locks = 1;
+  EXPECT(MPI_File_set_atomicity(file, 1) == MPI_SUCCESS);
+  has_locks = 0;
+  EXPECT(class_of(MPI_File_write_at(file, 4 * rank, &value, 1, MPI_INT, &status)) ==
+         MPI_ERR_UNSUPPORTED_OPERATION);
+  EXPECT(class_of(MPI_File_read_at_all(file, 4 * rank, &value, 1, MPI_INT, &status)) ==
+         MPI_ERR_UNSUPPORTED_OPERATION);
+  has_locks = 1;
   close_and_delete(&file);
 }
 
@@ -231,6 +312,9 @@ int main(int argc, char** argv) {
   check_one_wrong("enable");
   check_one_wrong("disable");
   check_one_wrong("automatic");
+  check_one_wrong_later("enable");
+  check_one_wrong_later("disable");
+  check_without_locks();
   check_different();
   check_modes();
   check_memory();

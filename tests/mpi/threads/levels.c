@@ -1,5 +1,5 @@
 /* The thread levels that programs get. The argument: 0 to 3 for the level to ask for, or -1 for MPI_Init. With a second argument, another
- * thread opens a session before, which has the level MPI_THREAD_MULTIPLE without a hint. */
+ * thread opens a session before, or "later", which has the level MPI_THREAD_MULTIPLE without a hint. */
 #include "threads.h"
 
 static const char* name_of(int level) {
@@ -76,22 +76,29 @@ static void* open_session(void* unused) {
   EXPECT(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session) == MPI_SUCCESS);
   return NULL;
 }
+static void open_session_in_thread(void) {
+  pthread_t opener;
+  EXPECT(pthread_create(&opener, NULL, open_session, NULL) == 0);
+  EXPECT(pthread_join(opener, NULL) == 0);
+}
 
 int main(int argc, char** argv) {
-  static const int kLevels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+  static const int kLevels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
+                                MPI_THREAD_MULTIPLE};
   int level = -1, queried = -1, is_main = 0;
-  const int wanted = atoi(argv[1]), has_session = argc > 2;
-  if (has_session) {
-    pthread_t opener;
-    EXPECT(pthread_create(&opener, NULL, open_session, NULL) == 0);
-    EXPECT(pthread_join(opener, NULL) == 0);
-  }
+  const int wanted = atoi(argv[1]), has_session = argc > 2, opens_later = has_session && argv[2][0] == 'l';
+  if (has_session && !opens_later) open_session_in_thread();
   if (wanted < 0) {
     MPI_Init(&argc, &argv);
   } else {
     EXPECT(MPI_Init_thread(&argc, &argv, kLevels[wanted], &level) == MPI_SUCCESS);
   }
   EXPECT(MPI_Query_thread(&queried) == MPI_SUCCESS && (wanted < 0 || queried == level));
+  if (opens_later) { /* a library does so: the level rises */
+    EXPECT(queried == MPI_THREAD_SERIALIZED);
+    open_session_in_thread();
+    EXPECT(MPI_Query_thread(&queried) == MPI_SUCCESS);
+  }
   EXPECT(MPI_Is_thread_main(&is_main) == MPI_SUCCESS && is_main == 1);
   pthread_t thread;
   EXPECT(pthread_create(&thread, NULL, ask_in_thread, NULL) == 0);

@@ -31,3 +31,10 @@ def test_the_main_thread_is_the_one_that_calls_mpi_init(run_mpi, num_pes: int | 
     done = run_mpi("threads/levels", num_pes, 1, "session")  # another thread has opened a session before
     assert done.returncode == 0, done.stderr
     assert done.stdout == "multiple\n"
+
+
+@pytest.mark.parametrize("num_pes", [None, 2])
+def test_a_session_raises_the_level_of_a_program_that_runs(run_mpi, num_pes: int | None) -> None:
+    done = run_mpi("threads/levels", num_pes, 1, "later")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "multiple\n"

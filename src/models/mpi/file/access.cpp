@@ -71,8 +71,8 @@ Error File::check(const FileAccess& access, Operation* operation) const {
 Error File::prepare(FileAccess access, bool waits, Operation* operation) {
   operation->error = check(access, operation);
   if (!operation->error.ok()) {
-    // The other processes wait for this one. A non-blocking call has no request to give for an access that has failed.
-    if (!access.is_collective || !waits) return operation->error;
+    // The other processes wait for this one, so it takes part without bytes. The error is that of the end of the access.
+    if (!access.is_collective) return operation->error;
     operation->size_bytes = 0;
   }
   if (access.is_collective) {

@@ -91,7 +91,7 @@ class File final : public ErrorScope {
   // --- Accesses. Errors: MPI_ERR_ACCESS, MPI_ERR_READ_ONLY, MPI_ERR_UNSUPPORTED_OPERATION, MPI_ERR_ARG.
   // Returns when the access is over. `outcome` tells the bytes.
   Error run(FileAccess access, Outcome* outcome);
-  // The memory of the access stays unchanged until the request is complete.
+  // The memory of the access stays unchanged until the request is complete. An error of a collective access is that of the request.
   Error start(FileAccess access, Ref<Request>* request);
   // Split collectives: `kind` is any number that tells the pairs of calls apart. Errors: MPI_ERR_OTHER.
   Error begin(int kind, FileAccess access);

@@ -66,13 +66,14 @@ class Operation {
   runtime::Task<std::size_t> run() {
     const Claim mine = own_claim();
     claims_ = co_await tell_all(mine);
-    for (const Claim& claim : claims_) {
-      if (claim.is_write != mine.is_write)
+    for (std::size_t rank = 0; rank < claims_.size(); ++rank) {
+      if (claims_[rank].is_write != mine.is_write)
         throw TransferFailed(MPI_ERR_NOT_SAME,
                              "some processes of the file read and others write in one collective call");
+      note_error_of(rank, claims_[rank].error);
     }
+    throw_if_failed();
     if (use_aggregators()) co_return co_await run_rounds();
-    if (!access_.error.ok()) throw TransferFailed(access_.error.error_class, access_.error.text);
     co_return access_alone();
   }
 
@@ -186,7 +187,7 @@ class Operation {
       note_error_of(rank, endings[rank].error);
       end_of_file = std::min(end_of_file, endings[rank].end_of_file);
     }
-    if (!access_.error.ok()) throw TransferFailed(access_.error.error_class, access_.error.text);
+    throw_if_failed();
     const auto size = static_cast<std::int64_t>(access_.bytes.size());
     if (end_of_file == kNoEnd) co_return access_.bytes.size();
     co_return static_cast<std::size_t>(
@@ -198,6 +199,9 @@ class Operation {
   void fail(Error error) {
     if (access_.error.ok()) access_.error = std::move(error);
     for (PartAccess& theirs : theirs_) theirs.runs.clear();
+  }
+  void throw_if_failed() const {
+    if (!access_.error.ok()) throw TransferFailed(access_.error.error_class, access_.error.text);
   }
   void fail_without_memory() {
     fail({MPI_ERR_NO_MEM,

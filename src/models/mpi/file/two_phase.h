@@ -34,7 +34,7 @@ struct CollectiveAccess {
   AggregatorUse use = AggregatorUse::kIfUseful;
   std::int32_t num_aggregators = 1;
   std::int64_t buffer_bytes = 0;  // of each aggregator
-  // What has failed in this process before. It takes part without bytes.
+  // What has failed in this process before. All processes fail then, and nothing is accessed.
   Error error;
 };
 
