@@ -21,7 +21,9 @@ Window::Window(Parts parts, Ref<ErrorHandler> handler)
       control_(std::move(parts.control)),
       segment_(std::move(parts.segment)),
       targets_(std::move(parts.targets)),
-      rank_(VirtualRank::current()) {}
+      rank_(VirtualRank::current()) {
+  communicator_->set_name(std::string(kCommunicatorName));
+}
 
 void Window::open() { messenger().spawn(listen(Ref<Window>(*this)), "accesses of a window"); }
 
