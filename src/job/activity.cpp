@@ -108,10 +108,9 @@ std::vector<std::string> Activity::end() {
   }
   for (const auto& [method, runs] : rows) {
     if (runs.num_awaited == 0) continue;
-    lines.push_back(
-        base::format("{} has kept other work waiting for {} ms or more, {} time{}, the longest {:.3f} s",
-                     method, kLongMs, runs.num_awaited, runs.num_awaited == 1 ? "" : "s",
-                     seconds(runs.longest)));
+    lines.push_back(base::format(
+        "{} has kept other work waiting for {} ms or more, {} time{}, the longest {:.3f} s", method, kLongMs,
+        runs.num_awaited, runs.num_awaited == 1 ? "" : "s", seconds(runs.longest)));
   }
   return lines;
 }

@@ -129,8 +129,8 @@ def test_the_stack_of_a_rank_has_names(wrong_ranks: Path) -> None:
 # As addr2line writes them.
 STACK = """\
 Cell::smooth(double) in /home/me/app(+0x1f2a)[0x55d0]
-weft::chare::EntryMethod<Cell, &Cell::smooth>::run_plainly(weft::chare::ChareBase&, void*) in /home/me/app(+0x2bb1)[0x55d0]
-weft::chare::EntryMethod<Main, &(anonymous namespace)::Main::go>::invoke(weft::chare::ChareBase&) in /home/me/app(+0x31)[0x55d0]
+weft::chare::EntryMethod<Cell, &Cell::smooth>::run_plainly(void*) in /me/app(+0x2bb1)[0x55d0]
+weft::chare::EntryMethod<Main, &(anonymous namespace)::Main::go>::invoke(void*) in /me/app(+0x31)[0x55d0]
 """
 
 

@@ -13,7 +13,6 @@
 #include "models/mpi/virtual_ranks/virtual_rank.h"
 #include "models/mpi/waits/calling_frame.h"
 #include "models/mpi/waits/polled_wait.h"
-#include "models/mpi/window/window.h"
 
 namespace weft::mpi {
 
@@ -71,7 +70,7 @@ class RankWaits {
   void add_receive(const MatchKey& key, const char* call) {
     const Communicator* const within = communicator(key.context);
     // By which a window serves accesses: no call waits for it.
-    if (key.source == kAny && within != nullptr && within->name() == Window::kCommunicatorName) return;
+    if (key.source == kAny && within != nullptr && within->name() == kWindowCommunicator) return;
     if (++num_receives_ > kMostNamed) return;
     runtime::Wait wait{.who = party_of(engine_.rank())};
     std::string source = "any rank";

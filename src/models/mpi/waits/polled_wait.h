@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "weft/runtime/wait_list.h"
@@ -12,6 +13,9 @@
 #include "models/mpi/p2p/point_to_point.h"
 
 namespace weft::mpi {
+
+// The name of the communicator that a window has for itself.
+inline constexpr std::string_view kWindowCommunicator = "a window";
 
 // A rank of MPI_COMM_WORLD.
 inline runtime::NamedParty party_of(int rank) {

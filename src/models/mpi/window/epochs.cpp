@@ -143,8 +143,7 @@ void Window::release_lock(int rank) {
   const bool is_exclusive = held == Target::Lock::kExclusive;
   const int own = communicator_->rank();
   if (to.control != nullptr) return AccessWord::unlock(*to.control, is_exclusive, own);
-  this_process().run(
-      release_remotely(global_memory(), to.access_word, AccessWord::share(is_exclusive, own)));
+  this_process().run(release_remotely(global_memory(), to.access_word, AccessWord::share(is_exclusive, own)));
 }
 
 runtime::Task<> Window::release_remotely(rma::GlobalMemory& memory, rma::GlobalPtr<std::uint64_t> word,

@@ -8,6 +8,7 @@
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/collective/transfers.h"
 #include "models/mpi/process.h"
+#include "models/mpi/waits/polled_wait.h"
 #include "models/mpi/window/target_runs.h"
 
 namespace weft::mpi {
@@ -22,7 +23,7 @@ Window::Window(Parts parts, Ref<ErrorHandler> handler)
       segment_(std::move(parts.segment)),
       targets_(std::move(parts.targets)),
       rank_(VirtualRank::current()) {
-  communicator_->set_name(std::string(kCommunicatorName));
+  communicator_->set_name(std::string(kWindowCommunicator));
 }
 
 void Window::open() { messenger().spawn(listen(Ref<Window>(*this)), "accesses of a window"); }

@@ -22,7 +22,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -104,9 +103,6 @@ class Window final : public ErrorScope {
   explicit Window(Parts parts, Ref<ErrorHandler> handler);
   // Starts to serve accesses of the others.
   void open();
-
-  // The name of its communicator in reports.
-  static constexpr std::string_view kCommunicatorName = "a window";
 
   // --- Queries
   // The communicator that the window has for itself.
