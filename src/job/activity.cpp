@@ -11,6 +11,7 @@ namespace weft::job {
 namespace {
 
 constexpr std::string_view kMethodTitle = "entry method";
+constexpr auto kLongMs = std::chrono::duration_cast<std::chrono::milliseconds>(Activity::kLong).count();
 
 double seconds(Activity::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
@@ -28,7 +29,7 @@ Activity::~Activity() {
 void Activity::entry_began(const runtime::EntryEvent& event) {
   ++methods_[event.method].count;
   const Clock::time_point now = now_();
-  running_[event.run] = {event.method, now, now};
+  running_[event.run] = {event.method, now, now, false, !runtime_.queue_empty()};
 }
 
 void Activity::entry_ended(const runtime::EntryEvent& event) {
@@ -50,6 +51,7 @@ void Activity::entry_resumed(const void* run) {
   if (found == running_.end()) return;
   found->second.resumed = now_();
   found->second.is_suspended = false;
+  found->second.is_awaited = !runtime_.queue_empty();
 }
 
 void Activity::end_part(Run& run, Clock::time_point now) {
@@ -59,6 +61,7 @@ void Activity::end_part(Run& run, Clock::time_point now) {
   Runs& runs = methods_[run.method];
   ++runs.num_long;
   runs.longest = std::max(runs.longest, time);
+  if (run.is_awaited) ++runs.num_awaited;
 }
 
 std::vector<std::string> Activity::long_runs() const {
@@ -68,13 +71,12 @@ std::vector<std::string> Activity::long_runs() const {
   std::ranges::sort(rows, [](const auto& a, const auto& b) {
     return a.second.longest != b.second.longest ? a.second.longest > b.second.longest : a.first < b.first;
   });
-  const auto long_ms = std::chrono::duration_cast<std::chrono::milliseconds>(kLong).count();
   std::vector<std::string> lines;
   for (const auto& [method, runs] : rows) {
     lines.push_back(base::format(
         "{} has run for {} ms or more without a wait, {} time{}, the longest {:.3f} s; the PE does "
         "nothing else meanwhile",
-        method, long_ms, runs.num_long, runs.num_long == 1 ? "" : "s", seconds(runs.longest)));
+        method, kLongMs, runs.num_long, runs.num_long == 1 ? "" : "s", seconds(runs.longest)));
   }
   return lines;
 }
@@ -103,6 +105,12 @@ std::vector<std::string> Activity::end() {
   lines.push_back(base::format("{:<{}}  {:>12}  {:>14}", kMethodTitle, width, "runs", "seconds"));
   for (const auto& [method, runs] : rows) {
     lines.push_back(base::format("{:<{}}  {:>12}  {:>14.6f}", method, width, runs.count, seconds(runs.time)));
+  }
+  for (const auto& [method, runs] : rows) {
+    if (runs.num_awaited == 0) continue;
+    lines.push_back(base::format(
+        "{} has kept other work waiting for {} ms or more, {} time{}, the longest {:.3f} s", method, kLongMs,
+        runs.num_awaited, runs.num_awaited == 1 ? "" : "s", seconds(runs.longest)));
   }
   return lines;
 }

@@ -26,10 +26,11 @@ class Activity final : public runtime::Observer {
   Activity& operator=(const Activity&) = delete;
 
   // Ends the measurement. Lines about this PE: how long it was busy and idle, then a table of the entry methods, the
-  // longest first. If the program has set an observer of its own, one line says that nothing was measured.
+  // longest first, and a line for each method whose long runs kept other work of the PE waiting. If the program has set an observer of
+  // its own, one line says that nothing was measured.
   std::vector<std::string> end();
-  // A line for each entry method that has run for kLong or more without a wait, the longest first. In C++ the parts of a coroutine behind
-  // its first wait are not measured. Call before end().
+  // A line for each entry method that has run for kLong or more without a wait, the longest first. Call
+  // before end().
   std::vector<std::string> long_runs() const;
   static constexpr Clock::duration kLong = std::chrono::milliseconds(100);
 
@@ -47,12 +48,14 @@ class Activity final : public runtime::Observer {
     Clock::duration time{};  // of the runs that have ended
     std::uint64_t num_long = 0;
     Clock::duration longest{};
+    std::uint64_t num_awaited = 0;  // long runs that began while other work was queued
   };
   struct Run {
     std::string_view method;
     Clock::time_point began;
     Clock::time_point resumed;
     bool is_suspended = false;
+    bool is_awaited = false;  // other work was queued when it began or was resumed
   };
   void end_part(Run& run, Clock::time_point now);
 

@@ -52,6 +52,12 @@ struct Memory::MemoryState {
 
   Backends make_backends(const MemoryOptions& options);
   KindBackend* find(Kind kind) const { return backends[static_cast<std::size_t>(kind)].get(); }
+  // Emulated devices run what this process queues, and nothing of a program's own.
+  bool has_real_device() const {
+    return std::ranges::any_of(backends, [](const auto& one) {
+      return one != nullptr && one->kind() != Kind::kHost && one->kind() != Kind::kEmulated;
+    });
+  }
   const Status& why_not(Kind kind) const { return why_not_usable[static_cast<std::size_t>(kind)]; }
   Status check_place(Place place) const;
   Status check_side(const char* role, const void* data, std::size_t size_bytes, Place place,
@@ -276,6 +282,10 @@ bool Memory::progress() {
 }
 
 bool Memory::has_pending() const { return state_->copies.has_pending() || state_->words.has_pending(); }
+
+bool Memory::awaits_words_alone() const {
+  return state_->words.has_pending() && !state_->copies.has_pending() && !state_->has_real_device();
+}
 
 bool Memory::wait_for_devices(const std::function<bool()>& is_over) {
   return state_->copies.wait_for_devices(is_over);

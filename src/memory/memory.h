@@ -103,6 +103,9 @@ class Memory {
   bool progress();
   // Whether progress() must be polled: device work does not wake a sleeping PE.
   bool has_pending() const;
+  // Whether it has only waits for words, and the process can use no real device, whose kernels might write them: then other PEs alone can
+  // end the waits.
+  bool awaits_words_alone() const;
 
   // For the end of a job: calls `is_over`, which makes progress, until it returns true. When all such calls together have waited
   // longer than MemoryOptions::device_timeout, steps that wait for signals are ended, as by abort_steps(). Returns false if that

@@ -45,6 +45,12 @@ void flag_wait_ended(runtime::OperationState* state, void* segments) {
 
 }  // namespace
 
+std::string describe_flag_wait(const runtime::OperationState& operation) {
+  if (operation.finisher() != &flag_wait_ended) return {};
+  const auto& wait = *reinterpret_cast<const FlagWait*>(operation.extra());
+  return flag_wait_text(wait.address, wait.value);
+}
+
 runtime::OperationState* start_flag_wait(runtime::Runtime& runtime, Segments& segments,
                                          const GlobalAddress& address, std::uint32_t value) {
   KnownSegment* const segment = segments.find_inside(address, sizeof value);

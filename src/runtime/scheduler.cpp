@@ -286,6 +286,30 @@ bool Scheduler::run_until(bool (*done)(void* context), void* context) {
   return true;
 }
 
+bool Scheduler::poll_until(bool (*done)(void* context), void* context) {
+  thread_ = pthread_self();
+  idle_rounds_ = 0;
+  while (!done(context)) {
+    if (stopped_) return false;
+    if (step()) {
+      vain_polls_ = 0;
+      idle_rounds_ = 0;
+    } else if (shares_processor_ || ++vain_polls_ >= kVainPolls) {
+      yield_after_polls();
+      const auto now = Clock::now();
+      if (idle_rounds_ == 0) {
+        idle_rounds_ = spin_rounds_;
+        idle_since_ = now;
+      }
+      ask_idle_watch(-1, now - idle_since_);
+    }
+  }
+  idle_rounds_ = 0;
+  if (is_idle_noted_) [[unlikely]]
+    end_noted_idle();
+  return true;
+}
+
 void Scheduler::rest(auto sleep) {
   if (idle_hook_ != nullptr) idle_hook_->before_sleep();
   sleep();
@@ -347,14 +371,16 @@ void Scheduler::idle() {
   const auto now = Clock::now();
   if (now - idle_since_ >= kLongIdle) note_long_idle(idle_since_);
   const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
-  if (now - idle_since_ < (waits_for_device ? kRestInterval : yield_time_)) {
+  const auto since = waits_for_device ? std::max(idle_since_, rested_at_) : idle_since_;
+  if (now - since < (waits_for_device ? kRestInterval : yield_time_)) {
     serves_threads_ ? leave_turn_to_threads() : yield_processor(now);
     return;
   }
   serves_threads_ = false;
   if (waits_for_device) {
     rest([&] { yield_processor(now); });
-    idle_since_ = Clock::now();
+    rested_at_ = Clock::now();
+    if (memory_.awaits_words_alone()) ask_idle_watch(-1, now - idle_since_);
     return;
   }
   if (!queue_.empty()) return;  // the end of the job may have queued a message without a busy turn

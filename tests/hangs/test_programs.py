@@ -17,8 +17,6 @@ JOBS = [
     for kind in ("wrong", "right")
     for num_pes in (2, 4)
 ]
-# A case that no other job can follow in the same processes.
-JOBS += [("waits", "pool_task", 2)]
 # They wait most of the time.
 JOBS_AT_ONCE = 3
 # A table has up to 28 cases, which wait for about a second each, and other tests run beside it.

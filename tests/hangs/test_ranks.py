@@ -46,12 +46,24 @@ WRONG: dict[str, list[str]] = {
     "fence_of_some": [CYCLE, "rank 0: MPI_Win_fence (", ENDS],
     "start_without_post": [CYCLE, "rank 0: MPI_Win_", ENDS],
     "wait_without_complete": [CYCLE, "rank 0: MPI_Win_wait (", ENDS],
+    "locks_in_other_orders": [
+        CYCLE,
+        "rank 0: MPI_Win_lock (",
+        "exclusive lock of rank 1 of words, which rank 1 holds, and 1 like it",
+    ],
+    "lock_kept_by_receiver": [CYCLE, "exclusive lock of rank 0 of words, which rank 1 holds", "tag 6"],
+    "lock_of_all_kept": ["exclusive lock of rank 0 of words, which another rank shares", "MPI_Barrier ("],
+    "lock_not_released": [CYCLE, "rank 0: MPI_Win_lock_all (", "shared lock of rank 1 of words", ENDS],
     "window_freed_by_some": [CYCLE, "rank 0: MPI_Win_free (", ENDS],
     "file_opened_by_some": [CYCLE, "rank 0: MPI_File_open (", ENDS],
     "file_written_by_some": [CYCLE, "rank 0: MPI_File_write_at_all (", ENDS],
     "file_in_order_of_some": [CYCLE, "rank 1: MPI_File_write_ordered (", "rank 0: MPI_Finalize ("],
 }
 WRONG_ON_THREE: dict[str, list[str]] = {
+    "locks_in_other_orders": [
+        "cause: rank 0 waits for rank 1, rank 1 for rank 2, and rank 2 for rank 0",
+        "exclusive lock of rank 1 of words, which rank 1 holds, and 2 like it",
+    ],
     "ring": ["cause: rank 0 waits for rank 2, rank 2 for rank 1, and rank 1 for rank 0"],
     "circle_of_synchronous_sends": [
         "cause: rank 0 waits for rank 1, rank 1 for rank 2, and rank 2 for rank 0",
@@ -70,7 +82,8 @@ WRONG_ON_THREE: dict[str, list[str]] = {
     ],
 }
 NUM_RIGHT = 18
-# The watch looks seldom at a job that is at work, and not while rank 0 polls, as for the lock of a window.
+# The watch looks seldom at a job that is at work, and not while rank 0, with several threads, waits for the
+# lock of a window.
 LEAST_LOOKED_AT = 14
 
 
@@ -94,6 +107,18 @@ def test_ranks_of_one_process_are_named(run_hanging: Run, wrong_ranks: Path) -> 
     job = run_hanging(2, "0.3,end", wrong_ranks, "ring", options=("--ranks", "4"))
     cycle = "cause: rank 0 waits for rank 3, rank 3 for rank 2, rank 2 for rank 1, and rank 1 for rank 0"
     expect_report(job, [cycle, "rank 0: MPI_Recv: receive from rank 3, tag 0", "and 3 like it"])
+
+
+def test_the_receives_of_windows_are_no_waits(run_hanging: Run, wrong_ranks: Path) -> None:
+    job = run_hanging(3, "0.3,end", wrong_ranks, "locks_in_other_orders")
+    assert job.stderr.count("cause: ") == 1, job.stderr
+    assert "receive from" not in job.stderr
+
+
+def test_a_wait_for_a_lock_is_not_reported(run_hanging: Run, wrong_ranks: Path) -> None:
+    job = run_hanging(2, "0.3", wrong_ranks, "lock_released_late")
+    assert job.stderr == ""
+    assert job.returncode == 0
 
 
 def test_right_programs_are_not_reported(run_hanging: Run, right_ranks: Path) -> None:

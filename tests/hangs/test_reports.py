@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 import pytest
+
+from weft._cli.frames import entry_method, with_names
 
 PROGRAMS = Path(__file__).parent / "programs"
 LIMIT_S = 60
@@ -50,15 +54,25 @@ def test_a_setting_that_is_none_is_refused(run_hanging: Run) -> None:
 
 
 @contextlib.contextmanager
-def running(output: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A job of main_hangs.py, whose stderr is in the file."""
-    command = [sys.executable, "-m", "weft", "run", "-n", "2", "--hang-report", "off", str(MAIN_HANGS)]
-    with output.open("w") as stderr, subprocess.Popen([*command, *arguments], stderr=stderr) as job:
+def started(*arguments: str, stderr: TextIO | int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+    """A job of two PEs."""
+    command = [sys.executable, "-m", "weft", "run", "-n", "2", *arguments]
+    with subprocess.Popen(command, stderr=stderr) as job:
         try:
             yield job
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):  # the second one kills what does not end
                 job.send_signal(number)
+
+
+@contextlib.contextmanager
+def running(output: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A job of main_hangs.py, whose stderr is in the file."""
+    with (
+        output.open("w") as stderr,
+        started("--hang-report", "off", str(MAIN_HANGS), *arguments, stderr=stderr) as job,
+    ):
+        yield job
 
 
 def answer_with(job: subprocess.Popen[bytes], *texts: str) -> str:
@@ -88,8 +102,41 @@ def test_status_prints_the_report_and_the_stacks(tmp_path: Path) -> None:
 
 def test_status_tells_where_a_pe_is_in_c(tmp_path: Path) -> None:
     with running(tmp_path / "stderr.txt", "compute") as job:
-        answer = answer_with(job, "no answer from PE 1", "in compute")
+        answer = answer_with(job, "no answer from PE 1", "in compute", "in one entry method")
     assert "no answer from PE 1: the program computes there, or is in a call of C" in answer
     stack = answer[answer.index("PE 1, process ") : answer.index("weft: what the PEs")]
     assert "in compute" in stack
+    assert ", in one entry method, or outside of Weft, for " in stack
     assert "the result of Cell.compute" in answer
+
+
+def test_calls_that_wait_for_room_are_told(tmp_path: Path) -> None:
+    with running(tmp_path / "stderr.txt", "full") as job:
+        answer = answer_with(job, "flow control: 1 call waits for PE 1, which has handled ")
+    assert "PE 0: flow control: 1 call waits for PE 1, which has handled " in answer
+
+
+def test_the_stack_of_a_rank_has_names(wrong_ranks: Path) -> None:
+    if shutil.which("addr2line") is None:
+        pytest.skip("needs addr2line: apt-get install binutils")
+    with started("--hang-report", "off", str(wrong_ranks), "crossed_receives") as job:
+        answer = answer_with(job, "crossed_receives in ", "idle for ")
+    stack = answer[answer.index("PE 1, process ") : answer.index("weft: what the PEs")]
+    assert f"crossed_receives in {wrong_ranks}" in stack
+    assert ", idle for " in stack
+
+
+# As addr2line writes them.
+STACK = """\
+Cell::smooth(double) in /home/me/app(+0x1f2a)[0x55d0]
+weft::chare::EntryMethod<Cell, &Cell::smooth>::run_plainly(void*) in /me/app(+0x2bb1)[0x55d0]
+weft::chare::EntryMethod<Main, &(anonymous namespace)::Main::go>::invoke(void*) in /me/app(+0x31)[0x55d0]
+"""
+
+
+def test_the_entry_method_of_a_stack() -> None:
+    inner, outer = STACK.splitlines(keepends=True)[1:]
+    assert entry_method(STACK) == entry_method(inner) == "Cell::smooth"
+    assert entry_method(outer) == "(anonymous namespace)::Main::go"
+    assert entry_method("main in /home/me/app(+0x31)[0x55d0]\n") == ""
+    assert with_names("/no/such/app(+0x31)[0x55d0]\n") == "/no/such/app(+0x31)[0x55d0]\n"

@@ -36,6 +36,8 @@ class Pgas final : public runtime::Model, public GlobalMemory {
   std::vector<runtime::ModelOption> options() override;
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
   std::vector<std::string> report() const override;
+  bool describe_operation(const runtime::OperationState& operation, runtime::Wait& wait,
+                          runtime::WaitList& waits) const override;
 
  private:
   std::unique_ptr<Teams> teams_;

@@ -64,7 +64,7 @@ struct AttachedRelease {
 class Message final : public Work, public base::Completion {
  public:
   static MessagePtr create(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes);
-  // For an arriving message: the caller fills in the envelope, and observers see no creation.
+  // For an arriving message: the caller fills in the envelope. It has no number for observers.
   static MessagePtr for_arrival(Scheduler& scheduler, std::size_t payload_bytes);
   // 1 TiB. A larger size comes from a corrupt message.
   static constexpr std::size_t kMaxPayloadBytes = std::size_t{1} << 40;

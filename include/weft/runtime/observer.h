@@ -21,12 +21,12 @@ struct ElementId {
 };
 
 struct MessageEvent {
-  // Unique in the job, and the same for the creation, the sends and the delivery of one message, on all PEs.
+  // Unique in the job, and the same for the sends and the delivery of one message, on all PEs.
   // 0: the PE that made the message had no observer. A message carries its id in 8 bytes behind its payload.
   // In a broadcast each hop down the tree is a message of its own.
   std::uint64_t id = 0;
   HandlerId handler = 0;
-  int pe = 0;  // the destination of a send; the source of a delivery; this PE for a creation
+  int pe = 0;  // the destination of a send; the source of a delivery
   std::size_t payload_bytes = 0;
   bool is_control = false;  // the runtime's own, which quiescence does not count
 };
@@ -82,7 +82,6 @@ class Observer {
   virtual bool observes_communication() const { return true; }
   // Whether active messages are among the transfers. If not, they go their usual ways. Called once, too.
   virtual bool observes_active_messages() const { return true; }
-  virtual void message_created(const MessageEvent&) {}
   // The message was given to the machine or, for this PE, to the queue. PEs that forward it report it too.
   virtual void message_sent(const MessageEvent&) {}
   // The message's handler is about to run.

@@ -157,6 +157,9 @@ class Scheduler {
   // As run(), but returns also when `done` returns true. For models whose programs wait outside of the scheduler: MPI's
   // blocking calls. Returns whether `done` did. REQUIRES: the scheduler does not run the caller.
   bool run_until(bool (*done)(void* context), void* context);
+  // As run_until(), for what another process of the host changes without a message: each turn asks `done`, and the PE does not sleep
+  // long. It counts as idle meanwhile.
+  bool poll_until(bool (*done)(void* context), void* context);
   // One turn: progress, some queued work, timers. Returns whether anything was done. For tests and embedders.
   bool step();
   // For calls of a program that tests in a loop: one turn. After several polls that have done nothing, other threads of the host may run:
@@ -334,6 +337,7 @@ class Scheduler {
   std::map<TimerId, Work*> timers_;
   std::uint64_t next_timer_ = 0;
   Clock::time_point idle_since_;
+  Clock::time_point rested_at_;        // while it polls a device
   YieldTimes yield_times_;             // if no PEs share processors
   pthread_t thread_ = pthread_self();  // the PE's
   std::shared_ptr<const HostGroups> host_groups_;

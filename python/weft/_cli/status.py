@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -11,12 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from weft._cli.frames import entry_method, with_names
 from weft._cli.parser import Parser
 
 _DESCRIPTION = """\
 Asks the job of the process PID, which is `weft run` or PE 0, what its PEs wait for, and prints the answer:
-for each PE of this host the share of a core that it uses and its stack, then what waits for what. A PE that
-computes, or is in a call of C, has its stack here all the same. The job writes the same to its stderr."""
+for each PE of this host since when it is idle or runs an entry method, the share of a core that it uses and
+its stack, then what waits for what. A PE that computes, or is in a call of C, has its stack here all the
+same. The job writes the same to its stderr."""
 
 _EPILOG = "exit code: 0, or 2 if the process cannot be asked"
 
@@ -46,6 +49,7 @@ class _Pe(NamedTuple):
     file: Path  # what it writes when it is asked
     size: int  # of the file, before
     cpu_s: float  # used until then
+    activity: str = ""  # what it does since when, as its status page tells; empty if that is not known
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -87,6 +91,7 @@ def _pes_of(pid: int) -> Iterator[_Pe]:
     """The PEs on this host of the job whose `weft run` or PE is the process."""
     from weft.launch.signals import handles
 
+    activities = _activities()
     processes = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
     environments = {process: _environment(process) for process in processes}
     launchers = {environment.get("WEFT_LAUNCHER_PID") for environment in environments.values()}
@@ -102,7 +107,34 @@ def _pes_of(pid: int) -> Iterator[_Pe]:
         if int(number) in found or not handles(process, signal.SIGUSR1) or not file.is_file():
             continue
         found.add(int(number))
-        yield _Pe(int(number), process, file, file.stat().st_size, _cpu_s(process))
+        yield _Pe(
+            int(number),
+            process,
+            file,
+            file.stat().st_size,
+            _cpu_s(process),
+            activities.get(process, ""),
+        )
+
+
+def _activities() -> dict[int, str]:
+    """For each PE of this host how long it has been idle, or in one entry method."""
+    from weft._top import pages
+    from weft._top.samples import Reading
+
+    found = {}
+    sources = pages.find()
+    for source in sources:
+        with contextlib.suppress(pages.DamagedPageError):
+            reading = Reading(source.read(), time.monotonic_ns())
+            idle_since_ns = reading.page.idle_since_ns
+            seconds = (reading.read_ns - (idle_since_ns or reading.page.now_ns)) * 1e-9
+            if idle_since_ns:
+                found[source.pid] = f"idle for {seconds:.1f} s"
+            elif reading.is_silent:
+                found[source.pid] = f"in one entry method, or outside of Weft, for {seconds:.1f} s"
+    pages.close_all(sources)
+    return found
 
 
 def _environment(pid: int) -> dict[str, str]:
@@ -154,6 +186,9 @@ def _report_in(text: str) -> str:
 
 def _text_of(pe: _Pe, seconds: float) -> str:
     share = max(0.0, _cpu_s(pe.pid) - pe.cpu_s) / seconds
-    stack = _new_text(pe).partition(_BEGIN)[0]
+    stack = with_names(_new_text(pe).partition(_BEGIN)[0])
     use = f"used {share:.0%} of a core in the last {seconds:.1f} s"
-    return f"PE {pe.number}, process {pe.pid}, {use}:\n{stack}"
+    activity = f", {pe.activity}" if pe.activity else ""
+    method = entry_method(stack)
+    runs = f"  runs {method}\n" if method else ""
+    return f"PE {pe.number}, process {pe.pid}{activity}, {use}:\n{runs}{stack}"

@@ -80,6 +80,9 @@ def add_trace(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("file", metavar="FILE", help="what weft run --trace FILE has written")
     parser.add_argument("--json", metavar="FILE", help="write the numbers to this file too")
     parser.add_argument("--plot", metavar="FILE", help="draw how busy the PEs were, as .png, .svg or .pdf")
+    parser.add_argument(
+        "--elements", metavar="FILE", help="write a trace with a track for each element to this file"
+    )
     parser.set_defaults(function=_trace, parser=parser)
 
 
@@ -89,8 +92,8 @@ def _trace(options: argparse.Namespace) -> int:
 
     from weft._trace.command import print_summary
 
-    json_file, plot = (None if name is None else Path(name) for name in (options.json, options.plot))
-    return print_summary(Path(options.file), json_file, plot)
+    names = (options.json, options.plot, options.elements)
+    return print_summary(Path(options.file), *(None if name is None else Path(name) for name in names))
 
 
 def add_cmake_dir(commands: argparse._SubParsersAction[Parser]) -> None:

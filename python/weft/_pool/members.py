@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import gc
 import itertools
 import reprlib
 import time
@@ -196,6 +197,8 @@ def end_of_job() -> None:
     global _home
     _home = None
     Slots.known.clear()
+    # Tasks that wait for ever are in cycles with their callbacks, and their futures keep the job's runtime.
+    gc.collect()
 
 
 class Link:

@@ -9,13 +9,14 @@ from typing import Any
 
 from rich.console import Console
 
+from weft._trace.elements import write_elements
 from weft._trace.plots import draw
 from weft._trace.reading import Trace, TraceError, Uses, read_trace
 from weft._trace.summary import critical_path, longest_waits, methods_of, times_of
 from weft._trace.tables import tables_of
 
 
-def print_summary(file: Path, json_file: Path | None, plot: Path | None) -> int:
+def print_summary(file: Path, json_file: Path | None, plot: Path | None, elements: Path | None) -> int:
     """Prints it; returns the exit code."""
     try:
         trace = read_trace(file)
@@ -23,6 +24,8 @@ def print_summary(file: Path, json_file: Path | None, plot: Path | None) -> int:
             json_file.write_text(json.dumps(as_json(trace), indent=1) + "\n", encoding="utf-8")
         if plot is not None:
             draw(trace, plot)
+        if elements is not None:
+            write_elements(trace, elements)
     except (TraceError, OSError) as error:
         print(f"weft trace: {error}", file=sys.stderr)
         return 2

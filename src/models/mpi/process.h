@@ -59,10 +59,18 @@ class Process {
   }
   // Moves communication forward, for calls that test.
   void progress();
-  // The same, in a loop of a call that waits for other than wait_until() can: other threads may call MPI meanwhile.
-  void progress_in_wait() {
-    progress();
-    if (threads_ != nullptr) threads_->let_others_call();
+  // As wait_until(), for a `done()` that other processes of the host change without a message.
+  template <class Done>
+  void poll_until(const Done& done) {
+    if (VirtualRank::current() != nullptr || threads_ != nullptr) {
+      while (!done()) {
+        progress();
+        if (threads_ != nullptr) threads_->let_others_call();
+      }
+    } else if (!runtime_.poll_until([](void* context) { return (*static_cast<const Done*>(context))(); },
+                                    const_cast<Done*>(&done))) {
+      fail_();
+    }
   }
 
   // From now on several threads may call MPI at the same time. REQUIRES: their calls take the CallLock.

@@ -3,6 +3,7 @@
 #include "weft/pgas/rpc.h"
 
 #include "models/pgas/teams.h"
+#include "rma/flag_wait.h"
 
 namespace weft::pgas {
 
@@ -25,6 +26,12 @@ World& Pgas::world() { return teams_->world(); }
 
 std::vector<std::pair<std::string, std::string>> Pgas::fingerprint() const { return teams_->fingerprint(); }
 std::vector<std::string> Pgas::report() const { return teams_->report(); }
+
+bool Pgas::describe_operation(const runtime::OperationState& operation, runtime::Wait& wait,
+                              runtime::WaitList&) const {
+  wait.what = rma::describe_flag_wait(operation);
+  return !wait.what.empty();
+}
 
 World& world_of(runtime::Runtime& runtime) { return runtime.model<Pgas>().world(); }
 

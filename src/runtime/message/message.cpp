@@ -43,7 +43,6 @@ MessagePtr Message::create_traced(Scheduler& scheduler, HandlerId handler, std::
   message->trailer_bytes_ = kTraceBytes;
   const std::uint64_t id = scheduler.next_trace_id();
   std::memcpy(message->payload() + payload_bytes, &id, sizeof id);
-  scheduler.message_observer()->message_created(message->event(scheduler.pe()));
   return message;
 }
 

@@ -252,6 +252,10 @@ inline void Receiving::receive(Message* message) {
   if ((envelope.flags & (kTracedFlag | kBroadcastFlag | kUrgentFlag)) == 0 && !message->has_attachments())
       [[likely]]
     return enqueue(message);
+  // Of a traced job, as most of its messages are. If the number is missing, receive_special() says so.
+  if ((envelope.flags & (kBroadcastFlag | kUrgentFlag)) == 0 && !message->has_attachments() &&
+      message->split_trace())
+    return enqueue(message);
   receive_special(MessagePtr(message));
 }
 

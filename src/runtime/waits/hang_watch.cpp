@@ -136,8 +136,10 @@ HangWatch::Sample HangWatch::sample(std::uint64_t wave, bool is_in_quiescence) {
   if (!is_idle) return last_sample_ = sample;
   const auto steps = quiescence_.steps();
   // A sleep of the program is an uncounted operation, or steps() knows it: other timers are of Weft's own.
-  const bool may_go_on = !steps || quiescence_.num_uncounted() > 0 || messenger_.memory().has_pending() ||
-                         messenger_.awaits_room();
+  const memory::Memory& memory = messenger_.memory();
+  const bool may_go_on = !steps || quiescence_.num_uncounted() > 0 || messenger_.awaits_room() ||
+                         messenger_.machine().needs_polling() ||
+                         (memory.has_pending() && !memory.awaits_words_alone());
   sample.may_go_on = may_go_on ? 1 : 0;
   sample.steps = steps.value_or(0);
   const bool was_idle = last_sample_.is_idle != 0 && last_sample_.may_go_on == 0 && !may_go_on;

@@ -21,7 +21,6 @@ class Case(NamedTuple):
     main: Callable[..., Any]  # of weft.run; of pgas.run, if it takes a team
     texts: tuple[str, ...]  # of a wrong program: of a cause, and others of the report
     is_wrong: bool
-    is_alone: bool
     takes_team: bool
     num_pes: int
     least_looks: int  # of the watch, while a right program runs
@@ -30,11 +29,9 @@ class Case(NamedTuple):
 CASES: dict[str, Case] = {}
 
 
-def wrong(*texts: str, pes: int = 2, team: bool = False, alone: bool = False) -> Callable[[Any], Any]:
-    """`alone`: no other job can follow in these processes, so it runs only if it is named."""
-
+def wrong(*texts: str, pes: int = 2, team: bool = False) -> Callable[[Any], Any]:
     def add(main: Any) -> Any:
-        CASES[main.__name__] = Case(main, texts, True, alone, team, pes, 0)
+        CASES[main.__name__] = Case(main, texts, True, team, pes, 0)
         return main
 
     return add
@@ -44,7 +41,7 @@ def right(pes: int = 2, team: bool = False, looks: int = 1) -> Callable[[Any], A
     """`looks`: the watch looks at least so often. 0 only if PE 0 is not idle for long."""
 
     def add(main: Any) -> Any:
-        CASES[main.__name__] = Case(main, (), False, False, team, pes, looks)
+        CASES[main.__name__] = Case(main, (), False, team, pes, looks)
         return main
 
     return add
@@ -94,7 +91,7 @@ def run_all() -> None:
     num_pes = _core._launched_pes()
     for name, case in CASES.items():
         kind = "wrong" if case.is_wrong else "right"
-        if name in chosen or (kind in chosen and case.num_pes == num_pes and not case.is_alone):
+        if name in chosen or (kind in chosen and case.num_pes == num_pes):
             run(name, case)
     if os.environ["WEFT_PE"] == "0":
         print("done", flush=True)

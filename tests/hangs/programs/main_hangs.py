@@ -1,4 +1,4 @@
-"""Two chares that receive before they send, or one that computes; main awaits them, or quiescence."""
+"""Two chares that receive before they send, or one that computes; main awaits them, quiescence, or room."""
 
 from __future__ import annotations
 
@@ -24,11 +24,18 @@ class Cell(weft.Chare):
         if self.index == 1:
             sum(range(10**12))  # in C, for hours
 
+    def take(self, data: bytes) -> None:
+        pass
+
 
 async def main() -> None:
     cells = weft.Array(Cell, 2)
     if "compute" in sys.argv:
         await cells.compute.call()
+    elif "full" in sys.argv:
+        cells.compute()
+        while True:
+            await cells[1].take(bytes(10_000))
     elif "quiescence" in sys.argv:
         cells.send_unread()
         await weft.quiescence()  # main waits for quiescence here

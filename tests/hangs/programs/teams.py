@@ -125,6 +125,25 @@ async def reduce_in_place_of_one(team: pgas.Team) -> None:
     await (team.allreduce_in_place(np.ones(3), weft.Reducer.sum) if team.rank == 0 else never())
 
 
+@wrong_team("main on PE 0 (teams.py:", "a wait until ", " is at least 2")
+async def word_not_set(team: pgas.Team) -> None:
+    segment = pgas.make_segment(1, "uint32")
+    pointers = await team.allgather(segment.pointer())
+    if team.rank == 1:
+        await pgas.put(np.uint32(1), pointers[0])
+    else:
+        await pgas.wait_for(segment.pointer(), 2)
+
+
+@wrong_team("main on PE ", "a wait until ", " is at least 1")
+async def words_of_each_other(team: pgas.Team) -> None:
+    """Each PE waits before it writes."""
+    segment = pgas.make_segment(1, "uint32")
+    pointers = await team.allgather(segment.pointer())
+    await pgas.wait_for(segment.pointer(), 1)
+    await pgas.put(np.uint32(1), pointers[1 - team.rank])
+
+
 @wrong(
     "main on PE 1 waits for nothing, and main on PE 0 waits for it",
     "barrier of a team, in which PE 1 has not",
@@ -205,9 +224,8 @@ async def end_late(team: pgas.Team) -> None:
         await weft.sleep(LATE_S)
 
 
-@right_team(looks=0)
+@right_team()
 async def word_set_late(team: pgas.Team) -> None:
-    """A wait for a word polls."""
     segment = pgas.make_segment(1, "uint32")
     pointers = await team.allgather(segment.pointer())
     if team.rank == 1:

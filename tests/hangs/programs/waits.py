@@ -108,7 +108,7 @@ async def future_in_gather() -> None:
     await weft.gather(cells()[1].tick.call(1), weft.Future())
 
 
-@wrong("Member[1].run: a future that nothing has set", "main on PE 0 (waits.py:", alone=True)
+@wrong("Member[1].run: a future that nothing has set", "main on PE 0 (waits.py:")
 async def pool_task() -> None:
     await weft.Pool().map(never_of, range(4))
 

@@ -1,7 +1,9 @@
 /* Small programs of MPI that hang: the first argument is the name of one. */
+#define _DEFAULT_SOURCE
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { kLarge = 1 << 20 };
 
@@ -289,6 +291,51 @@ static void wait_without_complete(void) {
   MPI_Win_wait(window);
 }
 
+static void lock(MPI_Win window, int target) { MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window); }
+
+/* Each rank holds the lock that the other one wants next. */
+static void locks_in_other_orders(void) {
+  const MPI_Win window = make_window();
+  lock(window, rank);
+  MPI_Barrier(MPI_COMM_WORLD);
+  lock(window, (rank + 1) % size);
+}
+
+static void lock_kept_by_receiver(void) {
+  int value = 0;
+  const MPI_Win window = make_window();
+  if (rank == 1) lock(window, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) lock(window, 0);
+  if (rank == 1) MPI_Recv(&value, 1, MPI_INT, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void lock_of_all_kept(void) {
+  const MPI_Win window = make_window();
+  if (rank == 1) MPI_Win_lock_all(0, window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) lock(window, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void lock_not_released(void) {
+  MPI_Win window = make_window();
+  if (rank == 1) lock(window, 1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) MPI_Win_lock_all(0, window);
+}
+
+/* A right one, of one thread for each rank: those of right_ranks.c have more. */
+static void lock_released_late(void) {
+  MPI_Win window = make_window();
+  if (rank == 1) lock(window, 1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) lock(window, 1);
+  if (rank == 1) usleep(1300000);
+  MPI_Win_unlock(1, window);
+  MPI_Win_free(&window);
+}
+
 static void window_freed_by_some(void) {
   MPI_Win window = make_window();
   if (rank == 0) MPI_Win_free(&window);
@@ -355,6 +402,11 @@ int main(int argc, char** argv) {
       {"fence_of_some", &fence_of_some},
       {"start_without_post", &start_without_post},
       {"wait_without_complete", &wait_without_complete},
+      {"locks_in_other_orders", &locks_in_other_orders},
+      {"lock_kept_by_receiver", &lock_kept_by_receiver},
+      {"lock_of_all_kept", &lock_of_all_kept},
+      {"lock_not_released", &lock_not_released},
+      {"lock_released_late", &lock_released_late},
       {"window_freed_by_some", &window_freed_by_some},
       {"file_opened_by_some", &file_opened_by_some},
       {"file_written_by_some", &file_written_by_some},

@@ -289,3 +289,33 @@ def test_the_trace_processor_of_perfetto_reads_it(run_job: RunJob, tmp_path: Pat
     assert arrows[0]["num"] >= ROUNDS
     assert backwards == [{"num": 0}]
     assert queue[0]["num"] > 0
+
+
+def test_a_track_for_each_element(run_job: RunJob, tmp_path: Path) -> None:
+    file, elements = tmp_path / "trace", tmp_path / "elements"
+    assert run_job(2, "traced.py", str(ROUNDS), environment={"WEFT_TRACE": str(file)}).returncode == 0
+    ended = weft_trace(file, "--elements", elements)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    trace = Trace.FromString(elements.read_bytes())
+    tracks = {
+        packet.track_descriptor.uuid: packet.track_descriptor.name
+        for packet in trace.packet
+        if packet.HasField("track_descriptor")
+    }
+    assert {"main", "Cell[0]", "Cell[1]"} <= set(tracks.values())
+    events = [packet.track_event for packet in trace.packet if packet.HasField("track_event")]
+    tokens = Counter(tracks[event.track_uuid] for event in events if event.name == "Cell.token")
+    assert tokens == {"Cell[0]": ROUNDS // 2 + 1, "Cell[1]": ROUNDS // 2}
+    sent = {flow for event in events for flow in event.flow_ids}
+    called = {flow for event in events for flow in event.terminating_flow_ids}
+    assert len(sent & called) >= ROUNDS
+    slices, arrows, errors = query(
+        elements,
+        "select track.name as track, count() as num from slice join track on track.id = track_id "
+        "where slice.name = 'Cell.token' group by 1",
+        "select count() as num from flow",
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+    )
+    assert errors == []
+    assert {row["track"]: row["num"] for row in slices} == tokens
+    assert arrows[0]["num"] >= ROUNDS

@@ -91,6 +91,23 @@ TEST(Activity, NamesWhatRunsForLongWithoutAWait) {
       << lines[1];
 }
 
+// Calls wait behind the first two. What the last one makes ready has not waited for it.
+TEST(Activity, NamesWhatKeepsOtherWorkWaiting) {
+  testing::InProcessJob job(1, "loopback");
+  Activity activity(job.runtime(0), [] { return now; });
+  EXPECT_EQ(job.run([](runtime::Runtime& runtime) -> runtime::Task<> {
+    auto slow = Array<Slow>::create(runtime, 1);
+    for (const int milliseconds : {100, 120, 10}) slow[0].send<&Slow::compute>(milliseconds);
+    co_await slow[0].call<&Slow::compute>(300);
+  }),
+            "");
+  const std::vector<std::string> lines = activity.end();
+  EXPECT_TRUE(squeezed(lines.back())
+                  .starts_with(
+                      "compute has kept other work waiting for 100 ms or more, 2 times, the longest 0.300 s"))
+      << lines.back();
+}
+
 TEST(Activity, MeasuresNothingBesideAnObserverOfTheProgram) {
   testing::InProcessJob job(1, "loopback");
   runtime::Observer of_the_program;

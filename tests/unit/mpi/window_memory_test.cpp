@@ -181,16 +181,18 @@ TEST(WindowControl, TheHolderStepsAsideForOneThatWaits) {
 
 TEST(WindowControl, AnExclusiveLockExcludesAllOthers) {
   WindowControl control;
-  EXPECT_TRUE(AccessWord::try_lock(control, false));
-  EXPECT_TRUE(AccessWord::try_lock(control, false));
-  EXPECT_FALSE(AccessWord::try_lock(control, true));
-  AccessWord::unlock(control, false);
-  EXPECT_FALSE(AccessWord::try_lock(control, true));
-  AccessWord::unlock(control, false);
-  EXPECT_TRUE(AccessWord::try_lock(control, true));
-  EXPECT_FALSE(AccessWord::try_lock(control, false));
-  EXPECT_FALSE(AccessWord::try_lock(control, true));
-  AccessWord::unlock(control, true);
+  EXPECT_TRUE(AccessWord::try_lock(control, false, 3));
+  EXPECT_TRUE(AccessWord::try_lock(control, false, 3));
+  EXPECT_FALSE(AccessWord::try_lock(control, true, 3));
+  AccessWord::unlock(control, false, 3);
+  EXPECT_FALSE(AccessWord::try_lock(control, true, 3));
+  AccessWord::unlock(control, false, 3);
+  EXPECT_EQ(AccessWord::holder(control.access), -1);
+  EXPECT_TRUE(AccessWord::try_lock(control, true, 3));
+  EXPECT_EQ(AccessWord::holder(control.access), 3);
+  EXPECT_FALSE(AccessWord::try_lock(control, false, 3));
+  EXPECT_FALSE(AccessWord::try_lock(control, true, 3));
+  AccessWord::unlock(control, true, 3);
   EXPECT_EQ(control.access, 0U);
 }
 

@@ -17,7 +17,6 @@ namespace weft::runtime {
 namespace {
 
 struct Recorder final : Observer {
-  void message_created(const MessageEvent& event) override { created.push_back(event); }
   void message_sent(const MessageEvent& event) override { sent.push_back(event); }
   void message_delivered(const MessageEvent& event) override { delivered.push_back(event); }
   void entry_began(const EntryEvent& event) override {
@@ -51,7 +50,6 @@ struct Recorder final : Observer {
     is_idle = false;
   }
 
-  std::vector<MessageEvent> created;
   std::vector<MessageEvent> sent;
   std::vector<MessageEvent> delivered;
   std::vector<std::pair<std::string, bool>> entries;  // method, whether it began
@@ -104,17 +102,12 @@ TEST_P(ObserverTest, EverySendIsMatchedByOneDelivery) {
   observe(job, {0, 1, 2, 3});
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> { co_await exercise(runtime); }), "");
   stop(job);
-  std::set<std::uint64_t> made;
   std::map<std::uint64_t, MessageEvent> sends;
   for (int pe = 0; pe < 4; ++pe) {
-    for (const MessageEvent& event : recorders[static_cast<std::size_t>(pe)].created) {
-      EXPECT_NE(event.id, 0u);
-      EXPECT_EQ(event.pe, pe);
-      EXPECT_TRUE(made.insert(event.id).second) << "two messages have one number";
-    }
     for (const MessageEvent& event : recorders[static_cast<std::size_t>(pe)].sent) {
       if (event.is_control) continue;
-      EXPECT_TRUE(sends.emplace(event.id, event).second) << "sent twice";
+      EXPECT_NE(event.id, 0u);
+      EXPECT_TRUE(sends.emplace(event.id, event).second) << "sent twice, or two messages have one number";
     }
   }
   EXPECT_GT(sends.size(), 20u);
@@ -126,7 +119,6 @@ TEST_P(ObserverTest, EverySendIsMatchedByOneDelivery) {
       EXPECT_EQ(found->second.pe, pe);
       EXPECT_EQ(found->second.handler, event.handler);
       EXPECT_EQ(found->second.payload_bytes, event.payload_bytes);
-      EXPECT_TRUE(made.contains(event.id));
       sends.erase(found);
     }
   }
@@ -161,7 +153,7 @@ TEST_P(ObserverTest, AMessageGrowsOnlyWhileThereIsAnObserver) {
     const MessagePtr traced = Message::pack(runtime, 0, std::uint64_t{5});
     EXPECT_EQ(traced->wire_bytes(), sizeof(Envelope) + 8 + 8);
     EXPECT_EQ(traced->payload_bytes(), 8u);
-    EXPECT_EQ(traced->trace_id(), recorders[0].created.at(0).id);
+    EXPECT_NE(traced->trace_id(), 0u);
   }
   stop(job);
   EXPECT_EQ(Message::pack(runtime, 0, std::uint64_t{5})->wire_bytes(), sizeof(Envelope) + 8);

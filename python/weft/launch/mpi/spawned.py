@@ -206,6 +206,7 @@ class SpawnedJobs:
 
     def _between_fork_and_exec(self, launcher_pid: int) -> Callable[[], None]:
         def prepare() -> None:
+            # Threads of `--metrics` may be at work during the fork: nothing here needs their locks.
             die_with_parent(launcher_pid)
             self._signals.restore_mask()
 

@@ -17,11 +17,14 @@ runtime::EntryEvent event_of(const ChareBase& chare, const EntryInfo& entry, con
   return {{chare.collection().id(), chare.linear_index()}, entry.name, run};
 }
 
+// Both events are equal, so it is made once.
 void run_reported(ChareBase& chare, const EntryInfo& entry, Body body, void* arguments,
                   const ReplyTo& reply) {
-  report_begin(chare, entry, arguments);
+  const runtime::Runtime& runtime = chare.runtime();
+  const runtime::EntryEvent event = event_of(chare, entry, arguments);
+  if (runtime::Observer* const observer = runtime.observer()) observer->entry_began(event);
   body(chare, arguments, reply);
-  report_end(chare, entry, arguments);
+  if (runtime::Observer* const observer = runtime.observer()) observer->entry_ended(event);
 }
 
 }  // namespace

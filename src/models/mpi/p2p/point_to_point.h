@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -26,6 +27,7 @@
 #include "weft/runtime/message.h"
 #include "weft/runtime/messenger.h"
 #include "weft/runtime/model.h"
+#include "weft/runtime/wait_list.h"
 
 #include "models/mpi/p2p/data_view.h"
 #include "models/mpi/p2p/device_elements.h"
@@ -175,6 +177,9 @@ class PointToPoint {
   void probe_began(const MatchKey& key) { probed_.push_back(&key); }
   void probe_ended(const MatchKey& key) { std::erase(probed_, &key); }
   std::span<const MatchKey* const> probed() const { return probed_; }
+  // What a call that polls waits for, see waits/polled_wait.h; null if none does.
+  void set_polled_wait(const std::function<runtime::Wait()>* describe) { polled_wait_ = describe; }
+  const std::function<runtime::Wait()>* polled_wait() const { return polled_wait_; }
   // The rank itself if it shares its process.
   VirtualRank* virtual_rank() const { return virtual_rank_; }
   // Call visit(key) for each receive that waits, and visit(message) for each message that waits for one, for reports.
@@ -307,6 +312,7 @@ class PointToPoint {
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
   std::vector<const MatchKey*> probed_;  // by calls that wait
+  const std::function<runtime::Wait()>* polled_wait_ = nullptr;
   AwaitedAnswers<SendRequest> awaited_;
   Ref<FinishedRequest> sent_at_once_;  // null of a virtual rank
   std::shared_ptr<SpareReceives> spares_ = std::make_shared<SpareReceives>();

@@ -12,6 +12,7 @@
 #include "models/mpi/p2p/matching/header.h"
 #include "models/mpi/virtual_ranks/virtual_rank.h"
 #include "models/mpi/waits/calling_frame.h"
+#include "models/mpi/waits/polled_wait.h"
 
 namespace weft::mpi {
 
@@ -19,10 +20,6 @@ namespace {
 
 // Of one rank.
 constexpr int kMostNamed = 8;
-
-runtime::NamedParty party_of(int rank) {
-  return {{runtime::Party::kRanks, static_cast<std::uint64_t>(rank)}, base::format("rank {}", rank)};
-}
 
 // A context, which context_of() has made.
 std::uint64_t base_of(std::uint64_t context) { return context >> PointToPoint::kContextUseBits; }
@@ -51,6 +48,10 @@ class RankWaits {
     for (const MatchKey* const key : engine_.probed()) add_receive(*key, "probe for a message");
     if (num_receives_ > kMostNamed) add(base::format("{} more receives", num_receives_ - kMostNamed));
     engine_.for_each_unexpected([this](const ArrivedMessage& message) { add_sender(message); });
+    if (engine_.polled_wait() == nullptr) return;
+    runtime::Wait wait = (*engine_.polled_wait())();
+    wait.who = party_of(engine_.rank());
+    waits_.add(std::move(wait));
   }
 
  private:
@@ -67,8 +68,10 @@ class RankWaits {
   }
 
   void add_receive(const MatchKey& key, const char* call) {
-    if (++num_receives_ > kMostNamed) return;
     const Communicator* const within = communicator(key.context);
+    // By which a window serves accesses: no call waits for it.
+    if (key.source == kAny && within != nullptr && within->name() == kWindowCommunicator) return;
+    if (++num_receives_ > kMostNamed) return;
     runtime::Wait wait{.who = party_of(engine_.rank())};
     std::string source = "any rank";
     if (key.source != kAny) {

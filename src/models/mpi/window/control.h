@@ -11,7 +11,7 @@
 namespace weft::mpi {
 
 struct alignas(64) WindowControl {
-  // How many ranks hold a shared lock, or kExclusive.
+  // How many ranks hold a shared lock; or kExclusive and the rank that holds an exclusive one.
   std::uint64_t access = 0;
   std::uint32_t accumulating = 0;  // 1: held
   std::uint32_t num_waiting = 0;   // for the lock of accumulates
@@ -24,20 +24,27 @@ class AccessWord {
   static bool is_free(std::uint64_t word, bool is_exclusive) {
     return is_exclusive ? word == 0 : word < kExclusive;
   }
-  static std::uint64_t share(bool is_exclusive) { return is_exclusive ? kExclusive : 1; }
+  // What `rank` adds to lock, and takes off to unlock.
+  static std::uint64_t share(bool is_exclusive, int rank) {
+    return is_exclusive ? kExclusive + static_cast<std::uint64_t>(rank) : 1;
+  }
+  // The rank that holds an exclusive lock; -1 if none does.
+  static int holder(std::uint64_t word) {
+    return word < kExclusive ? -1 : static_cast<int>(word - kExclusive);
+  }
 
-  static bool try_lock(WindowControl& control, bool is_exclusive) {
+  static bool try_lock(WindowControl& control, bool is_exclusive, int rank) {
     const std::atomic_ref word(control.access);
     std::uint64_t seen = word.load(std::memory_order_relaxed);
     while (is_free(seen, is_exclusive)) {
-      if (word.compare_exchange_weak(seen, seen + share(is_exclusive), std::memory_order_acq_rel,
+      if (word.compare_exchange_weak(seen, seen + share(is_exclusive, rank), std::memory_order_acq_rel,
                                      std::memory_order_relaxed))
         return true;
     }
     return false;
   }
-  static void unlock(WindowControl& control, bool is_exclusive) {
-    std::atomic_ref(control.access).fetch_sub(share(is_exclusive), std::memory_order_acq_rel);
+  static void unlock(WindowControl& control, bool is_exclusive, int rank) {
+    std::atomic_ref(control.access).fetch_sub(share(is_exclusive, rank), std::memory_order_acq_rel);
   }
 };
 

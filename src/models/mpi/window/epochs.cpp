@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/process.h"
+#include "models/mpi/waits/polled_wait.h"
 #include "models/mpi/window/window.h"
 
 namespace weft::mpi {
@@ -93,17 +94,38 @@ Error Window::fence(bool has_successor) {
 
 void Window::acquire_lock(int rank, bool is_exclusive) {
   Target& to = of(rank);
+  const int own = communicator_->rank();
   Process& process = this_process();
-  if (to.control == nullptr)
-    return process.run(acquire_remotely(global_memory(), to.access_word, is_exclusive));
-  while (!AccessWord::try_lock(*to.control, is_exclusive)) process.progress_in_wait();
+  if (to.control == nullptr) {
+    return process.run(
+        acquire_remotely(global_memory(), to.access_word, AccessWord::share(is_exclusive, own)));
+  }
+  if (AccessWord::try_lock(*to.control, is_exclusive, own)) [[likely]]
+    return;
+  const PolledWait wait(engine(), [&] { return wait_for_lock(rank, is_exclusive); });
+  process.poll_until([&] { return AccessWord::try_lock(*to.control, is_exclusive, own); });
+}
+
+runtime::Wait Window::wait_for_lock(int rank, bool is_exclusive) const {
+  const std::uint64_t word = std::atomic_ref(target(rank).control->access).load(std::memory_order_relaxed);
+  const int holder = AccessWord::holder(word);
+  runtime::Wait wait;
+  std::string held_by = word == 1 ? "another rank shares" : base::format("{} ranks share", word);
+  if (holder >= 0) {
+    wait.on.push_back(party_of(communicator_->world_rank_of_peer(holder)));
+    held_by = base::format("rank {} holds", holder);
+  }
+  wait.what = base::format("{} lock of rank {} of {}, which {}", is_exclusive ? "exclusive" : "shared", rank,
+                           name().empty() ? "a window without a name" : name(), held_by);
+  return wait;
 }
 
 runtime::Task<> Window::acquire_remotely(rma::GlobalMemory& memory, rma::GlobalPtr<std::uint64_t> word,
-                                         bool is_exclusive) {
+                                         std::uint64_t share) {
+  const bool is_exclusive = share >= AccessWord::kExclusive;
   std::uint64_t seen = 0;
   for (;;) {
-    const std::uint64_t wanted = seen + AccessWord::share(is_exclusive);
+    const std::uint64_t wanted = seen + share;
     const std::uint64_t before = co_await memory.compare_exchange(word, seen, wanted);
     if (before == seen) co_return;
     seen = before;
@@ -119,13 +141,14 @@ void Window::release_lock(int rank) {
   const Target::Lock held = std::exchange(to.lock, Target::Lock::kNone);
   if (held == Target::Lock::kUnchecked) return;
   const bool is_exclusive = held == Target::Lock::kExclusive;
-  if (to.control != nullptr) return AccessWord::unlock(*to.control, is_exclusive);
-  this_process().run(release_remotely(global_memory(), to.access_word, is_exclusive));
+  const int own = communicator_->rank();
+  if (to.control != nullptr) return AccessWord::unlock(*to.control, is_exclusive, own);
+  this_process().run(release_remotely(global_memory(), to.access_word, AccessWord::share(is_exclusive, own)));
 }
 
 runtime::Task<> Window::release_remotely(rma::GlobalMemory& memory, rma::GlobalPtr<std::uint64_t> word,
-                                         bool is_exclusive) {
-  co_await memory.fetch_add(word, std::uint64_t{0} - AccessWord::share(is_exclusive));
+                                         std::uint64_t share) {
+  co_await memory.fetch_add(word, std::uint64_t{0} - share);
 }
 
 Error Window::lock(int rank, bool is_exclusive, bool is_checked) {

@@ -8,6 +8,7 @@
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/collective/transfers.h"
 #include "models/mpi/process.h"
+#include "models/mpi/waits/polled_wait.h"
 #include "models/mpi/window/target_runs.h"
 
 namespace weft::mpi {
@@ -21,7 +22,9 @@ Window::Window(Parts parts, Ref<ErrorHandler> handler)
       control_(std::move(parts.control)),
       segment_(std::move(parts.segment)),
       targets_(std::move(parts.targets)),
-      rank_(VirtualRank::current()) {}
+      rank_(VirtualRank::current()) {
+  communicator_->set_name(std::string(kWindowCommunicator));
+}
 
 void Window::open() { messenger().spawn(listen(Ref<Window>(*this)), "accesses of a window"); }
 

@@ -255,10 +255,13 @@ class Window final : public ErrorScope {
   // Without accesses under way, one flush of so many lets the runtime look for messages: that costs as much as ten accesses.
   static constexpr std::uint32_t kFlushesPerProgress = 64;
   void forget_exposure();
+  // For reports: the lock that this rank waits for.
+  runtime::Wait wait_for_lock(int rank, bool is_exclusive) const;
+  // `share`: see AccessWord.
   static runtime::Task<> acquire_remotely(rma::GlobalMemory& memory, rma::GlobalPtr<std::uint64_t> word,
-                                          bool is_exclusive);
+                                          std::uint64_t share);
   static runtime::Task<> release_remotely(rma::GlobalMemory& memory, rma::GlobalPtr<std::uint64_t> word,
-                                          bool is_exclusive);
+                                          std::uint64_t share);
 
   WindowMemory memory_;
   int displacement_unit_attribute_;
