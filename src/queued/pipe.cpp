@@ -21,7 +21,7 @@ namespace {
 // The memory of a message: the label, packets, and data, which is aligned as the ring is. The first two are memory of packets alone.
 struct alignas(memory::kPacketPairBytes) Place {
   std::byte label[memory::kPacketPairBytes];
-  std::byte packets[memory::packet_bytes(memory::kMostPacketBytes)];
+  std::byte packets[memory::packet_bytes(memory::kMostLabelledPacketBytes)];
   std::byte data[Pipe::kPieceBytes];
 };
 
@@ -82,7 +82,7 @@ MessageEnd Pipe::end_of(std::size_t size_bytes, std::uint32_t label, std::size_t
 void Pipe::send_piece(memory::ConstBuffer message, std::uint32_t label, std::size_t piece,
                       MessageQueue& queue) {
   MessageEnd end = end_of(message.size_bytes, label, piece);
-  const bool is_small = end.size_bytes <= memory::kMostPacketBytes;
+  const bool is_small = end.size_bytes <= memory::kMostLabelledPacketBytes;
   Place& place = held_->peers->places[0];
   end.side = is_small ? MessageSide::kSendPackets : MessageSide::kSend;
   end.to = is_small ? place.packets : place.data;
@@ -97,7 +97,7 @@ void Pipe::send_piece(memory::ConstBuffer message, std::uint32_t label, std::siz
 void Pipe::receive_piece(memory::Buffer message, std::uint32_t label, std::size_t piece,
                          MessageQueue& queue) {
   MessageEnd end = end_of(message.size_bytes, label, piece);
-  const bool is_small = end.size_bytes <= memory::kMostPacketBytes;
+  const bool is_small = end.size_bytes <= memory::kMostLabelledPacketBytes;
   Place& place = held_->own->places[0];
   end.side = is_small ? MessageSide::kTakePackets : MessageSide::kTake;
   end.from = is_small ? place.packets : place.data;

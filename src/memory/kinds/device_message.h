@@ -26,6 +26,7 @@ inline constexpr std::uint32_t kMaxMessageParts = 64;
 inline constexpr std::size_t kMostPacketBytes = 8 << 10;
 // Packets come in pairs, of 16 bytes with 8 of data. A label is one.
 inline constexpr std::size_t kPacketPairBytes = 16;
+inline constexpr std::size_t kMostLabelledPacketBytes = kMostPacketBytes - 8;
 // One part for so many bytes.
 inline constexpr std::size_t kMessagePartBytes = 8 << 10;
 
@@ -75,7 +76,8 @@ struct MessageEnd {
   std::uint32_t* taken = nullptr;        // kTake: counts parts, 0 at first and afterwards
 
   // What the message is, for a check: unless it is 0, a send writes it to the packets at `labels`, and an end that takes must find it there.
-  // The launch fails if it does not: a kind that cannot fail a launch alone fails its device.
+  // The launch fails if it does not: a kind that cannot fail a launch alone fails its device. Packets with a label are of
+  // kMostLabelledPacketBytes at most.
   std::uint64_t label = 0;
   std::byte* labels = nullptr;
   // A ring, for sends and takes: message n uses place n % num_places, a power of 2. Addresses are those of place 0. The others follow:

@@ -320,6 +320,7 @@ bool is_valid(const MessageEnd& end) {
          are_words_or_null(end.signals, words(end.side == MessageSide::kSend)) &&
          are_words_or_null(end.freed, 1) && are_words_or_null(end.taken, words(false)) &&
          (!has_label || is_valid(end.labels, others * end.place_bytes + kPacketPairBytes)) &&
+         (!has_packets(end.side) || !has_label || size <= kMostLabelledPacketBytes) &&
          (!has_data || (is_valid_ring(end.to, packs, !takes) && is_valid_ring(end.from, unpacks, takes)));
 }
 

@@ -13,6 +13,8 @@ namespace {
 
 // The parameters of a kernel may have 4 KiB.
 static_assert(kMaxMessageEnds * sizeof(MessageEnd) <= 2048);
+static_assert(kMostPacketBytes <= 8 * kMaxStepThreads, "a thread has one pair of packets");
+static_assert(kMostLabelledPacketBytes <= 8 * (kMaxStepThreads - 1), "and one thread has the label");
 static_assert(kMostPacketBytes <= kMessagePartBytes, "packets are one part");
 
 // A block does a part of an end that sends or takes, or an end that receives. All threads read the count. Of several blocks that read it, the
@@ -24,7 +26,7 @@ constexpr std::string_view kBeginText = R"(
   .reg .pred p, has_count, has_label, is_aborted, is_bytes, is_taking;
   .reg .u16 byte;
   .reg .u32 thread, threads, part, parts, side, number, next, needed, begun, blocks, bits, polls, turn, low, high, first, second;
-  .reg .u64 parameters, at, count, word, signal, tickets, label, labels, index, stride, to, from, left, size, value, packet, byte_at, data;
+  .reg .u64 parameters, at, count, word, signal, tickets, label, labels, index, stride, to, from, left, size, value, packet, byte_at;
   mov.u32 thread, %tid.x;
   mov.u32 threads, %ntid.x;
   mov.u32 part, %ctaid.x;
@@ -156,37 +158,36 @@ $copy
   bra over;
 )";
 
-// Thread i has the 8 bytes with number i, which are two packets, and those that are the number of threads further on. If there is a label,
-// thread 0 has that first, and the other threads begin one earlier. The place is free when the word says
+// Thread i has the 8 bytes with number i, which are two packets. If there is a label, thread 0 has that. The place is free when the word says
 // so: nothing of it was read by this device, so the word needs no acquire.
 constexpr std::string_view kPacketsText = R"(
 send_packets:
   @!has_label bra pack;
-  sub.u64 index, index, 1;
   mov.b64 {low, high}, label;
   mov.u64 packet, labels;
   setp.eq.u32 p, thread, 0;
   @p bra loaded;
+  sub.u64 index, index, 1;
 pack:
   shl.b64 at, index, 3;
   setp.ge.u64 p, at, size;
   @p bra over;
-  add.u64 data, from, at;
+  add.u64 from, from, at;
   sub.u64 left, size, at;
   shl.b64 packet, index, 4;
   add.u64 packet, packet, to;
-  and.b64 byte_at, data, 7;
+  and.b64 byte_at, from, 7;
   setp.ne.u64 p, byte_at, 0;
   setp.lt.or.u64 is_bytes, left, 8, p;
   @is_bytes bra load_bytes;
-  ld.global.v2.u32 {low, high}, [data];
+  ld.global.v2.u32 {low, high}, [from];
   bra loaded;
 load_bytes:
   min.u64 left, left, 8;
   mov.u64 value, 0;
 next_load:
   sub.u64 left, left, 1;
-  add.u64 byte_at, data, left;
+  add.u64 byte_at, from, left;
   ld.global.u8 byte, [byte_at];
   cvt.u64.u16 byte_at, byte;
   shl.b64 value, value, 8;
@@ -206,8 +207,7 @@ poll_place:
 $abort_place
 is_free:
   st.volatile.global.v4.u32 [packet], {low, next, high, next};
-  add.u64 index, index, stride;
-  bra pack;
+  bra over;
 
 receive:
   @is_taking bra take;
@@ -227,11 +227,11 @@ unpack:
   shl.b64 at, index, 3;
   setp.ge.u64 p, at, size;
   @p bra over;
-  add.u64 data, to, at;
+  add.u64 to, to, at;
   sub.u64 left, size, at;
   shl.b64 packet, index, 4;
   add.u64 packet, packet, from;
-  and.b64 byte_at, data, 7;
+  and.b64 byte_at, to, 7;
   setp.ne.u64 p, byte_at, 0;
   setp.lt.or.u64 is_bytes, left, 8, p;
   mov.u32 polls, 0;
@@ -243,22 +243,20 @@ poll_packets:
 $abort_packets
 has_come:
   @is_bytes bra store_bytes;
-  st.global.v2.u32 [data], {low, high};
-  bra unpack_next;
+  st.global.v2.u32 [to], {low, high};
+  bra over;
 store_bytes:
   min.u64 left, left, 8;
   mov.b64 value, {low, high};
 next_store:
   cvt.u16.u64 byte, value;
-  st.global.u8 [data], byte;
+  st.global.u8 [to], byte;
   shr.b64 value, value, 8;
-  add.u64 data, data, 1;
+  add.u64 to, to, 1;
   sub.u64 left, left, 1;
   setp.ne.u64 p, left, 0;
   @p bra next_store;
-unpack_next:
-  add.u64 index, index, stride;
-  bra unpack;
+  bra over;
 
 receive_parts:  // Thread i waits for part i.
   setp.ge.u32 p, thread, parts;
@@ -313,10 +311,9 @@ checked:
   bra copying;
 take_packets:
   @!has_label bra unpack;
-  @is_aborted bra over;
-  sub.u64 index, index, 1;
   setp.eq.u32 p, thread, 0;
-  @p bra unpack_next;
+  @p bra over;
+  sub.u64 index, index, 1;
   bra unpack;
 )";
 

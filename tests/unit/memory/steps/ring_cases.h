@@ -24,9 +24,26 @@ class MessageRing {
   static constexpr std::size_t kMostBytes = 40000;
   // Messages 5 and later have numbers that begin with 0 again.
   static constexpr std::uint32_t kFirst = 0xfffffffb;
-  static constexpr std::array<std::size_t, 20> kSizes{
-      8,  0, kMostPacketBytes,     kMostBytes, 1, kMostPacketBytes + 1, 24577, 3, 9, 1000,
-      16, 0, kMostPacketBytes - 5, 8,          8, kMostBytes - 1,       8200,  8, 4, 2};
+  static constexpr std::array<std::size_t, 20> kSizes{8,
+                                                      0,
+                                                      kMostLabelledPacketBytes,
+                                                      kMostBytes,
+                                                      1,
+                                                      kMostLabelledPacketBytes + 1,
+                                                      24577,
+                                                      3,
+                                                      9,
+                                                      1000,
+                                                      16,
+                                                      0,
+                                                      kMostLabelledPacketBytes - 5,
+                                                      8,
+                                                      8,
+                                                      kMostBytes - 1,
+                                                      8200,
+                                                      8,
+                                                      4,
+                                                      2};
 
   using Until = std::function<void(const std::function<bool()>&)>;
   MessageRing(Memory& memory, Place from, Place to, Until until) : memory_(memory), until_(std::move(until)) {
@@ -111,11 +128,11 @@ class MessageRing {
   };
   struct PlaceOfMessage {
     std::byte label[kPacketPairBytes];
-    std::byte packets[packet_bytes(kMostPacketBytes)];
+    std::byte packets[packet_bytes(kMostLabelledPacketBytes)];
     std::byte data[kMostBytes];
   };
 
-  static bool is_small(std::size_t message) { return kSizes[message] <= kMostPacketBytes; }
+  static bool is_small(std::size_t message) { return kSizes[message] <= kMostLabelledPacketBytes; }
   MessageEnd common(std::size_t message) const {
     MessageEnd end = copy_end(nullptr, nullptr, kSizes[message]);
     end.num_places = kPlaces;
