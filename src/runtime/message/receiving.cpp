@@ -252,10 +252,6 @@ inline void Receiving::receive(Message* message) {
   if ((envelope.flags & (kTracedFlag | kBroadcastFlag | kUrgentFlag)) == 0 && !message->has_attachments())
       [[likely]]
     return enqueue(message);
-  // Of a traced job, as most of its messages are. If the number is missing, receive_special() says so.
-  if ((envelope.flags & (kBroadcastFlag | kUrgentFlag)) == 0 && !message->has_attachments() &&
-      message->split_trace())
-    return enqueue(message);
   receive_special(MessagePtr(message));
 }
 
@@ -266,6 +262,9 @@ void Receiving::receive_special(MessagePtr message) {
                                  envelope.source_pe));
     return;
   }
+  // Most messages of a job with a trace.
+  if ((envelope.flags & (kBroadcastFlag | kUrgentFlag)) == 0 && !message->has_attachments())
+    return enqueue(message.release());
   if ((envelope.flags & kUrgentFlag) != 0) return receive_urgent(std::move(message));
   if (message->has_attachments())
     message->attached().flow_bytes =
