@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from weft._ucx_hooks import GRACE, NO_THREADS
-from weft.launch.recovery import INCARNATION_VARIABLE
+from weft.launch.losses.recovery import INCARNATION_VARIABLE
 from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 
 #: Where the definitions are that travel by value, of a job whose PEs a program has started.

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from weft.launch.binding import binding_lines, shares, thread_settings
 from weft.launch.connection import Connection
 from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
+from weft.launch.losses.recovery import LEAVE_S, Recovery
+from weft.launch.losses.recovery import VARIABLE as ON_LOSS
 from weft.launch.mpi.other_mpi import OtherMpiWatch
 from weft.launch.mpi.spawned import SpawnedJobs
 from weft.launch.output import Output
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
-from weft.launch.recovery import LEAVE_S, Recovery
-from weft.launch.recovery import VARIABLE as ON_LOSS
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
 from weft.launch.time_limit import EXIT_CODE, TimeLimit
@@ -290,14 +290,16 @@ class Job:
             return False
         for connection in list(self._service.connections.values()):
             self._service.read(connection)  # that a PE has finished may still be unread
-        if (
-            self._ending
-            or any(pe.finished_code is not None for pe in self._pes)
-            or not self._service.can_begin_again
-        ):
+        if self._ending or not self._service.can_begin_again:
             return False
+        finished = [pe for pe in self._pes if pe.finished_code is not None]
+        if finished and all(pe in finished for pe in lost):
+            return False
+        obstacle = self._recovery.obstacle([pe.incarnation for pe in lost])
+        if finished:
+            obstacle = f"{finished[0].name} had finished the job"
         sentence = ", ".join(f"{pe.name} {describe_exit(exit_status_of(pe))}" for pe in lost)
-        if (obstacle := self._recovery.obstacle([pe.incarnation for pe in lost])) is not None:
+        if obstacle is not None:
             self._end(f"{sentence}; {obstacle}", exit_code_of(exit_status_of(lost[0])))
             return True
         numbers = [pe.number for pe in lost]

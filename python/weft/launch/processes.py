@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weft.launch.command import UsageError
+from weft.launch.losses.recovery import INCARNATION_VARIABLE
 from weft.launch.output import Output
-from weft.launch.recovery import INCARNATION_VARIABLE
 from weft.launch.signals import SignalFd, die_with_parent, handles
 from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 from weft.launch.time_limit import TimeLimit

@@ -13,8 +13,8 @@ from typing import Protocol
 from weft.launch.connection import Connection
 from weft.launch.frames import Frame, FrameType, ProtocolError, encode
 from weft.launch.listener import Listener
+from weft.launch.losses.recovery import Recovery
 from weft.launch.processes import Pe
-from weft.launch.recovery import Recovery
 from weft.launch.rendezvous import Rendezvous
 
 
@@ -82,8 +82,8 @@ class BootstrapService:
 
     @property
     def can_begin_again(self) -> bool:
-        """Whether the job has started, and its program can begin it again."""
-        return self._recovery is not None and len(self._able) == self._num_pes
+        """Whether the programs of all PEs that have joined can begin again, and none is in a further job."""
+        return self._recovery is not None and self._able.issuperset(self._connections)
 
     def begin_again(self, lost: Sequence[int], incarnation: int, why: str) -> None:
         """Tells all PEs but the lost ones, whose connections are closed, to begin the job again."""

@@ -19,8 +19,9 @@ namespace weft::machine {
 
 // The life of a job between two losses of PEs, see docs/decisions/recovery.md.
 struct Incarnation {
-  std::uint32_t number = 0;            // of the incarnation: so many times has the job begun again
-  std::uint64_t newest_protected = 0;  // the number of the newest state that all PEs had protected; 0 for none
+  std::uint32_t number = 0;  // of the incarnation: so many times has the job begun again
+  std::uint64_t newest_protected =
+      0;  // the number of the newest state that all PEs had protected; 0 for none
 };
 
 class Bootstrap {

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from weft.launch import recovery as module
 from weft.launch.frames import HEADER, FrameType, encode
+from weft.launch.losses import recovery as module
+from weft.launch.losses.recovery import LEAVE_S, MOST_WITHOUT_PROGRESS, Recovery
 from weft.launch.processes import Pe
-from weft.launch.recovery import LEAVE_S, MOST_WITHOUT_PROGRESS, Recovery
 
 from .test_service import OnePe
 

@@ -13,8 +13,8 @@ import pytest
 
 from weft.launch.connection import Connection
 from weft.launch.frames import HEADER, FrameType, encode
+from weft.launch.losses.recovery import Recovery
 from weft.launch.processes import Pe
-from weft.launch.recovery import Recovery
 from weft.launch.service import BootstrapService, Events
 
 HELLO_OF_PE_0 = encode(FrameType.HELLO, bytes(4))

@@ -57,11 +57,10 @@ TEST(ProtectedState, ABlockIsAnElementFile) {
   EXPECT_EQ(read, bytes);
 
   const auto shorter = std::make_shared<Block>(block->begin(), block->end() - 1);
-  EXPECT_EQ(
-      ElementFileReader::read(std::make_unique<BlockSource>(shorter, "the block"), 9, 2, summary, sizes)
-          .status()
-          .code(),
-      StatusCode::kCorrupt);
+  EXPECT_EQ(ElementFileReader::read(std::make_unique<BlockSource>(shorter, "the block"), 9, 2, summary, sizes)
+                .status()
+                .code(),
+            StatusCode::kCorrupt);
   EXPECT_EQ(BlockSource(block, "the block").read(block->size(), read.data(), 1).code(), StatusCode::kCorrupt);
 }
 

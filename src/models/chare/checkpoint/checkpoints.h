@@ -68,7 +68,7 @@ struct CheckpointStep {
   std::vector<Transfer> transfers;      // kShare
   bool sends_strays = false;            // kCommit: elements of the PE's block go to their homes, see Strays
   std::vector<std::uint32_t> strays;    // kMake: how many blocks of such elements each PE gets
-  std::uint32_t describes = 0;          // kHoldings: the PE that answers with its manifest. None: the number of PEs
+  std::uint32_t describes = 0;  // kHoldings: the PE that answers with its manifest. None: the number of PEs
   void pup(Pup& p) {
     p | number | leader | kind | collections | path | checkpoint | manifest | exchanges | is_in_memory |
         transfers | sends_strays | strays | describes;
@@ -234,7 +234,7 @@ class Checkpoints {
   std::function<void(const Collection&)> packed_proxy_;  // empty if no state is being packed
   const Translation* translation_ = nullptr;
   checkpoint_files::ProtectedState* protected_state_ = nullptr;
-  bool is_protecting_ = false;                  // this PE leads
+  bool is_protecting_ = false;                 // this PE leads
   std::vector<CheckpointStep> waiting_steps_;  // for blocks
   std::vector<Strays> strays_;
 };

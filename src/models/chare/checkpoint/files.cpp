@@ -287,9 +287,9 @@ base::Result<checkpoint_files::FileSummary> Checkpoints::write_elements(const Ch
   const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
   const auto block = std::make_shared<checkpoint_files::Block>();
   base::Result<ElementFileWriter> file =
-      step.is_in_memory
-          ? ElementFileWriter::begin(std::make_unique<checkpoint_files::BlockSink>(*block), step.checkpoint, pe)
-          : ElementFileWriter::create(path_of(step, pe), step.checkpoint, pe);
+      step.is_in_memory ? ElementFileWriter::begin(std::make_unique<checkpoint_files::BlockSink>(*block),
+                                                   step.checkpoint, pe)
+                        : ElementFileWriter::create(path_of(step, pe), step.checkpoint, pe);
   if (!file.ok()) return file.status();
   packed_proxy_ = [&saved](const Collection& collection) {  // in a pup function of the program
     if (saved.contains(collection.id())) return;

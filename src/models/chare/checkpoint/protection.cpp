@@ -86,10 +86,11 @@ std::vector<CheckpointStep::Transfer> plan_transfers(std::uint64_t state,
     if (who.empty()) {
       throw base::Error(
           base::StatusCode::kNotFound,
-          base::format("the chares of PE {0} cannot be recovered: PE {0}, which kept their state, and PE {1}, "
-                       "which kept a copy, were both lost before a new state was protected. Restore a "
-                       "checkpoint from a disk, if the program has one, or start the job again",
-                       pe, buddy));
+          base::format(
+              "the chares of PE {0} cannot be recovered: PE {0}, which kept their state, and PE {1}, "
+              "which kept a copy, were both lost before a new state was protected. Restore a "
+              "checkpoint from a disk, if the program has one, or start the job again",
+              pe, buddy));
     }
     for (const std::uint32_t to : {pe, buddy}) {
       const bool has = std::find(who.begin(), who.end(), to) != who.end();
@@ -179,9 +180,10 @@ Task<> Checkpoints::read_memory(std::uint64_t loading) {
   const std::uint64_t state = newest->committed;
   if (state == 0 && protected_state_->known_to_launcher == 0) co_return;
   if (state < protected_state_->known_to_launcher) {
-    throw base::Error(base::StatusCode::kNotFound,
-                      "no chares can be recovered: all PEs that kept the protected state were lost. Restore a "
-                      "checkpoint from a disk, if the program has one, or start the job again");
+    throw base::Error(
+        base::StatusCode::kNotFound,
+        "no chares can be recovered: all PEs that kept the protected state were lost. Restore a "
+        "checkpoint from a disk, if the program has one, or start the job again");
   }
   CheckpointStep share;
   share.kind = Kind::kShare;
@@ -219,7 +221,8 @@ void Checkpoints::share_blocks(const CheckpointStep& step) {
     const ProtectedState::BlockId id{step.checkpoint, transfer.block};
     const BlockPtr block = protected_state_ == nullptr ? nullptr : protected_state_->find(id);
     if (block == nullptr || transfer.to >= static_cast<std::uint32_t>(chares_.runtime().num_pes()))
-      base::refuse_claim("a PE is asked for a block of a state that it has not", "do all PEs run the same program?");
+      base::refuse_claim("a PE is asked for a block of a state that it has not",
+                         "do all PEs run the same program?");
     send_block(static_cast<int>(transfer.to), {id, false, {}}, block);
   }
 }
@@ -283,8 +286,8 @@ base::Status Checkpoints::send_strays(const CheckpointStep& step, CheckpointStep
   std::vector<Shape> shapes;
   for (const auto& entry : step.manifest.collections)
     shapes.push_back(shape_of(entry, step.manifest.files.size(), num_pes));
-  const base::Result<ElementFileReader> own = open_block(
-      protected_state_->find({step.checkpoint, pe}), step.manifest, pe, step.manifest.files[pe]);
+  const base::Result<ElementFileReader> own =
+      open_block(protected_state_->find({step.checkpoint, pe}), step.manifest, pe, step.manifest.files[pe]);
   if (!own.ok()) return own.status();
   struct Bundle {
     std::shared_ptr<checkpoint_files::Block> block = std::make_shared<checkpoint_files::Block>();
@@ -303,7 +306,8 @@ base::Status Checkpoints::send_strays(const CheckpointStep& step, CheckpointStep
     }
     bytes.resize(element.state_bytes);
     base::Status status = own.value().read_state(element, bytes.data());
-    if (status.ok()) status = bundle.writer->add_element(element.collection, element.index, element.flags, bytes);
+    if (status.ok())
+      status = bundle.writer->add_element(element.collection, element.index, element.flags, bytes);
     for (std::size_t i = 0; status.ok() && i < element.buffers.size(); ++i) {
       bytes.resize(element.buffers[i].size_bytes);
       status = own.value().read_buffer(element, i, bytes.data());

@@ -162,10 +162,10 @@ Task<checkpoint_files::Manifest> Checkpoints::write_states(CheckpointStep step, 
     manifest.files.push_back(written[pe].file);
   }
   if (sent != 0 || processed != 0) {
-    invalid(
-        base::format("{} messages were sent and {} handled while the checkpoint was being written; "
-                     "call nothing and let no timer run between the call of checkpoint, or protect, and its end",
-                     sent, processed));
+    invalid(base::format(
+        "{} messages were sent and {} handled while the checkpoint was being written; "
+        "call nothing and let no timer run between the call of checkpoint, or protect, and its end",
+        sent, processed));
   }
   co_return manifest;
 }
