@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills PEs of a job at random times and compares what it prints with an undisturbed job.
 
-    tools/recovery_campaign.py --jobs 100 --seed 1 [--pes 4] [--most-losses 3]
+    tools/recovery_campaign.py --jobs 100 --seed 1 [--pes 4] [--most-losses 3] [--steps 200]
 
 Each job is tests/recovery/programs/cells.py under `weft run --on-loss restart`. A job must end with the same
 values. One that ends in words is counted, because a PE and its buddy may have been lost at once. The seed of
@@ -30,7 +30,7 @@ DOCUMENTED = (
 )
 
 
-def start(num_pes: int) -> subprocess.Popen[str]:
+def start(num_pes: int, steps: int) -> subprocess.Popen[str]:
     """A job without losses of its own."""
     command = [sys.executable, "-m", "weft", "run", "-n", str(num_pes), "--on-loss", "restart"]
     return subprocess.Popen(
@@ -39,6 +39,7 @@ def start(num_pes: int) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, "CELLS_STEPS": str(steps)},
     )
 
 
@@ -71,7 +72,7 @@ def values_in(text: str) -> str:
 def run_one(seed: int, options: argparse.Namespace, expected: str, job_s: float) -> str:
     """Runs a job. Returns how it has ended; all but "right" and "words" is wrong."""
     random_numbers = random.Random(seed)
-    job = start(options.pes)
+    job = start(options.pes, options.steps)
     disturb(job, random_numbers, random_numbers.randint(1, options.most_losses), job_s)
     try:
         stdout, stderr = job.communicate(timeout=HANG_S)
@@ -99,10 +100,11 @@ def main() -> int:
     )
     parser.add_argument("--pes", type=int, default=4)
     parser.add_argument("--most-losses", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=200, help="of each job")
     parser.add_argument("--verbose", action="store_true", help="print the words of jobs that end in words")
     options = parser.parse_args()
     began = time.monotonic()
-    expected = values_in(start(options.pes).communicate(timeout=HANG_S)[0])
+    expected = values_in(start(options.pes, options.steps).communicate(timeout=HANG_S)[0])
     job_s = time.monotonic() - began
     before = set(os.listdir("/dev/shm"))
     ends = collections.Counter(

@@ -23,7 +23,7 @@ import numpy as np
 import weft
 
 NUM_CELLS = 12
-NUM_STEPS = 12
+NUM_STEPS = int(os.environ.get("CELLS_STEPS", "12"))
 PROTECT_EVERY = 3
 
 

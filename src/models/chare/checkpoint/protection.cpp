@@ -88,7 +88,7 @@ std::vector<CheckpointStep::Transfer> plan_transfers(std::uint64_t state,
           base::StatusCode::kNotFound,
           base::format(
               "the chares of PE {0} cannot be recovered: PE {0}, which kept their state, and PE {1}, "
-              "which kept a copy, were both lost before a new state was protected. Restore a "
+              "which kept a copy, were both lost before copies were made anew. Restore a "
               "checkpoint from a disk, if the program has one, or start the job again",
               pe, buddy));
     }
