@@ -122,17 +122,42 @@ def test_without_the_option_a_loss_ends_the_job() -> None:
     assert "was killed by signal 9 (SIGKILL); ending the job" in ended.stderr
 
 
-def test_an_error_of_the_program_ends_the_job(tmp_path: Path) -> None:
-    program = tmp_path / "fails.py"
-    program.write_text("import weft\nasync def main():\n    raise ValueError('wrong')\nweft.run(main)\n")
+ERROR = "async def main():\n    raise ValueError('wrong')\nweft.run(main)\n"
+SECOND_RUN = """
+async def first(): pass
+async def second(): os.kill(os.getpid(), 9)
+weft.run(first)
+weft.run(second)
+"""
+PGAS = """
+def main(world):
+    if world.rank == 1: os.kill(os.getpid(), 9)
+    world.barrier()
+weft.pgas.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "exit_code", "words"),
+    [
+        pytest.param(ERROR, 1, "ValueError: wrong", id="an error of the program"),
+        pytest.param(SECOND_RUN, 137, "a second weft.run cannot begin again", id="a loss in a second job"),
+        pytest.param(PGAS, 137, "weft.pgas.run and a second weft.run cannot begin again", id="weft.pgas.run"),
+    ],
+)
+def test_what_ends_the_job_nevertheless(tmp_path: Path, program: str, exit_code: int, words: str) -> None:
+    (tmp_path / "program.py").write_text(f"import os\nimport weft\n{program}")
     ended = subprocess.run(
-        [sys.executable, "-m", "weft", "run", "-n", "2", "--on-loss", "restart", str(program)],
+        [
+            *(sys.executable, "-m", "weft", "run", "-n", "2", "--on-loss", "restart"),
+            str(tmp_path / "program.py"),
+        ],
         capture_output=True,
         text=True,
         timeout=HANG_S,
     )
-    assert ended.returncode == 1
-    assert "ValueError: wrong" in ended.stderr and "begins again" not in ended.stderr
+    assert ended.returncode == exit_code
+    assert words in ended.stderr and "the job begins again" not in ended.stderr
 
 
 @pytest.mark.parametrize("losses", [("0@4",), ("1@7", "2@8"), ("3@1",)])

@@ -290,14 +290,17 @@ class Job:
             return False
         for connection in list(self._service.connections.values()):
             self._service.read(connection)  # that a PE has finished may still be unread
-        if self._ending or not self._service.can_begin_again:
+        if self._ending:
             return False
         finished = [pe for pe in self._pes if pe.finished_code is not None]
         if finished and all(pe in finished for pe in lost):
             return False
-        obstacle = self._recovery.obstacle([pe.incarnation for pe in lost])
-        if finished:
+        if not self._service.can_begin_again:
+            obstacle: str | None = "MPI, weft.pgas.run and a second weft.run cannot begin again"
+        elif finished:
             obstacle = f"{finished[0].name} had finished the job"
+        else:
+            obstacle = self._recovery.obstacle([pe.incarnation for pe in lost])
         sentence = ", ".join(f"{pe.name} {describe_exit(exit_status_of(pe))}" for pe in lost)
         if obstacle is not None:
             self._end(f"{sentence}; {obstacle}", exit_code_of(exit_status_of(lost[0])))
