@@ -286,7 +286,7 @@ class Job:
 
     def _begins_again(self, lost: list[Pe]) -> bool:
         """Starts processes in place of the lost ones and has the job begin again, if it may."""
-        if self._recovery is None or self._ending or self._passed_signal is not None:
+        if self._recovery is None or self._passed_signal is not None:
             return False
         for connection in list(self._service.connections.values()):
             self._service.read(connection)  # that a PE has finished may still be unread
