@@ -126,7 +126,7 @@ class RestartedTest : public LocalTest {
     answer(FrameType::kBeginAgain, payload);
   }
   void expect_hello(std::uint32_t incarnation) {
-    const Result<Frame> hello = read_frame(sockets_.ours());
+    Result<Frame> hello = read_frame(sockets_.ours());
     ASSERT_TRUE(hello.ok());
     EXPECT_EQ(hello->type, FrameType::kHello);
     ASSERT_EQ(hello->payload.size(), 8u);
@@ -165,7 +165,7 @@ TEST_F(RestartedTest, JoinsTheNextIncarnationOverItsConnection) {
   EXPECT_EQ((*joined)->incarnation().number, 2u);
   EXPECT_EQ((*joined)->incarnation().newest_protected, 7u);
   (*joined)->tell_protected(8);
-  const Result<Frame> told = read_frame(sockets_.ours());
+  Result<Frame> told = read_frame(sockets_.ours());
   ASSERT_TRUE(told.ok());
   EXPECT_EQ(told->type, FrameType::kProtected);
   EXPECT_EQ(get_integer<std::uint64_t>(told->payload, 0), 8u);
