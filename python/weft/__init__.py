@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from weft._buffers.registration import register
     from weft._chare.checkpoint import checkpoint, has_checkpoint, restore
     from weft._chare.post_entry import post_entry
+    from weft._chare.recovery import protect, recovered, recoveries
     from weft._chare.reducers import Reducer
     from weft._chare.when import when
     from weft._core import (
@@ -139,7 +140,10 @@ __all__ = [
     "post_from_any_thread",
     "progress",
     "progress_bar",
+    "protect",
     "quiescence",
+    "recovered",
+    "recoveries",
     "register",
     "restore",
     "run",
@@ -160,6 +164,9 @@ _HOMES = {
     "checkpoint": "weft._chare.checkpoint",
     "has_checkpoint": "weft._chare.checkpoint",
     "restore": "weft._chare.checkpoint",
+    "protect": "weft._chare.recovery",
+    "recovered": "weft._chare.recovery",
+    "recoveries": "weft._chare.recovery",
     "Device": "weft._job.devices",
     "device": "weft._job.devices",
     "include_dir": "weft._job.headers",

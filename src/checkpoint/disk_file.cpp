@@ -89,6 +89,12 @@ base::Status DiskFile::sync() {
   return {};
 }
 
+base::Status DiskFile::finish() {
+  base::Status status = sync();
+  if (status.ok()) drop_cached_pages();
+  return status;
+}
+
 void DiskFile::drop_cached_pages() {
 #ifdef POSIX_FADV_DONTNEED
   static_cast<void>(::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED));  // only a hint

@@ -12,12 +12,14 @@
 
 #include "weft/base/status.h"
 
+#include "checkpoint/storage.h"
+
 namespace weft::checkpoint_files {
 
 // The error of a system call that has failed: "cannot write /data/x: No space left on device". Reads errno.
 [[gnu::cold]] base::Status system_error(const char* action, const std::string& path);
 
-class DiskFile {
+class DiskFile final : public ByteSink, public ByteSource {
  public:
   DiskFile() = default;
   // A new file; one of that name is replaced.
@@ -29,21 +31,21 @@ class DiskFile {
     swap(other);
     return *this;
   }
-  ~DiskFile();
+  ~DiskFile() override;
 
-  const std::string& path() const { return path_; }
-  base::Result<std::uint64_t> size_bytes() const;
-  // Appends all bytes.
-  base::Status write(const void* data, std::size_t size_bytes);
+  const std::string& path() const override { return path_; }
+  base::Result<std::uint64_t> size_bytes() const override;
+  base::Status write(const void* data, std::size_t size_bytes) override;
   // Asks the system to begin writing what has been written since the last call, without waiting for the disk.
-  void start_writing_back();
+  void start_writing_back() override;
+  // As sync(), and the system's copies in memory are given up.
+  base::Status finish() override;
   // Returns when all bytes are on the disk.
   base::Status sync();
   // Asks the system to give up its copies in memory of what is on the disk. The next files then use that memory again, and the
   // memory of a program is not displaced by files that it rarely reads.
   void drop_cached_pages();
-  // Reads exactly that many bytes. kCorrupt if the file ends before.
-  base::Status read(std::uint64_t offset, void* data, std::size_t size_bytes) const;
+  base::Status read(std::uint64_t offset, void* data, std::size_t size_bytes) const override;
   // Locks it for this open file until it is closed. Returns false if another one has it locked.
   base::Result<bool> try_lock();
 

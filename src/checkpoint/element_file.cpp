@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "checkpoint/crc32c.h"
+#include "checkpoint/disk_file.h"
 
 namespace weft::checkpoint_files {
 
@@ -30,7 +31,12 @@ base::Result<ElementFileWriter> ElementFileWriter::create(const std::string& pat
                                                           std::uint32_t pe) {
   base::Result<DiskFile> file = DiskFile::create(path);
   if (!file.ok()) return file.status();
-  ElementFileWriter writer(std::move(*file));
+  return begin(std::make_unique<DiskFile>(std::move(*file)), checkpoint, pe);
+}
+
+base::Result<ElementFileWriter> ElementFileWriter::begin(std::unique_ptr<ByteSink> sink,
+                                                         std::uint64_t checkpoint, std::uint32_t pe) {
+  ElementFileWriter writer(std::move(sink));
   writer.small_.reserve(kSmallBytes);
   Header header;
   header.pe = pe;
@@ -81,11 +87,11 @@ base::Status ElementFileWriter::flush() {
 }
 
 base::Status ElementFileWriter::write(std::span<const std::byte> bytes) {
-  base::Status status = file_.write(bytes.data(), bytes.size());
+  base::Status status = sink_->write(bytes.data(), bytes.size());
   not_written_back_ += bytes.size();
   if (!status.ok() || not_written_back_ < kWriteBackBytes) return status;
   not_written_back_ = 0;
-  file_.start_writing_back();
+  sink_->start_writing_back();
   return {};
 }
 
@@ -97,9 +103,8 @@ base::Result<FileSummary> ElementFileWriter::finish() {
   summary.num_elements = entries_.size();
   base::Status status = append(index, summary.index_crc);
   if (status.ok()) status = flush();
-  if (status.ok()) status = file_.sync();
+  if (status.ok()) status = sink_->finish();
   if (!status.ok()) return status;
-  file_.drop_cached_pages();
   return summary;
 }
 
@@ -108,7 +113,14 @@ base::Result<ElementFileReader> ElementFileReader::open(const std::string& path,
                                                         std::span<const std::uint64_t> num_indices) {
   base::Result<DiskFile> file = DiskFile::open(path);
   if (!file.ok()) return file.status();
-  ElementFileReader reader(std::move(*file));
+  return read(std::make_unique<DiskFile>(std::move(*file)), checkpoint, pe, summary, num_indices);
+}
+
+base::Result<ElementFileReader> ElementFileReader::read(std::unique_ptr<ByteSource> source,
+                                                        std::uint64_t checkpoint, std::uint32_t pe,
+                                                        const FileSummary& summary,
+                                                        std::span<const std::uint64_t> num_indices) {
+  ElementFileReader reader(std::move(source));
   base::Status status = reader.read_index(checkpoint, pe, summary);
   if (status.ok()) status = reader.check_index(num_indices, summary.index_offset);
   if (!status.ok()) return status;
@@ -117,14 +129,14 @@ base::Result<ElementFileReader> ElementFileReader::open(const std::string& path,
 
 base::Status ElementFileReader::read_index(std::uint64_t checkpoint, std::uint32_t pe,
                                            const FileSummary& summary) {
-  const base::Result<std::uint64_t> size_bytes = file_.size_bytes();
+  const base::Result<std::uint64_t> size_bytes = source_->size_bytes();
   if (!size_bytes.ok()) return size_bytes.status();
   if (summary.index_offset < sizeof(Header) || summary.index_offset > size_bytes.value() ||
       summary.index_bytes != size_bytes.value() - summary.index_offset) {
     return damaged(base::format("it has {} bytes instead of {}", size_bytes.value(), summary.file_bytes()));
   }
   Header header;
-  if (base::Status status = file_.read(0, &header, sizeof header); !status.ok()) return status;
+  if (base::Status status = source_->read(0, &header, sizeof header); !status.ok()) return status;
   Header expected;
   expected.pe = pe;
   expected.checkpoint = checkpoint;
@@ -146,7 +158,7 @@ base::Status ElementFileReader::read_index(std::uint64_t checkpoint, std::uint32
 
 base::Status ElementFileReader::damaged(std::string_view what) const {
   return {base::StatusCode::kCorrupt,
-          base::format("the checkpoint file {} is damaged: {}", file_.path(), what)};
+          base::format("the checkpoint file {} is damaged: {}", source_->path(), what)};
 }
 
 base::Status ElementFileReader::check_index(std::span<const std::uint64_t> num_indices,
@@ -173,7 +185,7 @@ base::Status ElementFileReader::check_index(std::span<const std::uint64_t> num_i
 
 base::Status ElementFileReader::read_checked(std::uint64_t offset, void* to, std::uint64_t size_bytes,
                                              std::uint32_t crc) const {
-  if (base::Status status = file_.read(offset, to, size_bytes); !status.ok()) return status;
+  if (base::Status status = source_->read(offset, to, size_bytes); !status.ok()) return status;
   if (crc32c(to, size_bytes) == crc) return {};
   return damaged(base::format("the checksum of the {} bytes from {} on is wrong", size_bytes, offset));
 }
@@ -191,7 +203,7 @@ base::Status ElementFileReader::read_buffer(const ElementEntry& element, std::si
 base::Status ElementFileReader::verify() const {
   if (elements_.empty()) return {};
   const base::Result<std::uint64_t> all =
-      file_.size_bytes();  // reading on into the index, which was checked, is harmless
+      source_->size_bytes();  // reading on into the index, which was checked, is harmless
   if (!all.ok()) return all.status();
   std::vector<std::byte> part(kSmallBytes);
   std::uint64_t begin = 0;  // of the bytes of the file that `part` has
@@ -204,7 +216,7 @@ base::Status ElementFileReader::verify() const {
       if (offset == end || begin == end) {
         begin = offset;
         end = begin + std::min<std::uint64_t>(part.size(), all.value() - begin);
-        if (base::Status status = file_.read(begin, part.data(), end - begin); !status.ok()) return status;
+        if (base::Status status = source_->read(begin, part.data(), end - begin); !status.ok()) return status;
       }
       const std::uint64_t count = std::min(left, end - offset);
       crc = crc32c(part.data() + (offset - begin), count, crc);

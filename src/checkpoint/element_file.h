@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,7 +21,7 @@
 #include "weft/base/pup.h"
 #include "weft/base/status.h"
 
-#include "checkpoint/disk_file.h"
+#include "checkpoint/storage.h"
 
 namespace weft::checkpoint_files {
 
@@ -62,22 +63,24 @@ class ElementFileWriter {
   // Makes the file. `checkpoint` is the number of the manifest, which no other checkpoint has.
   static base::Result<ElementFileWriter> create(const std::string& path, std::uint64_t checkpoint,
                                                 std::uint32_t pe);
+  static base::Result<ElementFileWriter> begin(std::unique_ptr<ByteSink> sink, std::uint64_t checkpoint,
+                                               std::uint32_t pe);
 
   // Appends an element. The buffers that add_buffer() appends next are this element's.
   base::Status add_element(std::uint32_t collection, std::uint64_t index, std::uint32_t flags,
                            std::span<const std::byte> state);
   base::Status add_buffer(std::uint32_t kind, std::span<const std::byte> bytes);
-  // Returns when the whole file is on the disk.
+  // Returns when the whole file is stored.
   base::Result<FileSummary> finish();
 
  private:
-  explicit ElementFileWriter(DiskFile file) : file_(std::move(file)) {}
+  explicit ElementFileWriter(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)) {}
   // Sets the checksum.
   base::Status append(std::span<const std::byte> bytes, std::uint32_t& crc);
   base::Status flush();
   base::Status write(std::span<const std::byte> bytes);
 
-  DiskFile file_;
+  std::unique_ptr<ByteSink> sink_;
   std::vector<ElementEntry> entries_;
   std::vector<std::byte> small_;
   std::uint64_t offset_ = 0;
@@ -91,6 +94,9 @@ class ElementFileReader {
   static base::Result<ElementFileReader> open(const std::string& path, std::uint64_t checkpoint,
                                               std::uint32_t pe, const FileSummary& summary,
                                               std::span<const std::uint64_t> num_indices);
+  static base::Result<ElementFileReader> read(std::unique_ptr<ByteSource> source, std::uint64_t checkpoint,
+                                              std::uint32_t pe, const FileSummary& summary,
+                                              std::span<const std::uint64_t> num_indices);
 
   const std::vector<ElementEntry>& elements() const { return elements_; }
   // Reads the state of the element, or one of its buffers, into memory of its size. Fails with kCorrupt if it is damaged.
@@ -100,14 +106,14 @@ class ElementFileReader {
   base::Status verify() const;
 
  private:
-  explicit ElementFileReader(DiskFile file) : file_(std::move(file)) {}
+  explicit ElementFileReader(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
   base::Status damaged(std::string_view what) const;
   base::Status read_index(std::uint64_t checkpoint, std::uint32_t pe, const FileSummary& summary);
   base::Status check_index(std::span<const std::uint64_t> num_indices, std::uint64_t index_offset) const;
   base::Status read_checked(std::uint64_t offset, void* to, std::uint64_t size_bytes,
                             std::uint32_t crc) const;
 
-  DiskFile file_;
+  std::unique_ptr<ByteSource> source_;
   std::vector<ElementEntry> elements_;
 };
 

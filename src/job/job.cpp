@@ -23,6 +23,7 @@
 
 #include "base/format.h"
 #include "base/value_or_throw.h"
+#include "checkpoint/protected_state.h"
 #include "collective/engine.h"
 #include "job/activity.h"
 #include "job/identity.h"
@@ -43,6 +44,7 @@
 #include "memory/memory.h"
 #include "memory/report.h"
 #include "models/channel/channels.h"
+#include "models/chare/checkpoint/checkpoints.h"
 #include "runtime/waits/program_threads.h"
 
 namespace weft::job {
@@ -350,12 +352,44 @@ struct Job::Parts {
   }
 };
 
+Incarnations::Incarnations() : state_(std::make_unique<checkpoint_files::ProtectedState>()) {}
+Incarnations::~Incarnations() = default;
+
+bool Incarnations::begin_again() const { return machine::begins_again(); }
+
 Job::Job(const InstallModels& more_models) : Job(more_models, Launch::join()) {}
 
-Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_unique<Parts>()) {
+Job::Job(const InstallModels& more_models, Launch&& launch) : Job(more_models, std::move(launch), nullptr) {}
+
+Job::Job(const InstallModels& more_models, Incarnations& incarnations)
+    : Job(more_models, Launch::join(true), incarnations.state_.get()) {}
+
+Job::Job(const InstallModels& more_models, Launch&& launch, checkpoint_files::ProtectedState* state)
+    : parts_(std::make_unique<Parts>()) {
+  parts_->bootstrap = std::move(launch.bootstrap_);
+  if (!parts_->bootstrap->can_begin_again()) {
+    start(more_models, launch);
+    return;
+  }
+  try {
+    start(more_models, launch);
+  } catch (const base::Error& error) {
+    if (error.code() == base::StatusCode::kCancelled) throw;
+    // The loss of another PE may be the reason: the launcher judges it.
+    parts_->abort(1, base::format("weft: {}", error.what()));
+    throw base::Error(base::StatusCode::kCancelled, error.what());
+  }
+  if (state == nullptr) return;
+  machine::Bootstrap& bootstrap = *parts_->bootstrap;
+  state->incarnation = bootstrap.incarnation().number;
+  state->known_to_launcher = bootstrap.incarnation().newest_protected;
+  state->on_protected = [&bootstrap](std::uint64_t number) { bootstrap.tell_protected(number); };
+  parts_->runtime->model<chare::Chares>().checkpoints().keep_in(state);
+}
+
+void Job::start(const InstallModels& more_models, const Launch& launch) {
   const runtime::OwnThreadsBegin own_threads;
   keep_large_blocks();
-  parts_->bootstrap = std::move(launch.bootstrap_);
   parts_->memory = make_memory(*parts_->bootstrap);
   warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_expected_devices_current());
   // Before the machine, whose messages another version may not understand.
@@ -440,6 +474,7 @@ int Job::run() {
     std::fflush(stdout);  // abort may not return
     parts_->memory->abort_steps();
     parts_->abort(code, base::format("weft: {}", failure));
+    leave_incarnation();
     return code;
   }
   if (statistics_wanted()) print_statistics(*parts_->runtime, *activity);
@@ -449,6 +484,7 @@ int Job::run() {
     parts_->memory->abort_steps();
     print_unless_launcher_did(together.code(),
                               base::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()));
+    leave_incarnation();
     return code == 0 ? 1 : code;
   }
   if (parts_->host_watch != nullptr) parts_->host_watch->finish();
@@ -461,12 +497,17 @@ int Job::run() {
   return code;
 }
 
-int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main,
-        const InstallModels& more_models) {
-  static_cast<void>(argc);
-  static_cast<void>(argv);
+void Job::leave_incarnation() {
+  // The Job may live on, because objects of the program hold it.
+  if (machine::begins_again()) parts_->bootstrap->give_up_connection();
+}
+
+namespace {
+
+int run_incarnation(const std::function<runtime::Task<>(runtime::Runtime&)>& main,
+                    const InstallModels& more_models, Incarnations& incarnations) {
   try {
-    Job job(more_models);
+    Job job(more_models, incarnations);
     runtime::Runtime& runtime = job.runtime();
     if (runtime.pe() == 0) {
       auto main_task = [](runtime::Runtime& rt,
@@ -483,6 +524,18 @@ int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)>
     print_unless_launcher_did(error.code(), base::format("weft: {}\n", error.what()));
     return 1;
   }
+}
+
+}  // namespace
+
+int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main,
+        const InstallModels& more_models) {
+  static_cast<void>(argc);
+  static_cast<void>(argv);
+  Incarnations incarnations;
+  int code = run_incarnation(main, more_models, incarnations);
+  while (incarnations.begin_again()) code = run_incarnation(main, more_models, incarnations);
+  return code;
 }
 
 }  // namespace weft::job

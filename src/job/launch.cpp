@@ -17,9 +17,9 @@ Launch::Launch(std::unique_ptr<machine::bootstrap::StartingBootstrap> bootstrap)
 Launch::~Launch() = default;
 Launch::Launch(Launch&&) noexcept = default;
 
-Launch Launch::join() {
+Launch Launch::join(bool can_begin_again) {
   return Launch(std::make_unique<machine::bootstrap::StartingBootstrap>(
-      base::value_or_throw(machine::make_bootstrap())));
+      base::value_or_throw(machine::make_bootstrap(can_begin_again))));
 }
 
 int Launch::pe() const { return bootstrap_->pe(); }

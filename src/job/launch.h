@@ -23,7 +23,8 @@ class Launch {
  public:
   // Finds the launcher of this process, by its environment. Throws Error if the processes of the launch cannot find one another;
   // kCancelled if another process prints the reason.
-  static Launch join();
+  // `can_begin_again`: see machine::make_bootstrap().
+  static Launch join(bool can_begin_again = false);
   ~Launch();
   Launch(Launch&&) noexcept;
   Launch& operator=(Launch&&) = delete;

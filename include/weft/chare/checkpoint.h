@@ -42,6 +42,12 @@ struct Loading {
 Loading load(runtime::Runtime& runtime, const std::string& folder);
 void unpack_values(runtime::Runtime& runtime, std::uint64_t loading, const VisitValues& unpack);
 
+// As save() and load(), in memory.
+runtime::Future<> protect(runtime::Runtime& runtime, const VisitValues& pack);
+Loading recover(runtime::Runtime& runtime);
+// Whether a recovery that is over has found anything.
+bool has_loaded(runtime::Runtime& runtime, std::uint64_t loading);
+
 }  // namespace checkpoint_detail
 
 // Whether the folder has a checkpoint that restore() would try first: one whose manifest is whole and whose files have
@@ -78,6 +84,32 @@ runtime::Task<> restore(runtime::Runtime& runtime, std::string folder, Values&..
   const checkpoint_detail::Loading loading = checkpoint_detail::load(runtime, folder);
   co_await loading.done;
   checkpoint_detail::unpack_values(runtime, loading.number, [&](base::Pup& p) { ((p | values), ...); });
+}
+
+// How often the job has begun again because PEs were lost: 0 unless `weft run --on-loss restart` has started it.
+int recoveries(runtime::Runtime& runtime);
+
+// As checkpoint(), into the memory of the job: each PE keeps the state of its elements, and another PE, its buddy, keeps a copy. The
+// state protected before stays until the new one is complete on all PEs. If `weft run --on-loss restart` then loses PEs, main begins
+// again on all PEs, and recover() gives it the values. Does nothing in a job that cannot begin again. docs/recovery.md.
+//
+// Call it on one PE, as a rule in main. The future fails as that of checkpoint(). Throws Error(kClosed) if another call is under way.
+template <class... Values>
+runtime::Future<> protect(runtime::Runtime& runtime, const Values&... values) {
+  return checkpoint_detail::protect(runtime, [&](base::Pup& p) { ((p | values), ...); });
+}
+
+// For the beginning of main: makes the protected collections anew and reads the values, as restore() does. Returns the number of the
+// recovery, from 1; 0 if there is nothing to recover, and then the values are as they were.
+//
+// Throws Error(kNotFound) if a PE and its buddy were lost with a state that no other PE has.
+template <class... Values>
+runtime::Task<int> recover(runtime::Runtime& runtime, Values&... values) {
+  const checkpoint_detail::Loading loading = checkpoint_detail::recover(runtime);
+  co_await loading.done;
+  if (!checkpoint_detail::has_loaded(runtime, loading.number)) co_return 0;
+  checkpoint_detail::unpack_values(runtime, loading.number, [&](base::Pup& p) { ((p | values), ...); });
+  co_return recoveries(runtime);
 }
 
 }  // namespace weft::chare

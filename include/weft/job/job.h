@@ -10,12 +10,33 @@
 
 #include "weft/runtime/runtime.h"
 
+namespace weft::checkpoint_files {
+class ProtectedState;
+}
+
 namespace weft::job {
 
 // Installs further models with Runtime::install(). It must install the same models on every PE.
 using InstallModels = std::function<void(runtime::Runtime&)>;
 
 class Launch;  // of this process, see src/job/launch.h
+
+// The memory that outlives the incarnations of a job: `weft run --on-loss restart` begins a job again when it has lost PEs
+// (docs/recovery.md). The program makes Jobs with it, one after the other, while begin_again() is true.
+class Incarnations {
+ public:
+  Incarnations();
+  ~Incarnations();
+  Incarnations(const Incarnations&) = delete;
+  Incarnations& operator=(const Incarnations&) = delete;
+
+  // Whether the last Job has ended, or its constructor has thrown, because the job begins again.
+  bool begin_again() const;
+
+ private:
+  friend class Job;
+  std::unique_ptr<checkpoint_files::ProtectedState> state_;
+};
 
 class Job {
  public:
@@ -26,6 +47,8 @@ class Job {
   explicit Job(const InstallModels& more_models = {});
   // Starts the job in a process that has joined its launch before.
   Job(const InstallModels& more_models, Launch&& launch);
+  // Makes the next incarnation of the job, in a launch that begins it again after losses. Elsewhere as the first constructor.
+  Job(const InstallModels& more_models, Incarnations& incarnations);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -59,6 +82,11 @@ class Job {
 
  private:
   struct Parts;
+  Job(const InstallModels& more_models, Launch&& launch, checkpoint_files::ProtectedState* state);
+  void start(const InstallModels& more_models, const Launch& launch);
+  // The launcher begins the job again: the process is ready to join it.
+  void leave_incarnation();
+
   std::unique_ptr<Parts> parts_;
 };
 

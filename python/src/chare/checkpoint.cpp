@@ -23,50 +23,73 @@ std::string path_of(PyObject* folder) {
   return {path, static_cast<std::size_t>(size)};
 }
 
+// Packs the values. REQUIRES: the visitor sizes before it packs.
+chare::checkpoint_detail::VisitValues packing(PyObject* values) {
+  return [values, encoder = std::make_shared<Encoder>()](Pup& p) {
+    if (p.is_sizing()) {
+      try {
+        encoder->value(values);
+      } catch (const PythonError&) {
+        rethrow_unsendable("a value of the checkpoint");
+      }
+      return p.reserve(encoder->size_bytes());
+    }
+    std::vector<std::byte> bytes = encoder->copy();
+    p.bytes(bytes.data(), bytes.size());
+  };
+}
+
 PyObject* save(PyObject*, PyObject* arguments) {
   return guarded([arguments]() -> PyObject* {
     const char* folder = nullptr;
     PyObject* values = nullptr;
     if (PyArg_ParseTuple(arguments, "yO", &folder, &values) == 0) return nullptr;
     Engine& engine = Engine::current();
-    engine.expect_open();
-    std::unique_ptr<Encoder> encoder;
-    const auto pack = [&](Pup& p) {
-      if (p.is_sizing()) {
-        encoder = std::make_unique<Encoder>();
-        try {
-          encoder->value(values);
-        } catch (const PythonError&) {
-          rethrow_unsendable("a value of the checkpoint");
-        }
-        return p.reserve(encoder->size_bytes());
-      }
-      std::vector<std::byte> bytes = encoder->copy();
-      p.bytes(bytes.data(), bytes.size());
-    };
-    Ref done = wrap_future(engine, chare::checkpoint_detail::save(engine.runtime(), folder, pack));
+    Ref done = wrap_future(engine, chare::checkpoint_detail::save(engine.runtime(), folder, packing(values)));
     future_state(done.get())->end_job_if_unobserved("a checkpoint that was not awaited");
     return done.release();
   });
 }
 
-PyObject* load(PyObject*, PyObject* folder) {
-  return guarded([folder]() -> PyObject* {
+PyObject* protect(PyObject*, PyObject* values) {
+  return guarded([values]() -> PyObject* {
     Engine& engine = Engine::current();
-    engine.expect_open();
-    const chare::checkpoint_detail::Loading loading =
-        chare::checkpoint_detail::load(engine.runtime(), path_of(folder));
-    const Ref done = wrap_future(engine, loading.done);
-    return Py_BuildValue("(OK)", done.get(), static_cast<unsigned long long>(loading.number));
+    Ref done = wrap_future(engine, chare::checkpoint_detail::protect(engine.runtime(), packing(values)));
+    future_state(done.get())->end_job_if_unobserved("a weft.protect that was not awaited");
+    return done.release();
   });
 }
 
+PyObject* loading_of(Engine& engine, const chare::checkpoint_detail::Loading& loading) {
+  const Ref done = wrap_future(engine, loading.done);
+  return Py_BuildValue("(OK)", done.get(), static_cast<unsigned long long>(loading.number));
+}
+
+PyObject* recover(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    Engine& engine = Engine::current();
+    return loading_of(engine, chare::checkpoint_detail::recover(engine.runtime()));
+  });
+}
+
+PyObject* recoveries(PyObject*, PyObject*) {
+  return guarded([] { return PyLong_FromLong(chare::recoveries(Engine::current().runtime())); });
+}
+
+PyObject* load(PyObject*, PyObject* folder) {
+  return guarded([folder]() -> PyObject* {
+    Engine& engine = Engine::current();
+    return loading_of(engine, chare::checkpoint_detail::load(engine.runtime(), path_of(folder)));
+  });
+}
+
+// (number): None if a recovery has found nothing.
 PyObject* loaded_values(PyObject*, PyObject* number) {
   return guarded([number]() -> PyObject* {
     Engine& engine = Engine::current();
-    engine.expect_open();
     const unsigned long long loading = PyLong_AsUnsignedLongLong(number);
     if (PyErr_Occurred() != nullptr) return nullptr;
+    if (!chare::checkpoint_detail::has_loaded(engine.runtime(), loading)) Py_RETURN_NONE;
     Ref values;
     chare::checkpoint_detail::unpack_values(engine.runtime(), loading, [&values](Pup& p) {
       Decoder decoder(p);
@@ -87,6 +110,9 @@ PyMethodDef functions[] = {
     {"_restore", &load, METH_O, nullptr},
     {"_restored_values", &loaded_values, METH_O, nullptr},
     {"_has_checkpoint", &has, METH_O, nullptr},
+    {"_protect", &protect, METH_O, nullptr},
+    {"_recover", &recover, METH_NOARGS, nullptr},
+    {"_recoveries", &recoveries, METH_NOARGS, nullptr},
     {},
 };
 

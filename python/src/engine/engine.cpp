@@ -28,8 +28,9 @@ namespace {
 
 }  // namespace
 
-Engine::Engine()
-    : job_(std::make_unique<job::Job>()),
+Engine::Engine(job::Incarnations* incarnations)
+    : job_(incarnations == nullptr ? std::make_unique<job::Job>()
+                                   : std::make_unique<job::Job>(job::InstallModels(), *incarnations)),
       chares_(job_->runtime().model<chare::Chares>()),
       pgas_(job_->runtime().model<weft::pgas::Pgas>()),
       lost_calls_(job_->runtime()) {}
@@ -221,12 +222,12 @@ memory::StreamHandle Engine::own_stream(memory::Place place) {
   return own_streams_.back().second;
 }
 
-RunningEngine::RunningEngine() {
+RunningEngine::RunningEngine(job::Incarnations* incarnations) {
   if (Engine::in_forked_child()) throw_forked();
   if (Engine::running() != nullptr) {
     throw base::Error(base::StatusCode::kInvalidArgument, "weft.run was called inside a running job");
   }
-  engine_ = EngineRef(*new Engine);
+  engine_ = EngineRef(*new Engine(incarnations));
   Engine::running_ = &*engine_;
 }
 

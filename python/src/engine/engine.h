@@ -30,8 +30,8 @@ namespace weft::python {
 
 class Engine {
  public:
-  // Collective over all PEs, like Job.
-  Engine();
+  // Collective over all PEs, like Job. With `incarnations` the job begins again after losses where the launcher offers it.
+  explicit Engine(job::Incarnations* incarnations);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -192,7 +192,7 @@ class EngineRef {
 // Makes the engine of a run and, at the end of the run, closes it.
 class RunningEngine {
  public:
-  RunningEngine();
+  explicit RunningEngine(job::Incarnations* incarnations);
   ~RunningEngine();
   RunningEngine(const RunningEngine&) = delete;
   RunningEngine& operator=(const RunningEngine&) = delete;

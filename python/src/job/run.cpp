@@ -190,8 +190,8 @@ void ignore_termination(Engine& engine) {
   }
 }
 
-void run_main(PyObject* main, Mains mains, End& end) {
-  RunningEngine running;
+void run_main(PyObject* main, Mains mains, job::Incarnations* incarnations, End& end) {
+  RunningEngine running(incarnations);
   Engine& engine = running.engine();
   SleepingGil gil(engine);
   PythonActivity activity(engine);
@@ -202,6 +202,7 @@ void run_main(PyObject* main, Mains mains, End& end) {
   StartMain start(engine, main, end.result, mains);
   if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) engine.runtime().post(&start);
   end.code = engine.job().run();
+  if (incarnations != nullptr && incarnations->begin_again()) return;
   end.error = engine.take_main_error();
   end.by_launcher = engine.job().has_launcher() && !engine.runtime().failure().empty();
   if (end.by_launcher) ignore_termination(engine);
@@ -210,19 +211,27 @@ void run_main(PyObject* main, Mains mains, End& end) {
   if (end.code == 0 && end.signal == 0) PySys_FormatStderr("%s", engine.unread_report().c_str());
 }
 
+// The process's, while its job lasts.
+std::unique_ptr<job::Incarnations> kept_incarnations;
+
 // (exit code, the signal that has ended the job or 0, whether a launcher ends the processes, what main returned, what main raised
-// on this PE or None)
+// on this PE or None). The code is None if the job begins again, by another call, because PEs were lost.
 PyObject* run_job(PyObject* main, Mains mains) {
   return guarded([&]() -> PyObject* {
     End end;
+    if (mains == Mains::kOnPe0 && kept_incarnations == nullptr)
+      kept_incarnations = std::make_unique<job::Incarnations>();
     try {
-      run_main(main, mains, end);
+      run_main(main, mains, mains == Mains::kOnPe0 ? kept_incarnations.get() : nullptr, end);
     } catch (const base::Error& error) {
       // The launcher ended the job while it started, and has said why.
       if (error.code() != base::StatusCode::kCancelled) throw;
       end.code = 1;
       end.by_launcher = true;
     }
+    if (mains == Mains::kOnPe0 && kept_incarnations->begin_again())
+      return Py_BuildValue("(OiOOO)", Py_None, 0, Py_False, Py_None, Py_None);
+    kept_incarnations = nullptr;
     return Py_BuildValue("(iiOOO)", end.code, end.signal, end.by_launcher ? Py_True : Py_False,
                          end.result.get(), end.error ? end.error.get() : Py_None);
   });

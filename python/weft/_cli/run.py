@@ -38,6 +38,7 @@ set by weft run for each PE, not to be changed:
   WEFT_BOOTSTRAP                 the launcher's socket
   WEFT_LAUNCHER_PID              the launcher's process number
   WEFT_MPI_PARENT                the port to which processes of MPI_Comm_spawn connect
+  WEFT_INCARNATION               how often the job had begun again when the PE was started (--on-loss)
   WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started
   WEFT_TIME_LIMIT                when the job is ended (--timeout)
 
@@ -155,6 +156,10 @@ def _run(options: argparse.Namespace) -> int:
         trace = prepare(environment["WEFT_TRACE"]) if environment.get("WEFT_TRACE") else None
         if trace is not None:
             environment["WEFT_TRACE"] = str(trace)
+        restarts = environment.get("WEFT_ON_LOSS") == "restart"
+        if restarts and options.metrics is not None:
+            # Its threads must not be there when processes are forked.
+            raise UsageError("--metrics cannot be given with --on-loss restart")
         job = Job(
             with_virtual_ranks(argvs, environment),
             environment,
@@ -162,6 +167,7 @@ def _run(options: argparse.Namespace) -> int:
             timeout_s=parse_timeout(options.timeout),
             bound=options.bind == "core",
             metrics=_metrics_of(options.metrics),
+            restarts=restarts,
         )
         code = job.run()
         if trace is not None:

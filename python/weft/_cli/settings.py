@@ -81,6 +81,13 @@ SETTINGS = (
         "without a wait; messages take longer",
     ),
     Setting(
+        "--on-loss",
+        "WEFT_ON_LOSS",
+        "end: a PE that is killed ends the job (default); restart: weft run starts a process in its place, "
+        "and main begins again on all PEs, with what it had protected; under weft run alone",
+        ("end", "restart"),
+    ),
+    Setting(
         "--hang-report",
         "WEFT_HANG_REPORT",
         "when all PEs have been idle for so many seconds, and nothing can go on, the job says once what "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import sys
 from collections.abc import Callable, Coroutine
@@ -88,15 +89,19 @@ def is_import_of_multiprocessing() -> bool:
     return process is not None and getattr(process.current_process(), "_inheriting", False)
 
 
-# Runs a job with main. Returns its exit code, the signal that has ended it or 0, whether a launcher ends the
-# processes, what main returned, and what it raised on this PE.
-Start = Callable[[Callable[[], Any]], tuple[int, int, bool, Any, BaseException | None]]
+# How a job has ended: its exit code, or None if it begins again because PEs were lost; the signal that has
+# ended it or 0; whether a launcher ends the processes; what main returned; and what it raised on this PE.
+_End = tuple[int | None, int, bool, Any, BaseException | None]
+Start = Callable[[Callable[[], Any]], _End]
 
 
 def run_with(start: Start, main: Callable[[], Any]) -> Any:
     """What weft.run and weft.pgas.run have in common: `start` runs the job with `main`."""
     with EndingSignals() as signals:
         code, number, by_launcher, result, error = _start(start, main)
+        while code is None:
+            gc.collect()  # what the lost incarnation has left in cycles, its connections among it
+            code, number, by_launcher, result, error = _start(start, main)
         if by_launcher:
             ignore_termination()
         if number != 0 and error is None:
@@ -111,7 +116,7 @@ def run_with(start: Start, main: Callable[[], Any]) -> Any:
     return result
 
 
-def _start(start: Start, main: Callable[[], Any]) -> tuple[int, int, bool, Any, BaseException | None]:
+def _start(start: Start, main: Callable[[], Any]) -> _End:
     # A PE that is ended from outside does not come to flush what it printed; and a line that is written
     # at once stays whole among those of other PEs: with PYTHONUNBUFFERED its end would be written on its own.
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.closed:

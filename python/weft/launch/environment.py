@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from weft._ucx_hooks import GRACE, NO_THREADS
+from weft.launch.losses.recovery import INCARNATION_VARIABLE
 from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 
 #: Where the definitions are that travel by value, of a job whose PEs a program has started.
@@ -48,6 +49,7 @@ def pe_environment(environment: Mapping[str, str]) -> dict[str, str]:
     # The program of a job around this one is not that of this job.
     inherited.pop("WEFT_PROGRAM", None)
     inherited.pop(TIME_LIMIT_VARIABLE, None)
+    inherited.pop(INCARNATION_VARIABLE, None)
     # The launcher around this one, so that a PE knows one that it starts from it.
     inherited.pop(_OUTER_PMIX, None)
     if "PMIX_NAMESPACE" in inherited:

@@ -19,16 +19,18 @@ MAX_FRAME_BYTES = 1 << 30
 class FrameType(enum.IntEnum):
     """The types of frames, each with its payload."""
 
-    HELLO = 1  # u32 pe
+    HELLO = 1  # u32 pe, and u32 incarnation from a PE that can begin its job again
     EXCHANGE = 2  # this PE's bytes
     BARRIER = 3  # empty
     FINISHED = 4  # i32 exit code
     ABORT = 5  # i32 exit code, message in UTF-8
-    WELCOME = 6  # u32 number of PEs
+    WELCOME = 6  # u32 number of PEs, and u64 newest protected state for a PE that can begin again
     EXCHANGED = 7  # u64 size per PE, then everybody's bytes
     BARRIER_DONE = 8  # empty
     END = 9  # why the job ends, in UTF-8
     START_JOB = 10  # PE to launcher; see mpi/spawned.py
+    BEGIN_AGAIN = 11  # launcher to PE: u32 incarnation, why, in UTF-8
+    PROTECTED = 12  # PE to launcher: u64 number of the protected state
 
 
 class ProtocolError(Exception):
@@ -47,6 +49,10 @@ class Frame:
         if len(self.payload) < 4:
             raise ProtocolError(f"malformed frame: '{self.type.name}' of {len(self.payload)} bytes")
         return int.from_bytes(self.payload[:4], "little", signed=True)
+
+    def number(self, offset: int) -> int:
+        """The unsigned 32-bit number at `offset`."""
+        return int.from_bytes(self.payload[offset : offset + 4], "little")
 
 
 def encode(frame_type: FrameType, payload: bytes = b"") -> bytes:

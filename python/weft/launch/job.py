@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from weft.launch.binding import binding_lines, shares, thread_settings
 from weft.launch.connection import Connection
 from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
+from weft.launch.losses.recovery import LEAVE_S, Recovery
+from weft.launch.losses.recovery import VARIABLE as ON_LOSS
 from weft.launch.mpi.other_mpi import OtherMpiWatch
 from weft.launch.mpi.spawned import SpawnedJobs
 from weft.launch.output import Output
@@ -49,7 +51,7 @@ class Job:
     """Starts a process for each command line on this host, serves their bootstrap, and ends them together.
 
     `timeout_s`: so long the job may run. `bound`: each PE is bound to its share of the cores. `metrics`
-    answers while the PEs run.
+    answers while the PEs run. `restarts`: the job begins again when a PE is lost.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Job:
         timeout_s: float | None = None,
         bound: bool = False,
         metrics: MetricsServer | None = None,
+        restarts: bool = False,
     ) -> None:
         self._argvs = argvs
         self._num_pes = len(argvs)
@@ -69,6 +72,7 @@ class Job:
         self._time_limit = None if timeout_s is None else TimeLimit(timeout_s)
         self._bound = bound
         self._metrics = metrics
+        self._recovery = Recovery() if restarts else None
         self._pes: list[Pe] = []
         self._selector = selectors.DefaultSelector()
         self._reaped: list[Pe] = []  # whose exit has not been judged yet
@@ -96,7 +100,7 @@ class Job:
         self._signals = SignalFd([signal.SIGCHLD, *watched])
         try:
             self._selector.register(self._signals, selectors.EVENT_READ, self._handle_signals)
-            self._service = BootstrapService(self._selector, self._num_pes, self._pes, self)
+            self._service = BootstrapService(self._selector, self._num_pes, self._pes, self, self._recovery)
             self._segments = SegmentFolder()
             try:
                 self._other_mpi = OtherMpiWatch(self._argvs[0], self._num_pes)
@@ -126,7 +130,12 @@ class Job:
 
     def _wait_and_handle(self) -> None:
         limit = None if self._time_limit is None else self._time_limit.deadline
-        others = (self._kill_at, self._other_mpi.deadline, limit)
+        others = (
+            self._kill_at,
+            self._other_mpi.deadline,
+            limit,
+            *(self._recovery.deadlines if self._recovery is not None else ()),
+        )
         deadlines = [*self._hangups.values(), *(deadline for deadline in others if deadline is not None)]
         timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
         for key, events in self._selector.select(timeout):
@@ -144,6 +153,8 @@ class Job:
             self._look_for_another_mpi(now)
         if self._time_limit is not None:
             self._check_time_limit(self._time_limit, now)
+        if self._recovery is not None and (busy := self._recovery.busy()):
+            self._end(f"{self._pes[busy[0]].name} has run an entry method for {LEAVE_S:g} s after a loss", 1)
         for number, deadline in list(self._hangups.items()):
             if now >= deadline:
                 del self._hangups[number]
@@ -178,13 +189,17 @@ class Job:
             **thread_settings(self._num_pes, environment),
             **environment,
         }
+        # A PE that a program starts itself may have inherited it.
+        environment.pop(ON_LOSS, None)
+        if self._recovery is not None:
+            environment[ON_LOSS] = "restart"
         environment |= {
             "WEFT_BOOTSTRAP": self._service.path,
             "WEFT_NUM_PES": str(self._num_pes),
             "WEFT_LAUNCHER_PID": str(os.getpid()),
         }
         self._environment = environment
-        starter = Starter(
+        starter = self._starter = Starter(
             self._argvs, environment, self._signals, self._output, self._time_limit, self._bind()
         )
         of_pe = 1 + self._output.descriptors_per_pe + (self._time_limit is not None)
@@ -250,17 +265,55 @@ class Job:
         if not self._reaped and not self._aborts:
             return
         self._reap()
+        if self._recovery is not None and self._recovery.holds_aborts(bool(self._reaped)):
+            return
         reaped, self._reaped = self._reaped, []
         aborts, self._aborts = self._aborts, []
         aborters = {pe.number for pe, _, _ in aborts}
+        if self._recovery is not None:
+            aborters = set()  # the loss of another PE was the reason
         killed = [pe for pe in reaped if exit_status_of(pe) < 0 and pe.number not in aborters]
-        for pe in killed:
-            self._judge_kill(pe, exit_status_of(pe))
+        if killed and self._begins_again(killed):
+            aborts = []  # the losses were their reason
+        else:
+            for pe in killed:
+                self._judge_kill(pe, exit_status_of(pe))
         for pe, exit_code, message in aborts:
             self._abort(pe, exit_code, message)
         for pe in reaped:
             if pe not in killed:
                 self._judge_exit(pe, exit_status_of(pe))
+
+    def _begins_again(self, lost: list[Pe]) -> bool:
+        """Starts processes in place of the lost ones and has the job begin again, if it may."""
+        if self._recovery is None or self._passed_signal is not None:
+            return False
+        for connection in list(self._service.connections.values()):
+            self._service.read(connection)  # that a PE has finished may still be unread
+        if self._ending:
+            return False
+        finished = [pe for pe in self._pes if pe.finished_code is not None]
+        if finished and all(pe in finished for pe in lost):
+            return False
+        if not self._service.can_begin_again:
+            obstacle: str | None = "MPI, weft.pgas.run and a second weft.run cannot begin again"
+        elif finished:
+            obstacle = f"{finished[0].name} had finished the job"
+        else:
+            obstacle = self._recovery.obstacle([pe.incarnation for pe in lost])
+        sentence = ", ".join(f"{pe.name} {describe_exit(exit_status_of(pe))}" for pe in lost)
+        if obstacle is not None:
+            self._end(f"{sentence}; {obstacle}", exit_code_of(exit_status_of(lost[0])))
+            return True
+        numbers = [pe.number for pe in lost]
+        survivors = [number for number in self._service.connections if number not in numbers]
+        incarnation = self._recovery.begin(survivors)
+        self._say(f"{sentence}; the job begins again (recovery {incarnation})")
+        self._service.begin_again(numbers, incarnation, sentence)
+        for number in numbers:
+            self._hangups.pop(number, None)
+            self._pes[number] = self._starter.start(number, incarnation)
+        return True
 
     def _judge_kill(self, pe: Pe, status: int) -> None:
         if self._ending and (self._killed or -status in (signal.SIGTERM, self._passed_signal)):
@@ -362,6 +415,25 @@ class Job:
         """A PE has connected. The job ends if another one has exited already."""
         self._other_mpi.stop()
         self._check_all_joined()
+        self._count_joined(pe)
+
+    def joined_again(self, pe: Pe) -> None:
+        """A PE has left the incarnation in which others were lost, and is in the next one."""
+        self._count_joined(pe)
+
+    def _count_joined(self, pe: Pe) -> None:
+        if self._recovery is None:
+            return
+        connections = self._service.connections
+        if not connections[pe.number].is_leaving:
+            self._recovery.left(pe.number)
+        if len(connections) == self._num_pes and not any(each.is_leaving for each in connections.values()):
+            self._recovery.all_joined()
+
+    def protected(self, number: int) -> None:
+        """All PEs have protected a state."""
+        if self._recovery is not None:
+            self._recovery.protected(number)
 
     def joined_next_job(self, pe: Pe) -> None:
         """The exit code of the job before does not count: the program goes on."""
@@ -371,6 +443,8 @@ class Job:
     def finished(self, pe: Pe) -> None:
         """A PE is done. Its exit code counts from now on, even if its exit fails later."""
         self._exit_code = self._exit_code or pe.finished_code or 0
+        if self._service.connections[pe.number].is_leaving:
+            self._end(f"{pe.name} had finished the job when another PE was lost", self._exit_code or 1)
 
     def aborted(self, pe: Pe, exit_code: int, message: str) -> None:
         """A PE wants the job to end."""

@@ -83,6 +83,7 @@ class FilePerPe(Output):
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._fds: list[int] = []
+        self._begun: set[int] = set()
 
     def attach(self, selector: selectors.BaseSelector, num_pes: int) -> dict[str, str]:
         self._digits = len(str(num_pes - 1))
@@ -95,9 +96,12 @@ class FilePerPe(Output):
     def open(self, pe: int) -> tuple[int | None, int | None]:
         path = os.path.join(self._folder, f"pe-{pe:0{self._digits}}.txt")
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+            # A process in the place of a lost one goes on in its file.
+            new = 0 if pe in self._begun else os.O_TRUNC
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | new | os.O_APPEND, 0o666)
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}; give --output a folder that you can write") from None
+        self._begun.add(pe)
         self._fds = [fd]
         return fd, fd
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weft.launch.command import UsageError
+from weft.launch.losses.recovery import INCARNATION_VARIABLE
 from weft.launch.output import Output
 from weft.launch.signals import SignalFd, die_with_parent, handles
 from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
@@ -27,6 +28,8 @@ class Pe:
     exit_status: int | None = None
     # Set when the PE has said that it is done. Its exit is no death from then on.
     finished_code: int | None = None
+    # In which it was started.
+    incarnation: int = 0
     # Not so for a process that has started this launcher: it is neither signalled nor reaped.
     is_child: bool = True
 
@@ -126,8 +129,10 @@ class Starter:
         self._limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._launcher_pid = os.getpid()
 
-    def start(self, number: int) -> Pe:
+    def start(self, number: int, incarnation: int = 0) -> Pe:
         """Starts one PE; PE 0 has the terminal's input, the others none.
+
+        `incarnation`: how often the job has begun again.
 
         Raises:
             UsageError: the system refuses to run the program.
@@ -136,6 +141,8 @@ class Starter:
         environment = {**self._environment, "WEFT_PE": str(number), LOCAL_RANK_VARIABLE: str(number)}
         if self._parts[-1] > 0:
             environment["WEFT_PROGRAM"] = str(self._parts[number])
+        if incarnation > 0:
+            environment[INCARNATION_VARIABLE] = str(incarnation)
         passed: tuple[int, ...] = ()
         if self._time_limit is not None:
             environment[TIME_LIMIT_VARIABLE], passed = self._time_limit.of_pe(number)
@@ -156,7 +163,7 @@ class Starter:
             self._output.close_opened()
         # The job reaps by pid; without this the Popen object would do so as well.
         process.returncode = 0
-        return Pe(number, process.pid)
+        return Pe(number, process.pid, incarnation=incarnation)
 
     def _between_fork_and_exec(self, number: int) -> None:
         die_with_parent(self._launcher_pid)

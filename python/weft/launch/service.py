@@ -13,6 +13,7 @@ from typing import Protocol
 from weft.launch.connection import Connection
 from weft.launch.frames import Frame, FrameType, ProtocolError, encode
 from weft.launch.listener import Listener
+from weft.launch.losses.recovery import Recovery
 from weft.launch.processes import Pe
 from weft.launch.rendezvous import Rendezvous
 
@@ -22,6 +23,12 @@ class Events(Protocol):
 
     def joined(self, pe: Pe) -> None:
         """A PE has connected."""
+
+    def joined_again(self, pe: Pe) -> None:
+        """A PE has begun its job again."""
+
+    def protected(self, number: int) -> None:
+        """All PEs have protected a state of that number."""
 
     def joined_next_job(self, pe: Pe) -> None:
         """A PE that had finished a job is in another one; `finished_code` is None again."""
@@ -49,12 +56,19 @@ class BootstrapService:
     """Serves `pes`, which is complete before the first of them is served, on the owner's selector."""
 
     def __init__(
-        self, selector: selectors.BaseSelector, num_pes: int, pes: Sequence[Pe], events: Events
+        self,
+        selector: selectors.BaseSelector,
+        num_pes: int,
+        pes: Sequence[Pe],
+        events: Events,
+        recovery: Recovery | None = None,
     ) -> None:
         self._selector = selector
         self._num_pes = num_pes
         self._pes = pes
         self._events = events
+        self._recovery = recovery
+        self._able: set[int] = set()  # the PEs whose programs can begin again
         self._connections: dict[int, Connection] = {}
         self._rendezvous = Rendezvous(num_pes)
         self._listener = Listener(backlog=num_pes)
@@ -65,6 +79,23 @@ class BootstrapService:
     def connections(self) -> Mapping[int, Connection]:
         """The connections by PE, closed ones included."""
         return self._connections
+
+    @property
+    def can_begin_again(self) -> bool:
+        """Whether the programs of all PEs that have joined can begin again, and none is in a further job."""
+        return self._recovery is not None and self._able.issuperset(self._connections)
+
+    def begin_again(self, lost: Sequence[int], incarnation: int, why: str) -> None:
+        """Tells all PEs but the lost ones, whose connections are closed, to begin the job again."""
+        for number in lost:
+            if (connection := self._connections.pop(number, None)) is not None:
+                self._close(connection)
+        self._rendezvous.begin_again()
+        frame = encode(FrameType.BEGIN_AGAIN, incarnation.to_bytes(4, "little") + why.encode())
+        for connection in self._connections.values():
+            connection.is_leaving = True
+            connection.send(frame)
+            self._watch(connection)
 
     def handle(self, connection: Connection, events: int) -> None:
         """Handles the events that the selector reports for a connection."""
@@ -123,19 +154,23 @@ class BootstrapService:
         self._selector.modify(connection.socket, events, connection)
 
     def _disconnect(self, connection: Connection) -> None:
-        if connection.socket.fileno() < 0:
-            return
-        connection.at_end = True
-        self._selector.unregister(connection.socket)
-        connection.socket.close()
         pe = connection.pe
-        if pe is None:
+        if not self._close(connection) or pe is None:
             return
         pe.connected_pid = None
         if pe.finished_code is None:
             self._events.hung_up(pe)
         else:
             self.expect_no_next_job(pe)
+
+    def _close(self, connection: Connection) -> bool:
+        """Returns False if it is closed already."""
+        if connection.socket.fileno() < 0:
+            return False
+        connection.at_end = True
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        return True
 
     def _protocol_error(self, connection: Connection, problem: str) -> None:
         connection.send(encode(FrameType.END, f"weft run refused this process: {problem}".encode()))
@@ -156,6 +191,8 @@ class BootstrapService:
         if pe.finished_code is not None:
             self._join_next_job(connection, pe, frame)
             return
+        if connection.is_leaving and not self._leaves(connection, pe, frame):
+            return
         if frame.type in (FrameType.EXCHANGE, FrameType.BARRIER):
             if (answer := self._rendezvous.enter(pe.number, frame)) is not None:
                 self._answer_all(answer)
@@ -168,11 +205,13 @@ class BootstrapService:
             self._events.aborted(pe, frame.integer() & 0xFF or 1, frame.payload[4:].decode(errors="replace"))
         elif frame.type is FrameType.START_JOB:
             self._events.asked_for_job(pe, frame.payload)
+        elif frame.type is FrameType.PROTECTED and len(frame.payload) == 8:
+            self._events.protected(int.from_bytes(frame.payload, "little"))
         else:
             raise ProtocolError(f"malformed frame: a PE does not send '{frame.type.name}'")
 
     def _welcome(self, connection: Connection, frame: Frame) -> None:
-        if frame.type is not FrameType.HELLO or len(frame.payload) != 4:
+        if frame.type is not FrameType.HELLO or len(frame.payload) not in (4, 8):
             raise ProtocolError(
                 f"malformed frame: '{frame.type.name}' of {len(frame.payload)} bytes instead of a hello"
             )
@@ -185,15 +224,48 @@ class BootstrapService:
                 "`weft run` again; set WEFT_BOOTSTRAP=singleton for a program that a PE starts"
             )
         pe = self._pes[number]
+        if len(frame.payload) == 8 and frame.number(4) < pe.incarnation:
+            raise ProtocolError(f"it belongs to a process of PE {number} that was lost")
         connection.pe = pe
         pe.connected_pid = connection.peer_pid
         self._connections[number] = connection
-        connection.send(encode(FrameType.WELCOME, self._num_pes.to_bytes(4, "little")))
-        if len(self._connections) == self._num_pes:
+        self._able.discard(number)
+        if len(frame.payload) == 8:
+            self._able.add(number)
+        self._answer_hello(connection, frame)
+        if len(self._connections) == self._num_pes and self._recovery is None:
             # No other process may join. A launcher that is killed from now on leaves no socket behind.
             self._selector.unregister(self._listener.socket)
             self._listener.close()
         self._events.joined(pe)
+
+    def _answer_hello(self, connection: Connection, hello: Frame) -> None:
+        welcome = self._num_pes.to_bytes(4, "little")
+        if len(hello.payload) == 8:
+            recovery = self._recovery or Recovery()
+            if hello.number(4) < recovery.incarnation:
+                # It was started, or told, before a further loss.
+                connection.is_leaving = True
+                number = recovery.incarnation.to_bytes(4, "little")
+                connection.send(encode(FrameType.BEGIN_AGAIN, number + b"a further PE was lost"))
+                return
+            welcome += recovery.newest_protected.to_bytes(8, "little")
+        connection.send(encode(FrameType.WELCOME, welcome))
+
+    def _leaves(self, connection: Connection, pe: Pe, frame: Frame) -> bool:
+        """Handles a frame of a PE that has been told to begin again. Returns whether it counts as usual.
+
+        What the PE has sent before it was told belongs to the incarnation that has ended. A hello of an
+        earlier incarnation has crossed the word of a further loss, which the PE reads next.
+        """
+        if frame.type in (FrameType.FINISHED, FrameType.PROTECTED):
+            return True
+        is_hello = frame.type is FrameType.HELLO and len(frame.payload) == 8
+        if is_hello and self._recovery is not None and frame.number(4) == self._recovery.incarnation:
+            connection.is_leaving = False
+            self._answer_hello(connection, frame)
+            self._events.joined_again(pe)
+        return False
 
     def _join_next_job(self, connection: Connection, pe: Pe, frame: Frame) -> None:
         """A process that has finished a job may run another one, over the connection that it has."""
@@ -202,8 +274,9 @@ class BootstrapService:
         if frame.integer() != pe.number:
             raise ProtocolError(f"{pe.name} says that it is PE {frame.integer()}; do not set WEFT_PE")
         pe.finished_code = None
+        self._able.clear()  # a process in the place of a lost one would begin with the first job
         self._rendezvous.join_next_job(pe.number)
-        connection.send(encode(FrameType.WELCOME, self._num_pes.to_bytes(4, "little")))
+        self._answer_hello(connection, frame)
         self._events.joined_next_job(pe)
 
     def _answer_all(self, answer: bytes) -> None:

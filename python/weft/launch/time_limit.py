@@ -40,6 +40,8 @@ class TimeLimit:
 
     def of_pe(self, number: int) -> tuple[str, tuple[int, ...]]:
         """The value of VARIABLE for a PE, and the descriptors that it inherits."""
+        if (before := self._files.pop(number, None)) is not None:  # of a process that was lost
+            os.close(before)
         fd = os.memfd_create(FILE_NAME)
         self._files[number] = fd
         return f"{self._at!r},{fd}", (fd,)

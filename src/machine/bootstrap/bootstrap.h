@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,13 @@
 #include "weft/base/status.h"
 
 namespace weft::machine {
+
+// The life of a job between two losses of PEs, see docs/decisions/recovery.md.
+struct Incarnation {
+  std::uint32_t number = 0;  // of the incarnation: so many times has the job begun again
+  std::uint64_t newest_protected =
+      0;  // the number of the newest state that all PEs had protected; 0 for none
+};
 
 class Bootstrap {
  public:
@@ -52,7 +60,22 @@ class Bootstrap {
 
   // The reason for which watch_fd() is readable, with which the PE ends; ok if it is not. Does not block.
   virtual base::Status watch_status() { return {}; }
+
+  // --- Losses of other PEs
+  // Whether the launcher begins the job again when it loses a PE. Calls then fail with kCancelled, begins_again() is true, and the
+  // process makes another bootstrap.
+  virtual bool can_begin_again() const { return false; }
+  virtual Incarnation incarnation() const { return {}; }
+  // Tells the launcher that all PEs have protected the state of that number. Does not wait.
+  virtual void tell_protected(std::uint64_t /*number*/) {}
+  // REQUIRES: begins_again(). The connection to the launcher is for the process's next bootstrap.
+  virtual void give_up_connection() {}
+  // Whether the word for which watch_fd() is readable ends the process. May be called on another thread than the other functions.
+  virtual bool ends_process() const { return has_launcher(); }
 };
+
+// Whether the launcher has told this process that its job begins again, and the process has not joined it since.
+bool begins_again();
 
 // Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, PMI_FD and PMI_SIZE
 // give pmi, else singleton. With variables of several launchers, the innermost one counts:
@@ -62,7 +85,9 @@ class Bootstrap {
 // WEFT_BOOTSTRAP=singleton makes each of them a job.
 //
 // Opens /dev/null for standard descriptors that are closed.
-base::Result<std::unique_ptr<Bootstrap>> make_bootstrap();
+//
+// `can_begin_again`: the program runs its job again while begins_again() is true, if the launcher offers it.
+base::Result<std::unique_ptr<Bootstrap>> make_bootstrap(bool can_begin_again = false);
 
 struct LaunchPlace {
   int pe = 0;

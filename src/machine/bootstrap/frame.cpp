@@ -96,6 +96,10 @@ std::string_view frame_type_name(FrameType type) {
       return "end";
     case FrameType::kStartJob:
       return "start job";
+    case FrameType::kBeginAgain:
+      return "begin again";
+    case FrameType::kProtected:
+      return "protected";
   }
   return {};
 }

@@ -19,18 +19,24 @@ namespace weft::machine::bootstrap {
 
 enum class FrameType : std::uint32_t {
   // PE to launcher
-  kHello = 1,     // u32 pe
+  // u32 pe. A PE that can begin its job again (`weft run --on-loss restart`) adds u32 incarnation.
+  kHello = 1,
   kExchange = 2,  // this PE's bytes
   kBarrier = 3,   // empty
   kFinished = 4,  // i32 exit code
   kAbort = 5,     // i32 exit code, message in UTF-8
   // launcher to PE
-  kWelcome = 6,      // u32 number of PEs
+  // u32 number of PEs. To a PE that can begin again also u64 number of the newest protected state, 0 for none.
+  kWelcome = 6,
   kExchanged = 7,    // u64 size per PE, then everybody's bytes
   kBarrierDone = 8,  // empty
   kEnd = 9,          // why the job ends, in UTF-8
   // PE to launcher
   kStartJob = 10,  // texts, each with a zero byte behind it; see python/weft/launch/mpi/spawned.py
+  // launcher to PE
+  kBeginAgain = 11,  // u32 the next incarnation of the job, and why, in UTF-8
+  // PE to launcher
+  kProtected = 12,  // u64 number of the protected state that all PEs have
 };
 
 inline constexpr std::array<char, 4> kFrameMagic = {'W', 'F', 'T', '1'};

@@ -30,6 +30,7 @@ def test_the_launcher_around_is_named_and_its_connection_is_not_passed_on() -> N
     assert inner["WEFT_OUTER_PMIX"] == "job:3"
     assert "PMI_FD" not in inner
     assert "WEFT_OUTER_PMIX" not in pe_environment({"WEFT_OUTER_PMIX": "another:0"})
+    assert "WEFT_INCARNATION" not in pe_environment({"WEFT_INCARNATION": "3"})
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from weft.launch.connection import Connection
 from weft.launch.frames import HEADER, FrameType, encode
+from weft.launch.losses.recovery import Recovery
 from weft.launch.processes import Pe
 from weft.launch.service import BootstrapService, Events
 
@@ -33,11 +34,12 @@ class JoinedPes(Events):
 class OnePe:
     """A service of one PE."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, recovery: Recovery | None = None) -> None:
         self.pe = Pe(0, pid)
         self.events = JoinedPes()
         self.selector = selectors.DefaultSelector()
-        self.service = BootstrapService(self.selector, 1, [self.pe], self.events)
+        self.pes = [self.pe]
+        self.service = BootstrapService(self.selector, 1, self.pes, self.events, recovery)
 
     def connect(self) -> socket.socket:
         connected = socket.socket(socket.AF_UNIX)

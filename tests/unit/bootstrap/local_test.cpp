@@ -102,6 +102,93 @@ TEST_F(LocalTest, AProcessThatHasStartedTheLauncherHasNoneAboveIt) {
   EXPECT_FALSE((*attached)->has_launcher());
 }
 
+class RestartedTest : public LocalTest {
+ protected:
+  static LocalSettings restarted(std::uint32_t incarnation) {
+    LocalSettings settings;
+    settings.pe = kPe;
+    settings.num_pes = kNumPes;
+    settings.launcher_pid = 4711;
+    settings.can_begin_again = true;
+    settings.incarnation = incarnation;
+    return settings;
+  }
+  void welcome(std::uint64_t newest_protected) {
+    std::vector<std::byte> payload(12);
+    set_integer(std::span(payload), 0, std::uint32_t{kNumPes});
+    set_integer(std::span(payload), 4, newest_protected);
+    answer(FrameType::kWelcome, payload);
+  }
+  void tell_to_begin_again(std::uint32_t incarnation) {
+    std::vector<std::byte> payload = u32(incarnation);
+    const std::vector<std::byte> why = bytes_of("PE 0 was killed");
+    payload.insert(payload.end(), why.begin(), why.end());
+    answer(FrameType::kBeginAgain, payload);
+  }
+  void expect_hello(std::uint32_t incarnation) {
+    Result<Frame> hello = read_frame(sockets_.ours());
+    ASSERT_TRUE(hello.ok());
+    EXPECT_EQ(hello->type, FrameType::kHello);
+    ASSERT_EQ(hello->payload.size(), 8u);
+    EXPECT_EQ(get_integer<std::uint32_t>(hello->payload, 4), incarnation);
+  }
+  void join_first() {
+    welcome(0);
+    auto joined = LocalBootstrap::join(sockets_.give_theirs(), restarted(0));
+    ASSERT_TRUE(joined.ok()) << joined.status().to_string();
+    bootstrap_ = std::move(joined).value();
+    expect_hello(0);
+  }
+};
+
+TEST_F(RestartedTest, JoinsTheNextIncarnationOverItsConnection) {
+  join_first();
+  EXPECT_TRUE(bootstrap_->can_begin_again());
+  EXPECT_TRUE(bootstrap_->ends_process());  // if the launcher had gone
+  EXPECT_FALSE(begins_again());
+  tell_to_begin_again(1);
+  EXPECT_FALSE(bootstrap_->ends_process());
+  expect_says(bootstrap_->watch_status(), StatusCode::kCancelled, "PE 0 was killed");
+  EXPECT_TRUE(begins_again());
+  bootstrap_->abort(1, "says nothing more");
+  bootstrap_.reset();
+  // A further loss crosses the hello.
+  tell_to_begin_again(2);
+  expect_says(LocalBootstrap::join(restarted(1)).status(), StatusCode::kCancelled, "PE 0 was killed");
+  expect_hello(1);
+  EXPECT_TRUE(begins_again());
+  welcome(7);
+  auto joined = LocalBootstrap::join(restarted(2));
+  ASSERT_TRUE(joined.ok()) << joined.status().to_string();
+  expect_hello(2);
+  EXPECT_FALSE(begins_again());
+  EXPECT_EQ((*joined)->incarnation().number, 2u);
+  EXPECT_EQ((*joined)->incarnation().newest_protected, 7u);
+  (*joined)->tell_protected(8);
+  Result<Frame> told = read_frame(sockets_.ours());
+  ASSERT_TRUE(told.ok());
+  EXPECT_EQ(told->type, FrameType::kProtected);
+  EXPECT_EQ(get_integer<std::uint64_t>(told->payload, 0), 8u);
+}
+
+TEST_F(RestartedTest, AnAbortThatALossHasCausedBeginsAgain) {
+  join_first();
+  tell_to_begin_again(1);
+  bootstrap_->abort(1, "a message could not be sent to PE 0");
+  EXPECT_TRUE(begins_again());
+  bootstrap_->give_up_connection();
+  bootstrap_.reset();
+  welcome(0);
+  EXPECT_TRUE(LocalBootstrap::join(restarted(1)).ok());
+}
+
+TEST_F(LocalTest, AProgramThatCannotBeginAgainIsNotToldTo) {
+  join_welcomed();
+  answer(FrameType::kBeginAgain, u32(1));
+  expect_says(bootstrap_->barrier(), StatusCode::kCorrupt, "begin its job again");
+  EXPECT_FALSE(begins_again());
+}
+
 TEST_F(LocalTest, RefusalSaysWhy) {
   answer(FrameType::kEnd, bytes_of("PE 1 has joined already"));
   expect_says(join().status(), StatusCode::kCancelled, "PE 1 has joined already");

@@ -130,13 +130,14 @@ base::Result<Launcher> launcher_of_environment() {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
+base::Result<std::unique_ptr<Bootstrap>> make_bootstrap(bool can_begin_again) {
   open_standard_descriptors();
   base::Result<Launcher> launcher = launcher_of_environment();
   if (!launcher.ok()) return launcher.status();
   if (*launcher == Launcher::kWeftRun) {
     base::Result<bootstrap::LocalSettings> settings = bootstrap::LocalSettings::from_environment();
     if (!settings.ok()) return settings.status();
+    settings->can_begin_again = can_begin_again && settings->is_restarted;
     return bootstrap::LocalBootstrap::join(*settings);
   }
   if (*launcher == Launcher::kPmix) return bootstrap::PmixBootstrap::join();

@@ -46,9 +46,9 @@ base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& boo
 }
 
 LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word)
-    : pe_(bootstrap.pe()),
+    : bootstrap_(bootstrap),
+      pe_(bootstrap.pe()),
       watched_fd_(bootstrap.watch_fd()),
-      ends_process_(bootstrap.has_launcher()),
       on_word_(std::move(on_word)) {}
 
 LauncherWatch::~LauncherWatch() {
@@ -66,8 +66,9 @@ void LauncherWatch::watch() {
   while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
   }
   if (readable(fds[0].revents) || !readable(fds[1].revents)) return;
+  const bool ends_process = bootstrap_.ends_process();  // before the PE's thread reads the word
   on_word_();
-  if (!ends_process_ || poll(fds.data(), 1, kGraceMs) != 0) return;
+  if (!ends_process || poll(fds.data(), 1, kGraceMs) != 0) return;
   bootstrap::print_last_words(
       base::format("weft: PE {} ends although it is busy: its launcher has gone or ended the job {} ms ago",
                    pe_, kGraceMs));

@@ -16,7 +16,7 @@ class LauncherWatch {
  public:
   // `on_word` is called once, on the watch's thread, when watch_fd() is readable; it should make the PE's
   // thread call watch_status() and end. If the PE has not destroyed its watch kGraceMs later, the watch ends
-  // the process if a launcher started it (Bootstrap::has_launcher()). Fails if the system has no descriptor or thread left.
+  // the process if the word ends it (Bootstrap::ends_process()). Fails if the system has no descriptor or thread left.
   static base::Result<std::unique_ptr<LauncherWatch>> start(Bootstrap& bootstrap,
                                                             std::function<void()> on_word);
   ~LauncherWatch();
@@ -29,9 +29,9 @@ class LauncherWatch {
   LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word);
   void watch();
 
+  const Bootstrap& bootstrap_;
   int pe_;
   int watched_fd_;
-  bool ends_process_;
   int stop_fd_ = -1;
   std::function<void()> on_word_;
   std::thread thread_;

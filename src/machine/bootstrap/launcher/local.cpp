@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/format.h"
@@ -96,6 +97,13 @@ struct KeptConnection {
 };
 KeptConnection kept_connection;
 
+// What the launcher has told this process of the incarnations of its job.
+struct NextIncarnation {
+  std::optional<std::uint32_t> number;
+  bool is_awaited = false;  // the process has not joined it yet
+};
+NextIncarnation next_incarnation;
+
 // Of the same launch; -1 if there is none. A forked process has none: it is no PE.
 int take_kept_connection(const LocalSettings& settings) {
   const KeptConnection kept = std::exchange(kept_connection, {});
@@ -119,10 +127,21 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.pe = *pe;
   settings.launcher_pid = *launcher;
   settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
+  const char* const on_loss = std::getenv("WEFT_ON_LOSS");
+  settings.is_restarted =
+      on_loss != nullptr && std::string_view(on_loss) == "restart" && !settings.is_attached;
+  if (next_incarnation.number) {
+    settings.incarnation = *next_incarnation.number;
+  } else if (settings.is_restarted && std::getenv("WEFT_INCARNATION") != nullptr) {
+    Result<int> incarnation = integer_variable("WEFT_INCARNATION", 0, 1 << 30);
+    if (!incarnation.ok()) return incarnation.status();
+    settings.incarnation = static_cast<std::uint32_t>(*incarnation);
+  }
   return settings;
 }
 
 Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(const LocalSettings& settings) {
+  next_incarnation.is_awaited = false;
   if (Status status = die_with_launcher(settings); status.failed()) return status;
   Result<int> fd = take_kept_connection(settings);
   if (*fd < 0) fd = connect_to(settings);
@@ -135,31 +154,47 @@ Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(const LocalSettings& set
 
 Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSettings& settings) {
   std::unique_ptr<LocalBootstrap> self(new LocalBootstrap(fd, settings));
-  std::array<std::byte, 4> hello;
-  set_integer(hello, 0, static_cast<std::uint32_t>(settings.pe));
+  self->incarnation_.number = settings.incarnation;
+  self->keeps_connection_ = settings.can_begin_again;
+  std::vector<std::byte> hello(settings.can_begin_again ? 8 : 4);
+  set_integer(std::span(hello), 0, static_cast<std::uint32_t>(settings.pe));
+  if (settings.can_begin_again) set_integer(std::span(hello), 4, settings.incarnation);
   if (Status status = self->send(FrameType::kHello, hello); status.failed()) return status;
   Result<Frame> welcome = self->receive(FrameType::kWelcome);
   if (!welcome.ok()) return welcome.status();
-  if (welcome->payload.size() != 4) {
-    return Status(StatusCode::kCorrupt, base::format("malformed frame: a welcome of {} bytes instead of 4",
-                                                     welcome->payload.size()));
-  }
-  const auto num_pes = get_integer<std::uint32_t>(welcome->payload, 0);
-  if (num_pes != static_cast<std::uint32_t>(settings.num_pes)) {
-    return Status(StatusCode::kInvalidArgument,
-                  base::format("WEFT_NUM_PES says {} PEs, `weft run` started {}: do not set that variable",
-                               settings.num_pes, num_pes));
-  }
+  if (Status status = self->take_welcome(*welcome); status.failed()) return status;
   return std::unique_ptr<Bootstrap>(std::move(self));
 }
 
-LocalBootstrap::~LocalBootstrap() {
-  if (!keeps_connection_ || !has_finished_) {
-    close(fd_);
-    return;
+Status LocalBootstrap::take_welcome(const Frame& welcome) {
+  const std::size_t expected_bytes = settings_.can_begin_again ? 12 : 4;
+  if (welcome.payload.size() != expected_bytes) {
+    return Status(StatusCode::kCorrupt, base::format("malformed frame: a welcome of {} bytes instead of {}",
+                                                     welcome.payload.size(), expected_bytes));
   }
+  const auto num_pes = get_integer<std::uint32_t>(welcome.payload, 0);
+  if (num_pes != static_cast<std::uint32_t>(settings_.num_pes)) {
+    return Status(StatusCode::kInvalidArgument,
+                  base::format("WEFT_NUM_PES says {} PEs, `weft run` started {}: do not set that variable",
+                               settings_.num_pes, num_pes));
+  }
+  if (settings_.can_begin_again)
+    incarnation_.newest_protected = get_integer<std::uint64_t>(welcome.payload, 4);
+  return {};
+}
+
+LocalBootstrap::~LocalBootstrap() {
+  if (fd_ < 0) return;
+  if (keeps_connection_ && (has_finished_ || begins_again_)) {
+    give_up_connection();
+  } else {
+    close(fd_);
+  }
+}
+
+void LocalBootstrap::give_up_connection() {
   const KeptConnection before =
-      std::exchange(kept_connection, {fd_, std::move(settings_.socket_path), getpid()});
+      std::exchange(kept_connection, {std::exchange(fd_, -1), settings_.socket_path, getpid()});
   if (before.fd >= 0) close(before.fd);
 }
 
@@ -204,7 +239,7 @@ void LocalBootstrap::finished(int exit_code) {
 }
 
 void LocalBootstrap::abort(int exit_code, std::string_view message) {
-  if (job_ended_) return;
+  if (job_ended_ || begins_again_) return;
   std::vector<std::byte> payload(4 + message.size());
   set_integer(payload, 0, static_cast<std::uint32_t>(exit_code));
   std::transform(message.begin(), message.end(), payload.begin() + 4, [](char c) { return std::byte(c); });
@@ -216,6 +251,11 @@ void LocalBootstrap::abort(int exit_code, std::string_view message) {
   while (true) {
     Result<Frame> frame = read_frame(fd_);
     if (!frame.ok() || frame->type == FrameType::kEnd) return;
+    // The loss of another PE was the reason.
+    if (frame->type == FrameType::kBeginAgain) {
+      static_cast<void>(job_begins_again(*frame));
+      return;
+    }
   }
 }
 
@@ -228,6 +268,22 @@ Status LocalBootstrap::start_job(std::string_view request) {
   return send(FrameType::kStartJob, std::as_bytes(std::span(request)));
 }
 
+void LocalBootstrap::tell_protected(std::uint64_t number) {
+  if (!settings_.can_begin_again || fd_ < 0) return;
+  std::array<std::byte, 8> payload;
+  set_integer(payload, 0, number);
+  // The watch notices a launcher that has gone.
+  static_cast<void>(write_frame(fd_, FrameType::kProtected, payload));
+}
+
+bool LocalBootstrap::ends_process() const {
+  if (!settings_.can_begin_again) return has_launcher();
+  std::array<std::byte, kFrameHeaderBytes> header;
+  const ssize_t got = recv(fd_, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
+  return got < static_cast<ssize_t>(header.size()) ||
+         get_integer<std::uint32_t>(header, 4) != static_cast<std::uint32_t>(FrameType::kBeginAgain);
+}
+
 Status LocalBootstrap::watch_status() {
   char probe = 0;
   const ssize_t got = recv(fd_, &probe, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -236,6 +292,7 @@ Status LocalBootstrap::watch_status() {
   Result<Frame> frame = read_frame(fd_);
   if (!frame.ok()) return launcher_gone(frame.status().message());
   if (frame->type == FrameType::kEnd) return job_ends(*frame);
+  if (frame->type == FrameType::kBeginAgain) return job_begins_again(*frame);
   return Status(StatusCode::kCorrupt,
                 base::format("`weft run` sent PE {} a frame of type '{}', which the PE did not request",
                              settings_.pe, frame_type_name(frame->type)));
@@ -247,6 +304,7 @@ Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) 
   // The launcher's reason may still be unread.
   Result<Frame> last = read_frame(fd_);
   if (last.ok() && last->type == FrameType::kEnd) return job_ends(*last);
+  if (last.ok() && last->type == FrameType::kBeginAgain) return job_begins_again(*last);
   return launcher_gone(status.message());
 }
 
@@ -257,6 +315,7 @@ Result<Frame> LocalBootstrap::receive(FrameType expected) {
     return located(frame.status());
   }
   if (frame->type == FrameType::kEnd) return job_ends(*frame);
+  if (frame->type == FrameType::kBeginAgain) return job_begins_again(*frame);
   if (frame->type != expected) {
     return Status(StatusCode::kCorrupt,
                   base::format("`weft run` answered PE {} with a frame of type '{}' instead of '{}'",
@@ -286,4 +345,22 @@ Status LocalBootstrap::job_ends(const Frame& end) {
   return Status(StatusCode::kCancelled, end.text());
 }
 
+Status LocalBootstrap::job_begins_again(const Frame& frame) {
+  if (!settings_.can_begin_again || frame.payload.size() < 4) {
+    return Status(StatusCode::kCorrupt,
+                  base::format("`weft run` told PE {} to begin its job again, which the PE cannot do or not "
+                               "understand",
+                               settings_.pe));
+  }
+  begins_again_ = true;
+  next_incarnation = {get_integer<std::uint32_t>(frame.payload, 0), true};
+  return Status(StatusCode::kCancelled, frame.text(4));
+}
+
 }  // namespace weft::machine::bootstrap
+
+namespace weft::machine {
+
+bool begins_again() { return bootstrap::next_incarnation.is_awaited; }
+
+}  // namespace weft::machine

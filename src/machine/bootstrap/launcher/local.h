@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,8 +22,14 @@ struct LocalSettings {
   pid_t launcher_pid = 0;
   // This process has started the launcher, and not the other way round: PE 0 of weft.run(main, pes=...).
   bool is_attached = false;
+  // The launcher begins the job again if it loses a PE (`weft run --on-loss restart`).
+  bool is_restarted = false;
+  // The program can begin again, too.
+  bool can_begin_again = false;
+  std::uint32_t incarnation = 0;
 
-  // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID, WEFT_ATTACHED; says which one is wrong.
+  // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID, WEFT_ATTACHED, WEFT_ON_LOSS, WEFT_INCARNATION; says which one is
+  // wrong. The incarnation is that of which the launcher has told this process last.
   static base::Result<LocalSettings> from_environment();
 };
 
@@ -52,6 +59,11 @@ class LocalBootstrap final : public Bootstrap {
   base::Status watch_status() override;
   std::string unique_name() const override;
   base::Status start_job(std::string_view request) override;
+  bool can_begin_again() const override { return settings_.can_begin_again; }
+  Incarnation incarnation() const override { return incarnation_; }
+  void tell_protected(std::uint64_t number) override;
+  void give_up_connection() override;
+  bool ends_process() const override;
 
  private:
   LocalBootstrap(int fd, LocalSettings settings) : fd_(fd), settings_(std::move(settings)) {}
@@ -63,6 +75,8 @@ class LocalBootstrap final : public Bootstrap {
   // Adds to an error of the socket itself whose it is and what to do; gives other outcomes back.
   base::Status located(base::Status status) const;
   base::Status job_ends(const Frame& end);
+  base::Status job_begins_again(const Frame& frame);
+  base::Status take_welcome(const Frame& welcome);
 
   int fd_;
   LocalSettings settings_;
@@ -70,6 +84,8 @@ class LocalBootstrap final : public Bootstrap {
   bool has_finished_ = false;
   // The launcher has said that the job ends.
   bool job_ended_ = false;
+  bool begins_again_ = false;
+  Incarnation incarnation_;
 };
 
 }  // namespace weft::machine::bootstrap

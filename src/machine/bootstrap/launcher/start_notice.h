@@ -55,6 +55,11 @@ class StartingBootstrap final : public Bootstrap {
   base::Status watch_status() override { return inner_->watch_status(); }
   std::string unique_name() const override { return inner_->unique_name(); }
   base::Status start_job(std::string_view request) override { return inner_->start_job(request); }
+  bool can_begin_again() const override { return inner_->can_begin_again(); }
+  Incarnation incarnation() const override { return inner_->incarnation(); }
+  void tell_protected(std::uint64_t number) override { inner_->tell_protected(number); }
+  void give_up_connection() override { inner_->give_up_connection(); }
+  bool ends_process() const override { return inner_->ends_process(); }
 
  private:
   std::unique_ptr<StartNotice> notice() const;

@@ -6,6 +6,12 @@
 //             then the leader writes the manifest
 //   restore:  kVerify: each PE reads its share of the files  kMake: each PE makes its elements
 //
+// Protecting in memory is saving, and recovering is restoring, with blocks in the memory of two PEs in place of files:
+//
+//   protect:  as save up to kWrite, then kShare: each PE gives its block to its buddy  kCommit: the state counts
+//   recover:  kHoldings: which blocks does each PE have?  kShare: PEs without their blocks get them
+//             kCommit, in which elements that are not at home are sent there  kMake
+//
 // Nothing must happen between kCheck and kWrite: both give the counters of quiescence, and the leader compares them.
 // Threads: the PE's.
 #pragma once
@@ -24,23 +30,49 @@
 #include "weft/runtime/task.h"
 
 #include "checkpoint/manifest.h"
+#include "checkpoint/protected_state.h"
 #include "models/chare/elements/feature.h"
 
 namespace weft::chare {
 
 // A step of a checkpoint, which all PEs carry out at the same time.
 struct CheckpointStep {
-  enum class Kind : std::uint8_t { kCheck, kWrite, kVerify, kMake, kHold, kRelease };
+  enum class Kind : std::uint8_t {
+    kCheck,
+    kWrite,
+    kVerify,
+    kMake,
+    kHold,
+    kRelease,
+    kHoldings,
+    kShare,
+    kCommit
+  };
+  // A PE sends one of its blocks to another PE, which keeps it.
+  struct Transfer {
+    std::uint32_t from = 0;
+    std::uint32_t to = 0;
+    std::uint32_t block = 0;  // the PE whose elements it has
+    void pup(Pup& p) { p | from | to | block; }
+  };
   std::uint64_t number = 0;  // of the leader's
   std::uint32_t leader = 0;
   Kind kind = Kind::kCheck;
   // kCheck, kWrite: the collections to save. kMake: those to make, in the order of the manifest.
   std::vector<std::uint64_t> collections;
   std::string path;                     // of the folder of the checkpoint
-  std::uint64_t checkpoint = 0;         // kWrite: the number in its files
-  checkpoint_files::Manifest manifest;  // kVerify, kMake
+  std::uint64_t checkpoint = 0;         // kWrite: the number in its files. In memory: the number of the state
+  checkpoint_files::Manifest manifest;  // kVerify, kMake, kCommit
   bool exchanges = false;               // kMake: see Chares::open_elements()
-  void pup(Pup& p) { p | number | leader | kind | collections | path | checkpoint | manifest | exchanges; }
+  bool is_in_memory = false;            // kWrite, kMake, kCommit: blocks and no files
+  std::vector<Transfer> transfers;      // kShare
+  bool sends_strays = false;            // kCommit: elements of the PE's block go to their homes, see Strays
+  std::vector<std::uint32_t> strays;    // kMake: how many blocks of such elements each PE gets
+  std::uint32_t describes = 0;  // kHoldings: the PE that answers with its manifest. None: the number of PEs
+  void pup(Pup& p) {
+    p | number | leader | kind | collections | path | checkpoint | manifest | exchanges | is_in_memory |
+        transfers | sends_strays | strays | describes;
+  }
 };
 
 // The elements of one collection on one PE.
@@ -60,7 +92,30 @@ struct CheckpointStepResult {
   std::uint64_t processed = 0;
   std::vector<ElementCount> counts;  // by collection
   checkpoint_files::FileSummary file;
-  void pup(Pup& p) { p | number | failure | code | sent | processed | counts | file; }
+  // kHoldings
+  std::uint64_t committed = 0;
+  std::vector<checkpoint_files::ProtectedState::BlockId> blocks;
+  checkpoint_files::Manifest manifest;
+  std::vector<std::uint32_t> homes_of_strays;  // kCommit: the PEs to which this one sends a block
+  void pup(Pup& p) {
+    p | number | failure | code | sent | processed | counts | file | committed | blocks | manifest |
+        homes_of_strays;
+  }
+};
+
+// Elements of one PE whose home is another one, on the way there. They are restored at home, as from files.
+struct Strays {
+  std::uint32_t from = 0;
+  checkpoint_files::FileSummary summary;
+  checkpoint_files::BlockPtr block;
+};
+
+// Announces a block, which is the attachment of the message.
+struct BlockHeader {
+  checkpoint_files::ProtectedState::BlockId id;
+  bool are_strays = false;
+  checkpoint_files::FileSummary summary;  // of strays; that of other blocks is in the manifest
+  void pup(Pup& p) { p | id | are_strays | summary; }
 };
 
 class Checkpoints {
@@ -68,13 +123,25 @@ class Checkpoints {
   Checkpoints(Chares& chares, FeatureTable& table)
       : chares_(chares),
         step_handler_(table.add_handlers<&Checkpoints::on_step>(*this)),
-        done_handler_(table.add_handlers<&Checkpoints::on_step_done>(*this)) {}
+        done_handler_(table.add_handlers<&Checkpoints::on_step_done>(*this)),
+        block_handler_(table.add_handlers<&Checkpoints::on_block>(*this)) {}
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
   runtime::Future<> save(const std::string& folder, const checkpoint_detail::VisitValues& pack);
   checkpoint_detail::Loading load(const std::string& folder);
   void unpack_values(std::uint64_t loading, const checkpoint_detail::VisitValues& unpack);
+
+  // --- In memory, in checkpoint/protection.cpp
+  // `state` outlives this object. Without it the job cannot begin again, and protect() does nothing.
+  void keep_in(checkpoint_files::ProtectedState* state) { protected_state_ = state; }
+  runtime::Future<> protect(const checkpoint_detail::VisitValues& pack);
+  // As load(); has_loaded() is false if there is nothing to recover.
+  checkpoint_detail::Loading recover();
+  bool has_loaded(std::uint64_t loading) const { return loaded_.contains(loading); }
+  std::uint32_t num_recoveries() const {
+    return protected_state_ == nullptr ? 0 : protected_state_->incarnation;
+  }
 
   // --- Proxies
   // A proxy of the collection is being packed. Throws Error(kInvalidArgument) if it is packed into a state of a checkpoint
@@ -103,17 +170,31 @@ class Checkpoints {
 
   void on_step(runtime::MessagePtr message);
   void on_step_done(runtime::MessagePtr message);
+  void on_block(runtime::MessagePtr message);
 
   // --- Of the leader
-  runtime::Task<> save_all(std::string folder, std::vector<std::uint64_t> collections,
-                           std::vector<std::byte> values, runtime::Future<> done);
+  // The collections and values that the program has named.
+  struct Named {
+    std::vector<std::uint64_t> collections;
+    std::vector<std::byte> values;
+  };
+  Named pack_values(const checkpoint_detail::VisitValues& pack);
+  // Saves into the folder; in memory if it is empty.
+  runtime::Task<> save_all(std::string folder, Named named, runtime::Future<> done);
   // All PEs do, or do not any more. Does nothing in a job without periodic load balancing.
   runtime::Task<> hold_periodic_moves(bool holds);
   runtime::Task<> load_all(std::string folder, std::uint64_t loading, runtime::Future<> done);
-  runtime::Task<> write(std::string folder, std::vector<std::uint64_t> collections,
-                        std::vector<std::byte> values);
+  runtime::Task<Results> check(std::vector<std::uint64_t> collections);
+  // All PEs do the step kWrite. Returns what describes what they have written.
+  runtime::Task<checkpoint_files::Manifest> write_states(CheckpointStep step, Results checked,
+                                                         std::vector<std::byte> values);
+  runtime::Task<> write(std::string folder, Named named);
+  runtime::Task<> write_in_memory(Named named);
+  runtime::Task<> recover_all(std::uint64_t loading, runtime::Future<> done);
+  runtime::Task<> read_memory(std::uint64_t loading);
   runtime::Task<> read(std::string folder, std::uint64_t loading);
-  runtime::Task<> make(std::string path, checkpoint_files::Manifest manifest, std::uint64_t loading);
+  // `step` says where the states are.
+  runtime::Task<> make(CheckpointStep step, checkpoint_files::Manifest manifest, std::uint64_t loading);
   // Has all PEs do the step. Throws the first failure, when all PEs have answered.
   runtime::Task<Results> on_all_pes(CheckpointStep step);
   void expect_complete(const std::vector<std::uint64_t>& collections, const Results& checked) const;
@@ -129,16 +210,33 @@ class Checkpoints {
   base::Status verify_files(const CheckpointStep& step) const;
   base::Result<std::vector<ElementCount>> make_elements(const CheckpointStep& step);
   base::Status read_elements(const CheckpointStep& step, const std::vector<Collection*>& made);
+  base::Status read_elements(const CheckpointStep& step, const checkpoint_files::ElementFileReader& file,
+                             const std::vector<Collection*>& made);
+  void finish_step(const CheckpointStep& step);
+
+  // --- Of each PE, in checkpoint/protection.cpp
+  base::Status read_blocks(const CheckpointStep& step, const std::vector<Collection*>& made);
+  base::Status commit(const CheckpointStep& step, CheckpointStepResult& result);
+  base::Status send_strays(const CheckpointStep& step, CheckpointStepResult& result);
+  void share_blocks(const CheckpointStep& step);
+  void send_block(int to, const BlockHeader& header, const checkpoint_files::BlockPtr& block);
+  // Whether all blocks have arrived that the step needs.
+  bool has_blocks(const CheckpointStep& step) const;
 
   Chares& chares_;
   runtime::HandlerId step_handler_;
   runtime::HandlerId done_handler_;
+  runtime::HandlerId block_handler_;
   std::uint64_t next_step_ = 1;
   std::unordered_map<std::uint64_t, Step> steps_;
   std::uint64_t next_loading_ = 1;
   std::unordered_map<std::uint64_t, Loaded> loaded_;
   std::function<void(const Collection&)> packed_proxy_;  // empty if no state is being packed
   const Translation* translation_ = nullptr;
+  checkpoint_files::ProtectedState* protected_state_ = nullptr;
+  bool is_protecting_ = false;                 // this PE leads
+  std::vector<CheckpointStep> waiting_steps_;  // for blocks
+  std::vector<Strays> strays_;
 };
 
 // The collection as the manifest has it, and the shape that it gets in a job of `num_pes` PEs. Throws Error if the program

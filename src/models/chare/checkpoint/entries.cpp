@@ -64,7 +64,21 @@ void unpack_values(runtime::Runtime& runtime, std::uint64_t loading, const Visit
   runtime.model<Chares>().checkpoints().unpack_values(loading, unpack);
 }
 
+runtime::Future<> protect(runtime::Runtime& runtime, const VisitValues& pack) {
+  return runtime.model<Chares>().checkpoints().protect(pack);
+}
+
+Loading recover(runtime::Runtime& runtime) { return runtime.model<Chares>().checkpoints().recover(); }
+
+bool has_loaded(runtime::Runtime& runtime, std::uint64_t loading) {
+  return runtime.model<Chares>().checkpoints().has_loaded(loading);
+}
+
 }  // namespace checkpoint_detail
+
+int recoveries(runtime::Runtime& runtime) {
+  return static_cast<int>(runtime.model<Chares>().checkpoints().num_recoveries());
+}
 
 CollectionEntry entry_of(const Collection& collection) {
   const Shape& shape = collection.shape();

@@ -206,6 +206,17 @@ base::Status Checkpoints::do_step(const CheckpointStep& step, CheckpointStepResu
     case CheckpointStep::Kind::kRelease:
       chares_.parts_->periodic->release();
       break;
+    case CheckpointStep::Kind::kHoldings:
+      if (protected_state_ == nullptr) break;
+      result.committed = protected_state_->committed();
+      result.blocks = protected_state_->block_ids();
+      if (step.describes == static_cast<std::uint32_t>(chares_.runtime().pe()))
+        result.manifest = protected_state_->manifest();
+      break;
+    case CheckpointStep::Kind::kShare:
+      break;  // the blocks have arrived
+    case CheckpointStep::Kind::kCommit:
+      return commit(step, result);
   }
   return {};
 }
@@ -273,9 +284,12 @@ base::Status Checkpoints::check_element(const Collection& collection, std::uint6
 
 base::Result<checkpoint_files::FileSummary> Checkpoints::write_elements(const CheckpointStep& step) {
   const std::set<std::uint64_t> saved(step.collections.begin(), step.collections.end());
-  const int pe = chares_.runtime().pe();
-  base::Result<ElementFileWriter> file = ElementFileWriter::create(
-      path_of(step, static_cast<std::size_t>(pe)), step.checkpoint, static_cast<std::uint32_t>(pe));
+  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
+  const auto block = std::make_shared<checkpoint_files::Block>();
+  base::Result<ElementFileWriter> file =
+      step.is_in_memory ? ElementFileWriter::begin(std::make_unique<checkpoint_files::BlockSink>(*block),
+                                                   step.checkpoint, pe)
+                        : ElementFileWriter::create(path_of(step, pe), step.checkpoint, pe);
   if (!file.ok()) return file.status();
   packed_proxy_ = [&saved](const Collection& collection) {  // in a pup function of the program
     if (saved.contains(collection.id())) return;
@@ -305,7 +319,12 @@ base::Result<checkpoint_files::FileSummary> Checkpoints::write_elements(const Ch
     });
     if (!status.ok()) return status;
   }
-  return file->finish();
+  base::Result<checkpoint_files::FileSummary> summary = file->finish();
+  if (summary.ok() && step.is_in_memory) {
+    protected_state_->drop(step.checkpoint);  // of an attempt that has failed
+    protected_state_->put({step.checkpoint, pe}, block);
+  }
+  return summary;
 }
 
 // --- Restoring
@@ -388,33 +407,41 @@ base::Result<std::vector<ElementCount>> Checkpoints::make_elements(const Checkpo
 }
 
 base::Status Checkpoints::read_elements(const CheckpointStep& step, const std::vector<Collection*>& made) {
-  runtime::Runtime& runtime = chares_.runtime();
+  if (step.is_in_memory) return read_blocks(step, made);
   for (std::size_t pe = 0; pe < step.manifest.files.size(); ++pe) {
     const base::Result<ElementFileReader> file = open_file(step, pe);
     if (!file.ok()) return file.status();
-    for (const ElementEntry& element : file.value().elements()) {
-      Collection& collection = *made[element.collection];
-      if (collection.home(element.index) != runtime.pe()) continue;
-      const std::string name = collection.element_name(element.index);
-      if (collection.find(element.index) != nullptr) {
-        return corrupt_step(base::format("the checkpoint {} has {} twice", step.path, name));
-      }
-      base::Status status = for_element("restored", name, [&]() -> base::Status {
-        const base::Result<MessagePtr> state = read_element(runtime, file.value(), element);
-        if (!state.ok()) return state.status();
-        Pup p = state.value()->unpacker();
-        std::optional<double> set_load_s;
-        p | set_load_s;
-        MoveHeader header;
-        header.index = element.index;
-        if (collection.is_sparse()) header.set = SparseArrays::kFirstSet;
-        ChareBase& chare = chares_.parts_->unpack_element(collection, header, p);
-        chare.is_pinned_ = (element.flags & kPinnedFlag) != 0;
-        if (set_load_s) chare.set_load_s(set_load_s);
-        return {};
-      });
-      if (!status.ok()) return status;
+    if (base::Status status = read_elements(step, file.value(), made); !status.ok()) return status;
+  }
+  return {};
+}
+
+// Those whose home is this PE.
+base::Status Checkpoints::read_elements(const CheckpointStep& step, const ElementFileReader& file,
+                                        const std::vector<Collection*>& made) {
+  runtime::Runtime& runtime = chares_.runtime();
+  for (const ElementEntry& element : file.elements()) {
+    Collection& collection = *made[element.collection];
+    if (collection.home(element.index) != runtime.pe()) continue;
+    const std::string name = collection.element_name(element.index);
+    if (collection.find(element.index) != nullptr) {
+      return corrupt_step(base::format("the checkpoint {} has {} twice", step.path, name));
     }
+    base::Status status = for_element("restored", name, [&]() -> base::Status {
+      const base::Result<MessagePtr> state = read_element(runtime, file, element);
+      if (!state.ok()) return state.status();
+      Pup p = state.value()->unpacker();
+      std::optional<double> set_load_s;
+      p | set_load_s;
+      MoveHeader header;
+      header.index = element.index;
+      if (collection.is_sparse()) header.set = SparseArrays::kFirstSet;
+      ChareBase& chare = chares_.parts_->unpack_element(collection, header, p);
+      chare.is_pinned_ = (element.flags & kPinnedFlag) != 0;
+      if (set_load_s) chare.set_load_s(set_load_s);
+      return {};
+    });
+    if (!status.ok()) return status;
   }
   return {};
 }

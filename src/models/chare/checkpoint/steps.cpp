@@ -44,6 +44,12 @@ std::string_view name_of(CheckpointStep::Kind kind) {
       return "hold moves";
     case CheckpointStep::Kind::kRelease:
       return "release moves";
+    case CheckpointStep::Kind::kHoldings:
+      return "look for blocks";
+    case CheckpointStep::Kind::kShare:
+      return "share blocks";
+    case CheckpointStep::Kind::kCommit:
+      return "commit";
   }
   return "step";
 }
@@ -58,46 +64,53 @@ std::uint64_t draw_number() {
 
 // --- Saving
 
-Future<> Checkpoints::save(const std::string& folder, const checkpoint_detail::VisitValues& pack) {
-  std::vector<std::uint64_t> collections;
-  std::vector<std::byte> values;
-  {
-    const runtime::FutureRefusal refusal("a value of the checkpoint");
-    packed_proxy_ = [&collections](const Collection& collection) {
-      collection.expect_alive();
-      if (std::find(collections.begin(), collections.end(), collection.id()) == collections.end()) {
-        collections.push_back(collection.id());
-      }
-    };
-    const std::shared_ptr<void> end(nullptr, [this](void*) { packed_proxy_ = nullptr; });
-    Pup sizer = Pup::sizer(&chares_.runtime());
-    pack(sizer);
-    values.resize(sizer.offset_bytes());
-    Pup p = Pup::packer(values.data(), values.size(), &chares_.runtime());
-    pack(p);
-    if (p.remaining_bytes() != 0) {
-      invalid(
-          base::format("the values of the checkpoint are {} bytes when they are counted and {} when they are "
-                       "packed; their pup functions must visit the same members each time",
-                       values.size(), p.offset_bytes()));
+Checkpoints::Named Checkpoints::pack_values(const checkpoint_detail::VisitValues& pack) {
+  Named named;
+  const runtime::FutureRefusal refusal("a value of the checkpoint");
+  packed_proxy_ = [&collections = named.collections](const Collection& collection) {
+    collection.expect_alive();
+    if (std::find(collections.begin(), collections.end(), collection.id()) == collections.end()) {
+      collections.push_back(collection.id());
     }
+  };
+  const std::shared_ptr<void> end(nullptr, [this](void*) { packed_proxy_ = nullptr; });
+  Pup sizer = Pup::sizer(&chares_.runtime());
+  pack(sizer);
+  named.values.resize(sizer.offset_bytes());
+  Pup p = Pup::packer(named.values.data(), named.values.size(), &chares_.runtime());
+  pack(p);
+  if (p.remaining_bytes() != 0) {
+    invalid(
+        base::format("the values of the checkpoint are {} bytes when they are counted and {} when they are "
+                     "packed; their pup functions must visit the same members each time",
+                     named.values.size(), p.offset_bytes()));
   }
+  return named;
+}
+
+Future<> Checkpoints::save(const std::string& folder, const checkpoint_detail::VisitValues& pack) {
+  Named named = pack_values(pack);
   Future<> done(chares_.runtime());
   chares_.runtime().note_uncounted(done);
-  chares_.runtime().spawn(save_all(folder, std::move(collections), std::move(values), done), "a checkpoint");
+  chares_.runtime().spawn(save_all(folder, std::move(named), done), "a checkpoint");
   return done;
 }
 
-Task<> Checkpoints::save_all(std::string folder, std::vector<std::uint64_t> collections,
-                             std::vector<std::byte> values, Future<> done) {
+Task<> Checkpoints::save_all(std::string folder, Named named, Future<> done) {
   std::exception_ptr error;
+  const bool in_memory = folder.empty();
   try {
     co_await hold_periodic_moves(true);
-    co_await write(std::move(folder), std::move(collections), std::move(values));
+    if (in_memory) {
+      co_await write_in_memory(std::move(named));
+    } else {
+      co_await write(std::move(folder), std::move(named));
+    }
   } catch (...) {
     error = std::current_exception();
   }
   co_await hold_periodic_moves(false);
+  if (in_memory) is_protecting_ = false;
   if (error == nullptr) {
     done.set();
   } else {
@@ -112,21 +125,32 @@ Task<> Checkpoints::hold_periodic_moves(bool holds) {
   static_cast<void>(co_await on_all_pes(std::move(step)));
 }
 
-Task<> Checkpoints::write(std::string folder, std::vector<std::uint64_t> collections,
-                          std::vector<std::byte> values) {
+Task<Checkpoints::Results> Checkpoints::check(std::vector<std::uint64_t> collections) {
   co_await chares_.runtime().quiescence();
-  CheckpointStep check;
-  check.kind = CheckpointStep::Kind::kCheck;
-  check.collections = collections;
-  const Results checked = co_await on_all_pes(std::move(check));
+  CheckpointStep step;
+  step.kind = CheckpointStep::Kind::kCheck;
+  step.collections = collections;
+  Results checked = co_await on_all_pes(std::move(step));
   expect_complete(collections, checked);
+  co_return checked;
+}
+
+Task<> Checkpoints::write(std::string folder, Named named) {
+  Results checked = co_await check(named.collections);
   const auto files = base::value_or_throw(checkpoint_files::NewCheckpoint::begin(folder));
   CheckpointStep step;
-  step.kind = CheckpointStep::Kind::kWrite;
-  step.collections = collections;
+  step.collections = std::move(named.collections);
   step.path = files->partial_path();
   step.checkpoint = draw_number();
-  checkpoint_files::Manifest manifest = describe(collections);
+  const checkpoint_files::Manifest manifest =
+      co_await write_states(std::move(step), std::move(checked), std::move(named.values));
+  base::check(files->publish(manifest));
+}
+
+Task<checkpoint_files::Manifest> Checkpoints::write_states(CheckpointStep step, Results checked,
+                                                           std::vector<std::byte> values) {
+  step.kind = CheckpointStep::Kind::kWrite;
+  checkpoint_files::Manifest manifest = describe(step.collections);
   manifest.checkpoint = step.checkpoint;
   manifest.values = std::move(values);
   const Results written = co_await on_all_pes(std::move(step));
@@ -138,12 +162,12 @@ Task<> Checkpoints::write(std::string folder, std::vector<std::uint64_t> collect
     manifest.files.push_back(written[pe].file);
   }
   if (sent != 0 || processed != 0) {
-    invalid(
-        base::format("{} messages were sent and {} handled while the checkpoint into {} was being written; "
-                     "call nothing and let no timer run between the call of checkpoint and its end",
-                     sent, processed, folder));
+    invalid(base::format(
+        "{} messages were sent and {} handled while the checkpoint was being written; "
+        "call nothing and let no timer run between the call of checkpoint, or protect, and its end",
+        sent, processed));
   }
-  base::check(files->publish(manifest));
+  co_return manifest;
 }
 
 void Checkpoints::expect_complete(const std::vector<std::uint64_t>& collections,
@@ -240,7 +264,9 @@ Task<> Checkpoints::read(std::string folder, std::uint64_t loading) {
         std::fputs(base::format("weft: {}; restoring {}\n", refused, path).c_str(), stderr);
         for (const std::string& one : damaged) checkpoint_files::set_damaged_aside(one);
       }
-      co_await make(path, std::move(manifest), loading);
+      CheckpointStep made;
+      made.path = path;
+      co_await make(std::move(made), std::move(manifest), loading);
       co_return;
     }
     refused += (refused.empty() ? "" : "; ") + why;
@@ -252,11 +278,10 @@ Task<> Checkpoints::read(std::string folder, std::uint64_t loading) {
   throw base::Error(code, base::format("the folder {} has no whole checkpoint: {}", folder, refused));
 }
 
-Task<> Checkpoints::make(std::string path, checkpoint_files::Manifest manifest, std::uint64_t loading) {
+Task<> Checkpoints::make(CheckpointStep step, checkpoint_files::Manifest manifest, std::uint64_t loading) {
   runtime::Runtime& runtime = chares_.runtime();
-  CheckpointStep step;
   step.kind = CheckpointStep::Kind::kMake;
-  step.path = path;
+  const std::string path = step.path;
   step.exchanges = exchanges_suit(runtime);
   Loaded loaded;
   loaded.values = std::exchange(manifest.values, {});
@@ -357,13 +382,28 @@ void Checkpoints::on_step(MessagePtr message) {
   Pup p = message->unpacker();
   p | step;
   if (step.leader >= static_cast<std::uint32_t>(runtime.num_pes()) ||
-      step.kind > CheckpointStep::Kind::kRelease) {
+      step.kind > CheckpointStep::Kind::kCommit) {
     runtime.fail(
         base::format("PE {} sends a step of a checkpoint that PE {} does not know; do all PEs run the same "
                      "program?",
                      message->envelope().source_pe, runtime.pe()));
     return;
   }
+  const bool needs_memory = step.is_in_memory || step.kind == CheckpointStep::Kind::kShare ||
+                            step.kind == CheckpointStep::Kind::kCommit;
+  if (needs_memory && protected_state_ == nullptr)
+    base::refuse_claim("a PE that cannot begin again is asked for protected chares",
+                       "do all PEs run the same program?");
+  if (step.kind == CheckpointStep::Kind::kShare) share_blocks(step);
+  if (has_blocks(step)) {
+    finish_step(step);
+  } else {
+    waiting_steps_.push_back(std::move(step));
+  }
+}
+
+void Checkpoints::finish_step(const CheckpointStep& step) {
+  runtime::Runtime& runtime = chares_.runtime();
   // Between its begin and its end the PE does nothing else, so one number is enough.
   const runtime::SpanEvent span = {.group = "checkpoints", .name = name_of(step.kind), .number = 1};
   if (runtime.observer() != nullptr) runtime.observer()->span_began(span);

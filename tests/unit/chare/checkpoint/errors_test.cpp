@@ -76,7 +76,7 @@ TEST(Checkpoint, NoticesWorkBetweenQuiescenceAndTheEnd) {
     auto saving = checkpoint(runtime, folder.path(), counters);
     const std::string error = co_await error_of(saving);
     Counter::calls_itself = false;
-    EXPECT_TRUE(says(error, "while the checkpoint into"));
+    EXPECT_TRUE(says(error, "while the checkpoint was being written"));
     EXPECT_FALSE(has_checkpoint(folder.path()));
     co_await checkpoint(runtime, folder.path(), counters);
     EXPECT_TRUE(has_checkpoint(folder.path()));

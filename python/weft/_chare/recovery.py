@@ -1,0 +1,70 @@
+"""Recovery in memory: what a job protects there, and gets back when it has lost PEs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from weft import _core
+from weft._chare.checkpoint import has_checkpoint, restore
+
+
+def protect(values: Mapping[str, Any]) -> _core.Future[None]:
+    """Keeps the values, and the chares of all collections of which they have a proxy, in memory.
+
+    ``await weft.protect({"cells": cells, "step": 7})``. Each PE keeps the state of its chares, and another
+    PE, its buddy, keeps a copy. The state protected before stays until the new one is complete on all PEs.
+    In all other ways it is weft.checkpoint: when it can be called, what is saved, and what is refused.
+
+    It does nothing in a job that does not begin again after losses (``weft run --on-loss restart``).
+
+    Args:
+        values: proxies of the collections to protect, and whatever main needs to go on. Each PE has a copy.
+
+    Returns:
+        weft.Future: set to None when all PEs have the state. It fails with weft.Error as weft.checkpoint
+        does. An error that nothing awaits ends the job.
+
+    Raises:
+        weft.Error: a value cannot be saved, a collection among them has been destroyed, or another call is
+            under way.
+    """
+    return _core._protect(dict(values))
+
+
+async def recovered(folder: str | os.PathLike[str] | None = None) -> dict[str, Any] | None:
+    """What weft.protect has kept, when the job has begun again because PEs were lost. For the begin of main.
+
+    The collections are made anew, each chare where the map of its collection puts it, and ``migrated()``
+    runs on each chare.
+
+    Args:
+        folder: that of weft.checkpoint, if the program has checkpoints. The newest of them is restored if a
+            PE was lost together with the one that kept its copy.
+
+    Returns:
+        dict: the values, with proxies of the new collections. None if there is nothing to recover: the job
+        has lost no PE, or it had protected nothing before.
+
+    Raises:
+        weft.Error: a PE was lost together with the one that kept its copy, and `folder` has no checkpoint.
+    """
+    done, number = _core._recover()
+    try:
+        await done
+    except _core.Error:
+        if folder is None or not has_checkpoint(folder):
+            raise
+        return await restore(folder)
+    values: dict[str, Any] | None = _core._restored_values(number)
+    return values
+
+
+def recoveries() -> int:
+    """How often this job has begun again because PEs were lost: 0 at first.
+
+    Raises:
+        weft.Error: no job is running.
+    """
+    return _core._recoveries()

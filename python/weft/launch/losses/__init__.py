@@ -1,0 +1,1 @@
+"""Losses of PEs that a job outlives."""

@@ -1,0 +1,37 @@
+// The bytes of one element file, wherever they are: on a disk (DiskFile), or in memory (MemoryFile).
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "weft/base/status.h"
+
+namespace weft::checkpoint_files {
+
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+
+  // Appends all bytes.
+  virtual base::Status write(const void* data, std::size_t size_bytes) = 0;
+  // A hint: what has been written since the last call can be stored.
+  virtual void start_writing_back() {}
+  // Returns when all bytes are stored.
+  virtual base::Status finish() = 0;
+};
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  // For errors.
+  virtual const std::string& path() const = 0;
+  virtual base::Result<std::uint64_t> size_bytes() const = 0;
+  // Reads exactly that many bytes. kCorrupt if there are fewer.
+  virtual base::Status read(std::uint64_t offset, void* data, std::size_t size_bytes) const = 0;
+};
+
+}  // namespace weft::checkpoint_files

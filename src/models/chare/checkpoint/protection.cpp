@@ -1,0 +1,340 @@
+// Checkpoints in the memory of the job: each PE keeps the block of its own elements, and its buddy keeps a copy. When PEs were lost
+// and the job has begun again, those without their blocks get them from the PEs that have them.
+//
+// A state counts when it is committed. A PE commits when all PEs have their blocks, so a committed state of any PE has all its blocks
+// on all PEs that are left, and a PE that commits may drop the state before.
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/chare/chare.h"
+
+#include "base/format.h"
+#include "base/refuse_claim.h"
+#include "base/value_or_throw.h"
+#include "checkpoint/element_file.h"
+#include "checkpoint/protected_state.h"
+#include "models/chare/checkpoint/checkpoints.h"
+
+namespace weft::chare {
+
+using checkpoint_files::BlockPtr;
+using checkpoint_files::BlockSink;
+using checkpoint_files::BlockSource;
+using checkpoint_files::ElementEntry;
+using checkpoint_files::ElementFileReader;
+using checkpoint_files::ElementFileWriter;
+using checkpoint_files::Manifest;
+using checkpoint_files::ProtectedState;
+using runtime::Future;
+using runtime::Message;
+using runtime::MessagePtr;
+using runtime::Task;
+
+namespace {
+
+using Kind = CheckpointStep::Kind;
+
+// Bits of the number of a state: the incarnation, a count, and the PE that has led.
+constexpr int kCountShift = 20;
+constexpr int kIncarnationShift = 40;
+constexpr std::uint64_t kMostCounts = std::uint64_t{1} << (kIncarnationShift - kCountShift);
+
+std::uint64_t next_state(std::uint64_t before, std::uint32_t incarnation, int leader) {
+  std::uint64_t count = 1;
+  if (before >> kIncarnationShift == incarnation) count += (before >> kCountShift) % kMostCounts;
+  return (std::uint64_t{incarnation} << kIncarnationShift) + (count << kCountShift) +
+         static_cast<std::uint64_t>(leader);
+}
+
+std::uint32_t buddy_of(std::uint32_t pe, std::uint32_t num_pes) { return (pe + 1) % num_pes; }
+
+const char kName[] = "the protected state";
+
+base::Result<ElementFileReader> open_block(BlockPtr block, const Manifest& manifest, std::uint32_t pe,
+                                           const checkpoint_files::FileSummary& summary) {
+  return ElementFileReader::read(
+      std::make_unique<BlockSource>(std::move(block), base::format("{} of PE {}", kName, pe)),
+      manifest.checkpoint, pe, summary, manifest.num_indices());
+}
+
+// The PEs that have each block of the state: those of the PE itself first.
+std::map<std::uint32_t, std::vector<std::uint32_t>> holders_of(
+    std::uint64_t state, const std::vector<CheckpointStepResult>& holdings) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> holders;
+  for (std::size_t pe = 0; pe < holdings.size(); ++pe) {
+    for (const ProtectedState::BlockId& id : holdings[pe].blocks) {
+      if (id.state == state) holders[id.pe].push_back(static_cast<std::uint32_t>(pe));
+    }
+  }
+  return holders;
+}
+
+// What must be sent so that each PE has its block and that of the PE whose buddy it is. Throws Error if a block is lost.
+std::vector<CheckpointStep::Transfer> plan_transfers(std::uint64_t state,
+                                                     const std::vector<CheckpointStepResult>& holdings) {
+  const auto num_pes = static_cast<std::uint32_t>(holdings.size());
+  auto holders = holders_of(state, holdings);
+  std::vector<CheckpointStep::Transfer> transfers;
+  for (std::uint32_t pe = 0; pe < num_pes; ++pe) {
+    const std::vector<std::uint32_t>& who = holders[pe];
+    const std::uint32_t buddy = buddy_of(pe, num_pes);
+    if (who.empty()) {
+      throw base::Error(
+          base::StatusCode::kNotFound,
+          base::format(
+              "the chares of PE {0} cannot be recovered: PE {0}, which kept their state, and PE {1}, "
+              "which kept a copy, were both lost before copies were made anew. Restore a "
+              "checkpoint from a disk, if the program has one, or start the job again",
+              pe, buddy));
+    }
+    for (const std::uint32_t to : {pe, buddy}) {
+      const bool has = std::find(who.begin(), who.end(), to) != who.end();
+      const bool is_planned = !transfers.empty() && transfers.back().to == to && transfers.back().block == pe;
+      if (!has && !is_planned) transfers.push_back({who.front(), to, pe});
+    }
+  }
+  return transfers;
+}
+
+}  // namespace
+
+// --- Of the leader
+
+Future<> Checkpoints::protect(const checkpoint_detail::VisitValues& pack) {
+  runtime::Runtime& runtime = chares_.runtime();
+  Future<> done(runtime);
+  if (protected_state_ == nullptr) {
+    done.set();
+    return done;
+  }
+  if (is_protecting_) {
+    throw base::Error(base::StatusCode::kClosed,
+                      "protect was called while another one is under way; await each call");
+  }
+  Named named = pack_values(pack);
+  is_protecting_ = true;
+  runtime.note_uncounted(done);
+  runtime.spawn(save_all({}, std::move(named), done), "protecting chares");
+  return done;
+}
+
+Task<> Checkpoints::write_in_memory(Named named) {
+  const int pe = chares_.runtime().pe();
+  const auto num_pes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
+  const std::uint64_t state = next_state(protected_state_->committed(), protected_state_->incarnation, pe);
+  Results checked = co_await check(named.collections);
+  CheckpointStep step;
+  step.collections = std::move(named.collections);
+  step.path = kName;
+  step.checkpoint = state;
+  step.is_in_memory = true;
+  Manifest manifest = co_await write_states(std::move(step), std::move(checked), std::move(named.values));
+  CheckpointStep share;
+  share.kind = Kind::kShare;
+  share.checkpoint = state;
+  for (std::uint32_t from = 0; num_pes > 1 && from < num_pes; ++from)
+    share.transfers.push_back({from, buddy_of(from, num_pes), from});
+  static_cast<void>(co_await on_all_pes(std::move(share)));
+  CheckpointStep commit;
+  commit.kind = Kind::kCommit;
+  commit.checkpoint = state;
+  commit.manifest = std::move(manifest);
+  static_cast<void>(co_await on_all_pes(std::move(commit)));
+  if (protected_state_->on_protected) protected_state_->on_protected(state);
+}
+
+checkpoint_detail::Loading Checkpoints::recover() {
+  runtime::Runtime& runtime = chares_.runtime();
+  const checkpoint_detail::Loading loading{Future<>(runtime), next_loading_++};
+  if (num_recoveries() == 0) {
+    loading.done.set();
+    return loading;
+  }
+  runtime.note_uncounted(loading.done);
+  runtime.spawn(recover_all(loading.number, loading.done), "recovering chares");
+  return loading;
+}
+
+Task<> Checkpoints::recover_all(std::uint64_t loading, Future<> done) {
+  try {
+    co_await read_memory(loading);
+    done.set();
+  } catch (...) {
+    done.set_error(std::current_exception());
+  }
+}
+
+Task<> Checkpoints::read_memory(std::uint64_t loading) {
+  CheckpointStep look;
+  look.kind = Kind::kHoldings;
+  look.describes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
+  const Results holdings = co_await on_all_pes(look);
+  const auto newest = std::max_element(holdings.begin(), holdings.end(), [](const auto& a, const auto& b) {
+    return a.committed < b.committed;
+  });
+  const std::uint64_t state = newest->committed;
+  if (state == 0 && protected_state_->known_to_launcher == 0) co_return;
+  if (state < protected_state_->known_to_launcher) {
+    throw base::Error(
+        base::StatusCode::kNotFound,
+        "no chares can be recovered: all PEs that kept the protected state were lost. Restore a "
+        "checkpoint from a disk, if the program has one, or start the job again");
+  }
+  CheckpointStep share;
+  share.kind = Kind::kShare;
+  share.checkpoint = state;
+  share.transfers = plan_transfers(state, holdings);
+  look.describes = static_cast<std::uint32_t>(newest - holdings.begin());
+  Results described = co_await on_all_pes(std::move(look));
+  Manifest manifest = std::move(described[static_cast<std::size_t>(newest - holdings.begin())].manifest);
+  base::check(checkpoint_files::check_manifest(kName, manifest));
+  static_cast<void>(co_await on_all_pes(std::move(share)));
+  CheckpointStep commit;
+  commit.kind = Kind::kCommit;
+  commit.checkpoint = state;
+  commit.sends_strays = true;
+  commit.manifest = manifest;
+  const Results committed = co_await on_all_pes(std::move(commit));
+  CheckpointStep make_step;
+  make_step.path = kName;
+  make_step.checkpoint = state;
+  make_step.is_in_memory = true;
+  make_step.strays.resize(committed.size());
+  for (const CheckpointStepResult& result : committed) {
+    for (const std::uint32_t home : result.homes_of_strays) {
+      if (home < make_step.strays.size()) ++make_step.strays[home];
+    }
+  }
+  co_await make(std::move(make_step), std::move(manifest), loading);
+}
+
+// --- Of each PE
+
+void Checkpoints::share_blocks(const CheckpointStep& step) {
+  for (const CheckpointStep::Transfer& transfer : step.transfers) {
+    if (transfer.from != static_cast<std::uint32_t>(chares_.runtime().pe())) continue;
+    const ProtectedState::BlockId id{step.checkpoint, transfer.block};
+    const BlockPtr block = protected_state_ == nullptr ? nullptr : protected_state_->find(id);
+    if (block == nullptr || transfer.to >= static_cast<std::uint32_t>(chares_.runtime().num_pes()))
+      base::refuse_claim("a PE is asked for a block of a state that it has not",
+                         "do all PEs run the same program?");
+    send_block(static_cast<int>(transfer.to), {id, false, {}}, block);
+  }
+}
+
+void Checkpoints::send_block(int to, const BlockHeader& header, const BlockPtr& block) {
+  MessagePtr message = Message::pack(chares_.runtime(), block_handler_, header);
+  message->envelope().flags |= runtime::kControlFlag;
+  // Sent in place: the block is constant.
+  memory::Buffer buffer{const_cast<std::byte*>(block->data()), block->size(), {}, nullptr};
+  message->attach(runtime::Attachment(
+      buffer, [](void* owner, const memory::Buffer&) { delete static_cast<BlockPtr*>(owner); },
+      new BlockPtr(block)));
+  chares_.runtime().send(to, std::move(message));
+}
+
+void Checkpoints::on_block(MessagePtr message) {
+  BlockHeader header;
+  Pup p = message->unpacker();
+  p | header;
+  const auto num_pes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
+  if (message->attachments().size() != 1 || header.id.pe >= num_pes || protected_state_ == nullptr ||
+      !message->attachments().front().buffer().place.is_host()) {
+    base::refuse_claim("a block of protected chares is malformed", "do all PEs run the same program?");
+  }
+  const memory::Buffer& buffer = message->attachments().front().buffer();
+  const auto* const bytes = static_cast<const std::byte*>(buffer.data);
+  BlockPtr block = std::make_shared<checkpoint_files::Block>(bytes, bytes + buffer.size_bytes);
+  if (header.are_strays) {
+    strays_.push_back({header.id.pe, header.summary, std::move(block)});
+  } else {
+    protected_state_->put(header.id, std::move(block));
+  }
+  std::vector<CheckpointStep> ready;
+  std::erase_if(waiting_steps_, [&](CheckpointStep& step) {
+    if (!has_blocks(step)) return false;
+    ready.push_back(std::move(step));
+    return true;
+  });
+  for (const CheckpointStep& step : ready) finish_step(step);
+}
+
+bool Checkpoints::has_blocks(const CheckpointStep& step) const {
+  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
+  if (step.kind == Kind::kMake && pe < step.strays.size()) return strays_.size() >= step.strays[pe];
+  if (step.kind != Kind::kShare) return true;
+  return std::all_of(step.transfers.begin(), step.transfers.end(), [&](const CheckpointStep::Transfer& each) {
+    return each.to != pe || protected_state_->find({step.checkpoint, each.block}) != nullptr;
+  });
+}
+
+base::Status Checkpoints::commit(const CheckpointStep& step, CheckpointStepResult& result) {
+  if (base::Status status = checkpoint_files::check_manifest(kName, step.manifest); !status.ok())
+    return status;
+  protected_state_->commit(step.checkpoint, step.manifest);
+  return step.sends_strays ? send_strays(step, result) : base::Status();
+}
+
+base::Status Checkpoints::send_strays(const CheckpointStep& step, CheckpointStepResult& result) {
+  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
+  const int num_pes = chares_.runtime().num_pes();
+  std::vector<Shape> shapes;
+  for (const auto& entry : step.manifest.collections)
+    shapes.push_back(shape_of(entry, step.manifest.files.size(), num_pes));
+  const base::Result<ElementFileReader> own =
+      open_block(protected_state_->find({step.checkpoint, pe}), step.manifest, pe, step.manifest.files[pe]);
+  if (!own.ok()) return own.status();
+  struct Bundle {
+    std::shared_ptr<checkpoint_files::Block> block = std::make_shared<checkpoint_files::Block>();
+    std::optional<ElementFileWriter> writer;
+  };
+  std::map<std::uint32_t, Bundle> bundles;
+  std::vector<std::byte> bytes;
+  for (const ElementEntry& element : own.value().elements()) {
+    const auto home = static_cast<std::uint32_t>(shapes[element.collection].home(element.index, num_pes));
+    if (home == pe) continue;
+    Bundle& bundle = bundles[home];
+    if (!bundle.writer) {
+      auto begun = ElementFileWriter::begin(std::make_unique<BlockSink>(*bundle.block), step.checkpoint, pe);
+      if (!begun.ok()) return begun.status();
+      bundle.writer.emplace(std::move(*begun));
+    }
+    bytes.resize(element.state_bytes);
+    base::Status status = own.value().read_state(element, bytes.data());
+    if (status.ok())
+      status = bundle.writer->add_element(element.collection, element.index, element.flags, bytes);
+    for (std::size_t i = 0; status.ok() && i < element.buffers.size(); ++i) {
+      bytes.resize(element.buffers[i].size_bytes);
+      status = own.value().read_buffer(element, i, bytes.data());
+      if (status.ok()) status = bundle.writer->add_buffer(element.buffers[i].kind, bytes);
+    }
+    if (!status.ok()) return status;
+  }
+  for (auto& [home, bundle] : bundles) {
+    const base::Result<checkpoint_files::FileSummary> summary = bundle.writer->finish();
+    if (!summary.ok()) return summary.status();
+    send_block(static_cast<int>(home), {{step.checkpoint, pe}, true, summary.value()}, bundle.block);
+    result.homes_of_strays.push_back(home);
+  }
+  return {};
+}
+
+base::Status Checkpoints::read_blocks(const CheckpointStep& step, const std::vector<Collection*>& made) {
+  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
+  strays_.push_back({pe, step.manifest.files[pe], protected_state_->find({step.checkpoint, pe})});
+  const std::vector<Strays> all = std::exchange(strays_, {});
+  for (const Strays& strays : all) {
+    const base::Result<ElementFileReader> file =
+        open_block(strays.block, step.manifest, strays.from, strays.summary);
+    if (!file.ok()) return file.status();
+    if (base::Status status = read_elements(step, file.value(), made); !status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace weft::chare

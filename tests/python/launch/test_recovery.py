@@ -1,0 +1,143 @@
+"""When a job begins again after losses, and when it has done so too often."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from weft.launch.frames import HEADER, FrameType, encode
+from weft.launch.losses import recovery as module
+from weft.launch.losses.recovery import LEAVE_S, MOST_WITHOUT_PROGRESS, Recovery
+from weft.launch.processes import Pe
+
+from .test_service import OnePe
+
+
+def lose(recovery: Recovery, started_in: int = 0) -> str | None:
+    """A PE is lost, and the job begins again."""
+    obstacle = recovery.obstacle([started_in])
+    recovery.begin([0])
+    recovery.left(0)
+    recovery.all_joined()
+    return obstacle
+
+
+def test_a_job_that_protects_nothing_new_ends() -> None:
+    recovery = Recovery()
+    assert [lose(recovery) for _ in range(MOST_WITHOUT_PROGRESS)] == [None] * MOST_WITHOUT_PROGRESS
+    assert "5 times without a weft.protect" in (lose(recovery) or "")
+
+
+def test_a_job_that_protects_goes_on() -> None:
+    recovery = Recovery()
+    for number in range(1, 20):
+        recovery.protected(number)
+        assert lose(recovery) is None
+    assert recovery.newest_protected == 19 and recovery.incarnation == 19
+    recovery.protected(7)  # of an earlier incarnation
+    assert recovery.newest_protected == 19
+
+
+def test_losses_while_pes_come_back_count_once_unless_a_new_process_is_lost() -> None:
+    recovery = Recovery()
+    for _ in range(20):
+        assert recovery.obstacle([0]) is None
+        recovery.begin([1])
+    for _ in range(MOST_WITHOUT_PROGRESS - 1):
+        assert recovery.obstacle([recovery.incarnation]) is None
+        recovery.begin([1])
+    assert recovery.obstacle([recovery.incarnation]) is not None
+
+
+def test_a_pe_that_does_not_leave_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    recovery = Recovery()
+    recovery.begin([0, 2, 3])
+    recovery.left(2)
+    assert recovery.deadlines == [now + LEAVE_S] and recovery.busy() == []
+    now += LEAVE_S
+    assert recovery.busy() == [0, 3]
+    recovery.left(0)
+    recovery.left(3)
+    assert recovery.busy() == [] and recovery.deadlines == []
+
+
+def test_an_abort_waits_for_a_death(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    recovery = Recovery()
+    assert recovery.holds_aborts(False) and recovery.holds_aborts(False)
+    now = recovery.deadlines[0]
+    assert not recovery.holds_aborts(False) and recovery.deadlines == []
+    assert recovery.holds_aborts(False) and not recovery.holds_aborts(True) and recovery.deadlines == []
+
+
+class Restarted(OnePe):
+    """A service of a job of one PE that begins again."""
+
+    def __init__(self) -> None:
+        self.recovery = Recovery()
+        super().__init__(1, self.recovery)
+
+    def turn(self) -> None:
+        self.handle(self.selector.select(1))
+
+
+def hello(incarnation: int) -> bytes:
+    return encode(FrameType.HELLO, struct.pack("<II", 0, incarnation))
+
+
+def received(connection: socket.socket) -> tuple[int, bytes]:
+    """The type and the payload of one frame."""
+    _, kind, size = HEADER.unpack(connection.recv(HEADER.size))
+    return kind, connection.recv(size) if size else b""
+
+
+@pytest.fixture
+def restarted() -> Iterator[Restarted]:
+    made = Restarted()
+    yield made
+    made.close()
+
+
+def test_frames_of_the_incarnation_that_has_ended_are_dropped(restarted: Restarted) -> None:
+    with restarted.connect() as pe:
+        restarted.turn()
+        pe.sendall(hello(0))
+        restarted.turn()
+        assert received(pe) == (FrameType.WELCOME, struct.pack("<IQ", 1, 0))
+        assert restarted.service.can_begin_again
+        restarted.service.begin_again([], restarted.recovery.begin([0]), "why")
+        assert received(pe) == (FrameType.BEGIN_AGAIN, struct.pack("<I", 1) + b"why")
+        # All but the last were sent before the PE has read that.
+        pe.sendall(encode(FrameType.BARRIER) + encode(FrameType.ABORT, bytes(4)) + hello(0) + hello(1))
+        restarted.turn()
+        assert received(pe) == (FrameType.WELCOME, struct.pack("<IQ", 1, 0))
+        pe.sendall(encode(FrameType.BARRIER))
+        restarted.turn()
+        assert received(pe)[0] == FrameType.BARRIER_DONE
+
+
+def test_a_new_process_of_before_a_further_loss_is_told_and_a_child_of_a_lost_one_refused(
+    restarted: Restarted,
+) -> None:
+    restarted.recovery.begin([])
+    restarted.recovery.begin([])
+    restarted.pes[0] = Pe(0, 1, incarnation=1)
+    with restarted.connect() as child, restarted.connect() as pe:
+        restarted.turn()
+        child.sendall(hello(0))
+        restarted.turn()
+        kind, why = received(child)
+        assert kind == FrameType.END and b"a process of PE 0 that was lost" in why
+        pe.sendall(hello(1))
+        restarted.turn()
+        kind, payload = received(pe)
+        assert kind == FrameType.BEGIN_AGAIN and payload.startswith(struct.pack("<I", 2))
+        pe.sendall(hello(2))
+        restarted.turn()
+        assert received(pe)[0] == FrameType.WELCOME

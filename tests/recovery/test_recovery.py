@@ -1,0 +1,177 @@
+"""Jobs that lose PEs and go on (`weft run --on-loss restart`)."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+# A job that takes longer hangs.
+HANG_S = 60
+NUM_PES = 4
+
+
+def run_job(
+    losses: str, *arguments: str, num_pes: int = NUM_PES, on_loss: str = "restart"
+) -> subprocess.CompletedProcess[str]:
+    """Runs cells.py, which says what the losses are."""
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "weft", "run", "-n", str(num_pes), "--on-loss", on_loss),
+            *(str(PROGRAMS / "cells.py"), losses, *arguments),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+    )
+
+
+def values_of(ended: subprocess.CompletedProcess[str]) -> tuple[str, int]:
+    """The line of values, and the number of recoveries."""
+    assert ended.returncode == 0, f"exit code {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+    found = re.fullmatch(r"values (.*)\nrecoveries (\d+)\n", ended.stdout)
+    assert found, ended.stdout
+    return found[1], int(found[2])
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> str:
+    """The values of a job that has lost nothing."""
+    values, recoveries = values_of(run_job(""))
+    assert recoveries == 0
+    return values
+
+
+@pytest.fixture
+def nothing_left() -> object:
+    """Fails if the test leaves a process or shared memory."""
+    before = set(os.listdir("/dev/shm"))
+    yield
+    named = [name for name in set(os.listdir("/dev/shm")) - before if not name.startswith("weft-segments-")]
+    assert not named, named
+
+
+def expect_recovered(undisturbed: str, losses: str, recoveries: int, num_pes: int = NUM_PES) -> None:
+    """The job ends with the same bits, after so many recoveries."""
+    ended = run_job(losses, num_pes=num_pes)
+    assert values_of(ended) == (undisturbed, recoveries), ended.stderr
+    assert ended.stderr.count("the job begins again") == recoveries
+
+
+@pytest.mark.parametrize("pe", range(NUM_PES))
+def test_each_pe_may_be_lost(undisturbed: str, nothing_left: object, pe: int) -> None:
+    expect_recovered(undisturbed, f"work@7:{pe}@0", 1)
+
+
+@pytest.mark.parametrize(
+    ("losses", "recoveries"),
+    [
+        pytest.param("work@1:2@0", 1, id="before anything was protected"),
+        pytest.param("main@5:0@0", 1, id="PE 0 in main, after moves"),
+        pytest.param("protect@6:1@0", 1, id="while protecting"),
+        pytest.param("work@7:1@0,recover@6:3@1", 2, id="another one while recovering"),
+        pytest.param("work@7:1@0,recover@6:1@1", 2, id="its replacement while recovering"),
+        pytest.param("work@4:0@0,work@7:1@1,work@10:3@2", 3, id="three, one after the other"),
+        pytest.param("work@7:1@0,work@7:2@1", 2, id="its buddy, before anything new was protected"),
+    ],
+)
+def test_a_loss_at_any_time(undisturbed: str, nothing_left: object, losses: str, recoveries: int) -> None:
+    expect_recovered(undisturbed, losses, recoveries)
+
+
+def test_two_at_once_that_are_no_buddies(undisturbed: str, nothing_left: object) -> None:
+    # The launcher may see one death before the other.
+    values, recoveries = values_of(run_job("work@7:0+2@0"))
+    assert values == undisturbed and recoveries in (1, 2)
+
+
+def test_two_pes_are_enough(undisturbed: str) -> None:
+    expect_recovered(undisturbed, "work@7:1@0", 1, num_pes=2)
+
+
+@pytest.mark.parametrize(("losses", "num_pes"), [("work@7:1+2@0", 4), ("work@7:0@0", 1)])
+def test_both_keepers_at_once_end_the_job_in_words(losses: str, num_pes: int) -> None:
+    ended = run_job(losses, num_pes=num_pes)
+    assert ended.returncode == 1
+    if num_pes == 1:
+        assert "all PEs that kept the protected state were lost" in ended.stderr
+    else:
+        assert "the chares of PE 1 cannot be recovered: PE 1, which kept their state, and" in ended.stderr
+
+
+def test_both_keepers_at_once_and_a_checkpoint(undisturbed: str, tmp_path: Path) -> None:
+    values, recoveries = values_of(run_job("work@7:0@0", str(tmp_path), num_pes=1))
+    assert (values, recoveries) == (undisturbed, 1)
+
+
+def test_a_program_that_always_crashes_ends() -> None:
+    ended = run_job(",".join(f"work@1:1@{incarnation}" for incarnation in range(10)))
+    assert ended.returncode == 137
+    assert ended.stderr.count("the job begins again") == 5
+    assert "the job has begun again 5 times without a weft.protect in between" in ended.stderr
+
+
+def test_without_the_option_a_loss_ends_the_job() -> None:
+    ended = run_job("work@7:2@0", on_loss="end")
+    assert ended.returncode == 137
+    assert "was killed by signal 9 (SIGKILL); ending the job" in ended.stderr
+
+
+ERROR = "async def main():\n    raise ValueError('wrong')\nweft.run(main)\n"
+SECOND_RUN = """
+async def first(): pass
+async def second(): os.kill(os.getpid(), 9)
+weft.run(first)
+weft.run(second)
+"""
+PGAS = """
+def main(world):
+    if world.rank == 1: os.kill(os.getpid(), 9)
+    world.barrier()
+weft.pgas.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "exit_code", "words"),
+    [
+        pytest.param(ERROR, 1, "ValueError: wrong", id="an error of the program"),
+        pytest.param(SECOND_RUN, 137, "a second weft.run cannot begin again", id="a loss in a second job"),
+        pytest.param(PGAS, 137, "weft.pgas.run and a second weft.run cannot begin again", id="weft.pgas.run"),
+    ],
+)
+def test_what_ends_the_job_nevertheless(tmp_path: Path, program: str, exit_code: int, words: str) -> None:
+    (tmp_path / "program.py").write_text(f"import os\nimport weft\n{program}")
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "weft", "run", "-n", "2", "--on-loss", "restart"),
+            str(tmp_path / "program.py"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+    )
+    assert ended.returncode == exit_code
+    assert words in ended.stderr and "the job begins again" not in ended.stderr
+
+
+@pytest.mark.parametrize("losses", [("0@4",), ("1@7", "2@8"), ("3@1",)])
+def test_a_program_in_cpp(build_folder: Path, losses: tuple[str, ...]) -> None:
+    program = build_folder / "tests" / "recovery" / "recovery_probe"
+    outputs = []
+    for given in ((), losses):
+        ended = subprocess.run(
+            [*(sys.executable, "-m", "weft", "run", "-n", "4", "--on-loss", "restart"), str(program), *given],
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+        )
+        assert ended.returncode == 0, ended.stderr
+        outputs.append(ended.stdout.splitlines())
+    assert outputs[0][0] == outputs[1][0]
+    assert [lines[1] for lines in outputs] == ["recoveries 0", f"recoveries {len(losses)}"]

@@ -1,0 +1,68 @@
+#include "checkpoint/protected_state.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/value_or_throw.h"
+#include "checkpoint/element_file.h"
+
+namespace weft::checkpoint_files {
+namespace {
+
+using base::StatusCode;
+
+BlockPtr block_of(std::size_t size_bytes) { return std::make_shared<Block>(size_bytes); }
+
+TEST(ProtectedState, TheOneBeforeStaysUntilTheNextIsCommitted) {
+  ProtectedState state;
+  EXPECT_EQ(state.committed(), 0u);
+  state.put({1, 0}, block_of(1));
+  state.commit(1, {});
+  state.put({2, 0}, block_of(2));
+  state.put({2, 3}, block_of(3));
+  EXPECT_EQ(state.committed(), 1u);
+  EXPECT_EQ(state.find({1, 0})->size(), 1u);
+  state.drop(2);
+  EXPECT_EQ(state.block_ids(), (std::vector<ProtectedState::BlockId>{{1, 0}}));
+  state.put({2, 0}, block_of(2));
+  Manifest manifest;
+  manifest.checkpoint = 2;
+  state.commit(2, manifest);
+  EXPECT_EQ(state.committed(), 2u);
+  EXPECT_EQ(state.manifest().checkpoint, 2u);
+  EXPECT_EQ(state.find({1, 0}), nullptr);
+  EXPECT_EQ(state.find({2, 0})->size(), 2u);
+}
+
+TEST(ProtectedState, ABlockIsAnElementFile) {
+  const std::array<std::byte, 3> bytes{std::byte{1}, std::byte{2}, std::byte{3}};
+  const auto block = std::make_shared<Block>();
+  auto writer = base::value_or_throw(ElementFileWriter::begin(std::make_unique<BlockSink>(*block), 9, 2));
+  ASSERT_TRUE(writer.add_element(0, 4, 1, bytes).ok());
+  const FileSummary summary = base::value_or_throw(writer.finish());
+  EXPECT_EQ(summary.file_bytes(), block->size());
+  const std::vector<std::uint64_t> sizes{5};
+  const auto file = base::value_or_throw(
+      ElementFileReader::read(std::make_unique<BlockSource>(block, "the block"), 9, 2, summary, sizes));
+  EXPECT_TRUE(file.verify().ok());
+  ASSERT_EQ(file.elements().size(), 1u);
+  std::array<std::byte, 3> read{};
+  ASSERT_TRUE(file.read_state(file.elements().front(), read.data()).ok());
+  EXPECT_EQ(read, bytes);
+
+  const auto shorter = std::make_shared<Block>(block->begin(), block->end() - 1);
+  EXPECT_EQ(ElementFileReader::read(std::make_unique<BlockSource>(shorter, "the block"), 9, 2, summary, sizes)
+                .status()
+                .code(),
+            StatusCode::kCorrupt);
+  EXPECT_EQ(BlockSource(block, "the block").read(block->size(), read.data(), 1).code(), StatusCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace weft::checkpoint_files
