@@ -71,6 +71,7 @@ endfunction()
 # weft_compile_program_quickly(target): how examples, mini-apps and benchmarks are compiled in a quick build.
 function(weft_compile_program_quickly target)
   if(WEFT_QUICK_BUILD AND NOT WEFT_SANITIZE)
+    weft_compile_together(${target})
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
     target_precompile_headers(${target} REUSE_FROM weft_program_headers)
   endif()
