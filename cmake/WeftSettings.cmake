@@ -45,33 +45,6 @@ endif()
 # RUNPATH rather than RPATH: LD_LIBRARY_PATH can then replace the built-in UCX with a site's own.
 add_link_options(-Wl,--enable-new-dtags)
 
-if(WEFT_SANITIZE)
-  set(sanitizer_flags -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer)
-  add_compile_options(${sanitizer_flags} -fno-sanitize-recover=all -O1 -g1)
-  add_link_options(${sanitizer_flags})
-  # ld takes 9 s for a program of sanitized code, lld 0.6 s, gold 2.5 s. Tried, because a compiler can be without them.
-  include(CheckCXXSourceCompiles)
-  foreach(linker lld gold)
-    set(CMAKE_REQUIRED_LINK_OPTIONS -fuse-ld=${linker})
-    check_cxx_source_compiles("int main() { return 0; }" WEFT_COMPILER_LINKS_WITH_${linker})
-    unset(CMAKE_REQUIRED_LINK_OPTIONS)
-    if(WEFT_COMPILER_LINKS_WITH_${linker})
-      add_link_options(-fuse-ld=${linker})
-      break()
-    endif()
-  endforeach()
-endif()
-
-# g++ searches all memory of the precompiled headers each time it looks for garbage, and finds little. Without these searches most
-# files of a quick build take 10 % less time, and those of sanitized tests 8 %. A compiler then takes 0.5 and 1 GiB before the first one.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  if(WEFT_SANITIZE)
-    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
-  elseif(WEFT_QUICK_BUILD)
-    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
-  endif()
-endif()
-
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)

@@ -14,45 +14,6 @@ function(weft_set_warnings target)
   endif()
 endfunction()
 
-# weft_compile_together(target): compiles several of its files at a time: fewer in a quick build, in which a developer compiles
-# again what has changed. Sanitized, twelve files of tests take four fifths of the time of two times six. So a name in an
-# anonymous namespace is unique in the target (tools/check_names.py). The full build compiles each file alone, so a missing
-# #include is found.
-function(weft_compile_together target)
-  if(WEFT_SANITIZE)
-    set(number 12)
-  else()
-    set(number 8)
-  endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${number})
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # g++ takes the sources for headers
-endfunction()
-
-# weft_compile_quickly(target): how the layers and the MPI library are compiled with sanitizers and in a quick build.
-function(weft_compile_quickly target)
-  if(WEFT_SANITIZE OR WEFT_QUICK_BUILD)
-    weft_compile_together(${target})
-    target_precompile_headers(${target} REUSE_FROM weft_layer_headers)
-    target_compile_options(${target} PRIVATE -O1)
-  endif()
-endfunction()
-
-# weft_add_layer_headers(): the precompiled headers of these.
-function(weft_add_layer_headers)
-  if(NOT WEFT_SANITIZE AND NOT WEFT_QUICK_BUILD)
-    return()
-  endif()
-  file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/weft_layer_headers.cpp" "")
-  add_library(weft_layer_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/weft_layer_headers.cpp")
-  target_link_libraries(weft_layer_headers PRIVATE Threads::Threads)
-  weft_use_format(weft_layer_headers)
-  weft_set_warnings(weft_layer_headers)
-  target_compile_options(weft_layer_headers PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage> -O1)
-  target_precompile_headers(weft_layer_headers PRIVATE
-    <algorithm> <array> <atomic> <cstddef> <cstdint> <cstring> <exception> <functional> <map> <memory> <mutex> <optional> <span>
-    <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector> "${weft_SOURCE_DIR}/src/base/format.h")
-endfunction()
-
 # weft_use_format(target): its sources may include base/format.h, which needs headers of fmt and nothing to link.
 function(weft_use_format target)
   target_include_directories(${target} SYSTEM PRIVATE $<BUILD_INTERFACE:$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>>)
@@ -131,22 +92,9 @@ function(weft_add_program)
     target_include_directories(${program_NAME} PRIVATE "${weft_SOURCE_DIR}/src" "${weft_SOURCE_DIR}")
   endif()
   weft_set_warnings(${program_NAME})
-  if(WEFT_QUICK_BUILD AND NOT WEFT_SANITIZE AND NOT program_PLAIN)
-    target_compile_options(${program_NAME} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
-    target_precompile_headers(${program_NAME} REUSE_FROM weft_program_headers)
+  if(NOT program_PLAIN)
+    weft_compile_program_quickly(${program_NAME})
   endif()
-endfunction()
-
-# weft_add_program_headers(): the precompiled headers of all programs but tests in a quick build. clang-tidy reads the sources of
-# examples, mini-apps and benchmarks without them, so a missing #include is found.
-function(weft_add_program_headers)
-  if(NOT WEFT_QUICK_BUILD OR WEFT_SANITIZE)
-    return()
-  endif()
-  file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/weft_program_headers.cpp" "int main() { return 0; }\n")
-  weft_add_program(NAME weft_program_headers SOURCES "${CMAKE_CURRENT_BINARY_DIR}/weft_program_headers.cpp" LIBS weft::weft PLAIN)
-  target_compile_options(weft_program_headers PRIVATE -O1)
-  target_precompile_headers(weft_program_headers PRIVATE "${weft_SOURCE_DIR}/include/weft/weft.h")
 endfunction()
 
 # weft_add_test(NAME name SOURCES file... [LIBS target...] [LONG] [TIMEOUT seconds])
@@ -182,27 +130,6 @@ function(weft_add_test)
   endif()
   add_test(NAME ${test_NAME} COMMAND ${test_NAME} --gtest_brief=1)
   set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${test_TIMEOUT} COST ${test_TIMEOUT})  # the longest begin first
-endfunction()
-
-# weft_compile_tests_quickly(target): how the tests' own code is compiled with sanitizers and in a quick build. Checks of each access
-# for null and alignment take a third of the time and half of the bytes; the layers under test have them.
-function(weft_compile_tests_quickly target)
-  target_compile_options(${target} PRIVATE -O0)
-  if(WEFT_SANITIZE MATCHES "undefined")
-    target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,vptr)
-  endif()
-endfunction()
-
-# weft_add_test_headers(): the precompiled headers of all tests with sanitizers and in a quick build, since most of the time goes into
-# these. Another build has none: there a missing #include of a test is found.
-function(weft_add_test_headers)
-  if(NOT WEFT_SANITIZE AND NOT WEFT_QUICK_BUILD)
-    return()
-  endif()
-  file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" "")
-  weft_add_program(NAME weft_test_headers SOURCES "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" LIBS GTest::gtest_main weft::weft INTERNAL PLAIN)
-  weft_compile_tests_quickly(weft_test_headers)
-  target_precompile_headers(weft_test_headers PRIVATE <gtest/gtest.h> "${weft_SOURCE_DIR}/include/weft/weft.h")
 endfunction()
 
 # weft_group_targets(name folder): the target <name>, which builds every target declared in or below folder.

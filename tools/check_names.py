@@ -4,7 +4,7 @@
 Usage: tools/check_names.py [ROOT]
 
 The sanitized and the quick build compile several sources of a layer, and of a test program, as one
-(cmake/WeftTargets.cmake). The full build compiles each file alone. So two files that define a
+(cmake/WeftQuickBuild.cmake). The full build compiles each file alone. So two files that define a
 `struct Block` in an unnamed namespace fail in some builds only. Which files meet changes with each file
 that is added, so all files of a target are compared. Functions count with their parameters, because
 overloads may share a name.
