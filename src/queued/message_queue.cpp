@@ -13,7 +13,9 @@ using memory::MessageSide;
 namespace {
 
 // By the copy engine.
-bool is_large(const MessageEnd& end) { return end.size_bytes > kMostKernelBytes; }
+bool is_large(const MessageEnd& end) {
+  return memory::is_send(end.side) && end.size_bytes > kMostKernelBytes;
+}
 
 // Of ends whose parts are blocks that wait.
 bool has_many_parts(const std::vector<MessageEnd>& ends) {
@@ -47,40 +49,53 @@ void MessageQueue::flush() {
 }
 
 void MessageQueue::launch_all() {
-  if (has_many_parts(sends_) || std::ranges::any_of(sends_, is_large)) {
-    await(sends_, MessageSide::kAwaitPlace);
-    launch();
-    copy_large_sends();
-  }
-  for (const MessageEnd& end : sends_) put(end);
-  if (has_many_parts(receives_)) {
-    await(receives_, MessageSide::kAwaitMessage);
-    launch();
-  }
-  for (const MessageEnd& end : receives_) put(end);
+  const bool sends_wait = has_many_parts(sends_) || std::ranges::any_of(sends_, is_large);
+  add_to_launches(sends_, sends_wait, MessageSide::kAwaitPlace);
+  add_to_launches(receives_, has_many_parts(receives_), MessageSide::kAwaitMessage);
   launch();
 }
 
-// Behind the waits for their places. Their parts signal. They wait, too: if the first wait is ended, there is no signal.
-void MessageQueue::copy_large_sends() {
-  for (MessageEnd& end : sends_) {
-    if (!is_large(end)) continue;
-    base::check(kind_.copy_async(end.to, device_, end.from, device_, end.size_bytes, stream_));
-    end.part_bytes = 0;
-    end.size_bytes = 0;
+// Ends that wait before do so only for themselves, and for those in front of them that have their count: the peer may need one of these
+// before it goes on to the next. The count is raised between two of them, so they are in launches of their own.
+void MessageQueue::add_to_launches(const std::vector<MessageEnd>& ends, bool wait_before, MessageSide side) {
+  if (!wait_before) {
+    for (const MessageEnd& end : ends) put(end);
+    return;
+  }
+  std::vector<std::size_t> turns;
+  for (auto end = ends.begin(); end != ends.end(); ++end) {
+    turns.push_back(static_cast<std::size_t>(std::count_if(
+        ends.begin(), end, [&](const MessageEnd& other) { return other.count == end->count; })));
+  }
+  const std::size_t num_turns = ends.empty() ? 0 : std::ranges::max(turns) + 1;
+  for (std::size_t turn = 0; turn < num_turns; ++turn) {
+    if (turn > 0) launch();
+    const auto for_each = [&](const auto& body) {
+      for (std::size_t i = 0; i < ends.size(); ++i)
+        if (turns[i] == turn) body(ends[i]);
+    };
+    for_each([&](const MessageEnd& end) {
+      if (memory::is_send(end.side) || memory::is_take(end.side)) await(end, side);
+    });
+    launch();
+    for_each([&](const MessageEnd& end) { put(is_large(end) ? copy(end) : end); });
   }
 }
 
-void MessageQueue::await(const std::vector<MessageEnd>& ends, MessageSide side) {
-  for (auto end = ends.begin(); end != ends.end(); ++end) {
-    if (side == MessageSide::kAwaitMessage && !memory::is_take(end->side)) continue;
-    MessageEnd wait = *end;
-    wait.side = side;
-    wait.parts = 1;
-    wait.offset = static_cast<std::uint32_t>(
-        std::count_if(ends.begin(), end, [&](const MessageEnd& other) { return other.count == end->count; }));
-    put(wait);
-  }
+void MessageQueue::await(const MessageEnd& end, MessageSide side) {
+  MessageEnd wait = end;
+  wait.side = side;
+  wait.parts = 1;
+  put(wait);
+}
+
+// Queues the copy behind the wait for its place. What is left signals. It waits, too: if the first wait is ended, there is no signal.
+MessageEnd MessageQueue::copy(const MessageEnd& end) {
+  base::check(kind_.copy_async(end.to, device_, end.from, device_, end.size_bytes, stream_));
+  MessageEnd rest = end;
+  rest.part_bytes = 0;
+  rest.size_bytes = 0;
+  return rest;
 }
 
 void MessageQueue::put(const MessageEnd& end) {

@@ -45,8 +45,11 @@ class MessageQueue {
     std::shared_ptr<void> keeper;
   };
   void launch_all();
-  void copy_large_sends();
-  void await(const std::vector<memory::MessageEnd>& ends, memory::MessageSide side);
+  // Puts the ends into launches, the last of which is left. `side`: how they wait before.
+  void add_to_launches(const std::vector<memory::MessageEnd>& ends, bool wait_before,
+                       memory::MessageSide side);
+  void await(const memory::MessageEnd& end, memory::MessageSide side);
+  memory::MessageEnd copy(const memory::MessageEnd& end);
   void put(const memory::MessageEnd& end);
   void launch();
 
