@@ -92,6 +92,8 @@ class Cell(weft.Chare):
 
 
 async def main() -> None:
+    if (notes := os.environ.get("CELLS_NOTES")) is not None:
+        Path(notes).write_text(os.environ["UCX_POSIX_DIR"])
     saved = await weft.recovered(FOLDER)
     if saved is None:
         cells, step = weft.Array(Cell, NUM_CELLS), 0
