@@ -97,6 +97,7 @@ def test_each_pe_may_be_lost(undisturbed: str, pe: int) -> None:
         pytest.param("work@7:1@0,recover@6:1@1", 2, id="its replacement while recovering"),
         pytest.param("work@4:0@0,work@7:1@1,work@10:3@2", 3, id="three, one after the other"),
         pytest.param("work@7:1@0,work@7:2@1", 2, id="its buddy, before anything new was protected"),
+        pytest.param("work@7:1@0,begin@0:0@1", 2, id="one whose buddy was lost, before main asks"),
     ],
 )
 def test_a_loss_at_any_time(undisturbed: str, losses: str, recoveries: int) -> None:
