@@ -1,4 +1,5 @@
-// While it exists, futures cannot be packed on this thread: the bytes go into a file, and a later job has no such future.
+// While it exists, what belongs to this job alone cannot be packed on this thread: futures, global pointers, teams. The bytes go
+// into a saved or protected state, and a later job has no such future, segment or team.
 //
 // Thread-local, and not a part of Pup, because types pack themselves at several depths and in two languages.
 #pragma once
@@ -8,26 +9,27 @@
 
 namespace weft::runtime {
 
-class FutureRefusal {
+class SaveRefusal {
  public:
   // `holder` is for the error: "Cell[3] on PE 1".
-  explicit FutureRefusal(std::string holder) : holder_(std::move(holder)), outer_(active_) { active_ = this; }
-  ~FutureRefusal() { active_ = outer_; }
-  FutureRefusal(const FutureRefusal&) = delete;
-  FutureRefusal& operator=(const FutureRefusal&) = delete;
+  explicit SaveRefusal(std::string holder) : holder_(std::move(holder)), outer_(active_) { active_ = this; }
+  ~SaveRefusal() { active_ = outer_; }
+  SaveRefusal(const SaveRefusal&) = delete;
+  SaveRefusal& operator=(const SaveRefusal&) = delete;
 
-  // Throws Error(kInvalidArgument) if one exists.
-  static void check() {
+  // Throws Error(kInvalidArgument) if one exists. `what()` is what cannot be saved, with the reason: "a future, which ...".
+  template <class What>
+  static void check(const What& what) {
     if (active_ != nullptr) [[unlikely]]
-      active_->refuse();
+      active_->refuse(what());
   }
 
  private:
-  [[noreturn, gnu::cold]] void refuse() const;
+  [[noreturn, gnu::cold]] void refuse(const std::string& what) const;
 
-  static inline thread_local FutureRefusal* active_ = nullptr;
+  static inline thread_local SaveRefusal* active_ = nullptr;
   std::string holder_;
-  FutureRefusal* outer_;
+  SaveRefusal* outer_;
 };
 
 }  // namespace weft::runtime
