@@ -513,6 +513,7 @@ int run_incarnation(const std::function<runtime::Task<>(runtime::Runtime&)>& mai
       auto main_task = [](runtime::Runtime& rt,
                           const std::function<runtime::Task<>(runtime::Runtime&)>& body) -> runtime::Task<> {
         co_await runtime::yield_now(rt);  // main runs inside the scheduler, like all that it starts
+        co_await chare::checkpoint_detail::share_anew(rt);
         co_await body(rt);
         rt.exit(0);
       };

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/format.h"
-#include "runtime/future_refusal.h"
 #include "runtime/message/handlers.h"
+#include "runtime/save_refusal.h"
 
 namespace weft::runtime {
 
@@ -91,10 +91,8 @@ void FutureState::replace_by_error(std::exception_ptr error) {
   set_ = true;
 }
 
-void FutureRefusal::refuse() const {
-  throw base::Error(
-      base::StatusCode::kInvalidArgument,
-      base::format("{} holds a future, which cannot be saved: nothing can set it in a later job", holder_));
+void SaveRefusal::refuse(const std::string& what) const {
+  throw base::Error(base::StatusCode::kInvalidArgument, base::format("{} holds {}", holder_, what));
 }
 
 void send_future_message(Messenger& messenger, std::uint32_t pe, MessagePtr message) {

@@ -1,14 +1,15 @@
 #include "runtime/future_table.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
-#include "runtime/future_refusal.h"
 #include "runtime/message/handlers.h"
+#include "runtime/save_refusal.h"
 
 namespace weft::runtime {
 
@@ -54,7 +55,8 @@ void FutureState::note_place(Work* work) {
 void FutureState::forget_export() { FutureTable::of(messenger_).forget(address_.id); }
 
 FutureAddress FutureState::address() {
-  FutureRefusal::check();
+  SaveRefusal::check(
+      [] { return std::string("a future, which cannot be saved: nothing can set it in a later job"); });
   if (remote_.id != 0) return remote_;
   if (address_.id == 0)
     address_ = {static_cast<std::uint32_t>(messenger_.pe()), FutureTable::of(messenger_).enter(this)};

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,16 +20,43 @@ NUM_PES = 4
 def run_job(
     losses: str, *arguments: str, num_pes: int = NUM_PES, on_loss: str = "restart"
 ) -> subprocess.CompletedProcess[str]:
-    """Runs cells.py, which says what the losses are."""
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "weft", "run", "-n", str(num_pes), "--on-loss", on_loss),
-            *(str(PROGRAMS / "cells.py"), losses, *arguments),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-    )
+    """Runs cells.py, which says what the losses are. No process and no shared memory of the job is left."""
+    others = names_in_shared_memory()
+    with tempfile.TemporaryDirectory() as folder:
+        notes = Path(folder, "notes")
+        environment = {**os.environ, "CELLS_NOTES": str(notes)}
+        ended = subprocess.run(
+            [
+                *(sys.executable, "-m", "weft", "run", "-n", str(num_pes), "--on-loss", on_loss),
+                *(str(PROGRAMS / "cells.py"), losses, *arguments),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+            env=environment,
+        )
+        left = processes_with(f"CELLS_NOTES={notes}")
+        assert not left, f"processes {left} are left"
+        assert not os.path.exists(notes.read_text()), "the folder of shared memory is left"
+    assert not names_in_shared_memory() - others
+    return ended
+
+
+def processes_with(setting: str) -> list[str]:
+    """The processes that have the setting in their environment, with their command lines."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if setting.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(f"{folder.name}: {(folder / 'cmdline').read_text()}")
+        except OSError:
+            continue  # it has ended, or belongs to another user
+    return found
+
+
+def names_in_shared_memory() -> set[str]:
+    """All but the folders of jobs, of which other tests have some."""
+    return {name for name in os.listdir("/dev/shm") if not name.startswith("weft-segments-")}
 
 
 def values_of(ended: subprocess.CompletedProcess[str]) -> tuple[str, int]:
@@ -47,15 +75,6 @@ def undisturbed() -> str:
     return values
 
 
-@pytest.fixture
-def nothing_left() -> object:
-    """Fails if the test leaves a process or shared memory."""
-    before = set(os.listdir("/dev/shm"))
-    yield
-    named = [name for name in set(os.listdir("/dev/shm")) - before if not name.startswith("weft-segments-")]
-    assert not named, named
-
-
 def expect_recovered(undisturbed: str, losses: str, recoveries: int, num_pes: int = NUM_PES) -> None:
     """The job ends with the same bits, after so many recoveries."""
     ended = run_job(losses, num_pes=num_pes)
@@ -64,7 +83,7 @@ def expect_recovered(undisturbed: str, losses: str, recoveries: int, num_pes: in
 
 
 @pytest.mark.parametrize("pe", range(NUM_PES))
-def test_each_pe_may_be_lost(undisturbed: str, nothing_left: object, pe: int) -> None:
+def test_each_pe_may_be_lost(undisturbed: str, pe: int) -> None:
     expect_recovered(undisturbed, f"work@7:{pe}@0", 1)
 
 
@@ -78,13 +97,14 @@ def test_each_pe_may_be_lost(undisturbed: str, nothing_left: object, pe: int) ->
         pytest.param("work@7:1@0,recover@6:1@1", 2, id="its replacement while recovering"),
         pytest.param("work@4:0@0,work@7:1@1,work@10:3@2", 3, id="three, one after the other"),
         pytest.param("work@7:1@0,work@7:2@1", 2, id="its buddy, before anything new was protected"),
+        pytest.param("work@7:1@0,begin@0:0@1", 2, id="one whose buddy was lost, before main asks"),
     ],
 )
-def test_a_loss_at_any_time(undisturbed: str, nothing_left: object, losses: str, recoveries: int) -> None:
+def test_a_loss_at_any_time(undisturbed: str, losses: str, recoveries: int) -> None:
     expect_recovered(undisturbed, losses, recoveries)
 
 
-def test_two_at_once_that_are_no_buddies(undisturbed: str, nothing_left: object) -> None:
+def test_two_at_once_that_are_no_buddies(undisturbed: str) -> None:
     # The launcher may see one death before the other.
     values, recoveries = values_of(run_job("work@7:0+2@0"))
     assert values == undisturbed and recoveries in (1, 2)
@@ -129,6 +149,11 @@ async def second(): os.kill(os.getpid(), 9)
 weft.run(first)
 weft.run(second)
 """
+AFTER_JOB = """
+async def main(): pass
+weft.run(main)
+if os.environ["WEFT_PE"] == "1": os.kill(os.getpid(), 9)
+"""
 PGAS = """
 def main(world):
     if world.rank == 1: os.kill(os.getpid(), 9)
@@ -142,6 +167,7 @@ weft.pgas.run(main)
     [
         pytest.param(ERROR, 1, "ValueError: wrong", id="an error of the program"),
         pytest.param(SECOND_RUN, 137, "a second weft.run cannot begin again", id="a loss in a second job"),
+        pytest.param(AFTER_JOB, 137, "after it had finished", id="a loss after the job"),
         pytest.param(PGAS, 137, "weft.pgas.run and a second weft.run cannot begin again", id="weft.pgas.run"),
     ],
 )

@@ -159,6 +159,18 @@ template <class T>
 inline constexpr bool kIsBulk =
     std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !HasMemberPup<T> && !HasFreePup<T>;
 
+// A type whose values may not be packed everywhere: expect_packable() throws.
+template <class T>
+concept IsCheckedWhenPacked = requires(const T& value) { value.expect_packable(); };
+
+template <class T>
+void expect_packable([[maybe_unused]] const Pup& p, [[maybe_unused]] const T* values,
+                     [[maybe_unused]] std::size_t count) {
+  if constexpr (IsCheckedWhenPacked<T>) {
+    for (std::size_t i = 0; p.is_packing() && i < count; ++i) values[i].expect_packable();
+  }
+}
+
 // Refuses a type whose bytes are those of an address.
 template <class T>
 constexpr void expect_no_pointer() {
@@ -176,6 +188,7 @@ constexpr void expect_no_pointer() {
 template <class T>
 void visit_out_of_band(Pup& p, std::vector<T>& values) {
   expect_no_pointer<T>();
+  expect_packable(p, values.data(), values.size());
   const std::size_t size = p.count(values.size(), 0);
   if (size > std::vector<T>().max_size()) p.refuse("more elements than a vector can have");
   if (p.out_of_band()->can_take(size, sizeof(T))) {
@@ -212,6 +225,7 @@ void visit_sequence(Pup& p, Container& values) {
       values.assign(elements, elements + size);
     } else {
       if (p.is_unpacking()) values.resize(size);
+      expect_packable(p, values.data(), size);
       p.bytes(values.data(), size * sizeof(Element));
     }
   } else if (p.is_unpacking()) {
@@ -372,6 +386,7 @@ void Pup::visit(T& value) {
     bytes(&nothing, sizeof nothing);
   } else if constexpr (pup_detail::kIsBulk<T>) {
     pup_detail::expect_no_pointer<T>();
+    pup_detail::expect_packable(*this, &value, 1);
     bytes(&value, sizeof value);
   } else {
     static_assert(

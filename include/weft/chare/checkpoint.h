@@ -45,6 +45,9 @@ void unpack_values(runtime::Runtime& runtime, std::uint64_t loading, const Visit
 // As save() and load(), in memory.
 runtime::Future<> protect(runtime::Runtime& runtime, const VisitValues& pack);
 Loading recover(runtime::Runtime& runtime);
+// For PE 0, before main: ready when the copies of the protected state are there again, at once in a job that has lost nothing. Never
+// fails: recover() says what is lost.
+runtime::Future<> share_anew(runtime::Runtime& runtime);
 // Whether a recovery that is over has found anything.
 bool has_loaded(runtime::Runtime& runtime, std::uint64_t loading);
 

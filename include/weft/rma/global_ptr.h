@@ -47,6 +47,11 @@ class GlobalAddress {
   // PE, segment and kind in one number.
   constexpr std::uint64_t segment_word() const { return segment_word_; }
 
+  // Throws Error(kInvalidArgument) if it is packed into a state that is saved, and is not null: a later job has no such segment.
+  void expect_packable() const {
+    if (!is_null()) refuse_saving();
+  }
+
   // It wraps below 0 and above 2^64, which no segment contains.
   constexpr GlobalAddress moved_by(std::ptrdiff_t size_bytes) const {
     GlobalAddress moved = *this;
@@ -59,6 +64,8 @@ class GlobalAddress {
 
  private:
   static constexpr int kPeBits = 32;
+
+  void refuse_saving() const;  // if a state is being saved
 
   std::uint64_t segment_word_ = 0;
   std::uint64_t offset_bytes_ = 0;
@@ -91,6 +98,7 @@ class GlobalPtr {
   constexpr std::uint32_t segment() const { return address_.segment(); }
   constexpr memory::Kind kind() const { return address_.kind(); }
   constexpr std::uint64_t offset_bytes() const { return address_.offset_bytes(); }
+  void expect_packable() const { address_.expect_packable(); }
   // A pointer to the same byte.
   template <class U>
   constexpr GlobalPtr<U> cast() const {

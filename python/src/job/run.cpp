@@ -6,7 +6,9 @@
 #include <optional>
 #include <string_view>
 
+#include "weft/chare/checkpoint.h"
 #include "weft/chare/quiescence.h"
+#include "weft/runtime/task.h"
 
 #include "await/coroutine.h"
 #include "await/future.h"
@@ -190,6 +192,13 @@ void ignore_termination(Engine& engine) {
   }
 }
 
+// After losses, main begins when the copies of the protected state are there again.
+runtime::Task<> start_after_copies(runtime::Runtime& runtime, StartMain& start) {
+  co_await runtime::yield_now(runtime);
+  co_await chare::checkpoint_detail::share_anew(runtime);
+  runtime.post(&start);
+}
+
 void run_main(PyObject* main, Mains mains, job::Incarnations* incarnations, End& end) {
   RunningEngine running(incarnations);
   Engine& engine = running.engine();
@@ -200,7 +209,11 @@ void run_main(PyObject* main, Mains mains, job::Incarnations* incarnations, End&
   const StacksOnSignal stacks(engine.job());
   watch_device_libraries(engine);
   StartMain start(engine, main, end.result, mains);
-  if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) engine.runtime().post(&start);
+  if (mains == Mains::kOnAllPes) {
+    engine.runtime().post(&start);
+  } else if (engine.runtime().pe() == 0) {
+    engine.runtime().spawn(start_after_copies(engine.runtime(), start), "copying protected chares anew");
+  }
   end.code = engine.job().run();
   if (incarnations != nullptr && incarnations->begin_again()) return;
   end.error = engine.take_main_error();

@@ -3,6 +3,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "runtime/save_refusal.h"
 
 namespace weft::rma {
 
@@ -31,6 +32,16 @@ std::string describe(const GlobalAddress& address) {
                       static_cast<std::int64_t>(address.offset_bytes()), address.segment(), address.pe(),
                       kind < static_cast<std::size_t>(memory::kNumKinds) ? memory::kind_name(address.kind())
                                                                          : "no memory kind");
+}
+
+void GlobalAddress::refuse_saving() const {
+  runtime::SaveRefusal::check([this] {
+    return base::format(
+        "global memory ({}), which cannot be saved: a later job has other segments. Keep no global pointer "
+        "and no "
+        "global array in what is saved, and make the memory anew after it is restored",
+        describe(*this));
+  });
 }
 
 }  // namespace weft::rma

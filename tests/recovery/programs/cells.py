@@ -8,6 +8,7 @@ between them) kills the others and itself:
     protect    while the state of a chare is packed
     recover    while the state of a chare is unpacked
     main       PE 0, in main, after the step
+    begin      PE 0, in main, before it asks for the state; the step is 0
 """
 
 from __future__ import annotations
@@ -92,6 +93,9 @@ class Cell(weft.Chare):
 
 
 async def main() -> None:
+    if (notes := os.environ.get("CELLS_NOTES")) is not None:
+        Path(notes).write_text(os.environ["UCX_POSIX_DIR"])
+    die_if("begin", 0)
     saved = await weft.recovered(FOLDER)
     if saved is None:
         cells, step = weft.Array(Cell, NUM_CELLS), 0

@@ -252,6 +252,7 @@ PyObject* from_bytes(PyObject*, PyObject* const* values, Py_ssize_t count) {
 
 PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
+    as_global_pointer(self)->address.expect_packable();
     const Ref maker = attribute(reinterpret_cast<PyObject*>(pointer_type), "from_bytes");
     return Py_BuildValue("(O(NO))", maker.get(), to_bytes(self, nullptr),
                          as_global_pointer(self)->dtype.get());
@@ -263,6 +264,7 @@ PyObject* reduce(PyObject* self, PyObject*) {
 bool encode(Encoder& encoder, PyObject* object) {
   const GlobalPointerObject* const pointer = as_global_pointer(object);
   const int number = encoded_type_number(pointer->dtype);
+  pointer->address.expect_packable();
   encoder.tag(ValueTag::kGlobalPointer);
   encoder.raw(&pointer->address, sizeof pointer->address);
   encoder.number(static_cast<std::int16_t>(number));

@@ -9,8 +9,9 @@
 // Protecting in memory is saving, and recovering is restoring, with blocks in the memory of two PEs in place of files:
 //
 //   protect:  as save up to kWrite, then kShare: each PE gives its block to its buddy  kCommit: the state counts
-//   recover:  kHoldings: which blocks does each PE have?  kShare: PEs without their blocks get them
-//             kCommit, in which elements that are not at home are sent there  kMake
+//   recover:  kHoldings: which blocks does each PE have?  kShare: PEs without their blocks get them  kCommit
+//             These come before main begins, and again when it asks for the state. Then
+//             kCommit sends elements that are not at home there, and kMake follows
 //
 // Nothing must happen between kCheck and kWrite: both give the counters of quiescence, and the leader compares them.
 // Threads: the PE's.
@@ -136,6 +137,9 @@ class Checkpoints {
   // `state` outlives this object. Without it the job cannot begin again, and protect() does nothing.
   void keep_in(checkpoint_files::ProtectedState* state) { protected_state_ = state; }
   runtime::Future<> protect(const checkpoint_detail::VisitValues& pack);
+  // Makes the copies of the protected state anew, in a job that has begun again. For the leader, before main begins: from then on a
+  // further PE may be lost. Ready at once if there is nothing to do; never fails.
+  runtime::Future<> share_anew();
   // As load(); has_loaded() is false if there is nothing to recover.
   checkpoint_detail::Loading recover();
   bool has_loaded(std::uint64_t loading) const { return loaded_.contains(loading); }
@@ -192,6 +196,15 @@ class Checkpoints {
   runtime::Task<> write_in_memory(Named named);
   runtime::Task<> recover_all(std::uint64_t loading, runtime::Future<> done);
   runtime::Task<> read_memory(std::uint64_t loading);
+  // The newest state that counts. The number 0: there is none.
+  struct Renewed {
+    std::uint64_t state = 0;
+    checkpoint_files::Manifest manifest;
+    Results committed;
+  };
+  // All PEs have their blocks and their copies of that state again, and commit it.
+  runtime::Task<Renewed> renew_blocks(bool sends_strays);
+  runtime::Task<> share_all_anew(runtime::Future<> done);
   runtime::Task<> read(std::string folder, std::uint64_t loading);
   // `step` says where the states are.
   runtime::Task<> make(CheckpointStep step, checkpoint_files::Manifest manifest, std::uint64_t loading);

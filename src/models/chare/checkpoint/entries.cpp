@@ -68,6 +68,10 @@ runtime::Future<> protect(runtime::Runtime& runtime, const VisitValues& pack) {
   return runtime.model<Chares>().checkpoints().protect(pack);
 }
 
+runtime::Future<> share_anew(runtime::Runtime& runtime) {
+  return runtime.model<Chares>().checkpoints().share_anew();
+}
+
 Loading recover(runtime::Runtime& runtime) { return runtime.model<Chares>().checkpoints().recover(); }
 
 bool has_loaded(runtime::Runtime& runtime, std::uint64_t loading) {

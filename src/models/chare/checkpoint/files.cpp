@@ -18,8 +18,8 @@
 #include "models/chare/elements/parts.h"
 #include "models/chare/periodic/periodic_balancing.h"
 #include "models/chare/sparse/sparse_arrays.h"
-#include "runtime/future_refusal.h"
 #include "runtime/message/receive_buffer_pool.h"
+#include "runtime/save_refusal.h"
 
 namespace weft::chare {
 
@@ -67,7 +67,7 @@ base::Status for_element(const char* action, const std::string& name, Work work)
 base::Result<MessagePtr> pack_element(ChareBase& chare, std::optional<double> set_load_s) {
   runtime::Runtime& runtime = chare.runtime();
   const ChareType& type = *chare.collection().type();
-  const runtime::FutureRefusal refusal(chare.where());
+  const runtime::SaveRefusal refusal(chare.where());
   Pup sizer = Pup::sizer(&runtime);
   sizer | set_load_s;
   type.pup(chare, sizer);

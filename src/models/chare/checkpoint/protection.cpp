@@ -169,7 +169,27 @@ Task<> Checkpoints::recover_all(std::uint64_t loading, Future<> done) {
   }
 }
 
-Task<> Checkpoints::read_memory(std::uint64_t loading) {
+Future<> Checkpoints::share_anew() {
+  Future<> done(chares_.runtime());
+  if (num_recoveries() == 0) {
+    done.set();
+    return done;
+  }
+  chares_.runtime().note_uncounted(done);
+  chares_.runtime().spawn(share_all_anew(done), "copying protected chares anew");
+  return done;
+}
+
+Task<> Checkpoints::share_all_anew(Future<> done) {
+  try {
+    static_cast<void>(co_await renew_blocks(false));
+  } catch (const base::Error&) {
+    // recover() finds the same, and says it to the program.
+  }
+  done.set();
+}
+
+Task<Checkpoints::Renewed> Checkpoints::renew_blocks(bool sends_strays) {
   CheckpointStep look;
   look.kind = Kind::kHoldings;
   look.describes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
@@ -178,7 +198,7 @@ Task<> Checkpoints::read_memory(std::uint64_t loading) {
     return a.committed < b.committed;
   });
   const std::uint64_t state = newest->committed;
-  if (state == 0 && protected_state_->known_to_launcher == 0) co_return;
+  if (state == 0 && protected_state_->known_to_launcher == 0) co_return Renewed();
   if (state < protected_state_->known_to_launcher) {
     throw base::Error(
         base::StatusCode::kNotFound,
@@ -191,26 +211,33 @@ Task<> Checkpoints::read_memory(std::uint64_t loading) {
   share.transfers = plan_transfers(state, holdings);
   look.describes = static_cast<std::uint32_t>(newest - holdings.begin());
   Results described = co_await on_all_pes(std::move(look));
-  Manifest manifest = std::move(described[static_cast<std::size_t>(newest - holdings.begin())].manifest);
-  base::check(checkpoint_files::check_manifest(kName, manifest));
+  Renewed renewed{
+      state, std::move(described[static_cast<std::size_t>(newest - holdings.begin())].manifest), {}};
+  base::check(checkpoint_files::check_manifest(kName, renewed.manifest));
   static_cast<void>(co_await on_all_pes(std::move(share)));
   CheckpointStep commit;
   commit.kind = Kind::kCommit;
   commit.checkpoint = state;
-  commit.sends_strays = true;
-  commit.manifest = manifest;
-  const Results committed = co_await on_all_pes(std::move(commit));
+  commit.sends_strays = sends_strays;
+  commit.manifest = renewed.manifest;
+  renewed.committed = co_await on_all_pes(std::move(commit));
+  co_return renewed;
+}
+
+Task<> Checkpoints::read_memory(std::uint64_t loading) {
+  Renewed renewed = co_await renew_blocks(true);
+  if (renewed.state == 0) co_return;
   CheckpointStep make_step;
   make_step.path = kName;
-  make_step.checkpoint = state;
+  make_step.checkpoint = renewed.state;
   make_step.is_in_memory = true;
-  make_step.strays.resize(committed.size());
-  for (const CheckpointStepResult& result : committed) {
+  make_step.strays.resize(renewed.committed.size());
+  for (const CheckpointStepResult& result : renewed.committed) {
     for (const std::uint32_t home : result.homes_of_strays) {
       if (home < make_step.strays.size()) ++make_step.strays[home];
     }
   }
-  co_await make(std::move(make_step), std::move(manifest), loading);
+  co_await make(std::move(make_step), std::move(renewed.manifest), loading);
 }
 
 // --- Of each PE

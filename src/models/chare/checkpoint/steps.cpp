@@ -14,7 +14,7 @@
 #include "models/chare/checkpoint/checkpoints.h"
 #include "models/chare/elements/parts.h"
 #include "models/chare/sync/sync_points.h"
-#include "runtime/future_refusal.h"
+#include "runtime/save_refusal.h"
 
 namespace weft::chare {
 
@@ -66,7 +66,7 @@ std::uint64_t draw_number() {
 
 Checkpoints::Named Checkpoints::pack_values(const checkpoint_detail::VisitValues& pack) {
   Named named;
-  const runtime::FutureRefusal refusal("a value of the checkpoint");
+  const runtime::SaveRefusal refusal("a value of the checkpoint");
   packed_proxy_ = [&collections = named.collections](const Collection& collection) {
     collection.expect_alive();
     if (std::find(collections.begin(), collections.end(), collection.id()) == collections.end()) {

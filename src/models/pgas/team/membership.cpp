@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "models/pgas/team/team_state.h"
 #include "models/pgas/team/team_table.h"
+#include "runtime/save_refusal.h"
 
 namespace weft::pgas {
 
@@ -46,6 +47,14 @@ void Team::pup(base::Pup& p) {
   bool is_team = state_ != nullptr;
   p | is_team;
   TeamId id = is_team && !p.is_unpacking() ? this->id() : TeamId();
+  if (p.is_packing() && id != TeamId()) {
+    runtime::SaveRefusal::check([id] {
+      return base::format(
+          "the team {} of PE {}, which cannot be saved: a later job has other teams. Keep no team in what is "
+          "saved, and split the world anew after it is restored",
+          id.number, id.leader_pe);
+    });
+  }
   if (is_team) p | id;
   if (!p.is_unpacking()) return;
   auto& runtime = *static_cast<runtime::Runtime*>(p.context());

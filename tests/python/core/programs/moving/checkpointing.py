@@ -239,6 +239,16 @@ async def refused() -> None:
     await waiting
     await here.take.call(gate)
     assert "holds a future" in await error_of(weft.checkpoint(FOLDER, values))
+    memory = weft.pgas.make_segment(4, "int64")
+    for thing in (memory.pointer(), [memory.pointer()]):
+        await here.take.call(thing)
+        assert "holds global memory (byte 0 of segment" in await error_of(weft.checkpoint(FOLDER, values))
+        try:
+            weft.checkpoint(FOLDER, {"thing": thing})
+        except weft.Error as error:
+            assert "a value of the checkpoint holds global memory" in str(error), error
+        else:
+            raise AssertionError("a global pointer was saved")
     await here.take.call(None)
     try:
         weft.checkpoint(FOLDER, {"cells": cells, "function": lambda: 0})

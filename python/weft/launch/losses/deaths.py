@@ -1,0 +1,178 @@
+"""Judges deaths and aborts of PEs: which end the job, and after which it begins again.
+
+A PE may abort because another one has died, and the launcher may see the abort first. So both are judged
+together, in `_settle`, when all that can be reaped and read has been.
+"""
+
+from __future__ import annotations
+
+import signal
+from abc import ABC, abstractmethod
+
+from weft.launch.losses.recovery import Recovery
+from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of
+from weft.launch.service import BootstrapService
+
+
+class DeathJudge(ABC):
+    """The part of `Job` that judges; the rest sees the deaths, and ends the job."""
+
+    _service: BootstrapService
+    _starter: Starter
+
+    def __init__(self, recovery: Recovery | None) -> None:
+        self._recovery = recovery
+        self._pes: list[Pe] = []
+        self._reaped: list[Pe] = []  # whose exit has not been judged yet
+        self._aborts: list[tuple[Pe, int, str]] = []  # not acted upon yet
+        self._hangups: dict[
+            int, float
+        ] = {}  # by PE whose connection closed: the time at which it counts as dead
+        self._passed_signal: signal.Signals | None = None
+        self._ending = False
+        self._killed = False
+        self._exit_code = 0
+
+    @abstractmethod
+    def _reap(self) -> None:
+        """Appends the PEs that have died to `_reaped`, when their last frames have been read."""
+
+    @abstractmethod
+    def _end(self, reason: str, exit_code: int, *, terminates: bool = True) -> None:
+        """Ends the job, unless it is ending."""
+
+    @abstractmethod
+    def _end_interrupted(self, number: signal.Signals) -> None:
+        """Ends the job after a signal that all PEs have."""
+
+    @abstractmethod
+    def _say(self, sentence: str) -> None:
+        """Prints a sentence of the launcher's."""
+
+    @abstractmethod
+    def _write(self, text: str) -> None:
+        """Prints a text of a PE's."""
+
+    def _settle(self) -> None:
+        """Judges deaths and aborts together: if a death made other PEs abort, the death is the reason."""
+        if not self._reaped and not self._aborts:
+            return
+        self._reap()
+        if self._recovery is not None and self._recovery.holds_aborts(bool(self._reaped)):
+            return
+        reaped, self._reaped = self._reaped, []
+        aborts, self._aborts = self._aborts, []
+        aborters = {pe.number for pe, _, _ in aborts}
+        if self._recovery is not None:
+            aborters = set()  # the loss of another PE was the reason
+        killed = [pe for pe in reaped if exit_status_of(pe) < 0 and pe.number not in aborters]
+        if killed and self._begins_again(killed):
+            # The losses were their reason, also of those that have come meanwhile.
+            aborts, self._aborts = [], []
+        else:
+            for pe in killed:
+                self._judge_kill(pe, exit_status_of(pe))
+        for pe, exit_code, message in aborts:
+            self._abort(pe, exit_code, message)
+        for pe in reaped:
+            if pe not in killed:
+                self._judge_exit(pe, exit_status_of(pe))
+
+    def _begins_again(self, lost: list[Pe]) -> bool:
+        """Starts processes in place of the lost ones and has the job begin again, if it may."""
+        if self._recovery is None or self._passed_signal is not None:
+            return False
+        for connection in list(self._service.connections.values()):
+            self._service.read(connection)  # that a PE has finished may still be unread
+        if self._ending:
+            return False
+        finished = [pe for pe in self._pes if pe.finished_code is not None]
+        if finished and all(pe in finished for pe in lost):
+            return False
+        if not self._service.can_begin_again:
+            obstacle: str | None = "MPI, weft.pgas.run and a second weft.run cannot begin again"
+        elif finished:
+            obstacle = f"{finished[0].name} had finished the job"
+        else:
+            obstacle = self._recovery.obstacle([pe.incarnation for pe in lost])
+        sentence = ", ".join(f"{pe.name} {describe_exit(exit_status_of(pe))}" for pe in lost)
+        if obstacle is not None:
+            self._end(f"{sentence}; {obstacle}", exit_code_of(exit_status_of(lost[0])))
+            return True
+        for pe in lost:
+            pe.send_signal(signal.SIGKILL)  # the child of a wrapper that was lost
+        numbers = [pe.number for pe in lost]
+        survivors = [number for number in self._service.connections if number not in numbers]
+        incarnation = self._recovery.begin(survivors)
+        self._say(f"{sentence}; the job begins again (recovery {incarnation})")
+        self._service.begin_again(numbers, incarnation, sentence)
+        for number in numbers:
+            self._hangups.pop(number, None)
+            self._pes[number] = self._starter.start(number, incarnation)
+        return True
+
+    def _judge_kill(self, pe: Pe, status: int) -> None:
+        if self._ending and (self._killed or -status in (signal.SIGTERM, self._passed_signal)):
+            return
+        sentence = f"{pe.name} {describe_exit(status)}"
+        if pe.finished_code is not None:
+            self._exit_code = self._exit_code or exit_code_of(status)
+            self._say(f"{sentence} after it had finished")
+            self._leaves_after_job(pe)
+        elif self._passed_signal is not None and status == -self._passed_signal:
+            self._end_interrupted(self._passed_signal)
+        elif not self._ending:
+            self._end(sentence, exit_code_of(status))
+        else:
+            # The launcher did not send this signal: this death may have caused the failure reported before.
+            self._say(sentence)
+
+    def _leaves_after_job(self, pe: Pe) -> None:
+        """Ends the launch if other PEs wait in the next job for a PE that has ended after one."""
+        # The connection may stay open: a child of the PE may hold it.
+        if pe.connected_pid in (None, pe.pid):
+            self._service.expect_no_next_job(pe)
+
+    def _judge_exit(self, pe: Pe, status: int) -> None:
+        """Decides whether the exit of a process is a death that ends the job."""
+        if self._ending:
+            return
+        if pe.finished_code is not None:
+            self._exit_code = self._exit_code or status
+            self._leaves_after_job(pe)
+        elif status != 0:
+            self._end(f"{pe.name} {describe_exit(status)}", exit_code_of(status))
+        elif (connection := self._service.connections.get(pe.number)) is not None:
+            if connection.broken_off is not None:
+                self._end(f"{pe.name}: {connection.broken_off}", 1)
+            # A PE that is missing matters only if another one still runs.
+            elif any(other.running and other.finished_code is None for other in self._pes):
+                self._end(f"{pe.name} exited with code 0 before the job was finished", 1)
+        else:
+            self._check_all_joined()
+
+    def _check_all_joined(self) -> None:
+        """Ends the job if a PE has joined it and another one has exited without joining."""
+        joined = [n for n in self._service.connections if self._pes[n].finished_code is None]
+        gone = [pe for pe in self._pes if not pe.running and pe.number not in self._service.connections]
+        if joined and gone:
+            self._end(
+                f"{gone[0].name} exited with code 0 without joining the job that PE {joined[0]} is in", 1
+            )
+
+    def _abort(self, pe: Pe, exit_code: int, message: str) -> None:
+        if self._ending:
+            return
+        passed = self._passed_signal
+        # Each PE says that the signal has ended it, and the launcher says it for all.
+        if message and (passed is None or f"interrupted by signal {int(passed)} " not in message):
+            self._write(message if message.endswith("\n") else message + "\n")
+        if passed is not None:
+            self._end_interrupted(passed)
+        self._end(f"{pe.name} aborted with exit code {exit_code}", exit_code)
+
+
+def exit_status_of(pe: Pe) -> int:
+    """The exit status of a PE that has been reaped."""
+    assert pe.exit_status is not None
+    return pe.exit_status

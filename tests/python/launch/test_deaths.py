@@ -1,0 +1,157 @@
+"""How deaths and aborts of PEs are judged together, without processes of a job."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from weft.launch.losses.deaths import DeathJudge
+from weft.launch.losses.recovery import Recovery
+from weft.launch.processes import Pe
+
+KILLED = -int(signal.SIGKILL)
+
+
+class Service:
+    """The connections of PEs that can begin again; `on_read` is what a connection still has."""
+
+    can_begin_again = True
+
+    def __init__(self, pes: list[Pe], on_read: Callable[[], None]) -> None:
+        self.connections: dict[int, Any] = {pe.number: object() for pe in pes}
+        self.read = lambda _connection: on_read()
+        self.begun: list[tuple[list[int], int]] = []
+
+    def begin_again(self, lost: list[int], incarnation: int, why: str) -> None:
+        """Remembers who was lost."""
+        self.begun.append((lost, incarnation))
+
+    def expect_no_next_job(self, pe: Pe) -> None:
+        """No other PE waits."""
+
+
+class Starter:
+    """Starts nothing."""
+
+    def start(self, number: int, incarnation: int) -> Pe:
+        """The PE in the place of a lost one."""
+        return Pe(number, 1_000 + number, incarnation=incarnation, is_child=False)
+
+
+class Judge(DeathJudge):
+    """A job of two PEs. `reap_next` are the statuses that waitpid gives next, by PE."""
+
+    def __init__(self, on_read: Callable[[Judge], None] = lambda _judge: None) -> None:
+        super().__init__(Recovery())
+        self._pes = [Pe(0, 1, is_child=False), Pe(1, 2, is_child=False)]
+        self.service = Service(self._pes, lambda: on_read(self))
+        self._service = self.service  # type: ignore[assignment]
+        self._starter = Starter()  # type: ignore[assignment]
+        self.said: list[str] = []
+        self.reap_next: dict[int, int] = {}
+
+    @property
+    def pes(self) -> list[Pe]:
+        """The PEs as they are now."""
+        return self._pes
+
+    @property
+    def exit_code(self) -> int:
+        """That of the job, as it is now."""
+        return self._exit_code
+
+    def settle(self) -> None:
+        """Judges what has come, as `Job` does after each turn."""
+        self._settle()
+
+    def abort(self, number: int) -> None:
+        """The PE wants the job to end."""
+        self._aborts.append((self._pes[number], 1, "it has lost a PE"))
+
+    def die(self, number: int, status: int) -> None:
+        """The PE has been reaped."""
+        self._pes[number].exit_status = status
+        self._reaped.append(self._pes[number])
+
+    def _reap(self) -> None:
+        for number, status in self.reap_next.items():
+            self.die(number, status)
+        self.reap_next = {}
+
+    def _end(self, reason: str, exit_code: int, *, terminates: bool = True) -> None:
+        self._ending = True
+        self._exit_code = exit_code
+        self.said.append(reason)
+
+    def _end_interrupted(self, number: signal.Signals) -> None:
+        raise AssertionError("no signal was passed on")
+
+    def _say(self, sentence: str) -> None:
+        self.said.append(sentence)
+
+    def _write(self, text: str) -> None:
+        self.said.append(text)
+
+
+def test_an_abort_that_arrives_while_a_loss_is_judged_is_dropped() -> None:
+    judge = Judge(on_read=lambda judge: judge.abort(0))
+    judge.die(1, KILLED)
+    judge.settle()
+    assert judge.service.begun == [([1], 1)]
+    for _ in range(2):
+        judge.settle()
+    assert judge.exit_code == 0 and not judge.pes[1].is_child
+    assert [sentence for sentence in judge.said if "abort" in sentence] == []
+    # Nothing is held: no deadline is left that would judge it later.
+    assert judge._recovery is not None and judge._recovery.deadlines[1:] == [] and not judge._aborts
+
+
+def test_an_abort_waits_for_the_death_that_is_its_reason() -> None:
+    judge = Judge()
+    judge.abort(0)
+    judge.settle()
+    assert judge.said == []
+    judge.reap_next = {1: KILLED}
+    judge.settle()
+    assert judge.service.begun == [([1], 1)] and judge.exit_code == 0
+
+
+def test_a_new_process_that_is_lost_before_it_joins_is_replaced() -> None:
+    judge = Judge()
+    judge.die(1, KILLED)
+    judge.settle()
+    judge.die(1, KILLED)
+    judge.settle()
+    assert judge.service.begun == [([1], 1), ([1], 2)] and judge.pes[1].incarnation == 2
+
+
+def test_a_new_process_that_exits_before_it_joins_ends_the_job() -> None:
+    judge = Judge()
+    judge.die(1, KILLED)
+    judge.settle()
+    judge.die(1, 3)
+    judge.settle()
+    assert judge.exit_code == 3 and "PE 1 (pid 1001) exited with code 3" in judge.said
+
+
+def test_a_pe_that_is_killed_after_all_had_finished_gives_the_exit_code() -> None:
+    judge = Judge()
+    for pe in judge.pes:
+        pe.finished_code = 0
+    judge.die(1, KILLED)
+    judge.settle()
+    assert judge.service.begun == [] and judge.exit_code == 137
+    assert judge.said == ["PE 1 (pid 2) was killed by signal 9 (SIGKILL) after it had finished"]
+
+
+def test_the_child_of_a_lost_wrapper_is_killed() -> None:
+    judge = Judge()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        judge.pes[1].is_child = True
+        judge.pes[1].connected_pid = child.pid
+        judge.die(1, KILLED)
+        judge.settle()
+        assert child.wait() == KILLED
