@@ -1,4 +1,4 @@
-// The bytes of one element file, wherever they are: on a disk (DiskFile), or in memory (MemoryFile).
+// The bytes of one element file, on a disk (disk_file.h) or in memory (protected_state.h).
 //
 // Threads: one at a time.
 #pragma once
