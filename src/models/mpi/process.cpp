@@ -38,6 +38,7 @@ void Process::progress() {
     return;
   }
   runtime_.poll();
+  if (threads_ != nullptr) threads_->let_others_call_next();
   if (runtime_.stopped()) [[unlikely]]
     fail_();
 }

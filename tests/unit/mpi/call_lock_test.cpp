@@ -72,8 +72,9 @@ TEST(CallLock, LetsOneThreadInAtATime) { count_in_threads(false); }
 TEST(CallLock, LetsOneThreadInAtATimeIfThreadsPoll) { count_in_threads(true); }
 
 // A thread that takes the lock again and again ends when the other one has had it.
-TEST(CallLock, IsFair) {
+void take_until_another_has_had_it(bool polls, bool offers) {
   CallLock& lock = lock_of_test();
+  lock.set_polls(polls);
   lock.enter();
   bool has_had_it = false;
   std::thread other([&] {
@@ -82,12 +83,19 @@ TEST(CallLock, IsFair) {
     lock.leave();
   });
   while (!has_had_it) {
+    if (offers) lock.offer();
     lock.leave();
     lock.enter();
   }
   lock.leave();
   other.join();
+  EXPECT_FALSE(lock.is_wanted());
+  lock.set_polls(false);
 }
+
+TEST(CallLock, IsFair) { take_until_another_has_had_it(false, false); }
+TEST(CallLock, IsFairIfThreadsPoll) { take_until_another_has_had_it(true, false); }
+TEST(CallLock, IsFairIfItIsOffered) { take_until_another_has_had_it(true, true); }
 
 TEST(CallLock, IsPassedOnToAThreadThatWantsIt) {
   CallLock& lock = lock_of_test();

@@ -2,23 +2,12 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <new>
 
 #include "machine/machine.h"
 
 namespace weft::mpi {
-
-namespace {
-
-void pause_processor() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-}  // namespace
 
 constinit CallLock CallLock::lock_;
 
@@ -40,7 +29,7 @@ void CallLock::give_up_after_fork() {
 // --- Holding
 
 void CallLock::acquire(int holds) {
-  if (!try_take()) [[unlikely]]
+  if (num_due_.load(std::memory_order_relaxed) != 0 || !try_take()) [[unlikely]]
     wait_for_turn();
   owner_.store(pthread_self(), std::memory_order_relaxed);
   holds_ = holds;
@@ -65,9 +54,10 @@ void CallLock::unlock() {
 
 void CallLock::pass_on() {
   const std::uint32_t before = num_acquired_.load(std::memory_order_relaxed);
+  offer();
   const int holds = release();
   const auto is_taken = [&] { return num_acquired_.load(std::memory_order_relaxed) != before; };
-  for (int i = polls_.load(std::memory_order_relaxed); i > 0 && !is_taken(); --i) pause_processor();
+  poll_for(1, is_taken);
   // A thread that has been woken needs a processor first.
   if (!is_taken()) sched_yield();
   take_back(holds);
@@ -83,11 +73,18 @@ void CallLock::wait_in(machine::Machine& machine, std::int64_t timeout_us) {
 // --- Waiting for the lock
 
 bool CallLock::poll() {
-  for (int i = polls_.load(std::memory_order_relaxed); i > 0; --i) {
-    if (try_take()) return true;
-    pause_processor();
+  int pause = kShortestPause;
+  for (int left = kTurn * polls_.load(std::memory_order_relaxed); left > 0 && !is_offered();) {
+    if (num_due_.load(std::memory_order_relaxed) == 0 && try_take()) return true;
+    left -= pause;
+    for (int i = 0; i < pause && !is_offered(); ++i) pause_processor();
+    pause = std::min(2 * pause, kLongestPause);
   }
-  return try_take();
+  bool has_taken = false;
+  num_due_.fetch_add(1, std::memory_order_relaxed);
+  poll_for(1, [&] { return has_taken = try_take(); });
+  num_due_.fetch_sub(1, std::memory_order_relaxed);
+  return has_taken || try_take();
 }
 
 void CallLock::wait_for_turn() {
@@ -109,6 +106,7 @@ void CallLock::wait_for_turn() {
     if (self.state.load(std::memory_order_relaxed) == Queued::kHasLock) break;
   }
   num_wanting_.fetch_sub(1, std::memory_order_relaxed);
+  is_offered_.store(false, std::memory_order_relaxed);
 }
 
 void CallLock::enqueue(Queued& one, bool is_first) {

@@ -7,6 +7,20 @@
 
 namespace weft::mpi {
 
+namespace {
+
+// A thread polls for as long as a sleep and its end take: 16 us.
+constexpr int kSleepFactor = 8;
+
+// With one processor a thread that polls delays those that it waits for.
+bool has_several_processors() {
+  cpu_set_t own;
+  return sched_getaffinity(0, sizeof own, &own) != 0 ||
+         CPU_COUNT(&own) > 1;  // an error: more than 1024 in the system
+}
+
+}  // namespace
+
 // On the stack of its thread, in the list while it waits. A thread that sleeps leaves the list only after it has got the lock, so a
 // thread with the lock may use each waiter of the list.
 struct WaitingThreads::Waiter {
@@ -26,7 +40,7 @@ struct WaitingThreads::Waiter {
 };
 
 WaitingThreads::WaitingThreads(runtime::Runtime& runtime) : runtime_(runtime), activity_(runtime) {
-  lock_.set_polls(!runtime.shares_processor());
+  lock_.set_polls(!runtime.shares_processor() && has_several_processors());
   runtime_.set_idle_hook(this);
   of_process_ = this;
 }
@@ -53,6 +67,8 @@ bool WaitingThreads::wait_until(bool (*done)(void* context), void* context) {
 void WaitingThreads::sleep(Waiter& self) {
   self.is_awake.store(0, std::memory_order_relaxed);
   const int holds = lock_.release();
+  // No call of the system if another thread ends the wait soon.
+  lock_.poll_for(kSleepFactor, [&] { return self.is_awake.load(std::memory_order_relaxed) != 0; });
   self.is_awake.wait(0, std::memory_order_acquire);
   lock_.take_back(holds);
 }

@@ -40,6 +40,10 @@ class WaitingThreads final : private runtime::IdleHook {
   void let_others_call() {
     if (lock_.is_wanted()) lock_.pass_on();
   }
+  // The same at the end of this call, for calls that test in vain.
+  void let_others_call_next() {
+    if (lock_.is_wanted()) lock_.offer();
+  }
   bool any() const { return first_ != nullptr; }
 
  private:
