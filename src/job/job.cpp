@@ -30,6 +30,7 @@
 #include "job/launch.h"
 #include "job/processors.h"
 #include "job/report_signal.h"
+#include "job/status/other_hosts.h"
 #include "job/status/status_publisher.h"
 #include "job/trace/job_trace.h"
 #include "machine/bootstrap/bootstrap.h"
@@ -410,13 +411,14 @@ void Job::start(const InstallModels& more_models, const Launch& launch) {
   options.messaging_path = messaging_path();
   options.watermarks = read_watermarks(*parts_->bootstrap);
   const bool has_other_hosts = std::ranges::adjacent_find(hosts, std::not_equal_to()) != hosts.end();
-  options.host_of_pe = std::move(hosts);
+  options.host_of_pe = hosts;
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<collective::Engine>();
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
   parts_->runtime->install<pgas::Pgas>().set_has_other_hosts(has_other_hosts);
   if (more_models) more_models(*parts_->runtime);
+  if (has_other_hosts) parts_->runtime->install<OtherHosts>();
   set_options(*parts_->runtime);
   parts_->trace = JobTrace::from_environment(*parts_->runtime, has_other_hosts);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.
@@ -425,6 +427,8 @@ void Job::start(const InstallModels& more_models, const Launch& launch) {
   if (hangs && parts_->runtime->pe() == 0) parts_->runtime->watch_for_hangs(*hangs);
   parts_->report_signal.emplace(*parts_->runtime);
   parts_->status = StatusPublisher::make(*parts_->runtime, name_of_job(*parts_->bootstrap));
+  if (has_other_hosts && parts_->status != nullptr)
+    parts_->runtime->model<OtherHosts>().begin(*parts_->status, std::move(hosts));
   parts_->bootstrap->start_is_complete();
   parts_->has_started = true;
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from weft._top.hosts import OtherHosts
 from weft._top.memory import DeviceMemory
 from weft._top.pages import DamagedPageError, Page, Source, close_all, find
 from weft._top.samples import PeSample, Reading, at_start, sample
@@ -13,12 +14,16 @@ from weft._top.samples import PeSample, Reading, at_start, sample
 
 @dataclass(frozen=True)
 class JobInfo:
-    """A job of this user on this host. `pids`: by PE; those of PEs on other hosts are missing."""
+    """A job of this user on this host.
+
+    `pids`: by PE, of those on this host. `others`: the PEs of other hosts that have answered.
+    """
 
     job: str
     num_pes: int
     launcher_pid: int
     pids: dict[int, int]
+    others: frozenset[int] = frozenset()
 
     @property
     def number(self) -> int:
@@ -31,8 +36,8 @@ class JobInfo:
 
     @property
     def missing(self) -> int:
-        """How many PEs have no page here."""
-        return self.num_pes - len(self.pids)
+        """How many PEs are not seen."""
+        return self.num_pes - len(self.pids) - len(self.others)
 
 
 class Watcher:
@@ -44,6 +49,8 @@ class Watcher:
         self._problems_found: list[str] = []
         self._sources: dict[int, Source] = {}  # by PE
         self._readings: dict[int, Reading] = {}
+        self._others = OtherHosts(())
+        self._other_readings: dict[int, Reading] = {}
         self._devices = DeviceMemory()
         self._look()
 
@@ -68,19 +75,48 @@ class Watcher:
                 continue
             self._readings[pe] = reading
             samples.append(sample(before.get(pe, at_start(reading)), reading, devices.get(source.pid)))
+        return samples + self._sample_others() if samples else []
+
+    def _sample_others(self) -> list[PeSample]:
+        """Of the PEs on other hosts that answer."""
+        num_others = next(iter(self._readings.values())).page.num_pes - len(self._sources)
+        if num_others == 0:
+            return []
+        asked_ns = time.monotonic_ns()
+        answers = self._others.fetch(num_others)
+        self.problems += self._others.problems
+        silent: dict[str, list[int]] = {}
+        samples = []
+        for pe, answer in answers.items():
+            reading = Reading(answer.page, answer.read_ns, answer.host, answer.resident_bytes)
+            if answer.answered_ns < asked_ns:
+                silent.setdefault(answer.host, []).append(pe)
+                continue
+            samples.append(sample(self._other_readings.get(pe, at_start(reading)), reading))
+            self._other_readings[pe] = reading
+        for host, pes in silent.items():
+            seconds = (asked_ns - min(answers[pe].answered_ns for pe in pes)) / 1e9
+            which = ", ".join(map(str, pes))
+            self.problems.append(
+                f"{host}: no answer for {seconds:.1f} s from PE {which}: it computes, or the first PE of "
+                "this host does"
+            )
         return samples
 
     @property
     def info(self) -> JobInfo | None:
         """Of what was read last."""
-        return next(iter(_jobs(reading.page for reading in self._readings.values())), None)
+        info = next(iter(_jobs(reading.page for reading in self._readings.values())), None)
+        return info and replace(info, others=frozenset(self._other_readings))
 
     def close(self) -> None:
         """Closes the pages."""
         close_all(self._sources.values())
+        self._others.close()
 
     def _is_complete(self) -> bool:
-        return any(len(self._sources) == reading.page.num_pes for reading in self._readings.values())
+        seen = len(self._sources) + len(self._other_readings)
+        return any(seen == reading.page.num_pes for reading in self._readings.values())
 
     def _look(self) -> None:
         self.close()
@@ -98,6 +134,7 @@ class Watcher:
                 self._sources[page.pe] = source
             else:
                 source.close()
+        self._others = OtherHosts(source.pid for source in self._sources.values())
 
 
 def jobs() -> tuple[list[JobInfo], list[str]]:

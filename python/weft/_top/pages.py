@@ -6,6 +6,7 @@ What a page holds is a claim: a page that cannot be is not shown, and `Page.prob
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import struct
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ _ROW = struct.Struct("=20s16s12sQQ")
 _MOST_ROWS = 64
 PAGE_BYTES = _HEAD.size + _STATE.size + _MOST_ROWS * _ROW.size
 _SEQUENCE = struct.Struct("=Q")
-_MOST_PES = 1 << 20
+MOST_PES = 1 << 20
 # A PE changes its page within a microsecond.
 _MOST_READS = 100
 # As kMostQueued.
@@ -120,32 +121,41 @@ class Source:
 
 def parse(data: bytes, pid: int) -> Page:
     """The page in `data`, of the process that has the number `pid` here. Raises: DamagedPageError."""
-    magic, version, size, own_pid, pe, num_pes, launcher, job, began_ns = _HEAD.unpack_from(data)
-    if magic == bytes(len(_MAGIC)):  # which a PE writes last
-        raise ForeignPageError(f"process {pid} starts")
-    if magic != _MAGIC or version != VERSION or size != PAGE_BYTES:
-        raise DamagedPageError(f"process {pid}: its page is none of this version of Weft")
-    _, *times, sent, handled, queued, pool, steps, load_ns, num_rows = _STATE.unpack_from(data, _HEAD.size)
-    if not 0 <= pe < num_pes <= _MOST_PES or num_rows > _MOST_ROWS or min(began_ns, *times) < 0:
-        raise DamagedPageError(f"process {pid}: its page holds what cannot be")
+    page = parse_claim(data, f"process {pid}")
     numbers = status_of(pid, "NSpid")  # in its PID namespaces
     if numbers is None:
         raise ForeignPageError(f"process {pid} has gone")
-    if str(own_pid) not in numbers.split():
-        raise ForeignPageError(f"process {pid} was forked by the PE that is process {own_pid}")
+    if str(page.pid) not in numbers.split():
+        raise ForeignPageError(f"process {pid} was forked by the PE that is process {page.pid}")
+    return dataclasses.replace(page, pid=pid)
+
+
+def parse_claim(data: bytes, whose: str) -> Page:
+    """The page in `data`, with the number that the process has where it runs. `whose`: for the error.
+
+    Raises: DamagedPageError.
+    """
+    magic, version, size, own_pid, pe, num_pes, launcher, job, began_ns = _HEAD.unpack_from(data)
+    if magic == bytes(len(_MAGIC)):  # which a PE writes last
+        raise ForeignPageError(f"{whose} starts")
+    if magic != _MAGIC or version != VERSION or size != PAGE_BYTES:
+        raise DamagedPageError(f"{whose}: its page is none of this version of Weft")
+    _, *times, sent, handled, queued, pool, steps, load_ns, num_rows = _STATE.unpack_from(data, _HEAD.size)
+    if not 0 <= pe < num_pes <= MOST_PES or num_rows > _MOST_ROWS or min(began_ns, *times) < 0:
+        raise DamagedPageError(f"{whose}: its page holds what cannot be")
     first = _HEAD.size + _STATE.size
     rows = (_ROW.unpack_from(data, first + i * _ROW.size) for i in range(num_rows))
     transfers = tuple(
-        Transfer(_text(kind), _text(path), _text(memory), messages, size)
+        Transfer(text_in(kind), text_in(path), text_in(memory), messages, size)
         for kind, path, memory, messages, size in rows
     )
     now_ns, idle_ns, idle_since_ns, communication_ns, published_ns = times
     return Page(
-        pid,
+        own_pid,
         pe,
         num_pes,
         max(launcher, 0),
-        _text(job),
+        text_in(job),
         began_ns,
         now_ns,
         idle_ns,
@@ -186,8 +196,8 @@ def close_all(sources: Iterable[Source]) -> None:
         source.close()
 
 
-def _text(data: bytes) -> str:
-    """Without what would act on a terminal."""
+def text_in(data: bytes) -> str:
+    """Until the first zero, without what would act on a terminal."""
     text = data.split(b"\0", 1)[0].decode("ascii", errors="replace")
     return "".join(character if character.isprintable() else "?" for character in text)
 

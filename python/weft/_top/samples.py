@@ -39,6 +39,7 @@ class PeSample:
         step_load_s: the load of its chares in the last step of load balancing; None before the first.
         idle_for_s: for how long it has had nothing to do; 0: it works.
         silent_for_s: for how long a PE that works has published nothing: it is inside an entry method.
+        host: the name of its host; None: this one.
     """
 
     pe: int
@@ -55,6 +56,7 @@ class PeSample:
     idle_for_s: float
     silent_for_s: float
     paths: tuple[PathRate, ...] = field(default=())
+    host: str | None = None
 
     @property
     def messages_per_s(self) -> float:
@@ -69,10 +71,17 @@ class PeSample:
 
 @dataclass(frozen=True)
 class Reading:
-    """A page, and when it was read."""
+    """A page, and when it was read. One of another host has the host's name and the memory of its process."""
 
     page: Page
     read_ns: int
+    host: str | None = None
+    remote_bytes: int = 0
+
+    @property
+    def resident_bytes(self) -> int:
+        """The resident memory of the process."""
+        return resident_bytes(self.page.pid) if self.host is None else self.remote_bytes
 
     @property
     def is_silent(self) -> bool:
@@ -143,13 +152,14 @@ def sample(before: Reading, after: Reading, device_bytes: int | None = None) -> 
         idle=idle,
         queued=page.queued,
         handled_per_s=max(0, page.handled - before.page.handled) / seconds,
-        host_bytes=resident_bytes(page.pid),
+        host_bytes=after.resident_bytes,
         pool_bytes=page.pool_bytes,
         device_bytes=device_bytes,
         step_load_s=page.step_load_ns * _S if page.num_steps else None,
         idle_for_s=max(0, after.read_ns - page.idle_since_ns) * _S if page.idle_since_ns else 0.0,
         silent_for_s=(after.read_ns - page.now_ns) * _S if after.is_silent else 0.0,
         paths=path_rates(before.page, page, seconds),
+        host=after.host,
     )
 
 

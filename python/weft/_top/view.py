@@ -58,6 +58,12 @@ COLUMNS = (
         is_known=lambda pe: pe.step_load_s is not None,
     ),
     Column(
+        "on",
+        lambda pe: 0.0,
+        lambda pe: pe.host or "this host",
+        is_known=lambda pe: pe.host is not None,
+    ),
+    Column(
         "idle for", lambda pe: pe.idle_for_s, lambda pe: duration(pe.idle_for_s) if pe.idle_for_s else "-"
     ),
 )
@@ -154,10 +160,10 @@ def missing_notes(info: JobInfo | None) -> list[str]:
     """A line about PEs that are not here."""
     if info is None or info.missing == 0:
         return []
-    absent = [pe for pe in range(info.num_pes) if pe not in info.pids]
+    absent = [pe for pe in range(info.num_pes) if pe not in info.pids and pe not in info.others]
     return [
-        f"{pes(absent)} not seen: on another host, where `weft top` shows them, or without a page in "
-        "shared memory"
+        f"{pes(absent)} not seen: on another host and without an answer, because they or the first PE here "
+        "compute, or without a page in shared memory"
     ]
 
 

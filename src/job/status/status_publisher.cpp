@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "job/status/page_update.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 
@@ -39,22 +40,6 @@ std::int32_t launcher_pid() {
   if (text != nullptr) std::from_chars(text, text + std::strlen(text), pid);
   return pid;
 }
-
-// Readers see an odd sequence until it goes.
-class Update {
- public:
-  explicit Update(StatusPage& page) : page_(page), sequence_(page.sequence.load(std::memory_order_relaxed)) {
-    page_.sequence.store(sequence_ + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-  }
-  ~Update() { page_.sequence.store(sequence_ + 2, std::memory_order_release); }
-  Update(const Update&) = delete;
-  Update& operator=(const Update&) = delete;
-
- private:
-  StatusPage& page_;
-  std::uint64_t sequence_;
-};
 
 }  // namespace
 
@@ -95,13 +80,13 @@ void StatusPublisher::set_times(const runtime::TurnMeter::Times& times) {
 }
 
 void StatusPublisher::times_changed(const runtime::TurnMeter::Times& times) {
-  const Update update(*page_);
+  const PageUpdate update(page_->sequence);
   set_times(times);
 }
 
 void StatusPublisher::publish(const runtime::TurnMeter::Times& times) {
   const auto uses = runtime_.machine().transport_use();
-  const Update update(*page_);
+  const PageUpdate update(page_->sequence);
   set_times(times);
   page_->published_ns = nanoseconds(times.now);
   page_->sent = runtime_.sent();

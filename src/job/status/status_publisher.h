@@ -23,6 +23,7 @@ class StatusPublisher final : private runtime::TurnMeter::Listener {
   StatusPublisher& operator=(const StatusPublisher&) = delete;
 
   const base::SharedFile& file() const { return file_; }
+  const StatusPage& page() const { return *page_; }
 
  private:
   StatusPublisher(runtime::Runtime& runtime, const std::string& job, base::SharedFile file, void* memory);

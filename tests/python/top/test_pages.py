@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from weft._top import pages
+from weft._top.hosts import SLOT_BYTES, OtherHosts
 from weft._top.jobs import Watcher, jobs
 from weft._top.pages import PAGE_BYTES, DamagedPageError, ForeignPageError, Source, parse
 
 # As in src/job/status/status_page.h.
 VERSION, SIZE, PID, PE, NUM_PES, JOB, SEQUENCE, NUM_ROWS, ROWS = 8, 12, 16, 20, 24, 32, 168, 264, 272
+
+# As in src/job/status/other_hosts.h.
+HEAD_BYTES = 24
+FRONT = struct.Struct("=QqqQ64s")
+NOW = 1 << 62  # later than each question: the answer has come already
 
 
 def page(**changes: int | bytes) -> bytearray:
@@ -156,3 +163,94 @@ def test_a_problem_is_named_once(file: File) -> None:
 def test_the_layout_is_that_of_the_pes() -> None:
     assert PAGE_BYTES == 4368, "the static_assert of status_page.h has the same number"
     assert pages.VERSION == 1
+
+
+# --- Pages of other hosts, as the first PE of this host has them
+
+
+class Others:
+    """The file of the first PE of this host, PE 1 of 2, with what PE 0 on nodeB said."""
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("weft-others")
+        self.ends = os.pipe()
+        os.ftruncate(self.fd, HEAD_BYTES + 2 * SLOT_BYTES)
+        os.pwrite(
+            self.fd, struct.pack("=8sIIii", b"weft-oh\0", pages.VERSION, SLOT_BYTES, 2, self.ends[1]), 0
+        )
+
+    def say(self, answered_ns: int, sequence: int = 2, read_ns: int = 100, **changes: int | bytes) -> None:
+        front = FRONT.pack(sequence, answered_ns, read_ns, 4096, b"nodeB\x1b\0")
+        os.pwrite(self.fd, front + page(**{f"o{PE}": 0, **changes}), HEAD_BYTES)
+
+    def close(self) -> None:
+        for fd in (self.fd, *self.ends):
+            os.close(fd)
+
+
+@pytest.fixture
+def others() -> Iterator[Others]:
+    one = Others()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def fetch() -> Iterator[Callable[[], tuple]]:
+    """fetch(): the answers and the problems."""
+    opened = []
+
+    def ask() -> tuple:
+        opened.append(OtherHosts([os.getpid()]))
+        return opened[-1].fetch(1), opened[-1].problems
+
+    yield ask
+    for one in opened:
+        one.close()
+
+
+def test_an_answer(others: Others, fetch: Callable[[], tuple]) -> None:
+    others.say(NOW)
+    answers, problems = fetch()
+    assert (answers[0].host, answers[0].resident_bytes, answers[0].page.handled) == ("nodeB?", 4096, 2)
+    assert (len(answers), problems) == (1, [])
+    assert os.read(others.ends[0], 10) == b"?"
+
+
+def test_no_answer(others: Others, fetch: Callable[[], tuple]) -> None:
+    assert fetch() == ({}, [])
+
+
+@pytest.mark.parametrize("changes", [{f"o{PE}": 1}, {f"o{NUM_ROWS}": 65}, {"read_ns": -1}, {"o24": 3}])
+def test_a_claim_that_cannot_be(others: Others, fetch: Callable[[], tuple], changes: dict) -> None:
+    others.say(NOW, **changes)
+    assert fetch() == ({}, ["PE 0 on nodeB?: its page holds what cannot be"])
+
+
+def test_a_slot_that_is_being_written(others: Others, fetch: Callable[[], tuple]) -> None:
+    others.say(NOW, sequence=3)
+    assert fetch() == ({}, [])
+
+
+def test_a_file_of_slots_of_another_size(others: Others, fetch: Callable[[], tuple]) -> None:
+    others.say(NOW)
+    os.ftruncate(others.fd, HEAD_BYTES + SLOT_BYTES)
+    assert fetch() == ({}, [])
+
+
+def test_a_pe_that_answers_no_more_is_named(others: Others) -> None:
+    mine = File(bytes(page(**{f"o{JOB}": b"of two hosts"})))
+    others.say(NOW)
+    watcher = Watcher("of two hosts")
+    assert [(one.pe, one.host) for one in watcher.sample()] == [(1, None), (0, "nodeB?")]
+    assert watcher.info is not None and watcher.info.missing == 0
+    others.say(time.monotonic_ns() - 3_000_000_000)
+    assert [one.pe for one in watcher.sample()] == [1]
+    (problem,) = (one for one in watcher.problems if "nodeB" in one)
+    assert problem.startswith("nodeB?: no answer for 3.") and "from PE 0:" in problem
+    watcher.close()
+    os.close(mine.fd)
+
+
+def test_the_layout_of_the_slots_is_that_of_the_pes() -> None:
+    assert SLOT_BYTES == 4464 == FRONT.size + PAGE_BYTES, "the static_assert of other_hosts.h has the number"
