@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <span>
 #include <system_error>
@@ -35,13 +35,11 @@ std::int64_t now_ns() {
 }
 
 std::uint64_t resident_bytes() {
-  std::FILE* const file = std::fopen("/proc/self/statm", "re");
-  if (file == nullptr) return 0;
-  unsigned long total = 0;
-  unsigned long resident = 0;
-  const int got = std::fscanf(file, "%lu %lu", &total, &resident);
-  std::fclose(file);
-  return got == 2 ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t total = 0;
+  std::uint64_t resident = 0;
+  file >> total >> resident;
+  return file ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
 std::byte* sent_part(OthersSlot& slot) {
@@ -98,7 +96,8 @@ void OtherHosts::begin(const StatusPublisher& publisher, std::vector<int> hosts)
   const machine::bootstrap::BlockedSignals blocked;
   try {
     thread_ = std::thread([this] { serve(); });
-  } catch (const std::system_error&) {  // readers get no answers
+  } catch (const std::system_error&) {
+    file_ = {};  // readers find none
   }
 }
 

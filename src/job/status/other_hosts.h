@@ -3,6 +3,7 @@
 // The leader has a shared file ("/memfd:weft-others") with a slot for each PE, and a pipe, whose number is in the file. A reader writes
 // a byte to the pipe (through /proc) and reads the slots. The leader asks the PEs of the other hosts by an urgent message, which they
 // answer also while a call of theirs waits. A PE that computes does not answer: its slot keeps what it said last.
+// A leader asks in its turns, so not while a call of it waits.
 // While nobody asks, a thread of the leader sleeps, and the PEs do nothing. python/weft/_top/hosts.py knows the layout.
 //
 // Threads: the PE's, besides that thread.
