@@ -188,7 +188,11 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
   const Nesting nesting(is_in_progress_);
   IdleTime idle;
   const IdleTime* const outer = std::exchange(idle_in_call_, &idle);
-  while (!done(context) && !must_end()) {
+  while (!done(context)) {
+    if (ending() || interrupts_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      if (must_end()) break;
+      answer_urgently();
+    }
     if (progress_once()) {
       idle.rounds = 0;
       if (is_idle_noted_) [[unlikely]]
@@ -414,6 +418,18 @@ void Scheduler::ask_for_report() {
   machine_.wake();
 }
 
+void Scheduler::ask_urgently() {
+  interrupts_.fetch_or(kAsked, std::memory_order_release);
+  mail_arrived_.store(true, std::memory_order_release);
+  machine_.wake();
+}
+
+void Scheduler::answer_urgently() {
+  const auto others = static_cast<std::uint8_t>(~kAsked);
+  const bool is_asked = (interrupts_.fetch_and(others, std::memory_order_acquire) & kAsked) != 0;
+  if (is_asked && urgent_function_ && !ending()) urgent_function_();
+}
+
 bool Scheduler::read_mail() {
   std::vector<Mail> mail;
   {
@@ -428,6 +444,7 @@ bool Scheduler::read_mail() {
     for (auto& [function, ends_pe] : mail) {
       if (!exiting_ || ends_pe) function();
     }
+    answer_urgently();
     if (is_report_asked_.exchange(false) && report_function_ && !exiting_) report_function_();
   } catch (...) {
     fail_unawaited(std::current_exception(),

@@ -127,6 +127,10 @@ class Scheduler {
   void set_report_function(std::function<void()> function) { report_function_ = std::move(function); }
   // Any thread, and a signal handler.
   void ask_for_report();
+  // Any thread: calls the function of set_urgent_function() once on the PE's thread, also while a call of the PE waits.
+  void ask_urgently();
+  // `function` runs no code of the program, and calls no progress().
+  void set_urgent_function(std::function<void()> function) { urgent_function_ = std::move(function); }
   // Names a timer of post_after().
   struct TimerId {
     std::chrono::steady_clock::time_point when;
@@ -215,9 +219,11 @@ class Scheduler {
   // Whether the job is ending or has failed: no user work is started any more.
   bool ending() const { return ending_ != nullptr || exiting_; }
   // Any thread: this PE will have to end, so no call waits any more. The caller posts what ends it.
-  void announce_end() { end_announced_.store(true, std::memory_order_relaxed); }
+  void announce_end() { interrupts_.fetch_or(kEndAnnounced, std::memory_order_relaxed); }
   // Whether a call that waits for other PEs may wait for ever.
-  bool must_end() const { return ending() || end_announced_.load(std::memory_order_relaxed); }
+  bool must_end() const {
+    return ending() || (interrupts_.load(std::memory_order_relaxed) & kEndAnnounced) != 0;
+  }
   // The job ends with `code`. From the end of this turn on, queued work is dropped, and the PE stops when
   // `ending` allows it.
   void end_with(int code, Ending* ending) {
@@ -278,6 +284,7 @@ class Scheduler {
   void note_long_idle(Clock::time_point since);
   [[gnu::cold, gnu::noinline]] void fail_callback();
   [[gnu::noinline]] bool read_mail();
+  [[gnu::noinline]] void answer_urgently();
   [[gnu::noinline]] bool expire_timers();
   void idle();
   // Returns for how long the PE may sleep, at most that long; 0: not at all. -1: for ever.
@@ -299,7 +306,10 @@ class Scheduler {
   std::uint64_t processed_ = 0;
   std::uint64_t outstanding_sends_ = 0;
   bool exiting_ = false;
-  std::atomic<bool> end_announced_ = false;
+  // What a call that waits looks at, in one load.
+  static constexpr std::uint8_t kEndAnnounced = 1;
+  static constexpr std::uint8_t kAsked = 2;
+  std::atomic<std::uint8_t> interrupts_ = 0;
   bool stopped_ = false;
   bool closed_ = false;
   int exit_code_ = 0;
@@ -348,6 +358,7 @@ class Scheduler {
   std::atomic<bool> mail_arrived_{false};
   std::atomic<bool> is_report_asked_{false};
   std::function<void()> report_function_;
+  std::function<void()> urgent_function_;
   bool serves_threads_ = false;  // mail has come since the PE was idle for long
 };
 

@@ -99,7 +99,7 @@ class Watcher:
             which = ", ".join(map(str, pes))
             self.problems.append(
                 f"{host}: no answer for {seconds:.1f} s from PE {which}: it computes, or the first PE of "
-                "this host does or is inside a call that blocks"
+                "this host does"
             )
         return samples
 

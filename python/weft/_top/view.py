@@ -162,8 +162,8 @@ def missing_notes(info: JobInfo | None) -> list[str]:
         return []
     absent = [pe for pe in range(info.num_pes) if pe not in info.pids and pe not in info.others]
     return [
-        f"{pes(absent)} not seen: on another host and without an answer, because they compute, or the first "
-        "PE here computes or is inside a call that blocks; or without a page in shared memory"
+        f"{pes(absent)} not seen: on another host and without an answer, because they or the first PE here "
+        "compute, or without a page in shared memory"
     ]
 
 

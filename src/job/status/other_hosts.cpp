@@ -83,6 +83,7 @@ void OtherHosts::close() {
   // If the pipe is full, the thread does not sleep.
   [[maybe_unused]] const ssize_t written = ::write(pipe_[1], "", 1);
   thread_.join();
+  runtime_.set_urgent_function(nullptr);
 }
 
 void OtherHosts::begin(const StatusPublisher& publisher, std::vector<int> hosts) {
@@ -93,6 +94,7 @@ void OtherHosts::begin(const StatusPublisher& publisher, std::vector<int> hosts)
   hosts_ = std::move(hosts);
   if (pipe2(pipe_.data(), O_CLOEXEC) != 0 || fcntl(pipe_[1], F_SETFL, O_NONBLOCK) != 0 || !make_file())
     return;
+  runtime_.set_urgent_function([this] { ask(); });
   const machine::bootstrap::BlockedSignals blocked;
   try {
     thread_ = std::thread([this] { serve(); });
@@ -124,11 +126,7 @@ void OtherHosts::serve() {
     const ssize_t got = ::read(pipe_[0], bytes.data(), bytes.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0 || ends_) return;
-    if (is_asked_.exchange(true)) continue;
-    runtime_.post_from_any_thread([this] {
-      is_asked_ = false;
-      ask();
-    });
+    runtime_.ask_urgently();
   }
 }
 

@@ -3,7 +3,7 @@
 // The leader has a shared file ("/memfd:weft-others") with a slot for each PE, and a pipe, whose number is in the file. A reader writes
 // a byte to the pipe (through /proc) and reads the slots. The leader asks the PEs of the other hosts by an urgent message, which they
 // answer also while a call of theirs waits. A PE that computes does not answer: its slot keeps what it said last.
-// A leader asks in its turns, so not while a call of it waits.
+// A leader that computes does not ask.
 // While nobody asks, a thread of the leader sleeps, and the PEs do nothing. python/weft/_top/hosts.py knows the layout.
 //
 // Threads: the PE's, besides that thread.
@@ -85,7 +85,6 @@ class OtherHosts final : public runtime::Model {
   base::SharedFile file_;
   std::byte* memory_ = nullptr;
   std::array<int, 2> pipe_{-1, -1};
-  std::atomic<bool> is_asked_ = false;
   std::atomic<bool> ends_ = false;
   std::thread thread_;
 };

@@ -172,6 +172,24 @@ TEST(Turns, AWaitInsideACallIsIdleUntilItReturns) {
   EXPECT_TRUE(look.was_idle);
 }
 
+TEST(Turns, AnUrgentQuestionIsAnsweredInsideACall) {
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  bool is_answered = false;
+  runtime.set_urgent_function([&] { is_answered = true; });
+  runtime.spawn(
+      [](Runtime& self, bool& is_answered_in) -> Task<> {
+        std::thread asker([&] { self.ask_urgently(); });
+        self.progress_until([](void* answered) { return *static_cast<bool*>(answered); }, &is_answered_in);
+        asker.join();
+        self.exit(0);
+        co_return;
+      }(runtime, is_answered),
+      "a call that waits");
+  EXPECT_EQ(runtime.run(), 0);
+  EXPECT_TRUE(is_answered);
+}
+
 TEST(Turns, ACoroutineWhoseFutureIsAlwaysReadyLeavesTurnsToOthers) {
   testing::InProcessJob job(2);
   int awaits = 0;
