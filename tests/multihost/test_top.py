@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,11 +17,12 @@ TOP = [sys.executable, "-m", "weft", "top", "--interval", "0.5"]
 
 
 @contextmanager
-def exchange(cluster: Cluster, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def exchange(
+    cluster: Cluster, *arguments: str, program: Sequence[object] = (sys.executable, PROGRAM)
+) -> Iterator[subprocess.Popen[str]]:
     """The program with a PE on each host, under way."""
     stop = cluster.folder / "stop"
-    program = [sys.executable, PROGRAM, stop, *arguments]
-    command = launchers.prrte(cluster, 1, program, {"WEFT_TRUSTED_NETWORK": "1"})
+    command = launchers.prrte(cluster, 1, [*program, stop, *arguments], {"WEFT_TRUSTED_NETWORK": "1"})
     job = cluster.hosts[0].start(command)
     assert job.stdout is not None
     line = job.stdout.readline()
@@ -52,3 +53,15 @@ def test_a_pe_that_computes_on_another_host_is_named(two_hosts: Cluster) -> None
     with exchange(two_hosts, "compute"):
         shown = two_hosts.hosts[0].check([*TOP, "--once"])
         assert "PE 1 is not seen: on another host and without an answer" in shown
+
+
+def test_ranks_of_mpi_that_wait_inside_calls(two_hosts: Cluster, tmp_path: Path) -> None:
+    program = tmp_path / "exchange"
+    source = Path(__file__).with_name("exchange.c")
+    weft = [sys.executable, "-m", "weft"]
+    subprocess.run([*weft, "mpicc", "-std=gnu99", source, "-o", program], check=True, timeout=60)
+    with exchange(two_hosts, program=[program]):
+        for host in two_hosts.hosts:
+            shown = json.loads(host.check([*TOP, "--json"]))
+            assert sorted(pe["pe"] for pe in shown["pes"]) == [0, 1]
+            assert all(path["messages_per_s"] > 0 for pe in shown["pes"] for path in pe["paths"])

@@ -20,8 +20,6 @@ _HEAD = struct.Struct("=8sIIii")
 _FRONT = struct.Struct("=QqqQ64s")  # of a slot; the page follows
 SLOT_BYTES = _FRONT.size + PAGE_BYTES
 _SEQUENCE = struct.Struct("=Q")
-# PEs answer within a millisecond, or compute.
-_LIMIT_S = 0.25
 _POLL_S = 0.005
 
 
@@ -59,8 +57,8 @@ class OtherHosts:
             os.close(self._fd)
             self._fd = -1
 
-    def fetch(self, num_others: int) -> dict[int, Answer]:
-        """Asks, waits a short time for `num_others` PEs, and returns what each PE said last, by PE.
+    def fetch(self, num_others: int, limit_s: float) -> dict[int, Answer]:
+        """Asks, waits for `num_others` PEs, for `limit_s` at most, and returns what each PE said last, by PE.
 
         A PE that computes has not answered now: its `answered_ns` is older than the call.
         """
@@ -68,7 +66,7 @@ class OtherHosts:
             return {}
         asked_ns = time.monotonic_ns()
         self._ask()
-        while time.monotonic_ns() - asked_ns < _LIMIT_S * 1e9:
+        while time.monotonic_ns() - asked_ns < limit_s * 1e9:
             fresh = sum(self._front(pe)[1] >= asked_ns for pe in range(self._num_pes))
             if fresh >= num_others:
                 break

@@ -11,6 +11,11 @@ from weft._top.memory import DeviceMemory
 from weft._top.pages import DamagedPageError, Page, Source, close_all, find
 from weft._top.samples import PeSample, Reading, at_start, sample
 
+# PEs of other hosts answer within milliseconds, unless their host has much to do. If one has not answered,
+# the next samples wait for a shorter time.
+_ANSWER_S = 1.0
+_SILENT_ANSWER_S = 0.25
+
 
 @dataclass(frozen=True)
 class JobInfo:
@@ -51,6 +56,7 @@ class Watcher:
         self._readings: dict[int, Reading] = {}
         self._others = OtherHosts(())
         self._other_readings: dict[int, Reading] = {}
+        self._all_answer = True
         self._devices = DeviceMemory()
         self._look()
 
@@ -83,7 +89,7 @@ class Watcher:
         if num_others == 0:
             return []
         asked_ns = time.monotonic_ns()
-        answers = self._others.fetch(num_others)
+        answers = self._others.fetch(num_others, _ANSWER_S if self._all_answer else _SILENT_ANSWER_S)
         self.problems += self._others.problems
         silent: dict[str, list[int]] = {}
         samples = []
@@ -94,6 +100,7 @@ class Watcher:
                 continue
             samples.append(sample(self._other_readings.get(pe, at_start(reading)), reading))
             self._other_readings[pe] = reading
+        self._all_answer = len(samples) == num_others
         for host, pes in silent.items():
             seconds = (asked_ns - min(answers[pe].answered_ns for pe in pes)) / 1e9
             which = ", ".join(map(str, pes))

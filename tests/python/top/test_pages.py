@@ -202,7 +202,7 @@ def fetch() -> Iterator[Callable[[], tuple]]:
 
     def ask() -> tuple:
         opened.append(OtherHosts([os.getpid()]))
-        return opened[-1].fetch(1), opened[-1].problems
+        return opened[-1].fetch(1, 0.1), opened[-1].problems
 
     yield ask
     for one in opened:
