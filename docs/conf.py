@@ -44,7 +44,12 @@ SECTIONS = {
     "Guide": (r"docs/[\w-]+", ()),
     "Examples and measurements": (
         r"(?:examples|miniapps|benchmarks)/.+",
-        ("miniapps/*/README", "benchmarks/results/*/README", "benchmarks/results/*/pes-*"),
+        (
+            "miniapps/*/README",
+            "benchmarks/results/*/README",
+            "benchmarks/results/*/pes-*",
+            "benchmarks/results/*/*/report",
+        ),
     ),
     "How it works": (r"[A-Z]+", ("docs/decisions/*",)),
     # README.md links none of these: ARCHITECTURE.md has their index.
