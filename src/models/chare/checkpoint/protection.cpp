@@ -184,7 +184,8 @@ Task<> Checkpoints::share_all_anew(Future<> done) {
   try {
     static_cast<void>(co_await renew_blocks(false));
   } catch (const base::Error&) {
-    // recover() finds the same, and says it to the program.
+    done.set();  // recover() finds the same, and says it to the program
+    co_return;
   }
   done.set();
 }
