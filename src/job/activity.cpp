@@ -61,7 +61,9 @@ void Activity::end_part(Run& run, Clock::time_point now) {
   Runs& runs = methods_[run.method];
   ++runs.num_long;
   runs.longest = std::max(runs.longest, time);
-  if (run.is_awaited) ++runs.num_awaited;
+  if (!run.is_awaited) return;
+  ++runs.num_awaited;
+  runs.longest_awaited = std::max(runs.longest_awaited, time);
 }
 
 std::vector<std::string> Activity::long_runs() const {
@@ -110,7 +112,7 @@ std::vector<std::string> Activity::end() {
     if (runs.num_awaited == 0) continue;
     lines.push_back(base::format(
         "{} has kept other work waiting for {} ms or more, {} time{}, the longest {:.3f} s", method, kLongMs,
-        runs.num_awaited, runs.num_awaited == 1 ? "" : "s", seconds(runs.longest)));
+        runs.num_awaited, runs.num_awaited == 1 ? "" : "s", seconds(runs.longest_awaited)));
   }
   return lines;
 }

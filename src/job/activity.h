@@ -48,7 +48,8 @@ class Activity final : public runtime::Observer {
     Clock::duration time{};  // of the runs that have ended
     std::uint64_t num_long = 0;
     Clock::duration longest{};
-    std::uint64_t num_awaited = 0;  // long runs that began while other work was queued
+    std::uint64_t num_awaited = 0;
+    Clock::duration longest_awaited{};  // long runs that began while other work was queued
   };
   struct Run {
     std::string_view method;

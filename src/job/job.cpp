@@ -214,11 +214,6 @@ void print_statistics(runtime::Runtime& runtime, Activity& activity) {
   std::fputs(text.c_str(), stderr);
 }
 
-// A launcher that ends the job has said why; the PEs need not repeat it.
-void print_unless_launcher_did(base::StatusCode code, const std::string& sentence) {
-  if (code != base::StatusCode::kCancelled) std::fputs(sentence.c_str(), stderr);
-}
-
 // Fresh pages cost more than moving the bytes in them: a 1 MiB argument took 892 us with glibc's defaults,
 // which give large blocks back to the system each time, and 109 us with these. The environment (MALLOC_*_)
 // still decides.
@@ -352,11 +347,6 @@ struct Job::Parts {
     return status;
   }
 };
-
-Incarnations::Incarnations() : state_(std::make_unique<checkpoint_files::ProtectedState>()) {}
-Incarnations::~Incarnations() = default;
-
-bool Incarnations::begin_again() const { return machine::begins_again(); }
 
 Job::Job(const InstallModels& more_models) : Job(more_models, Launch::join()) {}
 
@@ -504,43 +494,6 @@ int Job::run() {
 void Job::leave_incarnation() {
   // The Job may live on, because objects of the program hold it.
   if (machine::begins_again()) parts_->bootstrap->give_up_connection();
-}
-
-namespace {
-
-int run_incarnation(const std::function<runtime::Task<>(runtime::Runtime&)>& main,
-                    const InstallModels& more_models, Incarnations& incarnations) {
-  try {
-    Job job(more_models, incarnations);
-    runtime::Runtime& runtime = job.runtime();
-    if (runtime.pe() == 0) {
-      auto main_task = [](runtime::Runtime& rt,
-                          const std::function<runtime::Task<>(runtime::Runtime&)>& body) -> runtime::Task<> {
-        co_await runtime::yield_now(rt);  // main runs inside the scheduler, like all that it starts
-        co_await chare::checkpoint_detail::share_anew(rt);
-        co_await body(rt);
-        rt.exit(0);
-      };
-      runtime.spawn(main_task(runtime, main), "main on PE 0");
-    }
-    const runtime::ThreadActivity threads(runtime);
-    return job.run();
-  } catch (const base::Error& error) {
-    print_unless_launcher_did(error.code(), base::format("weft: {}\n", error.what()));
-    return 1;
-  }
-}
-
-}  // namespace
-
-int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main,
-        const InstallModels& more_models) {
-  static_cast<void>(argc);
-  static_cast<void>(argv);
-  Incarnations incarnations;
-  int code = run_incarnation(main, more_models, incarnations);
-  while (incarnations.begin_again()) code = run_incarnation(main, more_models, incarnations);
-  return code;
 }
 
 }  // namespace weft::job

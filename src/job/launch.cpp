@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -48,6 +49,10 @@ void Launch::leave(int exit_code) {
   // Servers of PMIx may hang if a process leaves while another one still reads what was exchanged.
   base::check(bootstrap_->barrier());
   bootstrap_->finished(exit_code);
+}
+
+void print_unless_launcher_did(base::StatusCode code, const std::string& sentence) {
+  if (code != base::StatusCode::kCancelled) std::fputs(sentence.c_str(), stderr);
 }
 
 }  // namespace weft::job

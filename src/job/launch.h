@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/status.h"
+
 #include "machine/calling_threads.h"
 
 namespace weft::machine::bootstrap {
@@ -48,5 +50,8 @@ class Launch {
   std::unique_ptr<machine::bootstrap::StartingBootstrap> bootstrap_;
   machine::CallingThreads threads_ = machine::CallingThreads::kOne;
 };
+
+// Prints a sentence on standard error. A launcher that ends the job, kCancelled, has said why; the PEs do not repeat it.
+void print_unless_launcher_did(base::StatusCode code, const std::string& sentence);
 
 }  // namespace weft::job

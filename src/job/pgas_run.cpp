@@ -1,12 +1,12 @@
 #include "weft/job/pgas_run.h"
 
-#include <cstdio>
 #include <string>
 
 #include "weft/base/error.h"
 #include "weft/job/job.h"
 
 #include "base/format.h"
+#include "job/launch.h"
 #include "runtime/waits/program_threads.h"
 
 namespace weft::job {
@@ -41,9 +41,7 @@ int run_on_all(int argc, char** argv, std::function<runtime::Task<>(pgas::World&
     const runtime::ThreadActivity threads(job.runtime());
     return job.run();
   } catch (const base::Error& error) {
-    // A launcher that ends the job has said why; the PEs need not repeat it.
-    if (error.code() != base::StatusCode::kCancelled)
-      std::fputs(base::format("weft: {}\n", error.what()).c_str(), stderr);
+    print_unless_launcher_did(error.code(), base::format("weft: {}\n", error.what()));
     return 1;
   }
 }

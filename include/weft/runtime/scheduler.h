@@ -306,6 +306,8 @@ class Scheduler {
   std::uint64_t processed_ = 0;
   std::uint64_t outstanding_sends_ = 0;
   bool exiting_ = false;
+  // The most pieces of work that run between two polls of the network.
+  static constexpr int kBatch = 64;
   // What a call that waits looks at, in one load.
   static constexpr std::uint8_t kEndAnnounced = 1;
   static constexpr std::uint8_t kAsked = 2;

@@ -6,9 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "weft/chare/checkpoint.h"
 #include "weft/chare/quiescence.h"
-#include "weft/runtime/task.h"
 
 #include "await/coroutine.h"
 #include "await/future.h"
@@ -20,6 +18,7 @@
 #include "engine/engine.h"
 #include "job/own_device.h"
 #include "job/program_signals.h"
+#include "job/start_main.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/machine.h"
 #include "support/errors.h"
@@ -78,97 +77,6 @@ class PythonActivity final : public runtime::ProgramActivity {
   Engine& engine_;
 };
 
-// Where main runs, and what ends the job.
-enum class Mains : bool {
-  kOnPe0,    // it ends the job
-  kOnAllPes  // it ends the job by weft.exit()
-};
-
-void report_end_of_main(Engine& engine, const void* run) {
-  if (runtime::Observer* const observer = engine.runtime().observer()) observer->main_ended(run);
-}
-
-class MainCoroutine final : public Coroutine {
- public:
-  // `run`: what the PE's observer knows it by.
-  MainCoroutine(Engine& engine, Ref coroutine, Ref& result, Mains mains, const void* run)
-      : Coroutine(engine, std::move(coroutine)), result_(result), mains_(mains), run_(run) {
-    if (engine.runtime().observer() != nullptr) watch_steps();
-  }
-  ~MainCoroutine() override { engine().set_lone_main(nullptr); }
-  MainCoroutine(const MainCoroutine&) = delete;
-  MainCoroutine& operator=(const MainCoroutine&) = delete;
-
- private:
-  void returned(Ref result) override {
-    report_end_of_main(engine(), run_);
-    result_ = std::move(result);
-    if (mains_ == Mains::kOnPe0) engine().exit_after_lost_calls();
-  }
-  void raised() override {
-    report_end_of_main(engine(), run_);
-    end_by_exception_of_main(engine(), mains_ == Mains::kOnAllPes);
-  }
-  void suspended() override {
-    if (runtime::Observer* const observer = engine().runtime().observer()) observer->entry_suspended(run_);
-  }
-  void resumed() override {
-    if (runtime::Observer* const observer = engine().runtime().observer()) observer->entry_resumed(run_);
-  }
-  void name_in(runtime::Wait& wait) const override {
-    const int pe = engine().runtime().pe();
-    wait.who = {{runtime::Party::kMains, static_cast<std::uint64_t>(pe)}, base::format("main on PE {}", pe)};
-  }
-
-  Ref& result_;
-  Mains mains_;
-  const void* run_;
-};
-
-// Starts main from the scheduler, so that all that it does runs inside the job.
-struct StartMain final : runtime::Work {
-  StartMain(Engine& engine_in, PyObject* main_in, Ref& result_in, Mains mains_in)
-      : runtime::Work(&StartMain::turn),
-        engine(engine_in),
-        main(main_in),
-        result(result_in),
-        mains(mains_in) {}
-
-  static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
-    auto* start = static_cast<StartMain*>(self);
-    if (action != runtime::WorkAction::kRun) return;
-    if (runtime::Observer* const observer = start->engine.runtime().observer()) observer->main_began(start);
-    Ref made = Ref::steal(PyObject_CallNoArgs(start->main));
-    end_if_forked();
-    const bool has_ended = !made || !is_coroutine(made.get());
-    if (has_ended) report_end_of_main(start->engine, start);
-    if (made && has_ended) {
-      made = start->after_function(std::move(made));
-    } else if (start->mains == Mains::kOnPe0) {
-      start->engine.set_lone_main(made.get());
-    }
-    if (!made) {
-      end_by_exception_of_main(start->engine, start->mains == Mains::kOnAllPes);
-    } else if (is_coroutine(made.get())) {
-      (new MainCoroutine(start->engine, std::move(made), start->result, start->mains, start))->start();
-    }
-  }
-
-  // An ordinary function has returned. What watches whether anything can still happen, a coroutine, or None if
-  // the job is ending; null with Python's error set if main is of a kind that cannot run.
-  Ref after_function(Ref returned) {
-    result = std::move(returned);
-    if (engine.runtime().ending()) return Ref::borrow(Py_None);
-    Ref module = Ref::steal(PyImport_ImportModule("weft._job.plain_main"));
-    return module ? Ref::steal(PyObject_CallMethod(module.get(), "after", "O", result.get())) : Ref();
-  }
-
-  Engine& engine;
-  PyObject* main;
-  Ref& result;
-  Mains mains;
-};
-
 // How a job has ended on this PE.
 struct End {
   int code = 0;
@@ -192,13 +100,6 @@ void ignore_termination(Engine& engine) {
   }
 }
 
-// After losses, main begins when the copies of the protected state are there again.
-runtime::Task<> start_after_copies(runtime::Runtime& runtime, StartMain& start) {
-  co_await runtime::yield_now(runtime);
-  co_await chare::checkpoint_detail::share_anew(runtime);
-  runtime.post(&start);
-}
-
 void run_main(PyObject* main, Mains mains, job::Incarnations* incarnations, End& end) {
   RunningEngine running(incarnations);
   Engine& engine = running.engine();
@@ -209,11 +110,7 @@ void run_main(PyObject* main, Mains mains, job::Incarnations* incarnations, End&
   const StacksOnSignal stacks(engine.job());
   watch_device_libraries(engine);
   StartMain start(engine, main, end.result, mains);
-  if (mains == Mains::kOnAllPes) {
-    engine.runtime().post(&start);
-  } else if (engine.runtime().pe() == 0) {
-    engine.runtime().spawn(start_after_copies(engine.runtime(), start), "copying protected chares anew");
-  }
+  if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) start.post();
   end.code = engine.job().run();
   if (incarnations != nullptr && incarnations->begin_again()) return;
   end.error = engine.take_main_error();

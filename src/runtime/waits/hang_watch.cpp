@@ -95,7 +95,9 @@ std::int64_t HangWatch::look(Clock::duration idle_for) {
     return 0;
   }
   if (!is_on_ || answers_left_ > 0 || messenger_.must_end()) return -1;
-  if (idle_for < interval_) return microseconds_of(interval_ - idle_for);
+  // Not by a long idle time alone: `weft top` on another host wakes PEs once a second.
+  const Clock::duration left = std::max<Clock::duration>(kLeastIdle - idle_for, wave_began_ + interval_ - now);
+  if (left > Clock::duration::zero()) return microseconds_of(left);
   begin_wave(false);
   return 0;
 }

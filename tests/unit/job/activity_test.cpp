@@ -104,7 +104,7 @@ TEST(Activity, NamesWhatKeepsOtherWorkWaiting) {
   const std::vector<std::string> lines = activity.end();
   EXPECT_TRUE(squeezed(lines.back())
                   .starts_with(
-                      "compute has kept other work waiting for 100 ms or more, 2 times, the longest 0.300 s"))
+                      "compute has kept other work waiting for 100 ms or more, 2 times, the longest 0.120 s"))
       << lines.back();
 }
 

@@ -1,0 +1,60 @@
+// A job that begins again after losses: its incarnations, one after the other (docs/decisions/recovery.md).
+#include <functional>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/chare/checkpoint.h"
+#include "weft/job/job.h"
+#include "weft/runtime/task.h"
+
+#include "base/format.h"
+#include "checkpoint/protected_state.h"
+#include "job/launch.h"
+#include "machine/bootstrap/bootstrap.h"
+#include "runtime/waits/program_threads.h"
+
+namespace weft::job {
+
+Incarnations::Incarnations() : state_(std::make_unique<checkpoint_files::ProtectedState>()) {}
+Incarnations::~Incarnations() = default;
+
+bool Incarnations::begin_again() const { return machine::begins_again(); }
+
+namespace {
+
+int run_incarnation(const std::function<runtime::Task<>(runtime::Runtime&)>& main,
+                    const InstallModels& more_models, Incarnations& incarnations) {
+  try {
+    Job job(more_models, incarnations);
+    runtime::Runtime& runtime = job.runtime();
+    if (runtime.pe() == 0) {
+      auto main_task = [](runtime::Runtime& rt,
+                          const std::function<runtime::Task<>(runtime::Runtime&)>& body) -> runtime::Task<> {
+        co_await runtime::yield_now(rt);  // main runs inside the scheduler, like all that it starts
+        co_await chare::checkpoint_detail::share_anew(rt);
+        co_await body(rt);
+        rt.exit(0);
+      };
+      runtime.spawn(main_task(runtime, main), "main on PE 0");
+    }
+    const runtime::ThreadActivity threads(runtime);
+    return job.run();
+  } catch (const base::Error& error) {
+    print_unless_launcher_did(error.code(), base::format("weft: {}\n", error.what()));
+    return 1;
+  }
+}
+
+}  // namespace
+
+int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main,
+        const InstallModels& more_models) {
+  static_cast<void>(argc);
+  static_cast<void>(argv);
+  Incarnations incarnations;
+  int code = run_incarnation(main, more_models, incarnations);
+  while (incarnations.begin_again()) code = run_incarnation(main, more_models, incarnations);
+  return code;
+}
+
+}  // namespace weft::job
