@@ -20,7 +20,8 @@ bool is_large(const MessageEnd& end) {
 // Of ends whose parts are blocks that wait.
 bool has_many_parts(const std::vector<MessageEnd>& ends) {
   std::uint32_t num_parts = 0;
-  for (const MessageEnd& end : ends) num_parts += end.side == MessageSide::kReceive ? 0 : end.parts;
+  for (const MessageEnd& end : ends)
+    num_parts += memory::is_send(end.side) || memory::is_take(end.side) ? end.parts : 0;
   return num_parts > kMostWaitingParts;
 }
 

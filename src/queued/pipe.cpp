@@ -74,7 +74,7 @@ MessageEnd Pipe::end_of(std::size_t size_bytes, std::uint32_t label, std::size_t
       memory::copy_end(nullptr, nullptr, std::min(size_bytes - piece * kPieceBytes, kPieceBytes));
   end.num_places = kNumPlaces;
   end.place_bytes = sizeof(Place);
-  // The size of the whole message: a receive of another size fails before it copies.
+  // The size of the whole message: a receive of another size fails. On a GPU its buffer may have been written by then.
   end.label = std::uint64_t{label} << 32 | size_bytes % (std::uint64_t{1} << 32);
   return end;
 }

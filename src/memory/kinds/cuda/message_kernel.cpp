@@ -317,7 +317,7 @@ take_packets:
   bra unpack;
 )";
 
-// What the block has read has come to it, so a place of packets is free without a fence. Parts may be of other blocks.
+// The packets that the block has read have come to it, so their place is free without a fence. Parts may be of other blocks.
 constexpr std::string_view kEndText = R"(
 aborted_end:
   setp.eq.u32 is_aborted, parts, parts;
@@ -338,7 +338,7 @@ counted:
   @!is_taking ret;
   setp.eq.u32 p, side, $await_message;
   @p ret;
-  setp.ne.u32 p, parts, 1;
+  setp.ne.u32 p, side, $take_packets;
   @p bra taken;
   st.relaxed.sys.global.u32 [signal], next;
   ret;
@@ -407,7 +407,8 @@ std::string kernel_text(const char* kernel, std::size_t most_ends) {
                              {"await_message", side_of(MessageSide::kAwaitMessage)},
                              {"take_packets", side_of(MessageSide::kTakePackets)}});
   return text += filled(kEndText, {{"raise", number_of(offsetof(MessageEnd, raise))},
-                                   {"await_message", side_of(MessageSide::kAwaitMessage)}});
+                                   {"await_message", side_of(MessageSide::kAwaitMessage)},
+                                   {"take_packets", side_of(MessageSide::kTakePackets)}});
 }
 
 unsigned threads_of(const MessageEnd& end) {
