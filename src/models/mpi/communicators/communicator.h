@@ -73,6 +73,9 @@ class Communicator final : public ErrorScope {
   // Whether it has processes of other jobs.
   bool has_outsiders() const { return has_outsiders_; }
   int remote_size() const { return is_inter() ? static_cast<int>(groups_.remote->size()) : 0; }
+  // Of a window, which gives it to no program.
+  bool is_of_window() const { return is_of_window_; }
+  void give_to_window() { is_of_window_ = true; }
   const MembersPointer& group() const { return groups_.local; }
   const MembersPointer& remote_group() const { return groups_.remote; }
 
@@ -147,6 +150,7 @@ class Communicator final : public ErrorScope {
   const Members* peers_;
   const std::shared_ptr<std::set<const Communicator*>> listed_in_;
   bool has_outsiders_ = false;
+  bool is_of_window_ = false;
   CallNumbers num_calls_{};          // of each kind
   std::shared_ptr<LocalTeam> team_;  // of the local group
   bool has_looked_for_team_ = false;

@@ -70,7 +70,7 @@ class RankWaits {
   void add_receive(const MatchKey& key, const char* call) {
     const Communicator* const within = communicator(key.context);
     // By which a window serves accesses: no call waits for it.
-    if (key.source == kAny && within != nullptr && within->name() == kWindowCommunicator) return;
+    if (key.source == kAny && within != nullptr && within->is_of_window()) return;
     if (++num_receives_ > kMostNamed) return;
     runtime::Wait wait{.who = party_of(engine_.rank())};
     std::string source = "any rank";

@@ -14,9 +14,6 @@
 
 namespace weft::mpi {
 
-// The name of the communicator that a window has for itself.
-inline constexpr std::string_view kWindowCommunicator = "a window";
-
 // A rank of MPI_COMM_WORLD.
 inline runtime::NamedParty party_of(int rank) {
   return {{runtime::Party::kRanks, static_cast<std::uint64_t>(rank)}, base::format("rank {}", rank)};

@@ -111,7 +111,9 @@ runtime::Wait Window::wait_for_lock(int rank, bool is_exclusive) const {
   const int holder = AccessWord::holder(word);
   runtime::Wait wait;
   std::string held_by = word == 1 ? "another rank shares" : base::format("{} ranks share", word);
-  if (holder >= 0) {
+  if (word == 0) held_by = "has just become free";
+  if (holder >= 0) held_by = "a rank that the window does not have holds";  // the word is a claim
+  if (communicator_->has_peer(holder)) {
     wait.on.push_back(party_of(communicator_->world_rank_of_peer(holder)));
     held_by = base::format("rank {} holds", holder);
   }

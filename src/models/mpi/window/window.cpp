@@ -23,7 +23,8 @@ Window::Window(Parts parts, Ref<ErrorHandler> handler)
       segment_(std::move(parts.segment)),
       targets_(std::move(parts.targets)),
       rank_(VirtualRank::current()) {
-  communicator_->set_name(std::string(kWindowCommunicator));
+  communicator_->set_name("a window");
+  communicator_->give_to_window();
 }
 
 void Window::open() { messenger().spawn(listen(Ref<Window>(*this)), "accesses of a window"); }
