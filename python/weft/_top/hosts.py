@@ -67,7 +67,8 @@ class OtherHosts:
         asked_ns = time.monotonic_ns()
         self._ask()
         while time.monotonic_ns() - asked_ns < limit_s * 1e9:
-            fresh = sum(self._front(pe)[1] >= asked_ns for pe in range(self._num_pes))
+            fronts = (self._front(pe) for pe in range(self._num_pes))
+            fresh = sum(front[0] % 2 == 0 and front[1] >= asked_ns for front in fronts)
             if fresh >= num_others:
                 break
             time.sleep(_POLL_S)
@@ -86,18 +87,28 @@ class OtherHosts:
     def _open(self, pid: int) -> None:
         folder = f"/proc/{pid}/fd"
         for name in os.listdir(folder):
-            if not os.readlink(f"{folder}/{name}").startswith(_LINK):
-                continue
-            fd = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            head = os.pread(fd, _HEAD.size, 0)
-            if len(head) == _HEAD.size:
-                magic, version, slot_bytes, num_pes, ask_fd = _HEAD.unpack(head)
-                size = _HEAD.size + num_pes * SLOT_BYTES
-                is_right = (magic, version, slot_bytes) == (_MAGIC, VERSION, SLOT_BYTES)
-                if is_right and 0 < num_pes <= MOST_PES and os.fstat(fd).st_size == size:
-                    self._pid, self._fd, self._ask_fd, self._num_pes = pid, fd, ask_fd, num_pes
+            with contextlib.suppress(OSError):  # the PE has closed it meanwhile
+                if os.readlink(f"{folder}/{name}").startswith(_LINK) and self._open_file(pid, name):
                     return
-            os.close(fd)
+
+    def _open_file(self, pid: int, name: str) -> bool:
+        """Keeps the file of that descriptor, if it is one of a leader."""
+        fd = os.open(f"/proc/{pid}/fd/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            head = os.pread(fd, _HEAD.size, 0)
+            if len(head) < _HEAD.size:
+                return False
+            magic, version, slot_bytes, num_pes, ask_fd = _HEAD.unpack(head)
+            size = _HEAD.size + num_pes * SLOT_BYTES
+            is_right = (magic, version, slot_bytes) == (_MAGIC, VERSION, SLOT_BYTES)
+            if not is_right or not 0 < num_pes <= MOST_PES or os.fstat(fd).st_size != size:
+                return False
+            self._pid, self._fd, self._ask_fd, self._num_pes = pid, fd, ask_fd, num_pes
+            fd = -1
+            return True
+        finally:
+            if fd >= 0:
+                os.close(fd)
 
     def _ask(self) -> None:
         pipe = f"/proc/{self._pid}/fd/{self._ask_fd}"

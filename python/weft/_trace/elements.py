@@ -55,12 +55,19 @@ def _sends_by_part(trace: Trace) -> dict[tuple[int, int], list[tuple[int, int]]]
     for pe, one in trace.pes.items():
         rows = np.flatnonzero(trace.sends.pe == pe)
         times = trace.sends.time_ns[rows]
-        # The last part that began before it: the inner one, if parts are inside of others.
-        places = np.searchsorted(one.slices.start_ns, times, side="right") - 1
+        # The innermost part that contains it.
+        slices, places = one.slices, np.full(len(times), -1)
+        is_part = (slices.name != IDLE_PLACE) & (slices.name != MESSAGE_PLACE)
+        for depth in range(1, int(slices.depth.max(initial=0)) + 1):
+            of_depth = np.flatnonzero(is_part & (slices.depth == depth))
+            if len(of_depth) > 0:
+                at = np.searchsorted(slices.start_ns[of_depth], times, side="right") - 1
+                is_inside = (at >= 0) & (times <= slices.end_ns[of_depth[at]])
+                places = np.where(is_inside, of_depth[at], places)
         for place, time_ns, message in zip(
             places.tolist(), times.tolist(), trace.sends.message[rows].tolist(), strict=True
         ):
-            if place >= 0 and time_ns <= one.slices.end_ns[place]:
+            if place >= 0:
                 found.setdefault((pe, place), []).append((time_ns, message))
     return found
 

@@ -18,7 +18,17 @@ from .trace_processor import query
 pytest.importorskip("perfetto")
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
-from weft._trace.reading import IDLE_PLACE, PeTrace, Sends, Slices, TraceError, match, read_trace
+from weft._trace.elements import _sends_by_part
+from weft._trace.reading import (
+    IDLE_PLACE,
+    MESSAGE_PLACE,
+    PeTrace,
+    Sends,
+    Slices,
+    TraceError,
+    match,
+    read_trace,
+)
 from weft._trace.reading import Trace as ReadTrace
 from weft._trace.summary import IN_MESSAGES, busy_share, critical_path, longest_waits, methods_of, times_of
 
@@ -319,3 +329,19 @@ def test_a_track_for_each_element(run_job: RunJob, tmp_path: Path) -> None:
     assert errors == []
     assert {row["track"]: row["num"] for row in slices} == tokens
     assert arrows[0]["num"] >= ROUNDS
+
+
+def test_a_send_belongs_to_the_innermost_part_around_it() -> None:
+    slices = Slices(
+        start_ns=np.array([0, 2, 6]),
+        end_ns=np.array([10, 4, 6]),
+        name=np.array([2, 3, MESSAGE_PLACE]),
+        depth=np.array([1, 2, 2]),
+    )
+    sends = Sends(
+        message=np.array([30, 31, 32, 33], np.uint64),
+        pe=np.zeros(4, int),
+        time_ns=np.array([3, 5, 7, 11]),
+    )
+    trace = ReadTrace(pes={0: PeTrace(slices=slices)}, sends=sends)
+    assert _sends_by_part(trace) == {(0, 1): [(3, 30)], (0, 0): [(5, 31), (7, 32)]}
