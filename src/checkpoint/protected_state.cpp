@@ -12,6 +12,11 @@ base::Status BlockSink::write(const void* data, std::size_t size_bytes) {
   return {};
 }
 
+base::Status BlockSink::finish() {
+  block_.shrink_to_fit();  // it is kept for long
+  return {};
+}
+
 base::Status BlockSource::read(std::uint64_t offset, void* data, std::size_t size_bytes) const {
   if (offset > block_->size() || size_bytes > block_->size() - offset)
     return {base::StatusCode::kCorrupt, base::format("{} ends too early", name_)};

@@ -30,7 +30,7 @@ class BlockSink final : public ByteSink {
  public:
   explicit BlockSink(Block& block) : block_(block) {}
   base::Status write(const void* data, std::size_t size_bytes) override;
-  base::Status finish() override { return {}; }
+  base::Status finish() override;
 
  private:
   Block& block_;

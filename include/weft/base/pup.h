@@ -159,15 +159,19 @@ template <class T>
 inline constexpr bool kIsBulk =
     std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !HasMemberPup<T> && !HasFreePup<T>;
 
-// A type whose values may not be packed everywhere: expect_packable() throws.
+// A type whose values may not be packed everywhere: expect_packable() throws where T::is_checked() is true.
 template <class T>
-concept IsCheckedWhenPacked = requires(const T& value) { value.expect_packable(); };
+concept IsCheckedWhenPacked = requires(const T& value) {
+  T::is_checked();
+  value.expect_packable();
+};
 
 template <class T>
 void expect_packable([[maybe_unused]] const Pup& p, [[maybe_unused]] const T* values,
                      [[maybe_unused]] std::size_t count) {
   if constexpr (IsCheckedWhenPacked<T>) {
-    for (std::size_t i = 0; p.is_packing() && i < count; ++i) values[i].expect_packable();
+    if (!p.is_packing() || !T::is_checked()) return;
+    for (std::size_t i = 0; i < count; ++i) values[i].expect_packable();
   }
 }
 

@@ -47,6 +47,8 @@ class GlobalAddress {
   // PE, segment and kind in one number.
   constexpr std::uint64_t segment_word() const { return segment_word_; }
 
+  // Whether what is packed now is saved.
+  static bool is_checked();
   // Throws Error(kInvalidArgument) if it is packed into a state that is saved, and is not null: a later job has no such segment.
   void expect_packable() const {
     if (!is_null()) refuse_saving();
@@ -98,6 +100,7 @@ class GlobalPtr {
   constexpr std::uint32_t segment() const { return address_.segment(); }
   constexpr memory::Kind kind() const { return address_.kind(); }
   constexpr std::uint64_t offset_bytes() const { return address_.offset_bytes(); }
+  static bool is_checked() { return GlobalAddress::is_checked(); }
   void expect_packable() const { address_.expect_packable(); }
   // A pointer to the same byte.
   template <class U>

@@ -48,13 +48,14 @@ async def recovered(folder: str | os.PathLike[str] | None = None) -> dict[str, A
         has lost no PE, or it had protected nothing before.
 
     Raises:
-        weft.Error: a PE was lost together with the one that kept its copy, and `folder` has no checkpoint.
+        weft.Error: a PE was lost together with the one that kept its copy, and `folder` has no checkpoint; or
+            a chare could not be made anew.
     """
     done, number = _core._recover()
     try:
         await done
-    except _core.Error:
-        if folder is None or not has_checkpoint(folder):
+    except _core.Error as error:
+        if error.code != "not found" or folder is None or not has_checkpoint(folder):
             raise
         return await restore(folder)
     values: dict[str, Any] | None = _core._restored_values(number)

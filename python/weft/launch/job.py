@@ -125,7 +125,7 @@ class Job(DeathJudge):
             self._kill_at,
             self._other_mpi.deadline,
             limit,
-            *(self._recovery.deadlines if self._recovery is not None else ()),
+            *(self._recovery.deadlines if self._recovery is not None and not self._ending else ()),
         )
         deadlines = [*self._hangups.values(), *(deadline for deadline in others if deadline is not None)]
         timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
@@ -145,7 +145,11 @@ class Job(DeathJudge):
         if self._time_limit is not None:
             self._check_time_limit(self._time_limit, now)
         if self._recovery is not None and (busy := self._recovery.busy()):
-            self._end(f"{self._pes[busy[0]].name} has run an entry method for {LEAVE_S:g} s after a loss", 1)
+            self._end(
+                f"{self._pes[busy[0]].name} has not left the job within {LEAVE_S:g} s after a loss: an entry "
+                "method or a finally block runs, or the process is stopped. Make entry methods shorter",
+                1,
+            )
         for number, deadline in list(self._hangups.items()):
             if now >= deadline:
                 del self._hangups[number]

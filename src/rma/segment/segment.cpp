@@ -34,6 +34,8 @@ std::string describe(const GlobalAddress& address) {
                                                                          : "no memory kind");
 }
 
+bool GlobalAddress::is_checked() { return runtime::SaveRefusal::is_active(); }
+
 void GlobalAddress::refuse_saving() const {
   runtime::SaveRefusal::check([this] {
     return base::format(

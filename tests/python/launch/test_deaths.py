@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from weft.launch.losses.deaths import DeathJudge
 from weft.launch.losses.recovery import Recovery
 from weft.launch.processes import Pe
+from weft.launch.processes import Starter as ProcessStarter
+from weft.launch.service import BootstrapService
 
 KILLED = -int(signal.SIGKILL)
 
@@ -48,8 +50,8 @@ class Judge(DeathJudge):
         super().__init__(Recovery())
         self._pes = [Pe(0, 1, is_child=False), Pe(1, 2, is_child=False)]
         self.service = Service(self._pes, lambda: on_read(self))
-        self._service = self.service  # type: ignore[assignment]
-        self._starter = Starter()  # type: ignore[assignment]
+        self._service = cast(BootstrapService, self.service)
+        self._starter = cast(ProcessStarter, Starter())
         self.said: list[str] = []
         self.reap_next: dict[int, int] = {}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from abc import ABC, abstractmethod
 
+from weft.launch.command import UsageError
 from weft.launch.losses.recovery import Recovery
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of
 from weft.launch.service import BootstrapService
@@ -58,7 +59,8 @@ class DeathJudge(ABC):
         if not self._reaped and not self._aborts:
             return
         self._reap()
-        if self._recovery is not None and self._recovery.holds_aborts(bool(self._reaped)):
+        holds = self._recovery is not None and not self._ending
+        if holds and self._recovery is not None and self._recovery.holds_aborts(bool(self._reaped)):
             return
         reaped, self._reaped = self._reaped, []
         aborts, self._aborts = self._aborts, []
@@ -108,7 +110,14 @@ class DeathJudge(ABC):
         self._service.begin_again(numbers, incarnation, sentence)
         for number in numbers:
             self._hangups.pop(number, None)
-            self._pes[number] = self._starter.start(number, incarnation)
+            try:
+                self._pes[number] = self._starter.start(number, incarnation)
+            except UsageError as error:
+                self._end(
+                    f"no process can take the place of PE {number}: {error}",
+                    exit_code_of(exit_status_of(lost[0])),
+                )
+                break
         return True
 
     def _judge_kill(self, pe: Pe, status: int) -> None:

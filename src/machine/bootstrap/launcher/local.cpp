@@ -103,6 +103,8 @@ struct NextIncarnation {
   bool is_awaited = false;  // the process has not joined it yet
 };
 NextIncarnation next_incarnation;
+// A job of this launch has ended. One that follows cannot begin again.
+bool has_finished_a_job = false;
 
 // Of the same launch; -1 if there is none. A forked process has none: it is no PE.
 int take_kept_connection(const LocalSettings& settings) {
@@ -129,7 +131,8 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
   const char* const on_loss = std::getenv("WEFT_ON_LOSS");
   settings.is_restarted =
-      on_loss != nullptr && std::string_view(on_loss) == "restart" && !settings.is_attached;
+      on_loss != nullptr && std::string_view(on_loss) == "restart" && !settings.is_attached &&
+      !has_finished_a_job;
   if (next_incarnation.number) {
     settings.incarnation = *next_incarnation.number;
   } else if (settings.is_restarted && std::getenv("WEFT_INCARNATION") != nullptr) {
@@ -236,6 +239,7 @@ void LocalBootstrap::finished(int exit_code) {
   set_integer(payload, 0, static_cast<std::uint32_t>(exit_code));
   // Without a launcher there is no process to tell.
   has_finished_ = send(FrameType::kFinished, payload).ok();
+  has_finished_a_job = true;
 }
 
 void LocalBootstrap::abort(int exit_code, std::string_view message) {

@@ -47,7 +47,8 @@ struct CheckpointStep {
     kRelease,
     kHoldings,
     kShare,
-    kCommit
+    kCommit,
+    kDrop
   };
   // A PE sends one of its blocks to another PE, which keeps it.
   struct Transfer {
@@ -68,11 +69,13 @@ struct CheckpointStep {
   bool is_in_memory = false;            // kWrite, kMake, kCommit: blocks and no files
   std::vector<Transfer> transfers;      // kShare
   bool sends_strays = false;            // kCommit: elements of the PE's block go to their homes, see Strays
-  std::vector<std::uint32_t> strays;    // kMake: how many blocks of such elements each PE gets
+  // kMake in memory: how many blocks of such elements each PE gets, and the number of the step that sends them.
+  std::vector<std::uint32_t> strays;
+  std::uint64_t strays_of = 0;
   std::uint32_t describes = 0;  // kHoldings: the PE that answers with its manifest. None: the number of PEs
   void pup(Pup& p) {
     p | number | leader | kind | collections | path | checkpoint | manifest | exchanges | is_in_memory |
-        transfers | sends_strays | strays | describes;
+        transfers | sends_strays | strays | strays_of | describes;
   }
 };
 
@@ -107,6 +110,7 @@ struct CheckpointStepResult {
 // Elements of one PE whose home is another one, on the way there. They are restored at home, as from files.
 struct Strays {
   std::uint32_t from = 0;
+  std::uint64_t step = 0;  // the number of the step that sends them
   checkpoint_files::FileSummary summary;
   checkpoint_files::BlockPtr block;
 };
@@ -114,9 +118,9 @@ struct Strays {
 // Announces a block, which is the attachment of the message.
 struct BlockHeader {
   checkpoint_files::ProtectedState::BlockId id;
-  bool are_strays = false;
+  std::uint64_t strays_of = 0;            // the number of the step that sends strays; 0 for a whole block
   checkpoint_files::FileSummary summary;  // of strays; that of other blocks is in the manifest
-  void pup(Pup& p) { p | id | are_strays | summary; }
+  void pup(Pup& p) { p | id | strays_of | summary; }
 };
 
 class Checkpoints {
@@ -194,6 +198,7 @@ class Checkpoints {
                                                          std::vector<std::byte> values);
   runtime::Task<> write(std::string folder, Named named);
   runtime::Task<> write_in_memory(Named named);
+  runtime::Task<> write_state(std::uint64_t state, Named named);
   runtime::Task<> recover_all(std::uint64_t loading, runtime::Future<> done);
   runtime::Task<> read_memory(std::uint64_t loading);
   // The newest state that counts. The number 0: there is none.
@@ -233,6 +238,10 @@ class Checkpoints {
   base::Status send_strays(const CheckpointStep& step, CheckpointStepResult& result);
   void share_blocks(const CheckpointStep& step);
   void send_block(int to, const BlockHeader& header, const checkpoint_files::BlockPtr& block);
+  // kClosed if another PE has begun to protect a state.
+  base::Status open_state(std::uint64_t state);
+  // Whether the manifest suits this job and the blocks of this PE.
+  base::Status check_state(const CheckpointStep& step) const;
   // Whether all blocks have arrived that the step needs.
   bool has_blocks(const CheckpointStep& step) const;
 
@@ -248,6 +257,7 @@ class Checkpoints {
   const Translation* translation_ = nullptr;
   checkpoint_files::ProtectedState* protected_state_ = nullptr;
   bool is_protecting_ = false;                 // this PE leads
+  std::uint64_t open_state_ = 0;               // is being protected; 0 for none
   std::vector<CheckpointStep> waiting_steps_;  // for blocks
   std::vector<Strays> strays_;
 };

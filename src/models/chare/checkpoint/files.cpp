@@ -187,6 +187,9 @@ base::Status Checkpoints::do_step(const CheckpointStep& step, CheckpointStepResu
       }
       break;
     case CheckpointStep::Kind::kWrite: {
+      if (step.is_in_memory) {
+        if (base::Status status = open_state(step.checkpoint); !status.ok()) return status;
+      }
       const base::Result<checkpoint_files::FileSummary> file = write_elements(step);
       if (!file.ok()) return file.status();
       result.file = file.value();
@@ -217,6 +220,11 @@ base::Status Checkpoints::do_step(const CheckpointStep& step, CheckpointStepResu
       break;  // the blocks have arrived
     case CheckpointStep::Kind::kCommit:
       return commit(step, result);
+    case CheckpointStep::Kind::kDrop:
+      if (open_state_ != step.checkpoint) break;  // another PE's, or committed
+      open_state_ = 0;
+      protected_state_->drop(step.checkpoint);
+      break;
   }
   return {};
 }
@@ -321,7 +329,6 @@ base::Result<checkpoint_files::FileSummary> Checkpoints::write_elements(const Ch
   }
   base::Result<checkpoint_files::FileSummary> summary = file->finish();
   if (summary.ok() && step.is_in_memory) {
-    protected_state_->drop(step.checkpoint);  // of an attempt that has failed
     protected_state_->put({step.checkpoint, pe}, block);
   }
   return summary;

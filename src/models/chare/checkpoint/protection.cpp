@@ -124,9 +124,24 @@ Future<> Checkpoints::protect(const checkpoint_detail::VisitValues& pack) {
 }
 
 Task<> Checkpoints::write_in_memory(Named named) {
-  const int pe = chares_.runtime().pe();
+  const std::uint64_t state =
+      next_state(protected_state_->committed(), protected_state_->incarnation, chares_.runtime().pe());
+  std::exception_ptr failure;
+  try {
+    co_await write_state(state, std::move(named));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure == nullptr) co_return;
+  CheckpointStep drop;
+  drop.kind = Kind::kDrop;
+  drop.checkpoint = state;
+  static_cast<void>(co_await on_all_pes(std::move(drop)));
+  std::rethrow_exception(failure);
+}
+
+Task<> Checkpoints::write_state(std::uint64_t state, Named named) {
   const auto num_pes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
-  const std::uint64_t state = next_state(protected_state_->committed(), protected_state_->incarnation, pe);
   Results checked = co_await check(named.collections);
   CheckpointStep step;
   step.collections = std::move(named.collections);
@@ -233,6 +248,7 @@ Task<> Checkpoints::read_memory(std::uint64_t loading) {
   make_step.checkpoint = renewed.state;
   make_step.is_in_memory = true;
   make_step.strays.resize(renewed.committed.size());
+  make_step.strays_of = renewed.committed.front().number;
   for (const CheckpointStepResult& result : renewed.committed) {
     for (const std::uint32_t home : result.homes_of_strays) {
       if (home < make_step.strays.size()) ++make_step.strays[home];
@@ -251,7 +267,7 @@ void Checkpoints::share_blocks(const CheckpointStep& step) {
     if (block == nullptr || transfer.to >= static_cast<std::uint32_t>(chares_.runtime().num_pes()))
       base::refuse_claim("a PE is asked for a block of a state that it has not",
                          "do all PEs run the same program?");
-    send_block(static_cast<int>(transfer.to), {id, false, {}}, block);
+    send_block(static_cast<int>(transfer.to), {id, 0, {}}, block);
   }
 }
 
@@ -270,16 +286,20 @@ void Checkpoints::on_block(MessagePtr message) {
   BlockHeader header;
   Pup p = message->unpacker();
   p | header;
+  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
   const auto num_pes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
-  if (message->attachments().size() != 1 || header.id.pe >= num_pes || protected_state_ == nullptr ||
-      !message->attachments().front().buffer().place.is_host()) {
+  const bool are_strays = header.strays_of != 0;
+  // A PE keeps its own block and one other.
+  const bool is_mine = header.id.pe == pe || buddy_of(header.id.pe, num_pes) == pe;
+  if (message->attachments().size() != 1 || header.id.pe >= num_pes || !(is_mine || are_strays) ||
+      protected_state_ == nullptr || !message->attachments().front().buffer().place.is_host()) {
     base::refuse_claim("a block of protected chares is malformed", "do all PEs run the same program?");
   }
   const memory::Buffer& buffer = message->attachments().front().buffer();
   const auto* const bytes = static_cast<const std::byte*>(buffer.data);
   BlockPtr block = std::make_shared<checkpoint_files::Block>(bytes, bytes + buffer.size_bytes);
-  if (header.are_strays) {
-    strays_.push_back({header.id.pe, header.summary, std::move(block)});
+  if (are_strays) {
+    strays_.push_back({header.id.pe, header.strays_of, header.summary, std::move(block)});
   } else {
     protected_state_->put(header.id, std::move(block));
   }
@@ -294,17 +314,51 @@ void Checkpoints::on_block(MessagePtr message) {
 
 bool Checkpoints::has_blocks(const CheckpointStep& step) const {
   const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
-  if (step.kind == Kind::kMake && pe < step.strays.size()) return strays_.size() >= step.strays[pe];
+  if (step.kind == Kind::kMake && step.is_in_memory) {
+    const auto num_pes = static_cast<std::size_t>(chares_.runtime().num_pes());
+    if (step.strays.size() != num_pes || step.strays[pe] >= num_pes)
+      base::refuse_claim("a step announces more blocks of chares than there are PEs",
+                         "do all PEs run the same program?");
+    const auto come =
+        std::ranges::count_if(strays_, [&](const Strays& one) { return one.step == step.strays_of; });
+    return static_cast<std::uint32_t>(come) == step.strays[pe];
+  }
   if (step.kind != Kind::kShare) return true;
   return std::all_of(step.transfers.begin(), step.transfers.end(), [&](const CheckpointStep::Transfer& each) {
     return each.to != pe || protected_state_->find({step.checkpoint, each.block}) != nullptr;
   });
 }
 
-base::Status Checkpoints::commit(const CheckpointStep& step, CheckpointStepResult& result) {
+base::Status Checkpoints::open_state(std::uint64_t state) {
+  if (open_state_ != 0 && open_state_ != state) {
+    return {base::StatusCode::kClosed,
+            base::format(
+                "protect was called on PE {} while PE {} protects; call it on one PE, and await each call",
+                state % (std::uint64_t{1} << kCountShift), open_state_ % (std::uint64_t{1} << kCountShift))};
+  }
+  open_state_ = state;
+  return {};
+}
+
+base::Status Checkpoints::check_state(const CheckpointStep& step) const {
   if (base::Status status = checkpoint_files::check_manifest(kName, step.manifest); !status.ok())
     return status;
+  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
+  if (step.manifest.files.size() != static_cast<std::size_t>(chares_.runtime().num_pes()) ||
+      step.manifest.checkpoint != step.checkpoint ||
+      protected_state_->find({step.checkpoint, pe}) == nullptr) {
+    return {
+        base::StatusCode::kCorrupt,
+        base::format("the manifest of {} does not suit the blocks of PE {}; do all PEs run the same program?",
+                     kName, pe)};
+  }
+  return {};
+}
+
+base::Status Checkpoints::commit(const CheckpointStep& step, CheckpointStepResult& result) {
+  if (base::Status status = check_state(step); !status.ok()) return status;
   protected_state_->commit(step.checkpoint, step.manifest);
+  open_state_ = 0;
   return step.sends_strays ? send_strays(step, result) : base::Status();
 }
 
@@ -346,7 +400,7 @@ base::Status Checkpoints::send_strays(const CheckpointStep& step, CheckpointStep
   for (auto& [home, bundle] : bundles) {
     const base::Result<checkpoint_files::FileSummary> summary = bundle.writer->finish();
     if (!summary.ok()) return summary.status();
-    send_block(static_cast<int>(home), {{step.checkpoint, pe}, true, summary.value()}, bundle.block);
+    send_block(static_cast<int>(home), {{step.checkpoint, pe}, step.number, summary.value()}, bundle.block);
     result.homes_of_strays.push_back(home);
   }
   return {};
@@ -354,8 +408,11 @@ base::Status Checkpoints::send_strays(const CheckpointStep& step, CheckpointStep
 
 base::Status Checkpoints::read_blocks(const CheckpointStep& step, const std::vector<Collection*>& made) {
   const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
-  strays_.push_back({pe, step.manifest.files[pe], protected_state_->find({step.checkpoint, pe})});
-  const std::vector<Strays> all = std::exchange(strays_, {});
+  std::vector<Strays> all = std::exchange(strays_, {});
+  std::erase_if(all,
+                [&](const Strays& one) { return one.step != step.strays_of; });  // of attempts that failed
+  if (base::Status status = check_state(step); !status.ok()) return status;
+  all.push_back({pe, step.strays_of, step.manifest.files[pe], protected_state_->find({step.checkpoint, pe})});
   for (const Strays& strays : all) {
     const base::Result<ElementFileReader> file =
         open_block(strays.block, step.manifest, strays.from, strays.summary);

@@ -50,6 +50,8 @@ std::string_view name_of(CheckpointStep::Kind kind) {
       return "share blocks";
     case CheckpointStep::Kind::kCommit:
       return "commit";
+    case CheckpointStep::Kind::kDrop:
+      return "drop blocks";
   }
   return "step";
 }
@@ -382,7 +384,7 @@ void Checkpoints::on_step(MessagePtr message) {
   Pup p = message->unpacker();
   p | step;
   if (step.leader >= static_cast<std::uint32_t>(runtime.num_pes()) ||
-      step.kind > CheckpointStep::Kind::kCommit) {
+      step.kind > CheckpointStep::Kind::kDrop) {
     runtime.fail(
         base::format("PE {} sends a step of a checkpoint that PE {} does not know; do all PEs run the same "
                      "program?",
@@ -390,7 +392,8 @@ void Checkpoints::on_step(MessagePtr message) {
     return;
   }
   const bool needs_memory = step.is_in_memory || step.kind == CheckpointStep::Kind::kShare ||
-                            step.kind == CheckpointStep::Kind::kCommit;
+                            step.kind == CheckpointStep::Kind::kCommit ||
+                            step.kind == CheckpointStep::Kind::kDrop;
   if (needs_memory && protected_state_ == nullptr)
     base::refuse_claim("a PE that cannot begin again is asked for protected chares",
                        "do all PEs run the same program?");
