@@ -101,7 +101,7 @@ PeerMemory::AnnouncedSend PeerMemory::plan_announced(int pe, Tag stream, const m
                                                      bool is_movable) {
   AnnouncedSend plan;
   const std::size_t least_bytes =
-      is_movable ? SharedCopy::kLeastAnnouncedBytes : SharedCopy::kLeastNamedBytes;
+      is_movable ? SharedCopy::kLeastAnnouncedBytes : SharedCopy::kLeastBytes;
   if (!copies_announced(pe, from.place, from.size_bytes, least_bytes)) return plan;
   OutgoingStream& out = announced_out_[pe];
   out.name = stream;
@@ -169,7 +169,7 @@ Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, 
                                      const SourceName* source, const memory::Buffer& into,
                                      Completion* completion) {
   const memory::Buffer buffer = context_.without_idle_stream(into);
-  const bool posts = copies_announced(pe, buffer.place, buffer.size_bytes, SharedCopy::kLeastNamedBytes);
+  const bool posts = copies_announced(pe, buffer.place, buffer.size_bytes, SharedCopy::kLeastBytes);
   if (pe == machine_.pe() || (!posts && !send_waits)) {
     return machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);
   }

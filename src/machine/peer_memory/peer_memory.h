@@ -111,7 +111,7 @@ class PeerMemory {
   // `is_movable`: for send_announced_movable().
   AnnouncedSend plan_announced(int pe, Tag stream, const memory::ConstBuffer& source, bool is_movable);
   // Host memory below this size never waits.
-  static constexpr std::size_t kLeastWaitingBytes = SharedCopy::kLeastNamedBytes;
+  static constexpr std::size_t kLeastWaitingBytes = SharedCopy::kLeastBytes;
   // Starts a send that waits: the contract of Machine::tag_send.
   base::Status send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& from,
                               const std::shared_ptr<void>& named, base::Completion* completion);

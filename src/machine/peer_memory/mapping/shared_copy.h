@@ -16,14 +16,12 @@
 namespace weft::machine {
 
 struct SharedCopy {
-  // From this size on a message is shared. Measured, see docs/decisions/host-copies.md: smaller ones are not faster.
+  // From this size on a message is shared. One whose announcement names the sender's memory then waits for its receive, and
+  // arrives also while its sender computes. Measured, see docs/decisions/host-copies.md: smaller ones are not faster.
   static constexpr std::size_t kLeastBytes = std::size_t{64} << 10;
   // From this size on an announced message (PeerMemory::send_announced) waits for its receive, to be shared. Smaller ones
   // arrive also while their sender computes.
   static constexpr std::size_t kLeastAnnouncedBytes = kLeastHeldBytes;
-  // From this size on a message whose announcement names the sender's memory waits for its receive. It arrives also while
-  // its sender computes. Measured, see docs/decisions/host-copies.md.
-  static constexpr std::size_t kLeastNamedBytes = std::size_t{256} << 10;
 
   struct Chunk {
     std::uint64_t number = 0;
