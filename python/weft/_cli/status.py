@@ -93,7 +93,7 @@ def _pes_of(pid: int) -> Iterator[_Pe]:
 
     activities = _activities()
     processes = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
-    environments = {process: _environment(process) for process in processes}
+    environments = {process: environment_of(process) for process in processes}
     launchers = {environment.get("WEFT_LAUNCHER_PID") for environment in environments.values()}
     # A `weft run` that a PE has started has the variable of the outer job.
     launcher = str(pid) if str(pid) in launchers else environments.get(pid, {}).get("WEFT_LAUNCHER_PID")
@@ -137,7 +137,7 @@ def _activities() -> dict[int, str]:
     return found
 
 
-def _environment(pid: int) -> dict[str, str]:
+def environment_of(pid: int) -> dict[str, str]:
     """The variables with which the process began; none of a process that has gone, or of another user."""
     try:
         text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")

@@ -38,7 +38,7 @@ class LauncherWatchTest : public ::testing::Test {
   }
 
   std::unique_ptr<LauncherWatch> start(std::function<void()> on_word) {
-    auto watch = LauncherWatch::start(*bootstrap_, std::move(on_word));
+    auto watch = LauncherWatch::start(*bootstrap_, [told = std::move(on_word)](LauncherWord) { told(); });
     EXPECT_TRUE(watch.ok()) << watch.status().to_string();
     return std::move(watch).value();
   }
@@ -92,7 +92,7 @@ TEST_F(LauncherWatchTest, WithoutADescriptorTheRemedyIsNamed) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const base::Status status = LauncherWatch::start(*bootstrap_, [] {}).status();
+  const base::Status status = LauncherWatch::start(*bootstrap_, [](LauncherWord) {}).status();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(status.message(),
             base::format("PE 0 cannot watch its launcher: no event descriptor: {} (errno {}). "
@@ -108,7 +108,7 @@ TEST_F(LauncherWatchTest, WithoutAThreadTheRemedyIsNamedAndSignalsArriveAgain) {
   // No address space has room for such a stack.
   ASSERT_EQ(pthread_attr_setstacksize(&too_large, std::size_t{1} << 62), 0);
   ASSERT_EQ(pthread_setattr_default_np(&too_large), 0);
-  const base::Status status = LauncherWatch::start(*bootstrap_, [] {}).status();
+  const base::Status status = LauncherWatch::start(*bootstrap_, [](LauncherWord) {}).status();
   ASSERT_EQ(pthread_setattr_default_np(&before), 0);
   pthread_attr_destroy(&too_large);
   pthread_attr_destroy(&before);
@@ -122,7 +122,7 @@ TEST_F(LauncherWatchTest, WithoutAThreadTheRemedyIsNamedAndSignalsArriveAgain) {
 
 TEST(LauncherWatchAloneTest, WithoutALauncherThereIsNothingToWatch) {
   bootstrap::SingletonBootstrap alone;
-  EXPECT_TRUE(LauncherWatch::start(alone, [] { FAIL(); }).ok());
+  EXPECT_TRUE(LauncherWatch::start(alone, [](LauncherWord) { FAIL(); }).ok());
 }
 
 }  // namespace
