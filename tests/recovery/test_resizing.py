@@ -73,6 +73,20 @@ def test_a_pe_that_gets_sigterm_leaves(undisturbed: str, pe: int) -> None:
     assert left(ended) == [str(pe)] and "got SIGTERM: it leaves at the next weft.protect" in ended.stderr
 
 
+def test_sigterm_to_weft_run_ends_a_job_whose_pes_drain(tmp_path: Path) -> None:
+    program = tmp_path / "waits.py"
+    program.write_text(WAITS)
+    command = [sys.executable, "-m", "weft", "run", "-n", "2", "--on-loss", "shrink", "--drain-on", "SIGTERM"]
+    with subprocess.Popen(
+        [*command, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
+        assert job.stdout is not None and job.stdout.readline() == "ready\n"
+        job.terminate()
+        words = job.communicate(timeout=HANG_S)[1]
+    assert job.returncode == 143 and "interrupted by signal 15 (SIGTERM)" in words
+    assert "leaves at the next weft.protect" not in words
+
+
 def test_a_pe_that_is_killed_before_it_has_left_is_a_loss(undisturbed: str) -> None:
     ended = run("drain=1@3@0,protect=1@4@0", 3, "--drain-on", "SIGTERM")
     expect(ended, undisturbed, 3, 1)

@@ -150,8 +150,9 @@ class Job(Resizer):
             self._check_time_limit(self._time_limit, now)
         if self._recovery is not None and (busy := self._recovery.busy()):
             self._end(
-                f"{self._pes[busy[0]].name} has not left the job within {LEAVE_S:g} s after a loss: an entry "
-                "method or a finally block runs, or the process is stopped. Make entry methods shorter",
+                f"{self._pes[busy[0]].name} has not left the job within {LEAVE_S:g} s after a loss, or for "
+                "another number of PEs: an entry method or a finally block runs, or the process is stopped. "
+                "Make entry methods shorter",
                 1,
             )
         self._kill_late_leavers(now)

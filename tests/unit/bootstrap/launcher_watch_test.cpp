@@ -29,7 +29,10 @@ class LauncherWatchTest : public ::testing::Test {
     std::vector<std::byte> one_pe(4);
     bootstrap::set_integer(one_pe, 0, std::uint32_t{1});
     ASSERT_TRUE(write_frame(launcher_.ours(), FrameType::kWelcome, one_pe).ok());
-    bootstrap::LocalSettings settings;
+    join({});
+  }
+
+  void join(bootstrap::LocalSettings settings) {
     settings.num_pes = 1;
     settings.launcher_pid = 4711;
     auto joined = LocalBootstrap::join(launcher_.give_theirs(), settings);
@@ -81,6 +84,49 @@ TEST_F(LauncherWatchTest, ABusyPeIsEnded) {
       {
         const auto watch = start([] {});
         if (write_frame(launcher_.ours(), FrameType::kEnd, {}).failed()) std::abort();
+        for (volatile bool busy = true; busy;) {
+        }
+      },
+      ::testing::ExitedWithCode(1), "weft: PE 0 ends although it is busy");
+}
+
+// A PE of a job that may get another number of PEs.
+class ResizedWatchTest : public LauncherWatchTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(write_frame(launcher_.ours(), FrameType::kWelcome, one_pe_and_no_state()).ok());
+    bootstrap::LocalSettings settings;
+    settings.can_begin_again = true;
+    join(settings);
+  }
+  static std::vector<std::byte> one_pe_and_no_state() {
+    std::vector<std::byte> payload(12);
+    bootstrap::set_integer(payload, 0, std::uint32_t{1});
+    return payload;
+  }
+};
+
+TEST_F(ResizedWatchTest, GoesOnAfterAWordThatDoesNotEndTheRun) {
+  std::promise<LauncherWord> first;
+  std::promise<LauncherWord> second;
+  int words = 0;
+  auto watch = LauncherWatch::start(
+      *bootstrap_, [&](LauncherWord word) { (words++ == 0 ? first : second).set_value(word); });
+  ASSERT_TRUE(watch.ok());
+  ASSERT_TRUE(write_frame(launcher_.ours(), FrameType::kResizeAnswer, {}).ok());
+  EXPECT_EQ(first.get_future().get(), LauncherWord::kResizing);
+  EXPECT_TRUE(bootstrap_->watch_status().ok());
+  watch.value()->go_on();
+  ASSERT_TRUE(write_frame(launcher_.ours(), FrameType::kEnd, {}).ok());
+  EXPECT_EQ(second.get_future().get(), LauncherWord::kEndsProcess);
+}
+
+TEST_F(ResizedWatchTest, ABusyPeIsEndedAlsoIfItHasNotReadAnEarlierWord) {
+  EXPECT_EXIT(
+      {
+        const auto watch = start([] {});
+        if (write_frame(launcher_.ours(), FrameType::kResizeAnswer, {}).failed()) std::abort();
+        launcher_.close_ours();
         for (volatile bool busy = true; busy;) {
         }
       },

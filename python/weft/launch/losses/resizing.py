@@ -157,8 +157,9 @@ class Resizer(DeathJudge):
             pe.number = places[pe.number]
         self._pes[:] = sorted([*left, *new], key=lambda pe: pe.number)
         self._leavers += [(pe, time.monotonic() + LEAVE_S) for pe in leaving]
-        for pe in left if cpus is not None else ():
-            pe.bind(cpus[pe.number])
+        if cpus is not None:
+            for pe in left:
+                pe.bind(cpus[pe.number])
         self._service.begin_again(lost, leaving, num_pes, incarnation, why)
 
     def _start_more(self, numbers: Sequence[int], incarnation: int, num_pes: int) -> list[Pe]:
