@@ -61,6 +61,7 @@ class Disturber:
         self._job = job
         self._errors = errors
         self._most_pes: int = options.most_pes
+        self._fewest_pes = 1 if options.kills == 0 else 2  # the only PE cannot be lost
         self._random = random.Random(options.seed)
         self._kills_left: int = options.kills
         self._kill_every = max(1, options.resizes // max(1, options.kills))
@@ -76,7 +77,7 @@ class Disturber:
         while done < resizes and self._job.poll() is None:
             with contextlib.suppress(UsageError):
                 path = path or _launcher_of(self._job.pid)
-                _ask(path, self._random.randint(1, self._most_pes))
+                _ask(path, self._random.randint(self._fewest_pes, self._most_pes))
             time.sleep(self._random.uniform(0.0, 0.03))
             now = self.changes()
             if now > done:

@@ -53,6 +53,7 @@ class Cell(weft.Chare):
         self.values = np.arange(1_000, dtype=np.float64) * (self.index + 1)
         self.step = 0
         self.taken = 0
+        self.arrived: dict[int, int] = {}  # by the step in which they count
 
     def __getstate__(self) -> dict[str, Any]:
         happen("protect", self.step)
@@ -65,16 +66,17 @@ class Cell(weft.Chare):
     async def advance(self) -> None:
         happen("kill", self.step)
         happen("drain", self.step)
+        self.taken += self.arrived.pop(self.step, 0)
         self.values = np.sin(self.values) + 0.01 * self.taken
         self.step += 1
         for distance in (1, 3):
-            self.proxy[(self.index + distance) % NUM_CELLS].take(1)
+            self.proxy[(self.index + distance) % NUM_CELLS].take(self.step)
 
-    def take(self, count: int) -> None:
-        self.taken += count
+    def take(self, step: int) -> None:
+        self.arrived[step] = self.arrived.get(step, 0) + 1
 
     def result(self) -> tuple[str, int]:
-        return float(self.values.sum()).hex(), self.taken
+        return float(self.values.sum()).hex(), self.taken + sum(self.arrived.values())
 
 
 async def main() -> None:
@@ -82,7 +84,7 @@ async def main() -> None:
     cells, step = (weft.Array(Cell, NUM_CELLS), 0) if saved is None else (saved["cells"], saved["step"])
     while step < NUM_STEPS:
         await cells.advance.call()
-        await weft.quiescence()  # the messages of a step count in the next one
+        await weft.quiescence()
         step += 1
         for what, number, at, incarnation in EVENTS:
             if (what, at, incarnation) == ("resize", step, weft.recoveries()):

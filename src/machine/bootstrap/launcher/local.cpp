@@ -100,7 +100,8 @@ KeptConnection kept_connection;
 // What the launcher has told this process of the incarnations of its job.
 struct NextIncarnation {
   std::optional<std::uint32_t> number;
-  int pe = 0;  // of this process
+  std::string socket_path;  // of the launcher
+  int pe = 0;               // of this process
   int num_pes = 0;
   bool is_awaited = false;    // the process has not joined it yet
   bool goes_without = false;  // the process is not in it
@@ -137,7 +138,7 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.is_restarted = on_loss != nullptr &&
                           (std::string_view(on_loss) == "restart" || std::string_view(on_loss) == "shrink") &&
                           !settings.is_attached && !has_finished_a_job;
-  if (next_incarnation.number) {
+  if (next_incarnation.number && next_incarnation.socket_path == settings.socket_path) {
     settings.incarnation = *next_incarnation.number;
     settings.pe = next_incarnation.pe;
     settings.num_pes = next_incarnation.num_pes;
@@ -410,6 +411,7 @@ Status LocalBootstrap::job_begins_again(const Frame& frame) {
   }
   begins_again_ = true;
   next_incarnation.number = get_integer<std::uint32_t>(frame.payload, 0);
+  next_incarnation.socket_path = settings_.socket_path;
   next_incarnation.is_awaited = true;
   next_incarnation.goes_without = pe == kNoPe;
   next_incarnation.num_pes = static_cast<int>(num_pes);
