@@ -155,6 +155,17 @@ def test_a_loss_makes_the_plan_anew() -> None:
     assert judge.service.plans == [(1, 1, (1, 2)), (2, 1, (1, 2))]
 
 
+def test_a_resize_during_a_recovery_waits_until_all_pes_are_back() -> None:
+    judge = Judge(num_pes=3)
+    judge.die(1, KILLED)
+    judge.settle()
+    judge.service.is_complete = False
+    assert judge.asked_for_resize(None, 2) is None and judge.service.plans == []
+    judge.service.is_complete = True
+    judge.offer_plan()
+    assert judge.service.plans == [(1, 2, (2,))]
+
+
 def test_a_leaver_that_is_killed_is_no_loss() -> None:
     judge = Judge()
     assert judge.asked_for_resize(None, 1) is None
