@@ -6,7 +6,6 @@ import pytest
 
 from weft.launch.command import MAX_PES, UsageError
 from weft.launch.losses.resizes import Plan, Resizes, new_places, recovery_of
-from weft.launch.processes import Pe
 
 from .test_deaths import KILLED, Judge
 
@@ -181,4 +180,10 @@ def test_jobs_that_cannot_begin_again_are_refused_in_words() -> None:
     judge = Judge()
     judge.service.can_begin_again = False
     assert "weft.pgas.run" in (judge.asked_for_resize(None, 3) or "")
-    assert isinstance(judge.pes[0], Pe) and judge.service.plans == []
+    judge.service.can_begin_again = True  # no PE has joined yet
+    judge.service.is_complete = False
+    assert judge.asked_for_resize(None, 3) is None
+    judge.service.can_begin_again = False
+    judge.service.is_complete = True
+    judge.offer_plan()
+    assert judge.service.plans == [] and "weft.pgas.run" in judge.said[-1]

@@ -93,10 +93,13 @@ class Resizer(DeathJudge):
         """Tells the PEs what they are to protect for, if all are there; else when they are."""
         if self._ending or not self._service.is_complete:
             return
-        if not self._service.can_begin_again:
+        plan = self._resizes.new_plan(len(self._pes))
+        if (
+            plan is not None and not self._service.can_begin_again
+        ):  # it was asked for before all PEs had joined
+            self._say(f"the job keeps its {len(self._pes)} PEs: {_CANNOT_BEGIN_AGAIN}")
             self._resizes.withdraw()
-            return
-        if (plan := self._resizes.new_plan(len(self._pes))) is not None:
+        elif plan is not None:
             self._service.tell_plan(plan.number, plan.num_pes, plan.leaving)
 
     def _carry_out(self, number: int) -> None:
