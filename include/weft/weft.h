@@ -63,6 +63,7 @@ using chare::Range;
 using chare::ReceiveBuffer;
 using chare::recover;
 using chare::recoveries;
+using chare::resize;
 using chare::restore;
 using chare::Section;
 using chare::Shape;

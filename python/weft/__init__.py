@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from weft._buffers.registration import register
     from weft._chare.checkpoint import checkpoint, has_checkpoint, restore
     from weft._chare.post_entry import post_entry
-    from weft._chare.recovery import protect, recovered, recoveries
+    from weft._chare.recovery import protect, recovered, recoveries, resize
     from weft._chare.reducers import Reducer
     from weft._chare.when import when
     from weft._core import (
@@ -145,6 +145,7 @@ __all__ = [
     "recovered",
     "recoveries",
     "register",
+    "resize",
     "restore",
     "run",
     "session",
@@ -167,6 +168,7 @@ _HOMES = {
     "protect": "weft._chare.recovery",
     "recovered": "weft._chare.recovery",
     "recoveries": "weft._chare.recovery",
+    "resize": "weft._chare.recovery",
     "Device": "weft._job.devices",
     "device": "weft._job.devices",
     "include_dir": "weft._job.headers",

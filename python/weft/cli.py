@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from weft._cli.completion import complete, words_to_complete
 from weft._cli.parser import Parser
 from weft._cli.ranks import add_ranks
+from weft._cli.resize import add_resize
 from weft._cli.run import add_run
 from weft._cli.status import add_status
 from weft._cli.tools import (
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_run(commands)
     add_ranks(commands)
     add_status(commands)
+    add_resize(commands)
     add_top(commands)
     add_info(commands)
     add_lb(commands)

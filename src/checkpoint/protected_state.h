@@ -76,8 +76,17 @@ class ProtectedState {
   std::uint32_t incarnation = 0;
   // The newest state that the launcher knows to be protected; 0 for none.
   std::uint64_t known_to_launcher = 0;
-  // Is called on the PE that has led, when all PEs have committed.
-  std::function<void(std::uint64_t state)> on_protected;
+  // Is called on the PE that has led, when all PEs have committed. `plan`: that of a resize, for which PEs that stay have all blocks; or 0.
+  std::function<void(std::uint64_t state, std::uint32_t plan)> on_protected;
+  // Another number of PEs, which the launcher gives the job when a state is protected for it.
+  struct ResizePlan {
+    std::uint32_t number = 0;  // 0: there is none
+    std::uint32_t num_pes = 0;
+    std::vector<std::uint32_t> leaving;  // PEs
+  };
+  std::function<ResizePlan()> resize_plan;
+  std::function<void(std::uint32_t plan, const std::string& why)> refuse_resize;
+  std::function<base::Status(std::uint32_t num_pes)> ask_for_resize;
 
  private:
   std::map<BlockId, BlockPtr> blocks_;

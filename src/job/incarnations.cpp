@@ -1,4 +1,5 @@
 // A job that begins again after losses: its incarnations, one after the other (docs/decisions/recovery.md).
+#include <cstdlib>
 #include <functional>
 #include <memory>
 
@@ -18,7 +19,9 @@ namespace weft::job {
 Incarnations::Incarnations() : state_(std::make_unique<checkpoint_files::ProtectedState>()) {}
 Incarnations::~Incarnations() = default;
 
-bool Incarnations::begin_again() const { return machine::begins_again(); }
+bool Incarnations::begin_again() const { return machine::begins_again() && !machine::leaves_job(); }
+
+bool Incarnations::has_left() const { return machine::leaves_job(); }
 
 namespace {
 
@@ -54,6 +57,8 @@ int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)>
   Incarnations incarnations;
   int code = run_incarnation(main, more_models, incarnations);
   while (incarnations.begin_again()) code = run_incarnation(main, more_models, incarnations);
+  if (incarnations.has_left())
+    std::exit(0);  // the job goes on, so what the program does after it is not for this process
   return code;
 }
 

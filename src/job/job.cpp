@@ -26,10 +26,12 @@
 #include "checkpoint/protected_state.h"
 #include "collective/engine.h"
 #include "job/activity.h"
+#include "job/drain_signal.h"
 #include "job/identity.h"
 #include "job/launch.h"
 #include "job/processors.h"
 #include "job/report_signal.h"
+#include "job/resizing.h"
 #include "job/status/other_hosts.h"
 #include "job/status/status_publisher.h"
 #include "job/trace/job_trace.h"
@@ -273,6 +275,7 @@ struct Job::Parts {
   std::atomic<bool> has_started = false;
   std::unique_ptr<machine::HostWatch> host_watch;  // empty if the job has one host
   std::optional<ReportSignal> report_signal;       // goes before the runtime
+  std::unique_ptr<DrainSignal> drain_signal;       // goes before the runtime; empty unless one is wanted
   std::unique_ptr<StatusPublisher> status;         // goes before the runtime; empty if there is no page
   const pid_t process = getpid();
 
@@ -307,12 +310,22 @@ struct Job::Parts {
   // A launcher that has gone, or ends the job, is a failure of this PE.
   void start_watch() {
     const runtime::OwnThreadsBegin own_threads;
-    watch = base::value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
-      runtime->post_end_from_any_thread([this] {
-        const base::Status status = bootstrap->watch_status();
-        if (status.failed()) runtime->fail(std::string(status.message()));
-      });
-    }));
+    watch =
+        base::value_or_throw(machine::LauncherWatch::start(*bootstrap, [this](machine::LauncherWord word) {
+          const auto read = [this] {
+            const base::Status status = bootstrap->watch_status();
+            if (status.failed()) {
+              runtime->fail(std::string(status.message()));
+            } else if (watch != nullptr) {
+              watch->go_on();
+            }
+          };
+          if (word == machine::LauncherWord::kResizing) {
+            runtime->post_from_any_thread(read);
+          } else {
+            runtime->post_end_from_any_thread(read);
+          }
+        }));
   }
   int run_watched() {
     if (watch == nullptr) start_watch();
@@ -374,8 +387,12 @@ Job::Job(const InstallModels& more_models, Launch&& launch, checkpoint_files::Pr
   machine::Bootstrap& bootstrap = *parts_->bootstrap;
   state->incarnation = bootstrap.incarnation().number;
   state->known_to_launcher = bootstrap.incarnation().newest_protected;
-  state->on_protected = [&bootstrap](std::uint64_t number) { bootstrap.tell_protected(number); };
+  state->on_protected = [&bootstrap](std::uint64_t number, std::uint32_t plan) {
+    bootstrap.tell_protected(number, plan);
+  };
+  let_resize(*parts_->bootstrap, *parts_->runtime, *state);
   parts_->runtime->model<chare::Chares>().checkpoints().keep_in(state);
+  parts_->drain_signal = DrainSignal::from_environment(*parts_->runtime, bootstrap);
 }
 
 void Job::start(const InstallModels& more_models, const Launch& launch) {
@@ -492,8 +509,8 @@ int Job::run() {
 }
 
 void Job::leave_incarnation() {
-  // The Job may live on, because objects of the program hold it.
-  if (machine::begins_again()) parts_->bootstrap->give_up_connection();
+  // The connection of a process that leaves closes when its machine has. The Job may live on, because objects of the program hold it.
+  if (machine::begins_again() && !machine::leaves_job()) parts_->bootstrap->give_up_connection();
 }
 
 }  // namespace weft::job

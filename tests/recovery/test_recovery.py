@@ -223,8 +223,11 @@ def test_a_chare_that_cannot_come_back_is_no_reason_for_the_checkpoint(tmp_path:
     assert "no place here" in ended.stderr and ended.stderr.count("the job begins again") == 1
 
 
-@pytest.mark.parametrize("losses", [("0@4",), ("1@7", "2@8"), ("3@1",)])
-def test_a_program_in_cpp(build_folder: Path, losses: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("losses", "num_pes"),
+    [(("0@4",), 4), (("1@7", "2@8"), 4), (("3@1",), 4), (("r2@3", "r6@6", "1@7"), 6)],
+)
+def test_a_program_in_cpp(build_folder: Path, losses: tuple[str, ...], num_pes: int) -> None:
     program = build_folder / "tests" / "recovery" / "recovery_probe"
     outputs = []
     for given in ((), losses):
@@ -238,3 +241,4 @@ def test_a_program_in_cpp(build_folder: Path, losses: tuple[str, ...]) -> None:
         outputs.append(ended.stdout.splitlines())
     assert outputs[0][0] == outputs[1][0]
     assert [lines[1] for lines in outputs] == ["recoveries 0", f"recoveries {len(losses)}"]
+    assert outputs[1][2] == f"pes {num_pes}"

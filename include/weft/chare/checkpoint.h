@@ -89,8 +89,17 @@ runtime::Task<> restore(runtime::Runtime& runtime, std::string folder, Values&..
   checkpoint_detail::unpack_values(runtime, loading.number, [&](base::Pup& p) { ((p | values), ...); });
 }
 
-// How often the job has begun again because PEs were lost: 0 unless `weft run --on-loss restart` has started it.
+// How often main has begun again, because PEs were lost or the job got another number of PEs: 0 unless `weft run --on-loss restart` or
+// `--on-loss shrink` has started it.
 int recoveries(runtime::Runtime& runtime);
+
+// Asks for `num_pes` PEs. The future is ready when the launcher has accepted it. At the next protect() that is complete the job gets them:
+// protect() does not return, main begins again on the new number of PEs, and recover() gives it the values. PEs with the highest numbers
+// leave: their processes end with code 0. docs/recovery.md.
+//
+// Throws Error: not a job of `weft run --on-loss restart` or `--on-loss shrink` (kUnsupported), num_pes < 1 (kInvalidArgument). The future
+// fails with Error(kUnsupported) if the launcher refuses it, as when another resize is under way.
+runtime::Future<> resize(runtime::Runtime& runtime, int num_pes);
 
 // As checkpoint(), into the memory of the job: each PE keeps the state of its elements, and another PE, its buddy, keeps a copy. The
 // state protected before stays until the new one is complete on all PEs. If `weft run --on-loss restart` then loses PEs, main begins

@@ -21,8 +21,8 @@ using InstallModels = std::function<void(runtime::Runtime&)>;
 
 class Launch;  // of this process, see src/job/launch.h
 
-// The memory that outlives the incarnations of a job: `weft run --on-loss restart` begins a job again when it has lost PEs
-// (docs/recovery.md). The program makes Jobs with it, one after the other, while begin_again() is true.
+// The memory that outlives the incarnations of a job: `weft run --on-loss restart` begins a job again when it has lost PEs, or
+// gets another number of them (docs/recovery.md). The program makes Jobs with it, one after the other, while begin_again() is true.
 class Incarnations {
  public:
   Incarnations();
@@ -32,6 +32,8 @@ class Incarnations {
 
   // Whether the last Job has ended, or its constructor has thrown, because the job begins again.
   bool begin_again() const;
+  // Whether the last Job has ended because the job goes on with fewer PEs, without this process, which is to end with code 0.
+  bool has_left() const;
 
  private:
   friend class Job;
@@ -94,6 +96,7 @@ class Job {
 //   - 0 after main has returned,
 //   - the code that Runtime::exit got, or
 //   - 1 on every PE after an exception that left main, or an entry method without an awaiting caller.
+// Does not return in a process without which the job goes on (docs/recovery.md): it calls std::exit(0).
 int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main,
         const InstallModels& more_models = {});
 

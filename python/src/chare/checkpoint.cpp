@@ -1,5 +1,6 @@
 #include "chare/checkpoint.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -76,6 +77,19 @@ PyObject* recoveries(PyObject*, PyObject*) {
   return guarded([] { return PyLong_FromLong(chare::recoveries(Engine::current().runtime())); });
 }
 
+PyObject* resize(PyObject*, PyObject* num_pes) {
+  return guarded([num_pes]() -> PyObject* {
+    Engine& engine = Engine::current();
+    constexpr long kMost = 1 << 20;
+    const long wanted = PyLong_AsLong(num_pes);
+    if (wanted == -1 && PyErr_Occurred() != nullptr) return nullptr;
+    const int num_wanted = static_cast<int>(std::clamp(wanted, -kMost, kMost));
+    Ref answered = wrap_future(engine, chare::resize(engine.runtime(), num_wanted));
+    future_state(answered.get())->end_job_if_unobserved("a weft.resize that was not awaited");
+    return answered.release();
+  });
+}
+
 PyObject* load(PyObject*, PyObject* folder) {
   return guarded([folder]() -> PyObject* {
     Engine& engine = Engine::current();
@@ -112,6 +126,7 @@ PyMethodDef functions[] = {
     {"_has_checkpoint", &has, METH_O, nullptr},
     {"_protect", &protect, METH_O, nullptr},
     {"_recover", &recover, METH_NOARGS, nullptr},
+    {"_resize", &resize, METH_O, nullptr},
     {"_recoveries", &recoveries, METH_NOARGS, nullptr},
     {},
 };

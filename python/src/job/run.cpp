@@ -112,7 +112,7 @@ void run_main(PyObject* main, Mains mains, job::Incarnations* incarnations, End&
   StartMain start(engine, main, end.result, mains);
   if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) start.post();
   end.code = engine.job().run();
-  if (incarnations != nullptr && incarnations->begin_again()) return;
+  if (incarnations != nullptr && (incarnations->begin_again() || incarnations->has_left())) return;
   end.error = engine.take_main_error();
   end.by_launcher = engine.job().has_launcher() && !engine.runtime().failure().empty();
   if (end.by_launcher) ignore_termination(engine);
@@ -125,7 +125,8 @@ void run_main(PyObject* main, Mains mains, job::Incarnations* incarnations, End&
 std::unique_ptr<job::Incarnations> kept_incarnations;
 
 // (exit code, the signal that has ended the job or 0, whether a launcher ends the processes, what main returned, what main raised
-// on this PE or None). The code is None if the job begins again, by another call, because PEs were lost.
+// on this PE or None). The code is None if the job begins again, by another call, because PEs were lost or their number
+// changes; False if it goes on without this PE.
 PyObject* run_job(PyObject* main, Mains mains) {
   return guarded([&]() -> PyObject* {
     End end;
@@ -141,7 +142,9 @@ PyObject* run_job(PyObject* main, Mains mains) {
     }
     if (mains == Mains::kOnPe0 && kept_incarnations->begin_again())
       return Py_BuildValue("(OiOOO)", Py_None, 0, Py_False, Py_None, Py_None);
+    const bool has_left = mains == Mains::kOnPe0 && kept_incarnations->has_left();
     kept_incarnations = nullptr;
+    if (has_left) return Py_BuildValue("(OiOOO)", Py_False, 0, Py_False, Py_None, Py_None);
     return Py_BuildValue("(iiOOO)", end.code, end.signal, end.by_launcher ? Py_True : Py_False,
                          end.result.get(), end.error ? end.error.get() : Py_None);
   });

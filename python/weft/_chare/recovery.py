@@ -17,7 +17,7 @@ def protect(values: Mapping[str, Any]) -> _core.Future[None]:
     PE, its buddy, keeps a copy. The state protected before stays until the new one is complete on all PEs.
     In all other ways it is weft.checkpoint: when it can be called, what is saved, and what is refused.
 
-    It does nothing in a job that does not begin again after losses (``weft run --on-loss restart``).
+    It does nothing in a job that cannot begin again (``weft run --on-loss restart`` or ``shrink`` can).
 
     Args:
         values: proxies of the collections to protect, and whatever main needs to go on. Each PE has a copy.
@@ -34,7 +34,7 @@ def protect(values: Mapping[str, Any]) -> _core.Future[None]:
 
 
 async def recovered(folder: str | os.PathLike[str] | None = None) -> dict[str, Any] | None:
-    """What weft.protect has kept, when the job has begun again because PEs were lost. For the begin of main.
+    """What weft.protect has kept, when the job has begun again. For the begin of main.
 
     The collections are made anew, each chare where the map of its collection puts it, and ``migrated()``
     runs on each chare.
@@ -45,7 +45,7 @@ async def recovered(folder: str | os.PathLike[str] | None = None) -> dict[str, A
 
     Returns:
         dict: the values, with proxies of the new collections. None if there is nothing to recover: the job
-        has lost no PE, or it had protected nothing before.
+        has not begun again, or it had protected nothing before.
 
     Raises:
         weft.Error: a PE was lost together with the one that kept its copy, and `folder` has no checkpoint; or
@@ -62,8 +62,29 @@ async def recovered(folder: str | os.PathLike[str] | None = None) -> dict[str, A
     return values
 
 
+def resize(num_pes: int) -> _core.Future[None]:
+    """Asks for another number of PEs, from the next ``weft.protect`` that is complete on.
+
+    ``await weft.resize(6)``. That ``weft.protect`` does not return: ``main`` begins again on the new number
+    of PEs, and ``weft.recovered()`` gives what was protected. New PEs are processes that begin with the
+    program's first line. PEs with the highest numbers leave: their ``weft.run`` raises SystemExit(0).
+
+    Args:
+        num_pes: how many PEs the job shall have, at least 1.
+
+    Returns:
+        weft.Future: set to None when ``weft run`` has accepted it. It fails with weft.Error if ``weft run``
+        refuses it, as when another resize is under way. An error that nothing awaits ends the job.
+
+    Raises:
+        weft.Error: the job was not started by ``weft run --on-loss restart`` or ``--on-loss shrink``, or
+            `num_pes` is less than 1.
+    """
+    return _core._resize(num_pes)
+
+
 def recoveries() -> int:
-    """How often this job has begun again because PEs were lost: 0 at first.
+    """How often main has begun again, because PEs were lost or the job got another number of them.
 
     Raises:
         weft.Error: no job is running.

@@ -33,7 +33,7 @@ set by weft run unless set already:
 
 set by weft run for each PE, not to be changed:
   WEFT_NUM_PES                   the number of PEs
-  WEFT_PE                        the PE's number, from 0
+  WEFT_PE                        the PE's number at the start of its process, from 0; see weft.my_pe()
   WEFT_PROGRAM                   the number of the PE's program (MPI_APPNUM), in a job of several
   WEFT_BOOTSTRAP                 the launcher's socket
   WEFT_LAUNCHER_PID              the launcher's process number
@@ -131,6 +131,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     from weft.launch.environment import pe_environment
     from weft.launch.job import Job
+    from weft.launch.losses.resizes import recovery_of
     from weft.launch.output import output_of
     from weft.launch.trace import merge, prepare
     from weft.launch.virtual_ranks import with_virtual_ranks
@@ -156,10 +157,10 @@ def _run(options: argparse.Namespace) -> int:
         trace = prepare(environment["WEFT_TRACE"]) if environment.get("WEFT_TRACE") else None
         if trace is not None:
             environment["WEFT_TRACE"] = str(trace)
-        restarts = environment.get("WEFT_ON_LOSS") == "restart"
-        if restarts and options.metrics is not None:
+        recovery = recovery_of(environment)
+        if recovery is not None and options.metrics is not None:
             # Its threads must not be there when processes are forked.
-            raise UsageError("--metrics cannot be given with --on-loss restart")
+            raise UsageError("--metrics cannot be given with --on-loss restart or shrink")
         job = Job(
             with_virtual_ranks(argvs, environment),
             environment,
@@ -167,7 +168,7 @@ def _run(options: argparse.Namespace) -> int:
             timeout_s=parse_timeout(options.timeout),
             bound=options.bind == "core",
             metrics=_metrics_of(options.metrics),
-            restarts=restarts,
+            recovery=recovery,
         )
         code = job.run()
         if trace is not None:

@@ -84,8 +84,16 @@ SETTINGS = (
         "--on-loss",
         "WEFT_ON_LOSS",
         "end: a PE that is killed ends the job (default); restart: weft run starts a process in its place, "
-        "and main begins again on all PEs, with what it had protected; under weft run alone",
-        ("end", "restart"),
+        "and main begins again on all PEs, with what it had protected; shrink: the same with one PE fewer; "
+        "under weft run alone",
+        ("end", "restart", "shrink"),
+    ),
+    Setting(
+        "--drain-on",
+        "WEFT_DRAIN_ON",
+        "SIGTERM: a PE that gets this signal leaves the job, which goes on, at the next weft.protect that is "
+        "complete; with --on-loss restart or shrink",
+        ("SIGTERM",),
     ),
     Setting(
         "--hang-report",

@@ -93,7 +93,7 @@ def _pes_of(pid: int) -> Iterator[_Pe]:
 
     activities = _activities()
     processes = sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
-    environments = {process: _environment(process) for process in processes}
+    environments = {process: environment_of(process) for process in processes}
     launchers = {environment.get("WEFT_LAUNCHER_PID") for environment in environments.values()}
     # A `weft run` that a PE has started has the variable of the outer job.
     launcher = str(pid) if str(pid) in launchers else environments.get(pid, {}).get("WEFT_LAUNCHER_PID")
@@ -102,6 +102,9 @@ def _pes_of(pid: int) -> Iterator[_Pe]:
         number = environment.get("WEFT_PE", "")
         if launcher is None or environment.get("WEFT_LAUNCHER_PID") != launcher or not number.isdecimal():
             continue
+        activity = activities.get(process)
+        if activity is not None:
+            number = str(activity.pe)  # another one than at its start, if the job has been resized
         file = Path(environment.get("UCX_POSIX_DIR", "")) / f"status-{number}"
         # A program that a PE has started has the same variables, and begins later.
         if int(number) in found or not handles(process, signal.SIGUSR1) or not file.is_file():
@@ -113,31 +116,41 @@ def _pes_of(pid: int) -> Iterator[_Pe]:
             file,
             file.stat().st_size,
             _cpu_s(process),
-            activities.get(process, ""),
+            activity.text if activity is not None else "",
         )
 
 
-def _activities() -> dict[int, str]:
-    """For each PE of this host how long it has been idle, or in one entry method."""
+class _Activity(NamedTuple):
+    pe: int
+    text: str  # empty if it is neither idle nor in one entry method
+    began_ns: int
+
+
+def _activities() -> dict[int, _Activity]:
+    """For each process that is a PE of this host its number, and how long it has been idle or in a method."""
     from weft._top import pages
     from weft._top.samples import Reading
 
-    found = {}
+    found: dict[int, _Activity] = {}
     sources = pages.find()
     for source in sources:
         with contextlib.suppress(pages.DamagedPageError):
             reading = Reading(source.read(), time.monotonic_ns())
-            idle_since_ns = reading.page.idle_since_ns
-            seconds = (reading.read_ns - (idle_since_ns or reading.page.now_ns)) * 1e-9
-            if idle_since_ns:
-                found[source.pid] = f"idle for {seconds:.1f} s"
+            page = reading.page
+            seconds = (reading.read_ns - (page.idle_since_ns or page.now_ns)) * 1e-9
+            text = ""
+            if page.idle_since_ns:
+                text = f"idle for {seconds:.1f} s"
             elif reading.is_silent:
-                found[source.pid] = f"in one entry method, or outside of Weft, for {seconds:.1f} s"
+                text = f"in one entry method, or outside of Weft, for {seconds:.1f} s"
+            before = found.get(source.pid)
+            if before is None or before.began_ns <= page.began_ns:  # not that of an earlier incarnation
+                found[source.pid] = _Activity(page.pe, text, page.began_ns)
     pages.close_all(sources)
     return found
 
 
-def _environment(pid: int) -> dict[str, str]:
+def environment_of(pid: int) -> dict[str, str]:
     """The variables with which the process began; none of a process that has gone, or of another user."""
     try:
         text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")

@@ -89,7 +89,8 @@ def is_import_of_multiprocessing() -> bool:
     return process is not None and getattr(process.current_process(), "_inheriting", False)
 
 
-# How a job has ended: its exit code, or None if it begins again because PEs were lost; the signal that has
+# How a job has ended: its exit code, None if it begins again because PEs were lost or their number changes,
+# or False if it goes on without this PE; the signal that has
 # ended it or 0; whether a launcher ends the processes; what main returned; and what it raised on this PE.
 _End = tuple[int | None, int, bool, Any, BaseException | None]
 Start = Callable[[Callable[[], Any]], _End]
@@ -102,6 +103,9 @@ def run_with(start: Start, main: Callable[[], Any]) -> Any:
         while code is None:
             gc.collect()  # what the lost incarnation has left in cycles, its connections among it
             code, number, by_launcher, result, error = _start(start, main)
+        if code is False:
+            # What the program does after the job is for the PEs that are in it then.
+            raise SystemExit(0)
         if by_launcher:
             ignore_termination()
         if number != 0 and error is None:

@@ -82,6 +82,8 @@ class EndingSignals:
         global _terminated_at
         _terminated_at = None
         is_main_thread = threading.current_thread() is threading.main_thread()
+        if os.environ.get("WEFT_DRAIN_ON") == "SIGTERM":
+            return self  # the job handles it, see src/job/drain_signal.h
         if is_main_thread and signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, _is_ending_already):
             signal.signal(signal.SIGTERM, _terminate)
             self._is_set = True

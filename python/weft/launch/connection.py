@@ -23,6 +23,8 @@ class Connection:
         self.pe: Pe | None = None
         # The PE has been told to begin its job again, and has not done so yet.
         self.is_leaving = False
+        # The program of the PE can begin again.
+        self.is_able = False
         credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
         self.peer_pid, self.peer_uid, _ = _UCRED.unpack(credentials)
         self.at_end = False

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 MAGIC = b"WFT1"
 HEADER = struct.Struct("<4sIQ")
 MAX_FRAME_BYTES = 1 << 30
+# In BEGIN_AGAIN: the job goes on without the process.
+NO_PE = (1 << 32) - 1
 
 
 class FrameType(enum.IntEnum):
@@ -29,8 +31,12 @@ class FrameType(enum.IntEnum):
     BARRIER_DONE = 8  # empty
     END = 9  # why the job ends, in UTF-8
     START_JOB = 10  # PE to launcher; see mpi/spawned.py
-    BEGIN_AGAIN = 11  # launcher to PE: u32 incarnation, why, in UTF-8
-    PROTECTED = 12  # PE to launcher: u64 number of the protected state
+    BEGIN_AGAIN = 11  # launcher to PE: u32 incarnation, u32 pe or NO_PE, u32 number of PEs, why, in UTF-8
+    PROTECTED = 12  # PE to launcher: u64 number of the protected state, u32 plan that it carries out or 0
+    RESIZE = 13  # PE or `weft resize` to launcher: u32 number of PEs; of a PE also 0, one fewer without it
+    RESIZE_PLAN = 14  # launcher to PE: u32 plan or 0 for none, u32 number of PEs, u32 each PE that leaves
+    RESIZE_ANSWER = 15  # launcher to who has asked: why it is refused, in UTF-8; empty if it is not
+    CANNOT_RESIZE = 16  # PE to launcher: u32 plan, why, in UTF-8
 
 
 class ProtocolError(Exception):

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from weft.launch.binding import binding_lines, shares, thread_settings
 from weft.launch.connection import Connection
 from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
-from weft.launch.losses.deaths import DeathJudge
 from weft.launch.losses.recovery import LEAVE_S, Recovery
 from weft.launch.losses.recovery import VARIABLE as ON_LOSS
+from weft.launch.losses.resizes import DRAIN_VARIABLE
+from weft.launch.losses.resizing import Resizer
 from weft.launch.mpi.other_mpi import OtherMpiWatch
 from weft.launch.mpi.spawned import SpawnedJobs
 from weft.launch.output import Output
@@ -48,11 +49,11 @@ _PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
 _DESCRIPTORS_BESIDE_PES = 64
 
 
-class Job(DeathJudge):
+class Job(Resizer):
     """Starts a process for each command line on this host, serves their bootstrap, and ends them together.
 
     `timeout_s`: so long the job may run. `bound`: each PE is bound to its share of the cores. `metrics`
-    answers while the PEs run. `restarts`: the job begins again when a PE is lost.
+    answers while the PEs run. `recovery`: the job begins again when a PE is lost.
     """
 
     def __init__(
@@ -64,9 +65,9 @@ class Job(DeathJudge):
         timeout_s: float | None = None,
         bound: bool = False,
         metrics: MetricsServer | None = None,
-        restarts: bool = False,
+        recovery: Recovery | None = None,
     ) -> None:
-        super().__init__(Recovery() if restarts else None)
+        super().__init__(recovery)
         self._argvs = argvs
         self._num_pes = len(argvs)
         self._environment = environment
@@ -117,7 +118,9 @@ class Job(DeathJudge):
             self._signals.close()
 
     def _is_anything_running(self) -> bool:
-        return any(pe.running for pe in self._pes) or (self._spawned is not None and self._spawned.running)
+        return any(pe.running for pe in self._all_pes) or (
+            self._spawned is not None and self._spawned.running
+        )
 
     def _wait_and_handle(self) -> None:
         limit = None if self._time_limit is None else self._time_limit.deadline
@@ -126,6 +129,7 @@ class Job(DeathJudge):
             self._other_mpi.deadline,
             limit,
             *(self._recovery.deadlines if self._recovery is not None and not self._ending else ()),
+            *(at for pe, at in self._leavers if pe.running),
         )
         deadlines = [*self._hangups.values(), *(deadline for deadline in others if deadline is not None)]
         timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
@@ -146,10 +150,12 @@ class Job(DeathJudge):
             self._check_time_limit(self._time_limit, now)
         if self._recovery is not None and (busy := self._recovery.busy()):
             self._end(
-                f"{self._pes[busy[0]].name} has not left the job within {LEAVE_S:g} s after a loss: an entry "
-                "method or a finally block runs, or the process is stopped. Make entry methods shorter",
+                f"{self._pes[busy[0]].name} has not left the job within {LEAVE_S:g} s after a loss, or for "
+                "another number of PEs: an entry method or a finally block runs, or the process is stopped. "
+                "Make entry methods shorter",
                 1,
             )
+        self._kill_late_leavers(now)
         for number, deadline in list(self._hangups.items()):
             if now >= deadline:
                 del self._hangups[number]
@@ -187,7 +193,7 @@ class Job(DeathJudge):
         # A PE that a program starts itself may have inherited it.
         environment.pop(ON_LOSS, None)
         if self._recovery is not None:
-            environment[ON_LOSS] = "restart"
+            environment[ON_LOSS] = "shrink" if self._recovery.shrinks else "restart"
         environment |= {
             "WEFT_BOOTSTRAP": self._service.path,
             "WEFT_NUM_PES": str(self._num_pes),
@@ -197,10 +203,13 @@ class Job(DeathJudge):
         starter = self._starter = Starter(
             self._argvs, environment, self._signals, self._output, self._time_limit, self._bind()
         )
-        of_pe = 1 + self._output.descriptors_per_pe + (self._time_limit is not None)
-        reserve_descriptors(of_pe * self._num_pes + _DESCRIPTORS_BESIDE_PES)
+        self._make_room(self._num_pes)
         for number in range(self._num_pes):
             self._pes.append(self._start_pe(starter, number))
+
+    def _make_room(self, num_pes: int) -> None:
+        of_pe = 1 + self._output.descriptors_per_pe + (self._time_limit is not None)
+        reserve_descriptors(of_pe * num_pes + _DESCRIPTORS_BESIDE_PES)
 
     def _start_pe(self, starter: Starter, number: int) -> Pe:
         return starter.start(number)
@@ -215,7 +224,7 @@ class Job(DeathJudge):
         return [{cpu for core in part for cpu in core.cpus} for part in parts]
 
     def _reap(self) -> None:
-        by_pid = {pe.pid: pe for pe in self._pes if pe.running and pe.is_child}
+        by_pid = {pe.pid: pe for pe in self._all_pes if pe.running and pe.is_child}
         while by_pid or (self._spawned is not None and self._spawned.running):
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
@@ -227,6 +236,9 @@ class Job(DeathJudge):
             if pe is None:
                 continue
             pe.exit_status = os.waitstatus_to_exitcode(status)
+            if any(pe is leaver for leaver, _ in self._leavers):
+                self._leaver_ended(pe)
+                continue
             self._hangups.pop(pe.number, None)
             self._reaped.append(pe)
             # Frames that it sent last, such as "finished" or "abort", may still be unread.
@@ -246,9 +258,9 @@ class Job(DeathJudge):
         self._kill_at = None
         if self._spawned is not None:
             self._spawned.kill()
-        for pe in self._pes:
+        for pe in self._all_pes:
             pe.send_signal(signal.SIGKILL)
-        for pe in self._pes:
+        for pe in self._all_pes:
             if pe.running and pe.is_child:
                 _, status = os.waitpid(pe.pid, 0)
                 pe.exit_status = os.waitstatus_to_exitcode(status)
@@ -279,7 +291,7 @@ class Job(DeathJudge):
         others = self._is_anything_running()
         self._say(f"{reason}; ending the job" if others else reason)
         self._service.end(f"the job ends: {reason}")
-        for pe in self._pes:
+        for pe in self._all_pes:
             if terminates:
                 pe.send_signal(signal.SIGTERM)
             pe.send_signal(signal.SIGCONT)
@@ -307,13 +319,15 @@ class Job(DeathJudge):
         connections = self._service.connections
         if not connections[pe.number].is_leaving:
             self._recovery.left(pe.number)
-        if len(connections) == self._num_pes and not any(each.is_leaving for each in connections.values()):
+        if self._service.is_complete:
             self._recovery.all_joined()
+            self._offer_plan()
 
-    def protected(self, number: int) -> None:
-        """All PEs have protected a state."""
+    def protected(self, number: int, plan: int) -> None:
+        """All PEs have protected a state, perhaps for another number of PEs."""
         if self._recovery is not None:
             self._recovery.protected(number)
+            self._carry_out(plan)
 
     def joined_next_job(self, pe: Pe) -> None:
         """The exit code of the job before does not count: the program goes on."""
@@ -362,7 +376,7 @@ class Job(DeathJudge):
                 self._interrupt(received)
             elif received.number is signal.SIGTSTP:
                 # Not SIGTSTP: it does nothing in a process group without a shell to bring it back (in CI).
-                for pe in self._pes:
+                for pe in self._all_pes:
                     pe.send_signal(signal.SIGSTOP)
                 if self._spawned is not None:
                     self._spawned.send_signal(signal.SIGTSTP)
@@ -387,6 +401,9 @@ class Job(DeathJudge):
             return
         self._passed_signal = received.number
         self._passed_at = now
+        if received.number is signal.SIGTERM and self._environment.get(DRAIN_VARIABLE) == "SIGTERM":
+            self._end_interrupted(received.number)  # to a PE the signal says something else
+            return
         self._say(f"{received.number.name} is passed on to the PEs; a second one kills the job")
         self._pass_on(received)
 
@@ -394,7 +411,7 @@ class Job(DeathJudge):
         # The PEs have it already. That a terminal has gone may be told to the launcher alone.
         if received.from_terminal and received.number is not signal.SIGHUP:
             return
-        for pe in self._pes:
+        for pe in self._all_pes:
             pe.send_signal(received.number, if_handled=received.number is signal.SIGUSR1)
         if self._spawned is not None:
             self._spawned.send_signal(received.number)

@@ -10,7 +10,7 @@ import contextlib
 import os
 import select
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from weft.launch.command import UsageError
 
@@ -48,6 +48,9 @@ class Output:
         They belong to this object until close_opened().
         """
         return None, None
+
+    def renumber(self, places: Mapping[int, int]) -> None:
+        """`places` has the new number of each PE that is left. A file stays that of its PE's first number."""
 
     def close_opened(self) -> None:
         """Closes the descriptors of open(), which the PE has now. May be called twice."""
@@ -129,8 +132,12 @@ class Labelled(Output):
         for sink in self._sinks:
             ours, theirs = os.pipe()
             self._opened.append(theirs)
-            self._pipes.append(_Pipe(self._selector, ours, f"{pe:{self._digits}}: ".encode(), sink))
+            self._pipes.append(_Pipe(self._selector, ours, pe, self._digits, sink))
         return self._opened[0], self._opened[1]
+
+    def renumber(self, places: Mapping[int, int]) -> None:
+        for pipe in self._pipes:
+            pipe.renumber(places)
 
     def close_opened(self) -> None:
         while self._opened:
@@ -217,14 +224,25 @@ class _Sink:
 class _Pipe:
     """What one PE writes to one of its streams."""
 
-    def __init__(self, selector: selectors.BaseSelector, fd: int, label: bytes, sink: _Sink) -> None:
+    def __init__(self, selector: selectors.BaseSelector, fd: int, pe: int, digits: int, sink: _Sink) -> None:
         self._selector = selector
         self._fd = fd
-        self._label = label
+        self._pe: int | None = pe  # None: the process is no PE any more
+        self._digits = digits
+        self._label = self._label_of(pe)
         self._sink = sink
         self._line = b""  # begun
         os.set_blocking(fd, False)
         self._register()
+
+    def renumber(self, places: Mapping[int, int]) -> None:
+        """The PE has another number, or is gone: what its process still writes has the one before."""
+        self._pe = None if self._pe is None else places.get(self._pe)
+        if self._pe is not None:
+            self._label = self._label_of(self._pe)
+
+    def _label_of(self, pe: int) -> bytes:
+        return f"{pe:{self._digits}}: ".encode()
 
     def drain(self) -> None:
         """The PE has ended: takes what it has left, and closes the pipe."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -30,8 +31,14 @@ class Pe:
     finished_code: int | None = None
     # In which it was started.
     incarnation: int = 0
+    # Its number then, which is in its environment.
+    started_as: int = -1
     # Not so for a process that has started this launcher: it is neither signalled nor reaped.
     is_child: bool = True
+
+    def __post_init__(self) -> None:
+        if self.started_as < 0:
+            self.started_as = self.number
 
     @property
     def name(self) -> str:
@@ -42,6 +49,13 @@ class Pe:
     def running(self) -> bool:
         """Whether it has not been reaped yet."""
         return self.exit_status is None
+
+    def bind(self, cpus: set[int]) -> None:
+        """Binds all threads of the process to the CPUs."""
+        pid = self.connected_pid or self.pid
+        with contextlib.suppress(OSError):  # it has ended
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                os.sched_setaffinity(int(thread), cpus)
 
     def send_signal(self, number: int, *, if_handled: bool = False) -> None:
         """Signals the process, and the one that connected if that is another. Skips what has exited.
@@ -129,17 +143,29 @@ class Starter:
         self._limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._launcher_pid = os.getpid()
 
-    def start(self, number: int, incarnation: int = 0) -> Pe:
+    @property
+    def has_several_programs(self) -> bool:
+        """Whether the PEs have different command lines."""
+        return self._parts[-1] > 0
+
+    def bind(self, cpus: Sequence[set[int]]) -> None:
+        """The CPUs of each PE from now on."""
+        self._cpus = cpus
+
+    def start(self, number: int, incarnation: int = 0, num_pes: int | None = None) -> Pe:
         """Starts one PE; PE 0 has the terminal's input, the others none.
 
-        `incarnation`: how often the job has begun again.
+        `incarnation`: how often the job has begun again. `num_pes`: if it is another number than at first.
+        PEs beyond the first ones have the last command line.
 
         Raises:
             UsageError: the system refuses to run the program.
         """
-        argv = self._argvs[number]
+        argv = self._argvs[min(number, len(self._argvs) - 1)]
         environment = {**self._environment, "WEFT_PE": str(number), LOCAL_RANK_VARIABLE: str(number)}
-        if self._parts[-1] > 0:
+        if num_pes is not None:
+            environment["WEFT_NUM_PES"] = str(num_pes)
+        if self.has_several_programs:
             environment["WEFT_PROGRAM"] = str(self._parts[number])
         if incarnation > 0:
             environment[INCARNATION_VARIABLE] = str(incarnation)

@@ -61,11 +61,6 @@ class Rendezvous:
         self._entered = {}
         return answer
 
-    def begin_again(self) -> None:
-        """The PEs leave what they are in: they begin the job again."""
-        self._type = None
-        self._entered = {}
-
     def finish(self, pe: int) -> None:
         """PE `pe` will enter no further collective of its job.
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import selectors
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from weft.launch.connection import Connection
-from weft.launch.frames import Frame, FrameType, ProtocolError, encode
+from weft.launch.frames import NO_PE, Frame, FrameType, ProtocolError, encode
 from weft.launch.listener import Listener
 from weft.launch.losses.recovery import Recovery
 from weft.launch.processes import Pe
@@ -27,8 +28,14 @@ class Events(Protocol):
     def joined_again(self, pe: Pe) -> None:
         """A PE has begun its job again."""
 
-    def protected(self, number: int) -> None:
-        """All PEs have protected a state of that number."""
+    def protected(self, number: int, plan: int) -> None:
+        """All PEs have protected a state of that number, for a plan of another number of PEs or 0."""
+
+    def asked_for_resize(self, pe: Pe | None, num_pes: int) -> str | None:
+        """A PE or another process asks for so many PEs; 0: without that PE. Returns why it is refused."""
+
+    def cannot_resize(self, number: int, why: str) -> None:
+        """What is protected cannot be restored on the number of PEs of that plan."""
 
     def joined_next_job(self, pe: Pe) -> None:
         """A PE that had finished a job is in another one; `finished_code` is None again."""
@@ -68,8 +75,11 @@ class BootstrapService:
         self._pes = pes
         self._events = events
         self._recovery = recovery
-        self._able: set[int] = set()  # the PEs whose programs can begin again
         self._connections: dict[int, Connection] = {}
+        # Of processes that leave, and may still write into memory of others. Until they are gone the PEs wait
+        # with their next incarnation.
+        self._departing: list[Connection] = []
+        self._held_hellos: list[tuple[Connection, Frame]] = []
         self._rendezvous = Rendezvous(num_pes)
         self._listener = Listener(backlog=num_pes)
         self.path = self._listener.path
@@ -83,19 +93,58 @@ class BootstrapService:
     @property
     def can_begin_again(self) -> bool:
         """Whether the programs of all PEs that have joined can begin again, and none is in a further job."""
-        return self._recovery is not None and self._able.issuperset(self._connections)
+        return self._recovery is not None and all(
+            connection.is_able for connection in self._connections.values()
+        )
 
-    def begin_again(self, lost: Sequence[int], incarnation: int, why: str) -> None:
-        """Tells all PEs but the lost ones, whose connections are closed, to begin the job again."""
-        for number in lost:
-            if (connection := self._connections.pop(number, None)) is not None:
+    @property
+    def is_complete(self) -> bool:
+        """Whether all PEs are in the present incarnation."""
+        connections = self._connections.values()
+        return len(connections) == self._num_pes and not any(each.is_leaving for each in connections)
+
+    def begin_again(
+        self, lost: Sequence[Pe], leaving: Sequence[Pe], num_pes: int, incarnation: int, why: str
+    ) -> None:
+        """Tells all PEs but the lost ones, whose connections are closed, to begin the job again, or to leave.
+
+        The other PEs have their new numbers already.
+        """
+        connections = list(self._connections.values())
+        self._connections.clear()
+        self._held_hellos.clear()
+        self._num_pes = num_pes
+        self._rendezvous = Rendezvous(num_pes)
+        for connection in connections:
+            pe = connection.pe
+            if pe is None or any(pe is other for other in lost):
                 self._close(connection)
-        self._rendezvous.begin_again()
-        frame = encode(FrameType.BEGIN_AGAIN, incarnation.to_bytes(4, "little") + why.encode())
-        for connection in self._connections.values():
+                continue
+            number = pe.number
+            if any(pe is other for other in leaving):
+                self._departing.append(connection)
+                number = NO_PE
+            else:
+                self._connections[number] = connection
             connection.is_leaving = True
-            connection.send(frame)
+            self._send_begin_again(connection, incarnation, number, why)
+
+    def _send_begin_again(self, connection: Connection, incarnation: int, number: int, why: str) -> None:
+        numbers = struct.pack("<III", incarnation, number, self._num_pes)
+        connection.send(encode(FrameType.BEGIN_AGAIN, numbers + why.encode()))
+        self._watch(connection)
+
+    def tell_plan(self, number: int, num_pes: int, leaving: Sequence[int]) -> None:
+        """Tells all PEs which of them will leave. `number` 0: none, the plan before is withdrawn."""
+        payload = struct.pack(f"<{2 + len(leaving)}I", number, num_pes, *leaving)
+        for connection in self._connections.values():
+            connection.send(encode(FrameType.RESIZE_PLAN, payload))
             self._watch(connection)
+
+    def has_left(self, pe: Pe) -> None:
+        """The process of a PE that leaves has ended."""
+        for connection in [each for each in self._departing if each.pe is pe]:
+            self._disconnect(connection)
 
     def handle(self, connection: Connection, events: int) -> None:
         """Handles the events that the selector reports for a connection."""
@@ -157,6 +206,10 @@ class BootstrapService:
         pe = connection.pe
         if not self._close(connection) or pe is None:
             return
+        if connection in self._departing:
+            self._departing.remove(connection)
+            self._answer_held_hellos()
+            return
         pe.connected_pid = None
         if pe.finished_code is None:
             self._events.hung_up(pe)
@@ -188,6 +241,8 @@ class BootstrapService:
         if pe is None:
             self._welcome(connection, frame)
             return
+        if connection in self._departing:
+            return
         if pe.finished_code is not None:
             self._join_next_job(connection, pe, frame)
             return
@@ -205,39 +260,64 @@ class BootstrapService:
             self._events.aborted(pe, frame.integer() & 0xFF or 1, frame.payload[4:].decode(errors="replace"))
         elif frame.type is FrameType.START_JOB:
             self._events.asked_for_job(pe, frame.payload)
-        elif frame.type is FrameType.PROTECTED and len(frame.payload) == 8:
-            self._events.protected(int.from_bytes(frame.payload, "little"))
+        elif frame.type is FrameType.PROTECTED and len(frame.payload) == 12:
+            self._events.protected(int.from_bytes(frame.payload[:8], "little"), frame.number(8))
+        elif frame.type is FrameType.RESIZE and len(frame.payload) == 4:
+            refusal = self._events.asked_for_resize(pe, frame.number(0))
+            if frame.number(0) != 0:
+                self._answer_resize(connection, refusal)
+        elif frame.type is FrameType.CANNOT_RESIZE and len(frame.payload) >= 4:
+            self._events.cannot_resize(frame.number(0), frame.payload[4:].decode(errors="replace"))
         else:
             raise ProtocolError(f"malformed frame: a PE does not send '{frame.type.name}'")
 
+    def _answer_resize(self, connection: Connection, refusal: str | None) -> None:
+        connection.send(encode(FrameType.RESIZE_ANSWER, (refusal or "").encode()))
+        self._watch(connection)
+
     def _welcome(self, connection: Connection, frame: Frame) -> None:
+        if frame.type is FrameType.RESIZE and len(frame.payload) == 4:  # of `weft resize`
+            self._answer_resize(connection, self._events.asked_for_resize(None, frame.number(0)))
+            return
         if frame.type is not FrameType.HELLO or len(frame.payload) not in (4, 8):
             raise ProtocolError(
                 f"malformed frame: '{frame.type.name}' of {len(frame.payload)} bytes instead of a hello"
             )
         number = frame.integer()
-        if not 0 <= number < self._num_pes:
-            raise ProtocolError(f"it says that it is PE {number} of {self._num_pes}; do not set WEFT_PE")
-        if number in self._connections:
+        pe = self._pe_started_as(number, frame.number(4) if len(frame.payload) == 8 else None)
+        if pe.number in self._connections:
             raise ProtocolError(
                 f"PE {number} has joined already, and one launch is one Weft job: for a second program start "
                 "`weft run` again; set WEFT_BOOTSTRAP=singleton for a program that a PE starts"
             )
-        pe = self._pes[number]
-        if len(frame.payload) == 8 and frame.number(4) < pe.incarnation:
-            raise ProtocolError(f"it belongs to a process of PE {number} that was lost")
         connection.pe = pe
         pe.connected_pid = connection.peer_pid
-        self._connections[number] = connection
-        self._able.discard(number)
-        if len(frame.payload) == 8:
-            self._able.add(number)
+        self._connections[pe.number] = connection
+        connection.is_able = len(frame.payload) == 8
         self._answer_hello(connection, frame)
         if len(self._connections) == self._num_pes and self._recovery is None:
             # No other process may join. A launcher that is killed from now on leaves no socket behind.
             self._selector.unregister(self._listener.socket)
             self._listener.close()
         self._events.joined(pe)
+
+    def _pe_started_as(self, number: int, incarnation: int | None) -> Pe:
+        """The PE whose process has that number in its environment. It may have another one now."""
+        started = [pe for pe in self._pes if pe.started_as == number]
+        if not started:
+            raise ProtocolError(f"it says that it is PE {number} of {self._num_pes}; do not set WEFT_PE")
+        for pe in started:
+            if incarnation is None or pe.incarnation == incarnation:
+                return pe
+        raise ProtocolError(f"it belongs to a process of PE {number} that was lost")
+
+    def _answer_held_hellos(self) -> None:
+        if self._departing:
+            return
+        held, self._held_hellos = self._held_hellos, []
+        for connection, hello in held:
+            self._answer_hello(connection, hello)
+            self._watch(connection)
 
     def _answer_hello(self, connection: Connection, hello: Frame) -> None:
         welcome = self._num_pes.to_bytes(4, "little")
@@ -246,8 +326,11 @@ class BootstrapService:
             if hello.number(4) < recovery.incarnation:
                 # It was started, or told, before a further loss.
                 connection.is_leaving = True
-                number = recovery.incarnation.to_bytes(4, "little")
-                connection.send(encode(FrameType.BEGIN_AGAIN, number + b"a further PE was lost"))
+                number = connection.pe.number if connection.pe is not None else NO_PE
+                self._send_begin_again(connection, recovery.incarnation, number, "the job has begun again")
+                return
+            if self._departing:
+                self._held_hellos.append((connection, hello))
                 return
             welcome += recovery.newest_protected.to_bytes(8, "little")
         connection.send(encode(FrameType.WELCOME, welcome))
@@ -260,6 +343,8 @@ class BootstrapService:
         """
         if frame.type in (FrameType.FINISHED, FrameType.PROTECTED):
             return True
+        if frame.type is FrameType.RESIZE and frame.number(0) == 0:
+            return True  # it concerns the process, not the incarnation
         is_hello = frame.type is FrameType.HELLO and len(frame.payload) == 8
         if is_hello and self._recovery is not None and frame.number(4) == self._recovery.incarnation:
             connection.is_leaving = False
@@ -274,7 +359,8 @@ class BootstrapService:
         if frame.integer() != pe.number:
             raise ProtocolError(f"{pe.name} says that it is PE {frame.integer()}; do not set WEFT_PE")
         pe.finished_code = None
-        self._able.clear()  # a process in the place of a lost one would begin with the first job
+        for each in self._connections.values():
+            each.is_able = False  # a process in the place of a lost one would begin with the first job
         self._rendezvous.join_next_job(pe.number)
         self._answer_hello(connection, frame)
         self._events.joined_next_job(pe)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 # As timeout(1) of the GNU coreutils.
 EXIT_CODE = 124
@@ -45,6 +45,12 @@ class TimeLimit:
         fd = os.memfd_create(FILE_NAME)
         self._files[number] = fd
         return f"{self._at!r},{fd}", (fd,)
+
+    def renumber(self, places: Mapping[int, int]) -> None:
+        """`places` has the new number of each PE that is left."""
+        for number in [number for number in self._files if number not in places]:
+            os.close(self._files.pop(number))
+        self._files = {places[number]: fd for number, fd in self._files.items()}
 
     def reports(self) -> Iterator[str]:
         """Says where the PEs are: those with equal stacks together, those that wrote none not at all."""

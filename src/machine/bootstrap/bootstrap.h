@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,6 +24,24 @@ struct Incarnation {
   std::uint32_t number = 0;  // of the incarnation: so many times has the job begun again
   std::uint64_t newest_protected =
       0;  // the number of the newest state that all PEs had protected; 0 for none
+};
+
+// What the launcher has said about another number of PEs, since this process is in its incarnation.
+struct Resizing {
+  std::uint32_t plan = 0;              // the number of the plan; 0 for none
+  std::uint32_t num_pes = 0;           // that the plan gives
+  std::vector<std::uint32_t> leaving;  // the PEs that leave, in ascending order
+  // To ask_for_resize(), in order: why it is refused; empty if it is not. on_change takes them.
+  std::deque<std::string> answers;
+  // Is called by watch_status() when the launcher has said something.
+  std::function<void()> on_change;
+};
+
+// What a word of the launcher, or its end, does to this process.
+enum class LauncherWord {
+  kEndsProcess,
+  kEndsRun,   // the process may begin its job again, or it goes on without one
+  kResizing,  // the run goes on
 };
 
 class Bootstrap {
@@ -66,16 +86,28 @@ class Bootstrap {
   // process makes another bootstrap.
   virtual bool can_begin_again() const { return false; }
   virtual Incarnation incarnation() const { return {}; }
-  // Tells the launcher that all PEs have protected the state of that number. Does not wait.
-  virtual void tell_protected(std::uint64_t /*number*/) {}
+  // Tells the launcher that all PEs have protected the state of that number. `plan`: that of a resize, for which all blocks are kept
+  // by PEs that stay, or 0. Does not wait.
+  virtual void tell_protected(std::uint64_t /*number*/, std::uint32_t /*plan*/ = 0) {}
+  // Null unless can_begin_again().
+  virtual Resizing* resizing() { return nullptr; }
+  // Asks for that number of PEs; 0: one fewer, without this PE. The answer comes to resizing(). Does not wait.
+  virtual base::Status ask_for_resize(std::uint32_t num_pes);
+  // What is protected cannot be restored on the number of PEs of that plan. Does not wait.
+  virtual void refuse_resize(std::uint32_t /*plan*/, std::string_view /*why*/) {}
   // REQUIRES: begins_again(). The connection to the launcher is for the process's next bootstrap.
   virtual void give_up_connection() {}
-  // Whether the word for which watch_fd() is readable ends the process. May be called on another thread than the other functions.
-  virtual bool ends_process() const { return has_launcher(); }
+  // What the word does for which watch_fd() is readable. May be called on another thread than the other functions.
+  virtual LauncherWord next_word() const {
+    return has_launcher() ? LauncherWord::kEndsProcess : LauncherWord::kEndsRun;
+  }
 };
 
 // Whether the launcher has told this process that its job begins again, and the process has not joined it since.
 bool begins_again();
+
+// Whether it has told this process that the job goes on without it.
+bool leaves_job();
 
 // Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, PMI_FD and PMI_SIZE
 // give pmi, else singleton. With variables of several launchers, the innermost one counts:

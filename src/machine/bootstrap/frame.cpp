@@ -100,6 +100,14 @@ std::string_view frame_type_name(FrameType type) {
       return "begin again";
     case FrameType::kProtected:
       return "protected";
+    case FrameType::kResize:
+      return "resize";
+    case FrameType::kResizePlan:
+      return "resize plan";
+    case FrameType::kResizeAnswer:
+      return "resize answer";
+    case FrameType::kCannotResize:
+      return "cannot resize";
   }
   return {};
 }

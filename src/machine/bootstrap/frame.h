@@ -34,11 +34,24 @@ enum class FrameType : std::uint32_t {
   // PE to launcher
   kStartJob = 10,  // texts, each with a zero byte behind it; see python/weft/launch/mpi/spawned.py
   // launcher to PE
-  kBeginAgain = 11,  // u32 the next incarnation of the job, and why, in UTF-8
+  // u32 the next incarnation of the job, u32 the number of this PE in it or kNoPe if the PE leaves, u32 the number of PEs, and why, in
+  // UTF-8
+  kBeginAgain = 11,
   // PE to launcher
-  kProtected = 12,  // u64 number of the protected state that all PEs have
+  kProtected =
+      12,  // u64 number of the protected state that all PEs have, u32 number of the plan that it carries out or 0
+  kResize = 13,  // u32 the number of PEs that the job shall have; 0: one fewer, without this PE
+  // launcher to PE
+  // u32 number of the plan, 0 for none any more; u32 the number of PEs that it gives; u32 each PE that will leave
+  kResizePlan = 14,
+  kResizeAnswer = 15,  // to kResize: why it is refused, in UTF-8; empty if it is not
+  // PE to launcher
+  kCannotResize =
+      16,  // u32 number of the plan, and why what is protected cannot be restored on that number of PEs, in UTF-8
 };
 
+// In kBeginAgain.
+inline constexpr std::uint32_t kNoPe = ~std::uint32_t{0};
 inline constexpr std::array<char, 4> kFrameMagic = {'W', 'F', 'T', '1'};
 inline constexpr std::size_t kFrameHeaderBytes = 16;
 // Far above any address exchange; a larger size can only be a frame read out of step.

@@ -7,6 +7,10 @@
 
 namespace weft::machine {
 
+base::Status Bootstrap::ask_for_resize(std::uint32_t) {
+  return {base::StatusCode::kUnsupported, "this launcher cannot change the number of PEs of a job"};
+}
+
 base::Status Bootstrap::start_job(std::string_view) {
   return {base::StatusCode::kUnsupported,
           base::format("the launcher of this job ({}) starts no further processes for it; start the program "

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from weft.launch.losses.deaths import DeathJudge
 from weft.launch.losses.recovery import Recovery
+from weft.launch.losses.resizing import Resizer
+from weft.launch.output import Output
 from weft.launch.processes import Pe
 from weft.launch.processes import Starter as ProcessStarter
 from weft.launch.service import BootstrapService
@@ -26,10 +27,23 @@ class Service:
         self.connections: dict[int, Any] = {pe.number: object() for pe in pes}
         self.read = lambda _connection: on_read()
         self.begun: list[tuple[list[int], int]] = []
+        self.plans: list[tuple[int, int, tuple[int, ...]]] = []
+        self.is_complete = True
 
-    def begin_again(self, lost: list[int], incarnation: int, why: str) -> None:
-        """Remembers who was lost."""
-        self.begun.append((lost, incarnation))
+    def begin_again(
+        self, lost: list[Pe], leaving: list[Pe], num_pes: int, incarnation: int, why: str
+    ) -> None:
+        """Remembers who was lost, and who leaves."""
+        self.begun.append(([pe.number for pe in lost], incarnation))
+        self.left = [pe.number for pe in leaving]
+        self.num_pes = num_pes
+
+    def tell_plan(self, number: int, num_pes: int, leaving: list[int]) -> None:
+        """Remembers the plan."""
+        self.plans.append((number, num_pes, tuple(leaving)))
+
+    def has_left(self, pe: Pe) -> None:
+        """The connection of a PE that leaves is closed."""
 
     def expect_no_next_job(self, pe: Pe) -> None:
         """No other PE waits."""
@@ -38,17 +52,28 @@ class Service:
 class Starter:
     """Starts nothing."""
 
-    def start(self, number: int, incarnation: int) -> Pe:
+    has_several_programs = False
+
+    def start(self, number: int, incarnation: int, num_pes: int) -> Pe:
         """The PE in the place of a lost one."""
         return Pe(number, 1_000 + number, incarnation=incarnation, is_child=False)
 
 
-class Judge(DeathJudge):
-    """A job of two PEs. `reap_next` are the statuses that waitpid gives next, by PE."""
+class Judge(Resizer):
+    """A job of two PEs, or more. `reap_next` are the statuses that waitpid gives next, by PE."""
 
-    def __init__(self, on_read: Callable[[Judge], None] = lambda _judge: None) -> None:
-        super().__init__(Recovery())
-        self._pes = [Pe(0, 1, is_child=False), Pe(1, 2, is_child=False)]
+    def __init__(
+        self,
+        on_read: Callable[[Judge], None] = lambda _judge: None,
+        *,
+        num_pes: int = 2,
+        shrinks: bool = False,
+    ) -> None:
+        super().__init__(Recovery(shrinks=shrinks))
+        self._pes = [Pe(number, number + 1, is_child=False) for number in range(num_pes)]
+        self._output = Output()
+        self._time_limit = None
+        self._num_pes = num_pes
         self.service = Service(self._pes, lambda: on_read(self))
         self._service = cast(BootstrapService, self.service)
         self._starter = cast(ProcessStarter, Starter())
@@ -65,6 +90,19 @@ class Judge(DeathJudge):
         """That of the job, as it is now."""
         return self._exit_code
 
+    def carry_out(self, plan: int) -> None:
+        """The PEs have protected a state for the plan."""
+        self._carry_out(plan)
+
+    def offer_plan(self) -> None:
+        """All PEs have joined again."""
+        self._offer_plan()
+
+    def end_leaver(self, pe: Pe) -> None:
+        """The process of a PE that leaves has ended."""
+        pe.exit_status = 0
+        self._leaver_ended(pe)
+
     def settle(self) -> None:
         """Judges what has come, as `Job` does after each turn."""
         self._settle()
@@ -77,6 +115,12 @@ class Judge(DeathJudge):
         """The PE has been reaped."""
         self._pes[number].exit_status = status
         self._reaped.append(self._pes[number])
+
+    def _make_room(self, num_pes: int) -> None:
+        pass
+
+    def _bind(self) -> list[set[int]] | None:
+        return None
 
     def _reap(self) -> None:
         for number, status in self.reap_next.items():

@@ -111,8 +111,8 @@ def test_frames_of_the_incarnation_that_has_ended_are_dropped(restarted: Restart
         restarted.turn()
         assert received(pe) == (FrameType.WELCOME, struct.pack("<IQ", 1, 0))
         assert restarted.service.can_begin_again
-        restarted.service.begin_again([], restarted.recovery.begin([0]), "why")
-        assert received(pe) == (FrameType.BEGIN_AGAIN, struct.pack("<I", 1) + b"why")
+        restarted.service.begin_again([], [], 1, restarted.recovery.begin([0]), "why")
+        assert received(pe) == (FrameType.BEGIN_AGAIN, struct.pack("<III", 1, 0, 1) + b"why")
         # All but the last were sent before the PE has read that.
         pe.sendall(encode(FrameType.BARRIER) + encode(FrameType.ABORT, bytes(4)) + hello(0) + hello(1))
         restarted.turn()
@@ -137,7 +137,7 @@ def test_a_new_process_of_before_a_further_loss_is_told_and_a_child_of_a_lost_on
         pe.sendall(hello(1))
         restarted.turn()
         kind, payload = received(pe)
-        assert kind == FrameType.BEGIN_AGAIN and payload.startswith(struct.pack("<I", 2))
+        assert kind == FrameType.BEGIN_AGAIN and payload.startswith(struct.pack("<III", 2, 0, 1))
         pe.sendall(hello(2))
         restarted.turn()
         assert received(pe)[0] == FrameType.WELCOME

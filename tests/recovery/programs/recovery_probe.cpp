@@ -1,5 +1,6 @@
 // A job that protects its chares and loses PEs: recovery_probe PE@STEP... kills PE in its first entry method of STEP, in the
-// incarnation that has the position of the argument. Prints the final values and the number of recoveries.
+// incarnation that has the position of the argument. In place of PE, rN asks for N PEs before the step is protected. Prints the final
+// values, the number of recoveries and the number of PEs.
 #include <signal.h>
 #include <unistd.h>
 
@@ -24,6 +25,15 @@ void die_if_lost(weft::Runtime& runtime, int step) {
       losses[incarnation] == std::to_string(runtime.pe()) + "@" + std::to_string(step)) {
     kill(getpid(), SIGKILL);
   }
+}
+
+// 0: no other number of PEs is wanted.
+int pes_wanted(weft::Runtime& runtime, int step) {
+  const auto incarnation = static_cast<std::size_t>(weft::recoveries(runtime));
+  if (incarnation >= losses.size() || losses[incarnation].front() != 'r') return 0;
+  const std::size_t at = losses[incarnation].find('@');
+  if (std::stoi(losses[incarnation].substr(at + 1)) != step) return 0;
+  return std::stoi(losses[incarnation].substr(1, at - 1));
 }
 
 struct Cell : weft::Chare<Cell> {
@@ -52,11 +62,12 @@ weft::Task<> start(weft::Runtime& runtime) {
   while (step < kNumSteps) {
     co_await cells.call<&Cell::advance>();
     ++step;
+    if (const int wanted = pes_wanted(runtime, step); wanted != 0) co_await weft::resize(runtime, wanted);
     if (step % kStepsOfProtection == 0) co_await weft::protect(runtime, cells, step);
   }
   const std::vector<double> sums = co_await cells.call<&Cell::sum>();
   for (const double sum : sums) std::printf("%a ", sum);
-  std::printf("\nrecoveries %d\n", weft::recoveries(runtime));
+  std::printf("\nrecoveries %d\npes %d\n", weft::recoveries(runtime), runtime.num_pes());
 }
 
 }  // namespace

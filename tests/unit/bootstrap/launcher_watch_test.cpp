@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <cerrno>
@@ -29,7 +30,10 @@ class LauncherWatchTest : public ::testing::Test {
     std::vector<std::byte> one_pe(4);
     bootstrap::set_integer(one_pe, 0, std::uint32_t{1});
     ASSERT_TRUE(write_frame(launcher_.ours(), FrameType::kWelcome, one_pe).ok());
-    bootstrap::LocalSettings settings;
+    join({});
+  }
+
+  void join(bootstrap::LocalSettings settings) {
     settings.num_pes = 1;
     settings.launcher_pid = 4711;
     auto joined = LocalBootstrap::join(launcher_.give_theirs(), settings);
@@ -38,7 +42,7 @@ class LauncherWatchTest : public ::testing::Test {
   }
 
   std::unique_ptr<LauncherWatch> start(std::function<void()> on_word) {
-    auto watch = LauncherWatch::start(*bootstrap_, std::move(on_word));
+    auto watch = LauncherWatch::start(*bootstrap_, [told = std::move(on_word)](LauncherWord) { told(); });
     EXPECT_TRUE(watch.ok()) << watch.status().to_string();
     return std::move(watch).value();
   }
@@ -87,12 +91,55 @@ TEST_F(LauncherWatchTest, ABusyPeIsEnded) {
       ::testing::ExitedWithCode(1), "weft: PE 0 ends although it is busy");
 }
 
+// A PE of a job that may get another number of PEs.
+class ResizedWatchTest : public LauncherWatchTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(write_frame(launcher_.ours(), FrameType::kWelcome, one_pe_and_no_state()).ok());
+    bootstrap::LocalSettings settings;
+    settings.can_begin_again = true;
+    join(settings);
+  }
+  static std::vector<std::byte> one_pe_and_no_state() {
+    std::vector<std::byte> payload(12);
+    bootstrap::set_integer(payload, 0, std::uint32_t{1});
+    return payload;
+  }
+};
+
+TEST_F(ResizedWatchTest, GoesOnAfterAWordThatDoesNotEndTheRun) {
+  std::promise<LauncherWord> first;
+  std::promise<LauncherWord> second;
+  int words = 0;
+  auto watch = LauncherWatch::start(
+      *bootstrap_, [&](LauncherWord word) { (words++ == 0 ? first : second).set_value(word); });
+  ASSERT_TRUE(watch.ok());
+  ASSERT_TRUE(write_frame(launcher_.ours(), FrameType::kResizeAnswer, {}).ok());
+  EXPECT_EQ(first.get_future().get(), LauncherWord::kResizing);
+  EXPECT_TRUE(bootstrap_->watch_status().ok());
+  watch.value()->go_on();
+  ASSERT_TRUE(write_frame(launcher_.ours(), FrameType::kEnd, {}).ok());
+  EXPECT_EQ(second.get_future().get(), LauncherWord::kEndsProcess);
+}
+
+TEST_F(ResizedWatchTest, ABusyPeIsEndedAlsoIfItHasNotReadAnEarlierWord) {
+  EXPECT_EXIT(
+      {
+        const auto watch = start([] {});
+        if (write_frame(launcher_.ours(), FrameType::kResizeAnswer, {}).failed()) std::abort();
+        shutdown(launcher_.ours(), SHUT_RDWR);  // the process that runs the test has the socket too
+        for (volatile bool busy = true; busy;) {
+        }
+      },
+      ::testing::ExitedWithCode(1), "weft: PE 0 ends although it is busy");
+}
+
 TEST_F(LauncherWatchTest, WithoutADescriptorTheRemedyIsNamed) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const base::Status status = LauncherWatch::start(*bootstrap_, [] {}).status();
+  const base::Status status = LauncherWatch::start(*bootstrap_, [](LauncherWord) {}).status();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(status.message(),
             base::format("PE 0 cannot watch its launcher: no event descriptor: {} (errno {}). "
@@ -108,7 +155,7 @@ TEST_F(LauncherWatchTest, WithoutAThreadTheRemedyIsNamedAndSignalsArriveAgain) {
   // No address space has room for such a stack.
   ASSERT_EQ(pthread_attr_setstacksize(&too_large, std::size_t{1} << 62), 0);
   ASSERT_EQ(pthread_setattr_default_np(&too_large), 0);
-  const base::Status status = LauncherWatch::start(*bootstrap_, [] {}).status();
+  const base::Status status = LauncherWatch::start(*bootstrap_, [](LauncherWord) {}).status();
   ASSERT_EQ(pthread_setattr_default_np(&before), 0);
   pthread_attr_destroy(&too_large);
   pthread_attr_destroy(&before);
@@ -122,7 +169,7 @@ TEST_F(LauncherWatchTest, WithoutAThreadTheRemedyIsNamedAndSignalsArriveAgain) {
 
 TEST(LauncherWatchAloneTest, WithoutALauncherThereIsNothingToWatch) {
   bootstrap::SingletonBootstrap alone;
-  EXPECT_TRUE(LauncherWatch::start(alone, [] { FAIL(); }).ok());
+  EXPECT_TRUE(LauncherWatch::start(alone, [](LauncherWord) { FAIL(); }).ok());
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include "machine/bootstrap/launcher/local.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -121,6 +123,10 @@ class RestartedTest : public LocalTest {
   }
   void tell_to_begin_again(std::uint32_t incarnation) {
     std::vector<std::byte> payload = u32(incarnation);
+    for (const int number : {kPe, kNumPes}) {
+      const std::vector<std::byte> bytes = u32(static_cast<std::uint32_t>(number));
+      payload.insert(payload.end(), bytes.begin(), bytes.end());
+    }
     const std::vector<std::byte> why = bytes_of("PE 0 was killed");
     payload.insert(payload.end(), why.begin(), why.end());
     answer(FrameType::kBeginAgain, payload);
@@ -144,10 +150,10 @@ class RestartedTest : public LocalTest {
 TEST_F(RestartedTest, JoinsTheNextIncarnationOverItsConnection) {
   join_first();
   EXPECT_TRUE(bootstrap_->can_begin_again());
-  EXPECT_TRUE(bootstrap_->ends_process());  // if the launcher had gone
+  EXPECT_EQ(bootstrap_->next_word(), LauncherWord::kEndsProcess);  // if the launcher had gone
   EXPECT_FALSE(begins_again());
   tell_to_begin_again(1);
-  EXPECT_FALSE(bootstrap_->ends_process());
+  EXPECT_EQ(bootstrap_->next_word(), LauncherWord::kEndsRun);
   expect_says(bootstrap_->watch_status(), StatusCode::kCancelled, "PE 0 was killed");
   EXPECT_TRUE(begins_again());
   bootstrap_->abort(1, "says nothing more");
@@ -169,6 +175,55 @@ TEST_F(RestartedTest, JoinsTheNextIncarnationOverItsConnection) {
   ASSERT_TRUE(told.ok());
   EXPECT_EQ(told->type, FrameType::kProtected);
   EXPECT_EQ(get_integer<std::uint64_t>(told->payload, 0), 8u);
+}
+
+TEST_F(RestartedTest, ANumberOfPesIsAskedForAndPlanned) {
+  join_first();
+  int changes = 0;
+  bootstrap_->resizing()->on_change = [&changes] { ++changes; };
+  ASSERT_TRUE(bootstrap_->ask_for_resize(1).ok());
+  Result<Frame> asked = read_frame(sockets_.ours());
+  ASSERT_TRUE(asked.ok());
+  EXPECT_EQ(asked->type, FrameType::kResize);
+  EXPECT_EQ(get_integer<std::uint32_t>(asked->payload, 0), 1u);
+  answer(FrameType::kResizeAnswer, bytes_of("no"));
+  EXPECT_EQ(bootstrap_->next_word(), LauncherWord::kResizing);
+  EXPECT_TRUE(bootstrap_->watch_status().ok());
+  EXPECT_EQ(bootstrap_->resizing()->answers.front(), "no");
+  std::vector<std::byte> plan(12);
+  set_integer(std::span(plan), 0, std::uint32_t{5});
+  set_integer(std::span(plan), 4, std::uint32_t{1});
+  set_integer(std::span(plan), 8, std::uint32_t{kPe});
+  answer(FrameType::kResizePlan, plan);
+  answer(FrameType::kBarrierDone, {});
+  EXPECT_TRUE(bootstrap_->barrier().ok());  // a word between two collectives
+  EXPECT_EQ(changes, 1);
+  EXPECT_EQ(bootstrap_->resizing()->plan, 5u);
+  EXPECT_EQ(bootstrap_->resizing()->num_pes, 1u);
+  EXPECT_EQ(bootstrap_->resizing()->leaving, (std::vector<std::uint32_t>{kPe}));
+  answer(FrameType::kResizePlan, u32(5));
+  expect_says(bootstrap_->watch_status(), StatusCode::kCorrupt, "resize plan");
+}
+
+// In a process of its own, which has left for good.
+TEST_F(RestartedTest, AProcessThatLeavesClosesItsConnection) {
+  join_first();
+  std::vector<std::byte> payload = u32(1);
+  for (const std::uint32_t number : {kNoPe, std::uint32_t{1}}) {
+    const std::vector<std::byte> bytes = u32(number);
+    payload.insert(payload.end(), bytes.begin(), bytes.end());
+  }
+  answer(FrameType::kBeginAgain, payload);
+  EXPECT_EXIT(
+      {
+        bool right = !leaves_job();
+        right = bootstrap_->watch_status().code() == StatusCode::kCancelled && right;
+        right = leaves_job() && begins_again() && right;
+        const int connection = bootstrap_->watch_fd();
+        bootstrap_.reset();
+        std::_Exit(right && fcntl(connection, F_GETFD) < 0 ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(RestartedTest, AnAbortThatALossHasCausedBeginsAgain) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from weft.launch.command import UsageError
 from weft.launch.losses.recovery import Recovery
@@ -37,6 +38,10 @@ class DeathJudge(ABC):
     @abstractmethod
     def _reap(self) -> None:
         """Appends the PEs that have died to `_reaped`, when their last frames have been read."""
+
+    @abstractmethod
+    def _begin_anew(self, lost: Sequence[Pe], leaving: Sequence[Pe], num_pes: int, why: str) -> None:
+        """Has the job begin again with so many PEs."""
 
     @abstractmethod
     def _end(self, reason: str, exit_code: int, *, terminates: bool = True) -> None:
@@ -95,6 +100,8 @@ class DeathJudge(ABC):
             obstacle: str | None = "MPI, weft.pgas.run and a second weft.run cannot begin again"
         elif finished:
             obstacle = f"{finished[0].name} had finished the job"
+        elif self._recovery.shrinks and len(lost) == len(self._pes):
+            obstacle = "no PE is left"
         else:
             obstacle = self._recovery.obstacle([pe.incarnation for pe in lost])
         sentence = ", ".join(f"{pe.name} {describe_exit(exit_status_of(pe))}" for pe in lost)
@@ -103,21 +110,18 @@ class DeathJudge(ABC):
             return True
         for pe in lost:
             pe.send_signal(signal.SIGKILL)  # the child of a wrapper that was lost
-        numbers = [pe.number for pe in lost]
-        survivors = [number for number in self._service.connections if number not in numbers]
-        incarnation = self._recovery.begin(survivors)
-        self._say(f"{sentence}; the job begins again (recovery {incarnation})")
-        self._service.begin_again(numbers, incarnation, sentence)
-        for number in numbers:
-            self._hangups.pop(number, None)
-            try:
-                self._pes[number] = self._starter.start(number, incarnation)
-            except UsageError as error:
-                self._end(
-                    f"no process can take the place of PE {number}: {error}",
-                    exit_code_of(exit_status_of(lost[0])),
-                )
-                break
+        num_pes = len(self._pes) - (len(lost) if self._recovery.shrinks else 0)
+        number = self._recovery.incarnation + 1
+        try:
+            self._begin_anew(lost, [], num_pes, sentence)
+        except UsageError as error:
+            self._end(
+                f"no process can take the place of PE {lost[0].number}: {error}",
+                exit_code_of(exit_status_of(lost[0])),
+            )
+            return True
+        pes = f" with {num_pes} PE{'' if num_pes == 1 else 's'}" if self._recovery.shrinks else ""
+        self._say(f"{sentence}; the job begins again{pes} (recovery {number})")
         return True
 
     def _judge_kill(self, pe: Pe, status: int) -> None:

@@ -20,9 +20,10 @@ HOLD_S = 0.25
 
 
 class Recovery:
-    """The incarnations of one job."""
+    """The incarnations of one job. `shrinks`: after a loss it goes on with fewer PEs."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shrinks: bool = False) -> None:
+        self.shrinks = shrinks
         self.incarnation = 0
         self.newest_protected = 0
         self._without_progress = 0

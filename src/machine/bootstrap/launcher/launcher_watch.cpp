@@ -25,16 +25,23 @@ base::Status cannot_watch(int pe, std::string_view what, int error, std::string_
                        std::strerror(error), error, limit)};
 }
 
+void add_one(int fd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
+}
+
 bool readable(short events) { return (events & (POLLIN | POLLHUP | POLLERR)) != 0; }
 
 }  // namespace
 
 base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& bootstrap,
-                                                                  std::function<void()> on_word) {
+                                                                  std::function<void(LauncherWord)> on_word) {
   std::unique_ptr<LauncherWatch> self(new LauncherWatch(bootstrap, std::move(on_word)));
   if (self->watched_fd_ < 0) return self;
   self->stop_fd_ = eventfd(0, EFD_CLOEXEC);
-  if (self->stop_fd_ < 0) return cannot_watch(self->pe_, "no event descriptor", errno, "ulimit -n");
+  self->read_fd_ = eventfd(0, EFD_CLOEXEC);
+  if (self->stop_fd_ < 0 || self->read_fd_ < 0)
+    return cannot_watch(self->pe_, "no event descriptor", errno, "ulimit -n");
   // Signals are for the program's own threads.
   const bootstrap::BlockedSignals blocked;
   try {
@@ -45,30 +52,54 @@ base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& boo
   return self;
 }
 
-LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word)
+LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void(LauncherWord)> on_word)
     : bootstrap_(bootstrap),
       pe_(bootstrap.pe()),
       watched_fd_(bootstrap.watch_fd()),
       on_word_(std::move(on_word)) {}
 
 LauncherWatch::~LauncherWatch() {
-  if (stop_fd_ < 0) return;
   if (thread_.joinable()) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof(one));
+    add_one(stop_fd_);
     thread_.join();
   }
-  close(stop_fd_);
+  for (const int fd : {stop_fd_, read_fd_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+void LauncherWatch::go_on() {
+  if (read_fd_ >= 0) add_one(read_fd_);
+}
+
+bool LauncherWatch::wait_until_read() {
+  // The word is still there, so only the end of the connection is asked for.
+  std::array<pollfd, 3> fds = {pollfd{stop_fd_, POLLIN, 0}, pollfd{read_fd_, POLLIN, 0},
+                               pollfd{watched_fd_, POLLRDHUP, 0}};
+  while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
+  }
+  if (readable(fds[0].revents)) return false;
+  std::uint64_t count = 0;
+  if (readable(fds[1].revents) && read(read_fd_, &count, sizeof count) > 0) return true;
+  // The PE gets as much time as for a word that ends it.
+  if (poll(fds.data(), 1, kGraceMs) == 0) end_process();
+  return false;
 }
 
 void LauncherWatch::watch() {
   std::array<pollfd, 2> fds = {pollfd{stop_fd_, POLLIN, 0}, pollfd{watched_fd_, POLLIN, 0}};
-  while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
-  }
-  if (readable(fds[0].revents) || !readable(fds[1].revents)) return;
-  const bool ends_process = bootstrap_.ends_process();  // before the PE's thread reads the word
-  on_word_();
-  if (!ends_process || poll(fds.data(), 1, kGraceMs) != 0) return;
+  LauncherWord word{};
+  do {
+    while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (readable(fds[0].revents) || !readable(fds[1].revents)) return;
+    word = bootstrap_.next_word();  // before the PE's thread reads the word
+    on_word_(word);
+  } while (word == LauncherWord::kResizing && wait_until_read());
+  if (word == LauncherWord::kEndsProcess && poll(fds.data(), 1, kGraceMs) == 0) end_process();
+}
+
+void LauncherWatch::end_process() const {
   bootstrap::print_last_words(
       base::format("weft: PE {} ends although it is busy: its launcher has gone or ended the job {} ms ago",
                    pe_, kGraceMs));

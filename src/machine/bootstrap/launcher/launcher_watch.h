@@ -14,26 +14,32 @@ namespace weft::machine {
 
 class LauncherWatch {
  public:
-  // `on_word` is called once, on the watch's thread, when watch_fd() is readable; it should make the PE's
-  // thread call watch_status() and end. If the PE has not destroyed its watch kGraceMs later, the watch ends
-  // the process if the word ends it (Bootstrap::ends_process()). Fails if the system has no descriptor or thread left.
+  // `on_word` is called on the watch's thread when watch_fd() is readable; it should make the PE's thread call
+  // watch_status(), and end or call go_on(). Until then the watch does not call it again. If the PE has not destroyed its watch kGraceMs later, the watch ends
+  // the process if the word ends it. Fails if the system has no descriptor or thread left.
   static base::Result<std::unique_ptr<LauncherWatch>> start(Bootstrap& bootstrap,
-                                                            std::function<void()> on_word);
+                                                            std::function<void(LauncherWord)> on_word);
   ~LauncherWatch();
+  // The word was read, and the job goes on.
+  void go_on();
   LauncherWatch(const LauncherWatch&) = delete;
   LauncherWatch& operator=(const LauncherWatch&) = delete;
 
   static constexpr int kGraceMs = 3000;
 
  private:
-  LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word);
+  LauncherWatch(Bootstrap& bootstrap, std::function<void(LauncherWord)> on_word);
   void watch();
+  // Returns false if the watch ends, because it is destroyed or the launcher has gone.
+  bool wait_until_read();
+  [[noreturn]] void end_process() const;
 
   const Bootstrap& bootstrap_;
   int pe_;
   int watched_fd_;
   int stop_fd_ = -1;
-  std::function<void()> on_word_;
+  int read_fd_ = -1;
+  std::function<void(LauncherWord)> on_word_;
   std::thread thread_;
 };
 

@@ -100,7 +100,11 @@ KeptConnection kept_connection;
 // What the launcher has told this process of the incarnations of its job.
 struct NextIncarnation {
   std::optional<std::uint32_t> number;
-  bool is_awaited = false;  // the process has not joined it yet
+  std::string socket_path;  // of the launcher
+  int pe = 0;               // of this process
+  int num_pes = 0;
+  bool is_awaited = false;    // the process has not joined it yet
+  bool goes_without = false;  // the process is not in it
 };
 NextIncarnation next_incarnation;
 // A job of this launch has ended. One that follows cannot begin again.
@@ -119,6 +123,7 @@ int take_kept_connection(const LocalSettings& settings) {
 Result<LocalSettings> LocalSettings::from_environment() {
   LocalSettings settings;
   if (const char* path = std::getenv("WEFT_BOOTSTRAP"); path != nullptr) settings.socket_path = path;
+  // It was valid when the process began, and the launcher may have given the process another place since.
   Result<int> num_pes = integer_variable("WEFT_NUM_PES", 1, kMaxPes);
   if (!num_pes.ok()) return num_pes.status();
   Result<int> pe = integer_variable("WEFT_PE", 0, *num_pes - 1);
@@ -130,11 +135,13 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.launcher_pid = *launcher;
   settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
   const char* const on_loss = std::getenv("WEFT_ON_LOSS");
-  settings.is_restarted =
-      on_loss != nullptr && std::string_view(on_loss) == "restart" && !settings.is_attached &&
-      !has_finished_a_job;
-  if (next_incarnation.number) {
+  settings.is_restarted = on_loss != nullptr &&
+                          (std::string_view(on_loss) == "restart" || std::string_view(on_loss) == "shrink") &&
+                          !settings.is_attached && !has_finished_a_job;
+  if (next_incarnation.number && next_incarnation.socket_path == settings.socket_path) {
     settings.incarnation = *next_incarnation.number;
+    settings.pe = next_incarnation.pe;
+    settings.num_pes = next_incarnation.num_pes;
   } else if (settings.is_restarted && std::getenv("WEFT_INCARNATION") != nullptr) {
     Result<int> incarnation = integer_variable("WEFT_INCARNATION", 0, 1 << 30);
     if (!incarnation.ok()) return incarnation.status();
@@ -188,7 +195,7 @@ Status LocalBootstrap::take_welcome(const Frame& welcome) {
 
 LocalBootstrap::~LocalBootstrap() {
   if (fd_ < 0) return;
-  if (keeps_connection_ && (has_finished_ || begins_again_)) {
+  if (keeps_connection_ && (has_finished_ || (begins_again_ && !leaves_job()))) {
     give_up_connection();
   } else {
     close(fd_);
@@ -272,20 +279,55 @@ Status LocalBootstrap::start_job(std::string_view request) {
   return send(FrameType::kStartJob, std::as_bytes(std::span(request)));
 }
 
-void LocalBootstrap::tell_protected(std::uint64_t number) {
+void LocalBootstrap::tell_protected(std::uint64_t number, std::uint32_t plan) {
   if (!settings_.can_begin_again || fd_ < 0) return;
-  std::array<std::byte, 8> payload;
+  std::array<std::byte, 12> payload;
   set_integer(payload, 0, number);
+  set_integer(payload, 8, plan);
   // The watch notices a launcher that has gone.
   static_cast<void>(write_frame(fd_, FrameType::kProtected, payload));
 }
 
-bool LocalBootstrap::ends_process() const {
-  if (!settings_.can_begin_again) return has_launcher();
+Status LocalBootstrap::ask_for_resize(std::uint32_t num_pes) {
+  if (!settings_.can_begin_again || fd_ < 0) return Bootstrap::ask_for_resize(num_pes);
+  std::array<std::byte, 4> payload;
+  set_integer(payload, 0, num_pes);
+  return write_frame(fd_, FrameType::kResize, payload);
+}
+
+void LocalBootstrap::refuse_resize(std::uint32_t plan, std::string_view why) {
+  if (!settings_.can_begin_again || fd_ < 0) return;
+  std::vector<std::byte> payload(4 + why.size());
+  set_integer(std::span(payload), 0, plan);
+  std::transform(why.begin(), why.end(), payload.begin() + 4, [](char c) { return std::byte(c); });
+  static_cast<void>(write_frame(fd_, FrameType::kCannotResize, payload));
+}
+
+bool LocalBootstrap::take_resize_word(const Frame& frame) {
+  if (!settings_.can_begin_again) return false;
+  if (frame.type == FrameType::kResizeAnswer) {
+    resizing_.answers.push_back(frame.text());
+    return true;
+  }
+  if (frame.type != FrameType::kResizePlan || frame.payload.size() < 8 || frame.payload.size() % 4 != 0)
+    return false;
+  resizing_.plan = get_integer<std::uint32_t>(frame.payload, 0);
+  resizing_.num_pes = get_integer<std::uint32_t>(frame.payload, 4);
+  resizing_.leaving.clear();
+  for (std::size_t at = 8; at < frame.payload.size(); at += 4)
+    resizing_.leaving.push_back(get_integer<std::uint32_t>(frame.payload, at));
+  return true;
+}
+
+LauncherWord LocalBootstrap::next_word() const {
+  if (!settings_.can_begin_again) return Bootstrap::next_word();
   std::array<std::byte, kFrameHeaderBytes> header;
   const ssize_t got = recv(fd_, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
-  return got < static_cast<ssize_t>(header.size()) ||
-         get_integer<std::uint32_t>(header, 4) != static_cast<std::uint32_t>(FrameType::kBeginAgain);
+  if (got < static_cast<ssize_t>(header.size())) return LauncherWord::kEndsProcess;
+  const auto type = static_cast<FrameType>(get_integer<std::uint32_t>(header, 4));
+  if (type == FrameType::kBeginAgain) return LauncherWord::kEndsRun;
+  const bool is_resizing = type == FrameType::kResizePlan || type == FrameType::kResizeAnswer;
+  return is_resizing ? LauncherWord::kResizing : LauncherWord::kEndsProcess;
 }
 
 Status LocalBootstrap::watch_status() {
@@ -297,6 +339,10 @@ Status LocalBootstrap::watch_status() {
   if (!frame.ok()) return launcher_gone(frame.status().message());
   if (frame->type == FrameType::kEnd) return job_ends(*frame);
   if (frame->type == FrameType::kBeginAgain) return job_begins_again(*frame);
+  if (take_resize_word(*frame)) {
+    if (resizing_.on_change) resizing_.on_change();
+    return {};
+  }
   return Status(StatusCode::kCorrupt,
                 base::format("`weft run` sent PE {} a frame of type '{}', which the PE did not request",
                              settings_.pe, frame_type_name(frame->type)));
@@ -314,6 +360,7 @@ Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) 
 
 Result<Frame> LocalBootstrap::receive(FrameType expected) {
   Result<Frame> frame = read_frame(fd_);
+  while (frame.ok() && take_resize_word(*frame)) frame = read_frame(fd_);
   if (!frame.ok()) {
     if (frame.status().code() == StatusCode::kClosed) return launcher_gone(frame.status().message());
     return located(frame.status());
@@ -350,15 +397,26 @@ Status LocalBootstrap::job_ends(const Frame& end) {
 }
 
 Status LocalBootstrap::job_begins_again(const Frame& frame) {
-  if (!settings_.can_begin_again || frame.payload.size() < 4) {
+  constexpr std::size_t kNumbersBytes = 12;
+  const bool has_numbers = frame.payload.size() >= kNumbersBytes;
+  const auto pe = has_numbers ? get_integer<std::uint32_t>(frame.payload, 4) : 0;
+  const auto num_pes = has_numbers ? get_integer<std::uint32_t>(frame.payload, 8) : 0;
+  const bool is_valid =
+      num_pes > 0 && num_pes <= static_cast<std::uint32_t>(kMaxPes) && (pe < num_pes || pe == kNoPe);
+  if (!settings_.can_begin_again || !is_valid) {
     return Status(StatusCode::kCorrupt,
                   base::format("`weft run` told PE {} to begin its job again, which the PE cannot do or not "
                                "understand",
                                settings_.pe));
   }
   begins_again_ = true;
-  next_incarnation = {get_integer<std::uint32_t>(frame.payload, 0), true};
-  return Status(StatusCode::kCancelled, frame.text(4));
+  next_incarnation.number = get_integer<std::uint32_t>(frame.payload, 0);
+  next_incarnation.socket_path = settings_.socket_path;
+  next_incarnation.is_awaited = true;
+  next_incarnation.goes_without = pe == kNoPe;
+  next_incarnation.num_pes = static_cast<int>(num_pes);
+  if (!next_incarnation.goes_without) next_incarnation.pe = static_cast<int>(pe);
+  return Status(StatusCode::kCancelled, frame.text(kNumbersBytes));
 }
 
 }  // namespace weft::machine::bootstrap
@@ -366,5 +424,6 @@ Status LocalBootstrap::job_begins_again(const Frame& frame) {
 namespace weft::machine {
 
 bool begins_again() { return bootstrap::next_incarnation.is_awaited; }
+bool leaves_job() { return bootstrap::next_incarnation.goes_without; }
 
 }  // namespace weft::machine

@@ -22,14 +22,14 @@ struct LocalSettings {
   pid_t launcher_pid = 0;
   // This process has started the launcher, and not the other way round: PE 0 of weft.run(main, pes=...).
   bool is_attached = false;
-  // The launcher begins the job again if it loses a PE (`weft run --on-loss restart`).
+  // The launcher begins the job again if it loses a PE (`weft run --on-loss restart` or `shrink`).
   bool is_restarted = false;
   // The program can begin again, too.
   bool can_begin_again = false;
   std::uint32_t incarnation = 0;
 
   // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID, WEFT_ATTACHED, WEFT_ON_LOSS, WEFT_INCARNATION; says which one is
-  // wrong. The incarnation is that of which the launcher has told this process last.
+  // wrong. The incarnation, the PE and the number of PEs are those of which the launcher has told this process last.
   static base::Result<LocalSettings> from_environment();
 };
 
@@ -61,9 +61,12 @@ class LocalBootstrap final : public Bootstrap {
   base::Status start_job(std::string_view request) override;
   bool can_begin_again() const override { return settings_.can_begin_again; }
   Incarnation incarnation() const override { return incarnation_; }
-  void tell_protected(std::uint64_t number) override;
+  void tell_protected(std::uint64_t number, std::uint32_t plan) override;
+  Resizing* resizing() override { return settings_.can_begin_again ? &resizing_ : nullptr; }
+  base::Status ask_for_resize(std::uint32_t num_pes) override;
+  void refuse_resize(std::uint32_t plan, std::string_view why) override;
   void give_up_connection() override;
-  bool ends_process() const override;
+  LauncherWord next_word() const override;
 
  private:
   LocalBootstrap(int fd, LocalSettings settings) : fd_(fd), settings_(std::move(settings)) {}
@@ -77,6 +80,8 @@ class LocalBootstrap final : public Bootstrap {
   base::Status job_ends(const Frame& end);
   base::Status job_begins_again(const Frame& frame);
   base::Status take_welcome(const Frame& welcome);
+  // Whether the frame is a word of the launcher's about another number of PEs, which resizing_ has now.
+  bool take_resize_word(const Frame& frame);
 
   int fd_;
   LocalSettings settings_;
@@ -86,6 +91,7 @@ class LocalBootstrap final : public Bootstrap {
   bool job_ended_ = false;
   bool begins_again_ = false;
   Incarnation incarnation_;
+  Resizing resizing_;
 };
 
 }  // namespace weft::machine::bootstrap

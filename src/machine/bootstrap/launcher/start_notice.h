@@ -57,9 +57,14 @@ class StartingBootstrap final : public Bootstrap {
   base::Status start_job(std::string_view request) override { return inner_->start_job(request); }
   bool can_begin_again() const override { return inner_->can_begin_again(); }
   Incarnation incarnation() const override { return inner_->incarnation(); }
-  void tell_protected(std::uint64_t number) override { inner_->tell_protected(number); }
+  void tell_protected(std::uint64_t number, std::uint32_t plan) override {
+    inner_->tell_protected(number, plan);
+  }
+  void refuse_resize(std::uint32_t plan, std::string_view why) override { inner_->refuse_resize(plan, why); }
+  Resizing* resizing() override { return inner_->resizing(); }
+  base::Status ask_for_resize(std::uint32_t num_pes) override { return inner_->ask_for_resize(num_pes); }
   void give_up_connection() override { inner_->give_up_connection(); }
-  bool ends_process() const override { return inner_->ends_process(); }
+  LauncherWord next_word() const override { return inner_->next_word(); }
 
  private:
   std::unique_ptr<StartNotice> notice() const;

@@ -13,11 +13,15 @@
 //             These come before main begins, and again when it asks for the state. Then
 //             kCommit sends elements that are not at home there, and kMake follows
 //
+// The job that recovers may have another number of PEs than the one that has protected: each block then has an owner among the
+// PEs that there are, which restores it.
+//
 // Nothing must happen between kCheck and kWrite: both give the counters of quiescence, and the leader compares them.
 // Threads: the PE's.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <unordered_map>
@@ -72,10 +76,13 @@ struct CheckpointStep {
   // kMake in memory: how many blocks of such elements each PE gets, and the number of the step that sends them.
   std::vector<std::uint32_t> strays;
   std::uint64_t strays_of = 0;
-  std::uint32_t describes = 0;  // kHoldings: the PE that answers with its manifest. None: the number of PEs
+  std::uint32_t describes = 0;   // kHoldings: the PE that answers with its manifest. None: the number of PEs
+  std::uint32_t num_blocks = 0;  // kHoldings: of the state that is recovered; 0 if that is not known yet
+  // kCommit, kMake in memory: by block, the PE that restores its elements. Empty: that of the same number.
+  std::vector<std::uint32_t> owners;
   void pup(Pup& p) {
     p | number | leader | kind | collections | path | checkpoint | manifest | exchanges | is_in_memory |
-        transfers | sends_strays | strays | strays_of | describes;
+        transfers | sends_strays | strays | strays_of | describes | num_blocks | owners;
   }
 };
 
@@ -98,12 +105,13 @@ struct CheckpointStepResult {
   checkpoint_files::FileSummary file;
   // kHoldings
   std::uint64_t committed = 0;
+  std::uint32_t num_blocks = 0;  // of that state
   std::vector<checkpoint_files::ProtectedState::BlockId> blocks;
   checkpoint_files::Manifest manifest;
   std::vector<std::uint32_t> homes_of_strays;  // kCommit: the PEs to which this one sends a block
   void pup(Pup& p) {
-    p | number | failure | code | sent | processed | counts | file | committed | blocks | manifest |
-        homes_of_strays;
+    p | number | failure | code | sent | processed | counts | file | committed | num_blocks | blocks |
+        manifest | homes_of_strays;
   }
 };
 
@@ -150,6 +158,13 @@ class Checkpoints {
   std::uint32_t num_recoveries() const {
     return protected_state_ == nullptr ? 0 : protected_state_->incarnation;
   }
+
+  // --- Another number of PEs, in checkpoint/resizing.cpp
+  runtime::Future<> resize(int num_pes);
+  // The launcher has answered the first call of resize() that has no answer yet. `refusal`: empty if it has accepted.
+  void resize_answered(const std::string& refusal);
+  // The launcher has another plan, or none any more.
+  void resize_plan_changed();
 
   // --- Proxies
   // A proxy of the collection is being packed. Throws Error(kInvalidArgument) if it is packed into a state of a checkpoint
@@ -199,6 +214,9 @@ class Checkpoints {
   runtime::Task<> write(std::string folder, Named named);
   runtime::Task<> write_in_memory(Named named);
   runtime::Task<> write_state(std::uint64_t state, Named named);
+  // The plan of the launcher, if what the manifest describes can be restored on its number of PEs. Otherwise tells the launcher why not.
+  checkpoint_files::ProtectedState::ResizePlan suitable_plan(
+      const checkpoint_files::Manifest& manifest) const;
   runtime::Task<> recover_all(std::uint64_t loading, runtime::Future<> done);
   runtime::Task<> read_memory(std::uint64_t loading);
   // The newest state that counts. The number 0: there is none.
@@ -206,6 +224,7 @@ class Checkpoints {
     std::uint64_t state = 0;
     checkpoint_files::Manifest manifest;
     Results committed;
+    std::vector<std::uint32_t> owners;
   };
   // All PEs have their blocks and their copies of that state again, and commit it.
   runtime::Task<Renewed> renew_blocks(bool sends_strays);
@@ -242,6 +261,8 @@ class Checkpoints {
   base::Status open_state(std::uint64_t state);
   // Whether the manifest suits this job and the blocks of this PE.
   base::Status check_state(const CheckpointStep& step) const;
+  // The blocks that this PE restores.
+  std::vector<std::uint32_t> own_blocks(const CheckpointStep& step) const;
   // Whether all blocks have arrived that the step needs.
   bool has_blocks(const CheckpointStep& step) const;
 
@@ -256,8 +277,12 @@ class Checkpoints {
   std::function<void(const Collection&)> packed_proxy_;  // empty if no state is being packed
   const Translation* translation_ = nullptr;
   checkpoint_files::ProtectedState* protected_state_ = nullptr;
-  bool is_protecting_ = false;                 // this PE leads
-  std::uint64_t open_state_ = 0;               // is being protected; 0 for none
+  bool is_protecting_ = false;             // this PE leads
+  std::uint64_t open_state_ = 0;           // is being protected; 0 for none
+  std::uint32_t num_blocks_ = 0;           // of the state that is recovered
+  std::deque<runtime::Future<>> resizes_;  // without an answer of the launcher's
+  // This PE has protected a state for a plan. Is set if the launcher withdraws it.
+  runtime::Future<> withdrawn_;
   std::vector<CheckpointStep> waiting_steps_;  // for blocks
   std::vector<Strays> strays_;
 };

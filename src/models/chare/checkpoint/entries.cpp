@@ -84,6 +84,10 @@ int recoveries(runtime::Runtime& runtime) {
   return static_cast<int>(runtime.model<Chares>().checkpoints().num_recoveries());
 }
 
+runtime::Future<> resize(runtime::Runtime& runtime, int num_pes) {
+  return runtime.model<Chares>().checkpoints().resize(num_pes);
+}
+
 CollectionEntry entry_of(const Collection& collection) {
   const Shape& shape = collection.shape();
   CollectionEntry entry;

@@ -210,8 +210,10 @@ base::Status Checkpoints::do_step(const CheckpointStep& step, CheckpointStepResu
       chares_.parts_->periodic->release();
       break;
     case CheckpointStep::Kind::kHoldings:
+      if (step.num_blocks != 0) num_blocks_ = step.num_blocks;
       if (protected_state_ == nullptr) break;
       result.committed = protected_state_->committed();
+      result.num_blocks = static_cast<std::uint32_t>(protected_state_->manifest().files.size());
       result.blocks = protected_state_->block_ids();
       if (step.describes == static_cast<std::uint32_t>(chares_.runtime().pe()))
         result.manifest = protected_state_->manifest();

@@ -18,6 +18,7 @@
 #include "base/value_or_throw.h"
 #include "checkpoint/element_file.h"
 #include "checkpoint/protected_state.h"
+#include "models/chare/checkpoint/block_plan.h"
 #include "models/chare/checkpoint/checkpoints.h"
 
 namespace weft::chare {
@@ -51,8 +52,6 @@ std::uint64_t next_state(std::uint64_t before, std::uint32_t incarnation, int le
          static_cast<std::uint64_t>(leader);
 }
 
-std::uint32_t buddy_of(std::uint32_t pe, std::uint32_t num_pes) { return (pe + 1) % num_pes; }
-
 const char kName[] = "the protected state";
 
 base::Result<ElementFileReader> open_block(BlockPtr block, const Manifest& manifest, std::uint32_t pe,
@@ -60,45 +59,6 @@ base::Result<ElementFileReader> open_block(BlockPtr block, const Manifest& manif
   return ElementFileReader::read(
       std::make_unique<BlockSource>(std::move(block), base::format("{} of PE {}", kName, pe)),
       manifest.checkpoint, pe, summary, manifest.num_indices());
-}
-
-// The PEs that have each block of the state: those of the PE itself first.
-std::map<std::uint32_t, std::vector<std::uint32_t>> holders_of(
-    std::uint64_t state, const std::vector<CheckpointStepResult>& holdings) {
-  std::map<std::uint32_t, std::vector<std::uint32_t>> holders;
-  for (std::size_t pe = 0; pe < holdings.size(); ++pe) {
-    for (const ProtectedState::BlockId& id : holdings[pe].blocks) {
-      if (id.state == state) holders[id.pe].push_back(static_cast<std::uint32_t>(pe));
-    }
-  }
-  return holders;
-}
-
-// What must be sent so that each PE has its block and that of the PE whose buddy it is. Throws Error if a block is lost.
-std::vector<CheckpointStep::Transfer> plan_transfers(std::uint64_t state,
-                                                     const std::vector<CheckpointStepResult>& holdings) {
-  const auto num_pes = static_cast<std::uint32_t>(holdings.size());
-  auto holders = holders_of(state, holdings);
-  std::vector<CheckpointStep::Transfer> transfers;
-  for (std::uint32_t pe = 0; pe < num_pes; ++pe) {
-    const std::vector<std::uint32_t>& who = holders[pe];
-    const std::uint32_t buddy = buddy_of(pe, num_pes);
-    if (who.empty()) {
-      throw base::Error(
-          base::StatusCode::kNotFound,
-          base::format(
-              "the chares of PE {0} cannot be recovered: PE {0}, which kept their state, and PE {1}, "
-              "which kept a copy, were both lost before copies were made anew. Restore a "
-              "checkpoint from a disk, if the program has one, or start the job again",
-              pe, buddy));
-    }
-    for (const std::uint32_t to : {pe, buddy}) {
-      const bool has = std::find(who.begin(), who.end(), to) != who.end();
-      const bool is_planned = !transfers.empty() && transfers.back().to == to && transfers.back().block == pe;
-      if (!has && !is_planned) transfers.push_back({who.front(), to, pe});
-    }
-  }
-  return transfers;
 }
 
 }  // namespace
@@ -141,7 +101,6 @@ Task<> Checkpoints::write_in_memory(Named named) {
 }
 
 Task<> Checkpoints::write_state(std::uint64_t state, Named named) {
-  const auto num_pes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
   Results checked = co_await check(named.collections);
   CheckpointStep step;
   step.collections = std::move(named.collections);
@@ -152,15 +111,17 @@ Task<> Checkpoints::write_state(std::uint64_t state, Named named) {
   CheckpointStep share;
   share.kind = Kind::kShare;
   share.checkpoint = state;
-  for (std::uint32_t from = 0; num_pes > 1 && from < num_pes; ++from)
-    share.transfers.push_back({from, buddy_of(from, num_pes), from});
+  const ProtectedState::ResizePlan plan = suitable_plan(manifest);
+  share.transfers = plan_copies(static_cast<std::uint32_t>(chares_.runtime().num_pes()), plan.leaving);
   static_cast<void>(co_await on_all_pes(std::move(share)));
   CheckpointStep commit;
   commit.kind = Kind::kCommit;
   commit.checkpoint = state;
   commit.manifest = std::move(manifest);
   static_cast<void>(co_await on_all_pes(std::move(commit)));
-  if (protected_state_->on_protected) protected_state_->on_protected(state);
+  if (plan.number != 0) withdrawn_ = Future<>(chares_.runtime());
+  if (protected_state_->on_protected) protected_state_->on_protected(state, plan.number);
+  if (plan.number != 0) co_await withdrawn_;  // as a rule the job begins again before
 }
 
 checkpoint_detail::Loading Checkpoints::recover() {
@@ -208,7 +169,8 @@ Task<> Checkpoints::share_all_anew(Future<> done) {
 Task<Checkpoints::Renewed> Checkpoints::renew_blocks(bool sends_strays) {
   CheckpointStep look;
   look.kind = Kind::kHoldings;
-  look.describes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
+  const auto num_pes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
+  look.describes = num_pes;
   const Results holdings = co_await on_all_pes(look);
   const auto newest = std::max_element(holdings.begin(), holdings.end(), [](const auto& a, const auto& b) {
     return a.committed < b.committed;
@@ -221,21 +183,25 @@ Task<Checkpoints::Renewed> Checkpoints::renew_blocks(bool sends_strays) {
         "no chares can be recovered: all PEs that kept the protected state were lost. Restore a "
         "checkpoint from a disk, if the program has one, or start the job again");
   }
+  BlockPlan plan = plan_blocks(state, newest->num_blocks, holdings);
   CheckpointStep share;
   share.kind = Kind::kShare;
   share.checkpoint = state;
-  share.transfers = plan_transfers(state, holdings);
+  share.transfers = std::move(plan.transfers);
   look.describes = static_cast<std::uint32_t>(newest - holdings.begin());
+  look.num_blocks = newest->num_blocks;
   Results described = co_await on_all_pes(std::move(look));
   Renewed renewed{
-      state, std::move(described[static_cast<std::size_t>(newest - holdings.begin())].manifest), {}};
+      state, std::move(described[static_cast<std::size_t>(newest - holdings.begin())].manifest), {}, {}};
   base::check(checkpoint_files::check_manifest(kName, renewed.manifest));
+  if (newest->num_blocks != num_pes) renewed.owners = std::move(plan.owners);
   static_cast<void>(co_await on_all_pes(std::move(share)));
   CheckpointStep commit;
   commit.kind = Kind::kCommit;
   commit.checkpoint = state;
   commit.sends_strays = sends_strays;
   commit.manifest = renewed.manifest;
+  commit.owners = renewed.owners;
   renewed.committed = co_await on_all_pes(std::move(commit));
   co_return renewed;
 }
@@ -247,6 +213,7 @@ Task<> Checkpoints::read_memory(std::uint64_t loading) {
   make_step.path = kName;
   make_step.checkpoint = renewed.state;
   make_step.is_in_memory = true;
+  make_step.owners = renewed.owners;
   make_step.strays.resize(renewed.committed.size());
   make_step.strays_of = renewed.committed.front().number;
   for (const CheckpointStepResult& result : renewed.committed) {
@@ -286,13 +253,12 @@ void Checkpoints::on_block(MessagePtr message) {
   BlockHeader header;
   Pup p = message->unpacker();
   p | header;
-  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
   const auto num_pes = static_cast<std::uint32_t>(chares_.runtime().num_pes());
   const bool are_strays = header.strays_of != 0;
-  // A PE keeps its own block and one other.
-  const bool is_mine = header.id.pe == pe || buddy_of(header.id.pe, num_pes) == pe;
-  if (message->attachments().size() != 1 || header.id.pe >= num_pes || !(is_mine || are_strays) ||
-      protected_state_ == nullptr || !message->attachments().front().buffer().place.is_host()) {
+  // Strays name the PE that sends them. Other blocks are of a state that is being protected, or recovered.
+  const std::uint32_t most = are_strays ? num_pes : std::max(num_pes, num_blocks_);
+  if (message->attachments().size() != 1 || header.id.pe >= most || protected_state_ == nullptr ||
+      !message->attachments().front().buffer().place.is_host()) {
     base::refuse_claim("a block of protected chares is malformed", "do all PEs run the same program?");
   }
   const memory::Buffer& buffer = message->attachments().front().buffer();
@@ -343,16 +309,28 @@ base::Status Checkpoints::open_state(std::uint64_t state) {
 base::Status Checkpoints::check_state(const CheckpointStep& step) const {
   if (base::Status status = checkpoint_files::check_manifest(kName, step.manifest); !status.ok())
     return status;
-  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
-  if (step.manifest.files.size() != static_cast<std::size_t>(chares_.runtime().num_pes()) ||
-      step.manifest.checkpoint != step.checkpoint ||
-      protected_state_->find({step.checkpoint, pe}) == nullptr) {
+  const auto num_blocks =
+      step.owners.empty() ? static_cast<std::size_t>(chares_.runtime().num_pes()) : step.owners.size();
+  const bool has_all = std::ranges::all_of(own_blocks(step), [&](std::uint32_t block) {
+    return protected_state_->find({step.checkpoint, block}) != nullptr;
+  });
+  if (step.manifest.files.size() != num_blocks || step.manifest.checkpoint != step.checkpoint || !has_all) {
     return {
         base::StatusCode::kCorrupt,
         base::format("the manifest of {} does not suit the blocks of PE {}; do all PEs run the same program?",
-                     kName, pe)};
+                     kName, chares_.runtime().pe())};
   }
   return {};
+}
+
+std::vector<std::uint32_t> Checkpoints::own_blocks(const CheckpointStep& step) const {
+  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
+  if (step.owners.empty()) return {pe};
+  std::vector<std::uint32_t> blocks;
+  for (std::uint32_t block = 0; block < step.owners.size(); ++block) {
+    if (step.owners[block] == pe) blocks.push_back(block);
+  }
+  return blocks;
 }
 
 base::Status Checkpoints::commit(const CheckpointStep& step, CheckpointStepResult& result) {
@@ -362,40 +340,51 @@ base::Status Checkpoints::commit(const CheckpointStep& step, CheckpointStepResul
   return step.sends_strays ? send_strays(step, result) : base::Status();
 }
 
+namespace {
+
+// Elements on the way to one PE.
+struct Bundle {
+  std::shared_ptr<checkpoint_files::Block> block = std::make_shared<checkpoint_files::Block>();
+  std::optional<ElementFileWriter> writer;
+
+  base::Status add(const ElementFileReader& from, const ElementEntry& element) {
+    std::vector<std::byte> bytes(element.state_bytes);
+    base::Status status = from.read_state(element, bytes.data());
+    if (status.ok()) status = writer->add_element(element.collection, element.index, element.flags, bytes);
+    for (std::size_t i = 0; status.ok() && i < element.buffers.size(); ++i) {
+      bytes.resize(element.buffers[i].size_bytes);
+      status = from.read_buffer(element, i, bytes.data());
+      if (status.ok()) status = writer->add_buffer(element.buffers[i].kind, bytes);
+    }
+    return status;
+  }
+};
+
+}  // namespace
+
 base::Status Checkpoints::send_strays(const CheckpointStep& step, CheckpointStepResult& result) {
   const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
   const int num_pes = chares_.runtime().num_pes();
   std::vector<Shape> shapes;
   for (const auto& entry : step.manifest.collections)
     shapes.push_back(shape_of(entry, step.manifest.files.size(), num_pes));
-  const base::Result<ElementFileReader> own =
-      open_block(protected_state_->find({step.checkpoint, pe}), step.manifest, pe, step.manifest.files[pe]);
-  if (!own.ok()) return own.status();
-  struct Bundle {
-    std::shared_ptr<checkpoint_files::Block> block = std::make_shared<checkpoint_files::Block>();
-    std::optional<ElementFileWriter> writer;
-  };
   std::map<std::uint32_t, Bundle> bundles;
-  std::vector<std::byte> bytes;
-  for (const ElementEntry& element : own.value().elements()) {
-    const auto home = static_cast<std::uint32_t>(shapes[element.collection].home(element.index, num_pes));
-    if (home == pe) continue;
-    Bundle& bundle = bundles[home];
-    if (!bundle.writer) {
-      auto begun = ElementFileWriter::begin(std::make_unique<BlockSink>(*bundle.block), step.checkpoint, pe);
-      if (!begun.ok()) return begun.status();
-      bundle.writer.emplace(std::move(*begun));
+  for (const std::uint32_t block : own_blocks(step)) {
+    const base::Result<ElementFileReader> own = open_block(protected_state_->find({step.checkpoint, block}),
+                                                           step.manifest, block, step.manifest.files[block]);
+    if (!own.ok()) return own.status();
+    for (const ElementEntry& element : own.value().elements()) {
+      const auto home = static_cast<std::uint32_t>(shapes[element.collection].home(element.index, num_pes));
+      if (home == pe) continue;
+      Bundle& bundle = bundles[home];
+      if (!bundle.writer) {
+        auto begun =
+            ElementFileWriter::begin(std::make_unique<BlockSink>(*bundle.block), step.checkpoint, pe);
+        if (!begun.ok()) return begun.status();
+        bundle.writer.emplace(std::move(*begun));
+      }
+      if (base::Status status = bundle.add(own.value(), element); !status.ok()) return status;
     }
-    bytes.resize(element.state_bytes);
-    base::Status status = own.value().read_state(element, bytes.data());
-    if (status.ok())
-      status = bundle.writer->add_element(element.collection, element.index, element.flags, bytes);
-    for (std::size_t i = 0; status.ok() && i < element.buffers.size(); ++i) {
-      bytes.resize(element.buffers[i].size_bytes);
-      status = own.value().read_buffer(element, i, bytes.data());
-      if (status.ok()) status = bundle.writer->add_buffer(element.buffers[i].kind, bytes);
-    }
-    if (!status.ok()) return status;
   }
   for (auto& [home, bundle] : bundles) {
     const base::Result<checkpoint_files::FileSummary> summary = bundle.writer->finish();
@@ -407,12 +396,14 @@ base::Status Checkpoints::send_strays(const CheckpointStep& step, CheckpointStep
 }
 
 base::Status Checkpoints::read_blocks(const CheckpointStep& step, const std::vector<Collection*>& made) {
-  const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
   std::vector<Strays> all = std::exchange(strays_, {});
   std::erase_if(all,
                 [&](const Strays& one) { return one.step != step.strays_of; });  // of attempts that failed
   if (base::Status status = check_state(step); !status.ok()) return status;
-  all.push_back({pe, step.strays_of, step.manifest.files[pe], protected_state_->find({step.checkpoint, pe})});
+  for (const std::uint32_t block : own_blocks(step)) {
+    all.push_back({block, step.strays_of, step.manifest.files[block],
+                   protected_state_->find({step.checkpoint, block})});
+  }
   for (const Strays& strays : all) {
     const base::Result<ElementFileReader> file =
         open_block(strays.block, step.manifest, strays.from, strays.summary);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/protected_state.h"
@@ -119,12 +120,103 @@ TEST(Protection, AManifestOfAnotherJobIsRefused) {
   Memories memories = protected_wanderers(3);
   for (auto& state : memories.states) {
     Manifest manifest = state->manifest();
-    manifest.files.resize(1);
+    ++manifest.checkpoint;
     state->commit(state->committed(), manifest);
   }
   std::string error;
   EXPECT_EQ(recovered(memories, error), "");
   EXPECT_TRUE(says(error, "the manifest of the protected state does not suit the blocks of PE")) << error;
+}
+
+// The PEs of a job that has another number of them: those that kept something, and new ones.
+Memories of_other_pes(Memories& before, const std::vector<std::size_t>& left, std::size_t num_new) {
+  Memories memories(static_cast<int>(left.size() + num_new));
+  for (std::size_t i = 0; i < left.size(); ++i) memories.states[i] = std::move(before.states[left[i]]);
+  for (std::size_t i = left.size(); i < memories.states.size(); ++i) memories.states[i].emplace();
+  return memories;
+}
+
+TEST(Protection, FewerOrMorePesRecoverAll) {
+  for (const auto& [left, num_new] : std::vector<std::pair<std::vector<std::size_t>, std::size_t>>{
+           {{0, 2}, 0}, {{3, 1}, 0}, {{1, 2, 3}, 0}, {{0, 1, 2, 3}, 2}, {{2, 0}, 5}}) {
+    Memories before = protected_wanderers(4);
+    Memories memories = of_other_pes(before, left, num_new);
+    std::string error;
+    EXPECT_EQ(recovered(memories, error, 2), "");
+    EXPECT_EQ(error, "");
+    // Two PEs have each block now, so any of them may be lost.
+    memories.lose(1);
+    EXPECT_EQ(recovered(memories, error), "");
+    EXPECT_EQ(error, "");
+  }
+}
+
+TEST(Protection, ABlockThatNoneOfFewerPesHasIsNamed) {
+  Memories before = protected_wanderers(4);
+  Memories memories = of_other_pes(before, {0, 1}, 0);
+  std::string error;
+  EXPECT_EQ(recovered(memories, error), "");
+  EXPECT_TRUE(says(error, "the chares that PE 2 of 4 had protected cannot be recovered")) << error;
+}
+
+TEST(Protection, PesThatStayHaveAllBlocksOfAStateThatIsProtectedForAResize) {
+  Memories memories(3);
+  ProtectedState::ResizePlan plan{7, 2, {1}};
+  std::uint32_t carried_out = 0;
+  {
+    InProcessJob job(3);
+    for (auto& state : memories.states) {
+      state.emplace();
+      state->resize_plan = [&plan] { return plan; };
+    }
+    memories.give_to(job, 0);
+    memories.states[0]->on_protected = [&](std::uint64_t, std::uint32_t number) {
+      carried_out = number;
+      plan = {};  // the launcher cannot do it after all, so that main goes on
+      job.runtime(0).model<Chares>().checkpoints().resize_plan_changed();
+    };
+    EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+      auto wanderers = Array<Wanderer>::create(runtime, {6});
+      for (std::uint64_t i = 0; i < 6; ++i) co_await wanderers[i].call<&Wanderer::add>(static_cast<int>(i));
+      co_await protect(runtime, wanderers, 17);
+    }),
+              "");
+  }
+  EXPECT_EQ(carried_out, 7u);
+  for (const std::size_t pe : {0, 2}) {
+    for (std::uint32_t block = 0; block < 3; ++block)
+      EXPECT_NE(memories.states[pe]->find({memories.states[pe]->committed(), block}), nullptr);
+  }
+  Memories smaller = of_other_pes(memories, {2}, 0);
+  std::string error;
+  EXPECT_EQ(recovered(smaller, error), "");
+  EXPECT_EQ(error, "");
+}
+
+TEST(Protection, AResizeNeedsALauncherThatPermitsIt) {
+  Memories memories(1);
+  memories.states[0].emplace();
+  std::uint32_t asked = 0;
+  memories.states[0]->ask_for_resize = [&asked](std::uint32_t num_pes) {
+    asked = num_pes;
+    return base::Status();
+  };
+  InProcessJob job(1);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    EXPECT_THROW(static_cast<void>(resize(runtime, 2)), base::Error);
+    memories.give_to(job, 0);
+    EXPECT_THROW(static_cast<void>(resize(runtime, 0)), base::Error);
+    const Future<> accepted = resize(runtime, 2);
+    EXPECT_EQ(asked, 2u);
+    const Future<> refused = resize(runtime, 3);
+    Checkpoints& checkpoints = runtime.model<Chares>().checkpoints();
+    checkpoints.resize_answered("");
+    checkpoints.resize_answered("another one is under way");
+    checkpoints.resize_answered("");  // that of a PE that drains
+    EXPECT_EQ(co_await error_of(accepted), "");
+    EXPECT_TRUE(says(co_await error_of(refused), "under way"));
+  }),
+            "");
 }
 
 TEST(Protection, ABlockWithWrongBytesIsRefused) {

@@ -1,0 +1,35 @@
+// SIGTERM asks for a job without this PE: `weft run --drain-on SIGTERM` (docs/recovery.md).
+//
+// Threads: the PE's makes it and destroys it. The handler runs on any thread, and a thread of its own passes the signal on.
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "weft/runtime/runtime.h"
+
+namespace weft::machine {
+class Bootstrap;
+}
+
+namespace weft::job {
+
+class DrainSignal {
+ public:
+  // Empty unless WEFT_DRAIN_ON is SIGTERM, or if the program handles the signal itself, which is said on stderr, or if the system has no
+  // descriptor or thread left.
+  static std::unique_ptr<DrainSignal> from_environment(runtime::Runtime& runtime,
+                                                       machine::Bootstrap& bootstrap);
+  ~DrainSignal();
+  DrainSignal(const DrainSignal&) = delete;
+  DrainSignal& operator=(const DrainSignal&) = delete;
+
+ private:
+  DrainSignal() = default;
+  bool begin(runtime::Runtime& runtime, machine::Bootstrap& bootstrap);
+
+  int fd_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace weft::job

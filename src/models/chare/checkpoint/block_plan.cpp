@@ -1,0 +1,100 @@
+#include "models/chare/checkpoint/block_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+
+namespace weft::chare {
+
+using checkpoint_files::ProtectedState;
+
+namespace {
+
+std::uint32_t buddy_of(std::uint32_t pe, std::uint32_t num_pes) { return (pe + 1) % num_pes; }
+
+// The PEs that have each block of the state: those of the PE itself first.
+std::map<std::uint32_t, std::vector<std::uint32_t>> holders_of(
+    std::uint64_t state, const std::vector<CheckpointStepResult>& holdings) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> holders;
+  for (std::size_t pe = 0; pe < holdings.size(); ++pe) {
+    for (const ProtectedState::BlockId& id : holdings[pe].blocks) {
+      if (id.state == state) holders[id.pe].push_back(static_cast<std::uint32_t>(pe));
+    }
+  }
+  return holders;
+}
+
+[[noreturn]] void block_is_lost(std::uint32_t block, std::uint32_t num_blocks, std::uint32_t num_pes) {
+  const std::string who =
+      num_blocks == num_pes
+          ? base::format(
+                "the chares of PE {0} cannot be recovered: PE {0}, which kept their state, and PE {1}, "
+                "which kept a copy, were both lost",
+                block, buddy_of(block, num_pes))
+          : base::format(
+                "the chares that PE {} of {} had protected cannot be recovered: the PEs that kept "
+                "their state were lost",
+                block, num_blocks);
+  throw base::Error(base::StatusCode::kNotFound,
+                    base::format("{} before copies were made anew. Restore a checkpoint from a disk, if the "
+                                 "program has one, or start the job again",
+                                 who));
+}
+
+}  // namespace
+
+BlockPlan plan_blocks(std::uint64_t state, std::uint32_t num_blocks,
+                      const std::vector<CheckpointStepResult>& holdings) {
+  const auto num_pes = static_cast<std::uint32_t>(holdings.size());
+  auto holders = holders_of(state, holdings);
+  BlockPlan plan;
+  std::vector<std::uint32_t> num_owned(num_pes);
+  for (std::uint32_t block = 0; block < num_blocks; ++block) {
+    const std::vector<std::uint32_t>& who = holders[block];
+    if (who.empty()) block_is_lost(block, num_blocks, num_pes);
+    // The elements of a block have their homes on the PE of its number, if there are as many PEs as before.
+    std::uint32_t owner = block;
+    if (num_blocks != num_pes) {
+      owner = *std::ranges::min_element(who, {}, [&](std::uint32_t pe) { return num_owned[pe]; });
+    }
+    std::uint32_t keeper = buddy_of(owner, num_pes);
+    if (num_blocks != num_pes) {
+      const auto other = std::ranges::find_if(who, [owner](std::uint32_t pe) { return pe != owner; });
+      if (other != who.end()) keeper = *other;
+    }
+    plan.owners.push_back(owner);
+    ++num_owned[owner];
+    for (const std::uint32_t to : {owner, keeper}) {
+      const bool has = std::find(who.begin(), who.end(), to) != who.end();
+      const auto& sent = plan.transfers;
+      const bool is_planned = !sent.empty() && sent.back().to == to && sent.back().block == block;
+      if (!has && !is_planned) plan.transfers.push_back({who.front(), to, block});
+    }
+  }
+  return plan;
+}
+
+std::vector<CheckpointStep::Transfer> plan_copies(std::uint32_t num_pes,
+                                                  const std::vector<std::uint32_t>& leaving) {
+  std::vector<std::uint32_t> staying;
+  for (std::uint32_t pe = 0; pe < num_pes; ++pe) {
+    if (std::ranges::find(leaving, pe) == leaving.end()) staying.push_back(pe);
+  }
+  std::vector<CheckpointStep::Transfer> transfers;
+  for (std::uint32_t from = 0; from < num_pes; ++from) {
+    const auto at = static_cast<std::size_t>(std::ranges::find(staying, from) - staying.begin());
+    const bool stays = at < staying.size();
+    const std::size_t first = stays ? at : from % staying.size();
+    const std::uint32_t keeper = staying[first];
+    const std::uint32_t other = staying[(first + 1) % staying.size()];
+    if (!stays) transfers.push_back({from, keeper, from});
+    if (other != keeper) transfers.push_back({from, other, from});
+  }
+  return transfers;
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,26 @@
+// Which PEs keep the blocks of a protected state, and which one restores each of them. Nothing is sent here.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/chare/checkpoint/checkpoints.h"
+
+namespace weft::chare {
+
+struct BlockPlan {
+  std::vector<std::uint32_t> owners;                // by block, the PE that restores its elements
+  std::vector<CheckpointStep::Transfer> transfers;  // so that its owner and another PE have it
+};
+
+// For a state of `num_blocks` PEs that the PEs of this job recover. `holdings`: what each PE has. Throws Error(kNotFound) if no PE
+// has a block.
+BlockPlan plan_blocks(std::uint64_t state, std::uint32_t num_blocks,
+                      const std::vector<CheckpointStepResult>& holdings);
+
+// For a new state: what must be sent so that each block is on two PEs that do not leave, if there are as many. Without PEs that leave these
+// are the PE itself and its buddy, the next one. REQUIRES: a PE stays.
+std::vector<CheckpointStep::Transfer> plan_copies(std::uint32_t num_pes,
+                                                  const std::vector<std::uint32_t>& leaving);
+
+}  // namespace weft::chare
