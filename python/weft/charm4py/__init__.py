@@ -23,6 +23,7 @@ except ImportError as error:
     raise ImportError("weft.charm4py needs the package greenlet: pip install 'weft[charm4py]'") from error
 
 from weft.charm4py import _threads as threads
+from weft.charm4py import ray
 from weft.charm4py._channels import Channel
 from weft.charm4py._chare import Array, ArrayMap, Chare, Group
 from weft.charm4py._charm import Options, charm, readonlies, register
@@ -32,6 +33,7 @@ from weft.charm4py._reducers import reducers as Reducer
 from weft.charm4py._threads import coro, coro_ext
 
 threaded = coro
+threads.Future = Future  # type: ignore[attr-defined]
 charm4py_version = "1.1"
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "charm",
     "coro",
     "coro_ext",
+    "ray",
     "readonlies",
     "register",
     "threaded",

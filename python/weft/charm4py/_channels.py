@@ -18,6 +18,7 @@ class Channel:
     """
 
     def __init__(self, chare: Any, remote: Any, local: Any = None) -> None:
+        self.remote = remote
         peers = chare.__dict__.setdefault("_weft_peers", {})
         peer = remote._weft
         number = peers[peer] = peers.get(peer, -1) + 1

@@ -25,6 +25,7 @@ class Chare:
         thisProxy: the proxy of the collection; of the chare itself if it is a single one.
     """
 
+    migratable = True
     thisIndex: Any
     thisProxy: Any
     _weft: Any
@@ -139,7 +140,7 @@ def Group(chare_type: type, args: Sequence[Any] = (), onPEs: Sequence[int] | Non
         group = _core.Group(cls, args=("group", snapshot(), tuple(args)))
         proxy = made(group, "group", True)
     else:
-        pes = list(onPEs)
+        pes = sorted(onPEs)
         group = _core.Group(cls, args=("constrained", snapshot(), tuple(args), pes))
         proxy = made(group.section(pes), "constrained", True)
     proxy._created = group.created()

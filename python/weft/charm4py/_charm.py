@@ -75,6 +75,7 @@ class Charm(Chare):
         self.reducers = reducers
         self.started = False
         self._pool: Pool | None = None
+        self._timers: set[Any] = set()
 
     @staticmethod
     def _make_local() -> Charm:
@@ -173,7 +174,13 @@ class Charm(Chare):
                               args: Iterable[Any] = ()) -> None:
         """Calls a function, a future or the method of a proxy after some seconds, on this PE."""
         values = tuple(args)
-        _core._call_later(secs, lambda: callable_obj(*values))
+
+        def call() -> None:
+            self._timers.discard(timer)
+            callable_obj(*values)
+
+        timer = _core._call_later(secs, call)
+        self._timers.add(timer)  # one that is dropped does not fire
 
     def getTopoTreeEdges(self, pe: int, root_pe: int, pes: Sequence[int] | None = None,  # noqa: N802
                          bfactor: int = 4) -> tuple[int, list[int]]:

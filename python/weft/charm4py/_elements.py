@@ -37,10 +37,14 @@ class Element(_core.Chare):
     chare_class: type
     obj: Any
 
-    def __init__(self, shape: str, values: dict[str, Any] | None, args: tuple[Any, ...]) -> None:
+    def __init__(self, shape: str, values: dict[str, Any] | None, args: tuple[Any, ...],
+                 pes: list[int] | None = None) -> None:
         if values:
             readonlies.update(values)
         self._shape = shape
+        self._pes = pes
+        if pes is not None and self.index not in pes:
+            return  # of a group on some of the PEs
         cls = type(self).chare_class
         make = getattr(cls, "_make_local", None)
         self.obj = obj = cls.__new__(cls) if make is None else make()

@@ -70,7 +70,10 @@ class Pool:
         if not multi_future:
             return self._map(func, iterable, chunksize, ncores)
         pool = self._pool(ncores)
-        return [as_future(pool.submit(_call_and_wait, *task)) for task in _tasks(func, iterable)]
+        futures = [pool.submit(_call_and_wait, *task) for task in _tasks(func, iterable)]
+        for future in futures:
+            future.then(_observed)  # programs need not look at all of them
+        return [as_future(future) for future in futures]
 
     def submit(self, iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1) -> Any:
         """As `map`, for pairs of a function and its argument."""
@@ -84,6 +87,10 @@ class Pool:
     def _map(self, func: Any, iterable: Iterable[Any], chunksize: int, ncores: int) -> Future:
         tasks = _tasks(func, iterable)
         return as_future(self._pool(ncores).starmap(_call_and_wait, tasks, chunksize=chunksize))
+
+
+def _observed(future: Any) -> None:
+    """A failure of a future that has a callback does not end the job."""
 
 
 def _tasks(func: Any, iterable: Iterable[Any]) -> list[tuple[Any, Any]]:

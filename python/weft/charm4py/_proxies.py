@@ -49,8 +49,19 @@ class Proxy:
             index = index[0]
         if isinstance(index, slice) or (isinstance(index, tuple) and isinstance(index[0], slice)):
             return type(self)(self._weft[index], "section", True)
-        found = self._weft.collection[index] if self._shape == "constrained" else self._weft[index]
+        owner = self._weft.collection if self._shape == "constrained" or not self._several else self._weft
+        found = owner[index]
         return type(self)(found, self._shape, False)
+
+    @property
+    def issec(self) -> bool:
+        """Whether it names a section."""
+        return self._shape in ("section", "constrained") and self._several
+
+    @property
+    def section(self) -> Any:
+        """Weft's proxy of the section."""
+        return self._weft
 
     def ckLocalBranch(self) -> Any:  # noqa: N802
         """The object of this PE, of a group."""
@@ -148,7 +159,9 @@ def enter_collection(obj: Any, element: _elements.Element, shape: str) -> None:
     """Gives a new object its index and its proxy."""
     index = element.index
     obj.thisIndex = index if isinstance(index, tuple) or shape in ("group", "constrained") else (index,)
-    whole = element.proxy
+    whole: Any = element.proxy
+    if element._pes is not None:
+        whole = whole.section(element._pes)
     made = proxy_class(type(obj))
     if shape in ("single", "main"):
         obj.thisProxy = made(whole[element.index], shape, False)

@@ -31,7 +31,7 @@ def split(
         if elems is None:
             raise ValueError("charm.split needs section_func or elems")
         lists = elems if numsections > 1 or _is_nested(elems) else [elems]
-        return [_section(proxy, [_weft_index(index) for index in which]) for which in lists]
+        return [_section(proxy, sorted(_weft_index(index) for index in which)) for which in lists]
     found = wait(proxy._weft.w_sections.call(section_func))
     members: list[list[Any]] = [[] for _ in range(numsections)]
     for element, sections in zip(_elements_of(proxy), found, strict=True):
