@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,17 @@ def sources(given: Path | None) -> Path | None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         command = ["git", "clone", "--quiet", "--depth", "1", "--branch", f"v{VERSION}"]
         subprocess.run([*command, "https://github.com/charmplusplus/charm4py", str(folder)], check=False)
-    return folder if (folder / "test_config.json").exists() else None
+    return programs(folder) if (folder / "test_config.json").exists() else None
+
+
+def programs(folder: Path) -> Path:
+    """A copy of the programs alone: the package beside them would be found before Weft's."""
+    copy = ROOT / "build/charm4py/programs"
+    shutil.rmtree(copy, ignore_errors=True)
+    for part in ("tests", "examples"):
+        shutil.copytree(folder / part, copy / part)
+    shutil.copy(folder / "test_config.json", copy)
+    return copy
 
 
 def command_of(test: dict[str, object], pes: int) -> list[str]:

@@ -74,7 +74,8 @@ class Chare:
         whole = self._weft.proxy if of is None else of
         number = counts[whole] = counts.get(whole, 0) + 1
         future = results[whole, number] = _core.Future()
-        target = whole.w_section_result.bind(whole, number)
+        first = whole[0]
+        target = first.w_give_result.bind(whole, number)
         if reducer is None:
             self._weft.contribute(target=target, section=of)
         else:

@@ -108,9 +108,10 @@ class Charm(Chare):
         for module in modules:
             importlib.import_module(module)
         if interactive:
-            from weft.charm4py._interactive import Console
+            from weft.charm4py._console import Console
 
             entry = Console
+            self.options.remote_exec = True
         if not callable(entry):
             raise Charm4PyError("charm.start needs an entry: a function, or a class that derives from Chare")
         self.started = True

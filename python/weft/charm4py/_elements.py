@@ -67,6 +67,10 @@ class Element(_core.Chare):
     def w_wait(self, text: str) -> None:
         """A call of it waits as long as `self.wait(text)` does."""
 
+    def w_give_result(self, section: Any, number: int, value: Any = None) -> None:
+        """Gives the result of an all-reduce to the section, from its first chare: in order with its calls."""
+        section.w_section_result(section, number, value)
+
     def w_section_result(self, section: Any, number: int, value: Any = None) -> None:
         """The result of an all-reduce over a section."""
         self.obj._weft_results.pop((section, number)).set(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from weft import _core
@@ -10,6 +11,7 @@ from weft.charm4py._futures import Future, as_future
 from weft.charm4py._threads import in_thread, wait
 
 _made: dict[type, type[Proxy]] = {}
+_section_numbers = itertools.count()
 
 #: By the proxy of a sparse array that this PE has made, where its elements are inserted.
 maps: dict[Any, Any] = {}
@@ -22,18 +24,20 @@ class Proxy:
         _weft: the proxy of Weft.
         _shape: "group", "array", "single", "main", "section" or "constrained".
         _several: whether it names several chares.
+        _sid: of a section, the PE that has made it and a number.
     """
 
-    __slots__ = ("_weft", "_shape", "_several", "_created")
+    __slots__ = ("_weft", "_shape", "_several", "_sid", "_created")
     _class: type = object
 
-    def __init__(self, proxy: Any, shape: str, several: bool) -> None:
+    def __init__(self, proxy: Any, shape: str, several: bool, sid: tuple[int, int] | None = None) -> None:
         self._weft = proxy
         self._shape = shape
         self._several = several
+        self._sid = (_core.my_pe(), next(_section_numbers)) if sid is None and self.issec else sid
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self._class, self._weft, self._shape, self._several)
+        return _unpickled, (self._class, self._weft, self._shape, self._several, self._sid)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Proxy) and bool(self._weft == other._weft)
@@ -60,8 +64,8 @@ class Proxy:
 
     @property
     def section(self) -> Any:
-        """Weft's proxy of the section."""
-        return self._weft
+        """The PE that made the section, and its identity."""
+        return self._sid[0], self._sid
 
     def ckLocalBranch(self) -> Any:  # noqa: N802
         """The object of this PE, of a group."""
@@ -151,8 +155,8 @@ def _without_value(future: Any, several: bool) -> Future:
     return made
 
 
-def _unpickled(cls: type, proxy: Any, shape: str, several: bool) -> Proxy:
-    return proxy_class(cls)(proxy, shape, several)
+def _unpickled(cls: type, proxy: Any, shape: str, several: bool, sid: tuple[int, int] | None) -> Proxy:
+    return proxy_class(cls)(proxy, shape, several, sid)
 
 
 def enter_collection(obj: Any, element: _elements.Element, shape: str) -> None:
