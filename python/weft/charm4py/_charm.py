@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import inspect
 import platform
 import sys
@@ -13,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from weft import _core
 from weft._job.run import run as run_job
-from weft.charm4py import _elements, _topology
+from weft.charm4py import _elements, _proxies, _topology
 from weft.charm4py._chare import Array, Chare, Group, make_single
 from weft.charm4py._futures import Future, as_future, iwait, wait_all
 from weft.charm4py._pool import Pool
@@ -34,6 +35,8 @@ class Options:
 
     def __init__(self) -> None:
         self.remote_exec = False
+        #: Calls that a PE sends to one chare run in the order of sending; slower.
+        self.ordered = os.environ.get("WEFT_CHARM4PY_ORDERED") == "1"
         self.profiling = False
         self.quiet = False
         self.pickle_protocol = -1
@@ -115,6 +118,7 @@ class Charm(Chare):
         if not callable(entry):
             raise Charm4PyError("charm.start needs an entry: a function, or a class that derives from Chare")
         self.started = True
+        _proxies.sent = {} if self.options.ordered else None
 
         async def main() -> None:
             await self._begin()

@@ -43,6 +43,7 @@ class Element(_core.Chare):
             readonlies.update(values)
         self._shape = shape
         self._pes = pes
+        self._next: dict[int, int] = {}
         if pes is not None and self.index not in pes:
             return  # of a group on some of the PEs
         cls = type(self).chare_class
@@ -67,6 +68,12 @@ class Element(_core.Chare):
     def w_wait(self, text: str) -> None:
         """A call of it waits as long as `self.wait(text)` does."""
 
+    @weft_when(lambda self, source, number: self._is_next(source, number))
+    def w_ordered(self, source: int, number: int, entry: str, args: Any, kwargs: Any) -> Any:
+        """A call of charm.options.ordered: in the order in which `source` has sent them."""
+        self._next[source] = number + 1
+        return getattr(self, entry)(*args, **kwargs)
+
     def w_give_result(self, section: Any, number: int, value: Any = None) -> None:
         """Gives the result of an all-reduce to the section, from its first chare: in order with its calls."""
         section.w_section_result(section, number, value)
@@ -74,6 +81,9 @@ class Element(_core.Chare):
     def w_section_result(self, section: Any, number: int, value: Any = None) -> None:
         """The result of an all-reduce over a section."""
         self.obj._weft_results.pop((section, number)).set(value)
+
+    def _is_next(self, source: int, number: int) -> bool:
+        return self._next.get(source, 0) == number
 
     def w_sections(self, function: Callable[[Any], Any]) -> Any:
         """To which sections the object belongs."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import _core
 from weft.charm4py import _elements
+from weft.charm4py._conditions import condition_of
 from weft.charm4py._futures import Future, as_future
 from weft.charm4py._threads import in_thread, wait
 
@@ -15,6 +16,10 @@ _section_numbers = itertools.count()
 
 #: By the proxy of a sparse array that this PE has made, where its elements are inserted.
 maps: dict[Any, Any] = {}
+
+
+#: With charm.options.ordered: by proxy of a chare, how many calls this PE has sent to it. None without.
+sent: dict[Any, int] | None = None
 
 
 class Proxy:
@@ -110,18 +115,25 @@ def proxy_class(cls: type) -> type[Proxy]:
     made = _made.get(cls)
     if made is None:
         members: dict[str, Any] = {"__slots__": (), "_class": cls, "__module__": cls.__module__}
-        members.update({name: _method(name) for name in _elements.method_names(cls)})
+        members.update(
+            {
+                name: _method(name, condition_of(getattr(cls, name)) is not None)
+                for name in _elements.method_names(cls)
+            }
+        )
         if hasattr(cls, "_more_methods"):
             members.update(cls._more_methods(members))
         made = _made[cls] = type(f"{cls.__name__}Proxy", (Proxy,), members)
     return made
 
 
-def _method(name: str) -> Any:
+def _method(name: str, has_condition: bool) -> Any:
     plain, dropped, values = f"m_{name}", f"a_{name}", f"r_{name}"
 
     def method(self: Proxy, *args: Any, awaitable: bool = False, ret: bool = False, **kwargs: Any) -> Any:
         proxy = self._weft
+        if sent is not None and not self._several and not has_condition:
+            return _ordered(proxy, dropped if awaitable and not ret else plain, awaitable or ret, args, kwargs)
         if not (ret or awaitable):
             getattr(proxy, plain)(*args, **kwargs)
             return None
@@ -133,6 +145,17 @@ def _method(name: str) -> Any:
 
     method.__name__ = name
     return method
+
+
+def _ordered(proxy: Any, entry: str, result: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call that runs after those that this PE has sent to the chare before."""
+    assert sent is not None
+    number = sent[proxy] = sent.get(proxy, -1) + 1
+    call = proxy.w_ordered
+    if result:
+        return as_future(call.call(_core.my_pe(), number, entry, args, kwargs))
+    call(_core.my_pe(), number, entry, args, kwargs)
+    return None
 
 
 class _EmptyFuture(Future):
