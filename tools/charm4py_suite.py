@@ -25,6 +25,8 @@ SKIPPED = 77
 
 # Programs that cannot pass, each with the reason.
 UNSUPPORTED = {
+    "tests/thread_entry_methods/test1.py": "reads an attribute of charm4py (_numthreads)",
+    "tests/thread_entry_methods/test2.py": "reads an attribute of charm4py (_numthreads)",
     "tests/when/test_when_syntax.py": "tests functions inside charm4py (wait.parse_cond_str)",
     "examples/ray/parameter_server.py": "needs torchvision and a data set",
 }
@@ -51,7 +53,7 @@ def programs(folder: Path) -> Path:
 
 
 def command_of(test: dict[str, object], pes: int) -> list[str]:
-    from weft.launch.charmrun import command
+    from weft._cli.charmrun import command
 
     words = [f"+p{max(pes, int(str(test.get('force_min_processes', 1))))}"]
     if test.get("interactive"):
@@ -95,7 +97,9 @@ def applies(test: dict[str, object]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("-n", type=int, default=4, dest="pes", metavar="PES")
     parser.add_argument("--time-limit", type=float, default=120, metavar="SECONDS")
     parser.add_argument("--sources", type=Path, metavar="FOLDER")

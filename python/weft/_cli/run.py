@@ -126,7 +126,7 @@ def _add_launcher_options(parser: Parser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from weft.launch.charmrun import charm4py_environment
+    from weft._cli.charmrun import charm4py_environment
     from weft.launch.command import (
         UsageError,
         argv_of_pes,

@@ -30,7 +30,9 @@ class Chare:
     thisProxy: Any
     _weft: Any
 
-    def __new__(cls, chare_type: type | None = None, args: Sequence[Any] = (), onPE: int = -1, **_: Any) -> Any:
+    def __new__(
+        cls, chare_type: type | None = None, args: Sequence[Any] = (), onPE: int = -1, **_: Any
+    ) -> Any:
         if cls is not Chare or chare_type is None:
             return object.__new__(cls)
         global _next_pe
@@ -73,7 +75,8 @@ class Chare:
         counts = self.__dict__.setdefault("_weft_counts", {})
         whole = self._weft.proxy if of is None else of
         number = counts[whole] = counts.get(whole, 0) + 1
-        future = results[whole, number] = _core.Future()
+        future: Any = _core.Future()
+        results[whole, number] = future
         first = whole[0]
         target = first.w_give_result.bind(whole, number)
         if reducer is None:
@@ -95,19 +98,19 @@ class Chare:
         if not holds(self._weft, condition):
             wait(self._weft.proxy[self._weft.index].w_wait.call(condition))
 
-    def migrate(self, toPe: int) -> None:  # noqa: N803
+    def migrate(self, toPe: int) -> None:
         """Moves this chare when the running method has returned; not while one of its methods blocks."""
         self._weft.migrate(toPe)
 
     def migrated(self) -> None:
         """Runs after a move, on the new PE."""
 
-    def setMigratable(self, migratable: bool) -> None:  # noqa: N802
+    def setMigratable(self, migratable: bool) -> None:
         """Whether load balancing may move this chare."""
         self.migratable = migratable
         self._weft.pinned = not migratable
 
-    def AtSync(self) -> None:  # noqa: N802
+    def AtSync(self) -> None:
         """Says that this chare is ready for load balancing, after which `resumeFromSync` runs."""
         self._weft.at_sync()
 
@@ -115,7 +118,7 @@ class Chare:
 class ArrayMap(Chare):
     """Base class of maps: ``procNum(index)`` says on which PE an element is made. Make a Group of it."""
 
-    def procNum(self, index: tuple[int, ...]) -> int:  # noqa: N802
+    def procNum(self, index: tuple[int, ...]) -> int:
         raise NotImplementedError(f"{type(self).__qualname__} needs procNum(self, index)")
 
 
@@ -132,7 +135,7 @@ def _expect_chare(cls: Any) -> None:
         raise TypeError(f"only classes that derive from Chare have chares, not {cls!r}")
 
 
-def Group(chare_type: type, args: Sequence[Any] = (), onPEs: Sequence[int] | None = None) -> Any:  # noqa: N802, N803
+def Group(chare_type: type, args: Sequence[Any] = (), onPEs: Sequence[int] | None = None) -> Any:
     """Makes one chare on each PE, or on each of `onPEs`. Does not block. Returns the proxy."""
     _expect_chare(chare_type)
     cls = _elements.element_class(chare_type)
@@ -148,13 +151,13 @@ def Group(chare_type: type, args: Sequence[Any] = (), onPEs: Sequence[int] | Non
     return proxy
 
 
-def Array(  # noqa: N802
+def Array(
     chare_type: type,
     dims: int | Sequence[int] | None = None,
     ndims: int = -1,
     args: Sequence[Any] = (),
     map: Any = None,
-    useAtSync: bool = False,  # noqa: N803
+    useAtSync: bool = False,
 ) -> Any:
     """Makes an array of chares. Does not block. Returns the proxy.
 
@@ -167,12 +170,14 @@ def Array(  # noqa: N802
     """
     _expect_chare(chare_type)
     if dims is None and ndims < 1:
-        raise ValueError("Array needs dims, the extents, or ndims, the number of dimensions of a sparse array")
+        raise ValueError(
+            "Array needs dims, the extents, or ndims, the number of dimensions of a sparse array"
+        )
     cls = _elements.element_class(chare_type)
     place = None if map is None else _place_of(map)
     made = proxy_class(chare_type)
     if dims is None:
-        array = _core.Array(cls, (1 << (62 // max(ndims, 2)),) * ndims, sparse=True, map="round_robin")
+        array = _core.Array(cls, (1 << min(30, 62 // ndims),) * ndims, sparse=True, map="round_robin")
         if place is not None:
             maps[array] = place
         return made(array, "array", True)

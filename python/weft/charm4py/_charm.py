@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import inspect
 import platform
 import sys
 import time
@@ -16,7 +15,7 @@ from weft import _core
 from weft._job.run import run as run_job
 from weft.charm4py import _elements, _proxies, _topology
 from weft.charm4py._chare import Array, Chare, Group, make_single
-from weft.charm4py._futures import Future, as_future, iwait, wait_all
+from weft.charm4py._futures import Future, iwait, wait_all
 from weft.charm4py._pool import Pool
 from weft.charm4py._proxies import Proxy, target_of
 from weft.charm4py._reducers import Added, reducers
@@ -81,12 +80,12 @@ class Charm(Chare):
         self._timers: set[Any] = set()
 
     @staticmethod
-    def _make_local() -> Charm:
+    def _make_local() -> Any:
         return charm
 
     # Staticmethods are no entry methods.
     Future = staticmethod(Future)
-    createFuture = staticmethod(Future)  # noqa: N815
+    createFuture = staticmethod(Future)
     iwait = staticmethod(iwait)
     wait = staticmethod(wait_all)  # type: ignore[assignment]
     split = staticmethod(split)
@@ -145,26 +144,26 @@ class Charm(Chare):
             self._pool = Pool()
         return self._pool
 
-    def myPe(self) -> int:  # noqa: N802
+    def myPe(self) -> int:
         """The number of this PE."""
         return _core.my_pe()
 
-    def numPes(self) -> int:  # noqa: N802
+    def numPes(self) -> int:
         """How many PEs the job has."""
         return _core.num_pes()
 
-    def awaitCreation(self, *proxies: Proxy) -> None:  # noqa: N802
+    def awaitCreation(self, *proxies: Proxy) -> None:
         """Blocks until the constructors of collections that this PE has made have returned."""
         for proxy in proxies:
             made = getattr(proxy, "_created", None)
             if made is not None:
                 wait(made)
 
-    def startQD(self, callback: Any) -> None:  # noqa: N802
+    def startQD(self, callback: Any) -> None:
         """Calls back when no message is under way and no method runs."""
         _core.quiescence(target_of(callback))
 
-    def waitQD(self) -> None:  # noqa: N802
+    def waitQD(self) -> None:
         """Blocks until no message is under way and no other method runs."""
         wait(_core.quiescence())
 
@@ -175,8 +174,12 @@ class Charm(Chare):
         else:
             time.sleep(secs)
 
-    def scheduleCallableAfter(self, callable_obj: Callable[..., Any], secs: float,  # noqa: N802
-                              args: Iterable[Any] = ()) -> None:
+    def scheduleCallableAfter(
+        self,
+        callable_obj: Callable[..., Any],
+        secs: float,
+        args: Iterable[Any] = (),
+    ) -> None:
         """Calls a function, a future or the method of a proxy after some seconds, on this PE."""
         values = tuple(args)
 
@@ -187,40 +190,45 @@ class Charm(Chare):
         timer = _core._call_later(secs, call)
         self._timers.add(timer)  # one that is dropped does not fire
 
-    def getTopoTreeEdges(self, pe: int, root_pe: int, pes: Sequence[int] | None = None,  # noqa: N802
-                         bfactor: int = 4) -> tuple[int, list[int]]:
+    def getTopoTreeEdges(
+        self,
+        pe: int,
+        root_pe: int,
+        pes: Sequence[int] | None = None,
+        bfactor: int = 4,
+    ) -> tuple[int, list[int]]:
         """The parent, -1 for the root, and the children of a PE in a tree over PEs."""
         return _topology.edges(pe, root_pe, range(_core.num_pes()) if pes is None else pes, bfactor)
 
-    def getTopoSubtrees(self, root_pe: int, pes: Sequence[int], bfactor: int = 4) -> list[list[int]]:  # noqa: N802
+    def getTopoSubtrees(self, root_pe: int, pes: Sequence[int], bfactor: int = 4) -> list[list[int]]:
         """The subtrees below a root: lists of PEs, their own root first."""
         return _topology.subtrees(root_pe, pes, bfactor)
 
-    def myHost(self) -> int:  # noqa: N802
+    def myHost(self) -> int:
         """The number of this PE's host."""
         return _topology.hosts[_core.my_pe()]
 
-    def numHosts(self) -> int:  # noqa: N802
+    def numHosts(self) -> int:
         """How many hosts the job has."""
         return max(_topology.hosts) + 1
 
-    def getHostPes(self, host: int) -> list[int]:  # noqa: N802
+    def getHostPes(self, host: int) -> list[int]:
         """The PEs of a host."""
         return [pe for pe, of in enumerate(_topology.hosts) if of == host]
 
-    def getHostFirstPe(self, host: int) -> int:  # noqa: N802
+    def getHostFirstPe(self, host: int) -> int:
         """The first PE of a host."""
         return _topology.hosts.index(host)
 
-    def getHostNumPes(self, host: int) -> int:  # noqa: N802
+    def getHostNumPes(self, host: int) -> int:
         """How many PEs a host has."""
         return _topology.hosts.count(host)
 
-    def getPeHost(self, pe: int) -> int:  # noqa: N802
+    def getPeHost(self, pe: int) -> int:
         """The number of the host of a PE."""
         return _topology.hosts[pe]
 
-    def getPeHostRank(self, pe: int) -> int:  # noqa: N802
+    def getPeHostRank(self, pe: int) -> int:
         """The position of a PE among those of its host."""
         return _topology.hosts[:pe].count(_topology.hosts[pe])
 
@@ -235,7 +243,7 @@ class Charm(Chare):
         """Ends the job, with a code of its processes."""
         _core.exit(exit_code if isinstance(exit_code, int) else 0)
 
-    def updateGlobals(self, globals_dict: dict[str, Any], module_name: str = "__main__") -> None:  # noqa: N802
+    def updateGlobals(self, globals_dict: dict[str, Any], module_name: str = "__main__") -> None:
         """Sets global variables of a module of this PE."""
         vars(sys.modules[module_name]).update(globals_dict)
 
@@ -260,16 +268,23 @@ class Charm(Chare):
                 "charm.start()"
             )
 
-    def addReducer(self, func: Any, pre: Any = None, post: Any = None) -> None:  # noqa: N802
+    def addReducer(self, func: Any, pre: Any = None, post: Any = None) -> None:
         """As Reducer.addReducer, on this PE."""
         reducers.addReducer(func, pre, post)
 
-    def createArray(self, cls: type, dims: Any = None, ndims: int = -1, args: Sequence[Any] = (),  # noqa: N802
-                    map: Any = None, useAtSync: bool = False) -> Any:  # noqa: N803
+    def createArray(
+        self,
+        cls: type,
+        dims: Any = None,
+        ndims: int = -1,
+        args: Sequence[Any] = (),
+        map: Any = None,
+        useAtSync: bool = False,
+    ) -> Any:
         """As Array, whose proxy is the result. In Weft every PE may make arrays itself."""
         return Array(cls, dims, ndims, args, map, useAtSync)
 
-    def printStats(self) -> None:  # noqa: N802
+    def printStats(self) -> None:
         """charm4py prints times and counts of messages here; here `weft run --stats` does, at the end."""
         print(f"PE {_core.my_pe()}: start the program with `weft run --stats` for times and messages")
 
@@ -279,15 +294,15 @@ class Charm(Chare):
     def stop_profiling(self) -> None:
         """No effect: use `weft run --stats` or `--trace`."""
 
-    def hostName(self) -> str:  # noqa: N802
+    def hostName(self) -> str:
         """Of the start: the name of this PE's host."""
         return platform.node()
 
-    def takeHosts(self, hosts: list[int]) -> None:  # noqa: N802
+    def takeHosts(self, hosts: list[int]) -> None:
         """Of the start: the hosts of all PEs."""
         _topology.hosts[:] = hosts
 
-    def finishReduction(self, name: str, callback: Any, result: Any) -> None:  # noqa: N802
+    def finishReduction(self, name: str, callback: Any, result: Any) -> None:
         """Of reducers with a function of the result."""
         added = getattr(reducers, name)
         assert isinstance(added, Added)

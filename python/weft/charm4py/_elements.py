@@ -34,11 +34,12 @@ _NO_ENTRIES = frozenset({"contribute", "reduce", "allreduce", "wait", "migrated"
 class Element(_core.Chare):
     """Base of the elements."""
 
-    chare_class: type
+    chare_class: Any
     obj: Any
 
-    def __init__(self, shape: str, values: dict[str, Any] | None, args: tuple[Any, ...],
-                 pes: list[int] | None = None) -> None:
+    def __init__(
+        self, shape: str, values: dict[str, Any] | None, args: tuple[Any, ...], pes: list[int] | None = None
+    ) -> None:
         if values:
             readonlies.update(values)
         self._shape = shape
@@ -46,7 +47,7 @@ class Element(_core.Chare):
         self._next: dict[int, int] = {}
         if pes is not None and self.index not in pes:
             return  # of a group on some of the PEs
-        cls = type(self).chare_class
+        cls: Any = type(self).chare_class
         make = getattr(cls, "_make_local", None)
         self.obj = obj = cls.__new__(cls) if make is None else make()
         obj._weft = self
@@ -103,9 +104,9 @@ def method_names(cls: type) -> list[str]:
     names = []
     for name in dir(cls):
         is_special = name.startswith("__") and name.endswith("__")
-        if not is_special and name not in _NO_ENTRIES and inspect.isfunction(getattr(cls, name)):
-            if not name.startswith(("_weft", "_make_local")):
-                names.append(name)
+        is_own = is_special or name in _NO_ENTRIES or name.startswith(("_weft", "_make_local"))
+        if not is_own and inspect.isfunction(getattr(cls, name)):
+            names.append(name)
     return names
 
 
@@ -119,10 +120,13 @@ def _make(cls: type) -> type[Element]:
     return type(cls.__name__, (Element,), members)
 
 
-def _uses_sync(cls: type) -> bool:
+def _uses_sync(cls: Any) -> bool:
     functions = [getattr(cls, name) for name in method_names(cls) if name != "AtSync"]
-    return any("AtSync" in function.__code__.co_names for function in (*functions, cls.__init__)
-               if hasattr(function, "__code__"))
+    return any(
+        "AtSync" in function.__code__.co_names
+        for function in (*functions, cls.__init__)
+        if hasattr(function, "__code__")
+    )
 
 
 def _resume_from_sync(self: Element) -> None:
@@ -152,7 +156,8 @@ def _entry_methods(cls: type, name: str) -> dict[str, Any]:
         bodies = {
             "m": f"def m_{name}({parameters}):\n return {call}",
             "a": f"def a_{name}({parameters}):\n {call}",
-            "r": f"def r_{name}({parameters}):\n try: return {call}\n except Exception as _error: return _error",
+            "r": f"def r_{name}({parameters}):\n try: return {call}\n"
+            " except Exception as _error: return _error",
         }
     scope["_run"] = run
     exec(compile("\n".join(bodies.values()), f"<entry methods of {cls.__qualname__}.{name}>", "exec"), scope)

@@ -89,6 +89,6 @@ def wait_all(awaitables: Iterable[Any]) -> None:
 
 def _settled(future: Any) -> Any:
     """A future that is ready when `future` is, without its value or exception."""
-    settled = _core.Future()
+    settled: Any = _core.Future()
     future.then(lambda _: settled.set(None))
     return settled

@@ -45,8 +45,13 @@ class Pool:
             made = self._pools[len(workers)] = WeftPool(workers)
         return made
 
-    def Task(self, func: Callable[..., Any], args: Iterable[Any], ret: bool = False,  # noqa: N802
-             awaitable: bool = False) -> Future | None:
+    def Task(
+        self,
+        func: Callable[..., Any],
+        args: Iterable[Any],
+        ret: bool = False,
+        awaitable: bool = False,
+    ) -> Future | None:
         """Runs ``func(*args)`` on some PE.
 
         Returns:
@@ -58,14 +63,21 @@ class Pool:
             return as_future(future)
         return _without_value(future, False) if awaitable else None
 
-    def map(self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1,
-            ncores: int = -1) -> list[Any]:
+    def map(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1
+    ) -> list[Any]:
         """The results of ``func(item)``, in order. Blocks."""
         result: list[Any] = self._map(func, iterable, chunksize, ncores).get()
         return result
 
-    def map_async(self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1,
-                  ncores: int = -1, multi_future: bool = False) -> Any:
+    def map_async(
+        self,
+        func: Callable[[Any], Any],
+        iterable: Iterable[Any],
+        chunksize: int = 1,
+        ncores: int = -1,
+        multi_future: bool = False,
+    ) -> Any:
         """As `map`, as a future; with `multi_future` a list with a future for each item."""
         if not multi_future:
             return self._map(func, iterable, chunksize, ncores)
@@ -79,8 +91,9 @@ class Pool:
         """As `map`, for pairs of a function and its argument."""
         return self._map(None, iterable, chunksize, ncores).get()
 
-    def submit_async(self, iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1,
-                     multi_future: bool = False) -> Any:
+    def submit_async(
+        self, iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1, multi_future: bool = False
+    ) -> Any:
         """As `map_async`, for pairs of a function and its argument."""
         return self.map_async(None, iterable, chunksize, ncores, multi_future)  # type: ignore[arg-type]
 
@@ -95,4 +108,4 @@ def _observed(future: Any) -> None:
 
 def _tasks(func: Any, iterable: Iterable[Any]) -> list[tuple[Any, Any]]:
     items = copy.copy(iterable)
-    return list(items) if func is None else [(func, item) for item in items]  # type: ignore[arg-type]
+    return list(items) if func is None else [(func, item) for item in items]

@@ -32,7 +32,7 @@ class Proxy:
         _sid: of a section, the PE that has made it and a number.
     """
 
-    __slots__ = ("_weft", "_shape", "_several", "_sid", "_created")
+    __slots__ = ("_created", "_several", "_shape", "_sid", "_weft")
     _class: type = object
 
     def __init__(self, proxy: Any, shape: str, several: bool, sid: tuple[int, int] | None = None) -> None:
@@ -70,19 +70,27 @@ class Proxy:
     @property
     def section(self) -> Any:
         """The PE that made the section, and its identity."""
-        return self._sid[0], self._sid
+        return (None if self._sid is None else self._sid[0]), self._sid
 
-    def ckLocalBranch(self) -> Any:  # noqa: N802
+    def ckLocalBranch(self) -> Any:
         """The object of this PE, of a group."""
         whole = self._weft if self._several and self._shape == "group" else self._weft.collection
         try:
             return _elements.local_objects[whole]
         except KeyError:
-            raise _core.Error(f"{self!r} has no object on PE {_core.my_pe()} yet; wait for its creation"
-                              " (charm.awaitCreation)") from None
+            raise _core.Error(
+                f"{self!r} has no object on PE {_core.my_pe()} yet; wait for its creation"
+                " (charm.awaitCreation)"
+            ) from None
 
-    def ckInsert(self, index: Any, args: Any = (), onPE: int = -1, useAtSync: bool = False,  # noqa: N802, N803
-                 single: bool = False) -> None:
+    def ckInsert(
+        self,
+        index: Any,
+        args: Any = (),
+        onPE: int = -1,
+        useAtSync: bool = False,
+        single: bool = False,
+    ) -> None:
         """Inserts an element into an array that was made with `ndims`. Does not block."""
         if isinstance(index, tuple) and len(index) == 1:
             index = index[0]
@@ -92,7 +100,7 @@ class Proxy:
             pe = place(index)
         self._weft.insert(index, "array", snapshot(), tuple(args), pe=pe)
 
-    def ckDoneInserting(self) -> None:  # noqa: N802
+    def ckDoneInserting(self) -> None:
         """Says that elements have been inserted. Does not block; calls with results wait for it."""
         self._created = self._weft.done_inserting()
 
@@ -133,7 +141,9 @@ def _method(name: str, has_condition: bool) -> Any:
     def method(self: Proxy, *args: Any, awaitable: bool = False, ret: bool = False, **kwargs: Any) -> Any:
         proxy = self._weft
         if sent is not None and not self._several and not has_condition:
-            return _ordered(proxy, dropped if awaitable and not ret else plain, awaitable or ret, args, kwargs)
+            return _ordered(
+                proxy, dropped if awaitable and not ret else plain, awaitable or ret, args, kwargs
+            )
         if not (ret or awaitable):
             getattr(proxy, plain)(*args, **kwargs)
             return None

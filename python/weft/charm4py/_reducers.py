@@ -52,7 +52,7 @@ class Reducers:
     gather = WeftReducer.gather
     nop = None
 
-    def addReducer(self, func: _Function, pre: Any = None, post: Any = None) -> None:  # noqa: N802
+    def addReducer(self, func: _Function, pre: Any = None, post: Any = None) -> None:
         """Adds a function of a list of contributions. Every PE that takes part must do so."""
         added = Added(func, pre, post)
         setattr(self, added.name, added)

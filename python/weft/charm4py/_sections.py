@@ -63,7 +63,9 @@ def _numbers(sections: Any) -> list[int]:
 def _section(proxy: Proxy, indices: list[Any]) -> Proxy:
     whole = proxy._weft
     if isinstance(whole, _core.CombinedSection):
-        raise _core.Error("a combined collection is split with section_func, because indices occur twice in it")
+        raise _core.Error(
+            "a combined collection is split with section_func, because indices occur twice in it"
+        )
     owner = whole.collection if isinstance(whole, _core.Section) else whole
     return type(proxy)(owner.section(indices), "section", True)
 

@@ -22,7 +22,7 @@ class NotThreadedError(Exception):
     """A method that is no coroutine tried to block."""
 
 
-class EntryThread(greenlet):
+class EntryThread(greenlet):  # type: ignore[misc]  # greenlet has types only where it is installed
     """The greenlet of a method that may block."""
 
     __slots__ = ()

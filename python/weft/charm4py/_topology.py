@@ -16,7 +16,9 @@ def numbered(names: Sequence[str]) -> list[int]:
 
 def subtrees(root: int, pes: Sequence[int], factor: int) -> list[list[int]]:
     """The subtrees below the root: lists of PEs, their root first. PEs of a host stay together."""
-    others = sorted((pe for pe in pes if pe != root), key=lambda pe: (hosts[pe] != hosts[root], hosts[pe], pe))
+    others = sorted(
+        (pe for pe in pes if pe != root), key=lambda pe: (hosts[pe] != hosts[root], hosts[pe], pe)
+    )
     if not others:
         return []
     count = min(factor, len(others))

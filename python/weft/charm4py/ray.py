@@ -1,6 +1,6 @@
 """`charm4py.ray`: remote functions and actors, on the pool and on single chares.
 
-A result is a future of the PE that called. A future that is an argument is awaited there, and its value travels.
+A result is a future of the PE that called. A future that is an argument is awaited there; its value travels.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def wait(futs: Sequence[Future], num_returns: int = 1) -> tuple[list[Future], li
 
 
 def remote(definition: Any) -> Any:
-    """Decorator: of a function, which gets a method ``remote``; of a class, whose ``remote`` makes an actor."""
+    """Decorator. A function gets an attribute ``remote``; ``remote`` of a class makes an actor."""
     if inspect.isclass(definition):
         return _remote_class(definition)
     coro(definition)
@@ -76,7 +76,7 @@ def _when_known(args: tuple[Any, ...], call: Callable[[tuple[Any, ...]], Any]) -
     return result
 
 
-def _remote_class(definition: type) -> type:
+def _remote_class(definition: Any) -> type:
     members = {"__module__": definition.__module__, "__qualname__": definition.__qualname__}
     chare_class = type(definition.__name__, (Chare, definition), {**members, "__init__": definition.__init__})
 

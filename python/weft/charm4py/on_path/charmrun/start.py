@@ -2,7 +2,7 @@
 
 import sys
 
-from weft.launch.charmrun import start
+from weft._cli.charmrun import start
 
 if __name__ == "__main__":
     sys.exit(start(sys.argv[1:]))

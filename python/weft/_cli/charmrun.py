@@ -22,7 +22,15 @@ _STRATEGIES = {
     "DiffusionLB": "diffusion",
 }
 # Options of Charm++ that take a word, and have no meaning here.
-_WITH_A_WORD = {"++nodelist", "++ppn", "+LBDebug", "+LBPeriod", "+libcharm_interface", "++remote-shell", "+pemap"}
+_WITH_A_WORD = {
+    "++nodelist",
+    "++ppn",
+    "+LBDebug",
+    "+LBPeriod",
+    "+libcharm_interface",
+    "++remote-shell",
+    "+pemap",
+}
 
 
 def charm4py_environment(of: dict[str, str]) -> dict[str, str]:
@@ -37,10 +45,11 @@ def command(words: Sequence[str]) -> list[str]:
     Raises:
         ValueError: an option that Weft cannot follow.
     """
-    pes, balancer, program = 1, None, []
+    pes, balancer = 1, None
+    program: list[str] = []
     rest = iter(words)
     for word in rest:
-        if (match := re.fullmatch(r"\+(?:p|n|np)(\d*)", word)) or word in ("-n", "-np"):
+        if (match := re.fullmatch(r"\+(?:p|n|np)(\d*)", word)) or (word in ("-n", "-np") and not program):
             pes = int((match and match[1]) or next(rest))
         elif word == "+balancer":
             name = next(rest)
@@ -48,8 +57,10 @@ def command(words: Sequence[str]) -> list[str]:
                 raise ValueError(f"charmrun: no load balancer {name}; there are {', '.join(_STRATEGIES)}")
             balancer = _STRATEGIES[name]
         elif word == "++mpiexec":
-            raise ValueError("charmrun: ++mpiexec is not supported; start the PEs with `weft run --hosts`, or "
-                             "with mpiexec or srun themselves (docs/clusters.md)")
+            raise ValueError(
+                "charmrun: ++mpiexec is not supported; start the PEs with `weft run --hosts`, or "
+                "with mpiexec or srun themselves (docs/clusters.md)"
+            )
         elif word == "++interactive":
             program += ["-m", "charm4py.interactive"]
         elif word in _WITH_A_WORD:
