@@ -79,3 +79,7 @@ def start(words: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     return subprocess.call([sys.executable, "-m", "weft", *arguments])
+
+
+if __name__ == "__main__":
+    print(ON_PATH)

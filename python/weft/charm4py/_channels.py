@@ -26,11 +26,27 @@ class Channel:
         self._next: Any = None
 
     def send(self, *msg: Any) -> None:
-        """Sends values. They are copied; does not block."""
-        self._weft.send_object(msg)
+        """Sends values, which are copied; does not block.
 
-    def recv(self) -> Any:
-        """Blocks until the next message is there: the value, or the tuple of several."""
+        If the first value is a device array, it alone is sent, in place, and `send` blocks until it may be
+        changed. The other end receives it with ``recv(array)``. A size behind it has no effect.
+        """
+        try:
+            self._weft.send_object(msg)
+        except _core.Error:
+            if not hasattr(msg[0], "__cuda_array_interface__"):
+                raise
+            wait(self._weft.send(msg[0]))
+
+    def recv(self, into: Any = None, size: Any = None) -> Any:
+        """Blocks until the next message is there: the value, or the tuple of several.
+
+        Args:
+            into: the device array, or other memory, for what the other end sends in place.
+            size: accepted; an array has its size.
+        """
+        if into is not None:
+            return wait(self._weft.recv(into=into))
         future = self._when_ready()
         self._next = None
         values = future.result() if future.done() else wait(future)

@@ -3,6 +3,8 @@
 import numpy as np
 from charm4py import Array, ArrayMap, Channel, Chare, Future, Group, Reducer, charm, coro
 
+import weft
+
 
 def largest_sum(contributions):
     return max(contributions, key=sum)
@@ -40,6 +42,17 @@ class Worker(Chare):
         for channel in charm.iwait([right, left]):
             met[channel] = channel.recv()
         return met[left], met[right]
+
+    @coro
+    def talk_of_devices(self):
+        array = weft.DeviceArray(4, "float64", "emulated")
+        channel = Channel(self, self.thisProxy[1 - self.thisIndex[0]])
+        if self.thisIndex[0] == 0:
+            channel.send(array, array.nbytes)
+            channel.send("sent")
+            return None
+        channel.recv(array, array.nbytes)
+        return channel.recv()
 
     def index(self):
         return self.thisIndex
@@ -112,6 +125,7 @@ def main(args):
     assert fibonacci(7) == 13
     assert charm.pool.Task(square, (3,), ret=True).get() == 9
     check_placement()
+    assert Array(Worker, 2).talk_of_devices(ret=True).get() == [None, "sent"]
     print("collectives passed")
     charm.exit(0)
 
