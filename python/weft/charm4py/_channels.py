@@ -8,6 +8,10 @@ from weft import _core
 from weft.charm4py._threads import wait
 
 
+def _is_device_array(value: Any) -> bool:
+    return isinstance(value, _core.DeviceArray) or hasattr(value, "__cuda_array_interface__")
+
+
 class Channel:
     """An ordered stream between two chares.
 
@@ -34,7 +38,7 @@ class Channel:
         try:
             self._weft.send_object(msg)
         except _core.Error:
-            if not hasattr(msg[0], "__cuda_array_interface__"):
+            if not msg or not _is_device_array(msg[0]):
                 raise
             wait(self._weft.send(msg[0]))
 
