@@ -9,9 +9,10 @@ Threads: the PE's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, TypeVar
 
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -25,7 +26,14 @@ class NotThreadedError(Exception):
 class EntryThread(greenlet):  # type: ignore[misc]  # greenlet has types only where it is installed
     """The greenlet of a method that may block."""
 
-    __slots__ = ()
+    __slots__ = ("error", "is_over")
+
+    error: BaseException | None
+
+    def __init__(self, body: Callable[..., Any]) -> None:
+        super().__init__(body)
+        self.error = None
+        self.is_over = False
 
 
 def coro(function: _F) -> _F:
@@ -63,11 +71,35 @@ def wait(awaitable: Any) -> Any:
     return current.parent.switch(awaitable)
 
 
+# Threads without a function. A new one costs several times as much as a switch: Python maps a stack for it.
+_idle: list[EntryThread] = []
+_MAX_IDLE = 64
+
+
+def _work(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """The body of a thread: one function after the other."""
+    thread = getcurrent()
+    while True:
+        result = None
+        try:
+            result = function(*args, **kwargs)
+        except GreenletExit:  # nothing refers to the thread any more
+            return
+        except BaseException as error:
+            thread.error = error
+        thread.is_over = True
+        del function, args, kwargs
+        function, args, kwargs = thread.parent.switch(result)
+
+
 async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Runs a function that may block. Returns what it returns."""
-    thread = EntryThread(function)
-    step = thread.switch(*args, **kwargs)
-    while not thread.dead:
+    thread = _idle.pop() if _idle else EntryThread(_work)
+    thread.is_over = False
+    thread.gr_context = copy_context()
+    thread.parent = getcurrent()
+    step = thread.switch(function, args, kwargs)
+    while not thread.is_over:
         try:
             value = await step
         except GeneratorExit:  # the job ends
@@ -78,4 +110,12 @@ async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         else:
             thread.parent = getcurrent()
             step = thread.switch(value)
-    return step
+    raised, thread.error = thread.error, None
+    if len(_idle) < _MAX_IDLE:
+        _idle.append(thread)
+    if raised is None:
+        return step
+    try:
+        raise raised
+    finally:
+        del raised  # its traceback refers to this frame
