@@ -1,8 +1,12 @@
 """Calls, results, blocking methods, conditions, futures and exceptions."""
 
+import contextvars
+
 from charm4py import Array, Chare, Future, Group, charm, coro, readonlies, when
 
 import weft.charm4py
+
+variable = contextvars.ContextVar("variable", default="unset")
 
 
 class Worker(Chare):
@@ -30,6 +34,15 @@ class Worker(Chare):
 
     def fail(self):
         raise KeyError(self.thisIndex)
+
+    @coro
+    def fail_later(self, value):
+        before = variable.get()
+        variable.set(value)
+        charm.sleep(0)
+        if value == 0:
+            raise ValueError(before)
+        return before
 
     def fail_if_odd(self):
         if self.thisIndex[0] % 2 == 1:
@@ -76,6 +89,13 @@ def main(args):
         assert error.args == ((3,),)
     else:
         raise AssertionError("no exception")
+    # The thread of a method that has raised is used again, with another context.
+    for _ in range(3):
+        try:
+            array[0].fail_later(0, ret=True).get()
+        except ValueError as error:
+            assert error.args == ("unset",)
+        assert array[0].fail_later(1, ret=True).get() == "unset"
     values = array.fail_if_odd(ret=True).get()
     assert [type(value) for value in values] == [str, ValueError, str, ValueError, str]
 
