@@ -105,6 +105,11 @@ def _add_launcher_options(parser: Parser) -> None:
         "chooses (default)",
     )
     parser.add_argument(
+        "--charm4py",
+        action="store_true",
+        help="`import charm4py` in the program is Weft's package of that name (needs greenlet)",
+    )
+    parser.add_argument(
         "--metrics",
         metavar="PORT",
         help="what the PEs do, for Prometheus, at this port of the loopback interface, or at ADDRESS:PORT; "
@@ -121,6 +126,7 @@ def _add_launcher_options(parser: Parser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from weft._cli.charmrun import charm4py_environment
     from weft.launch.command import (
         UsageError,
         argv_of_pes,
@@ -147,6 +153,8 @@ def _run(options: argparse.Namespace) -> int:
             raise UsageError("say how many PEs and which program: weft run -n N program [arguments]")
         argvs = argv_of_pes(options.num_pes, program, options.module or options.arguments)
         environment = pe_environment({**os.environ, **parse_variables(options.variables)})
+        if options.charm4py:
+            environment = charm4py_environment(environment)
         for setting in SETTINGS:
             value = getattr(options, setting.variable)
             if value is not None:

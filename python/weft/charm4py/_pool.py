@@ -1,0 +1,111 @@
+"""`charm.pool` over weft.Pool."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from weft import _core
+from weft._pool.pool import Pool as WeftPool
+from weft.charm4py._futures import Future, as_future
+from weft.charm4py._proxies import _without_value
+from weft.charm4py._threads import blocks, run
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    return run(function, *args) if blocks(function) else function(*args)
+
+
+async def _call_and_wait(function: Callable[..., Any], *args: Any) -> Any:
+    return await run(function, *args) if blocks(function) else function(*args)
+
+
+async def _call_and_drop(function: Callable[..., Any], *args: Any) -> None:
+    await _call_and_wait(function, *args)
+
+
+class Pool:
+    """Runs functions on the PEs. Each PE gives out the tasks that it makes itself.
+
+    The functions travel by name. One that blocks is decorated with @coro.
+    """
+
+    def __init__(self) -> None:
+        self._pools: dict[int, WeftPool] = {}
+
+    def _pool(self, ncores: int) -> WeftPool:
+        """With several PEs, PE 0 is left out, as charm4py does."""
+        pes = _core.num_pes()
+        workers = list(range(1, pes)) if pes > 1 else [0]
+        if 0 < ncores < len(workers):
+            workers = workers[:ncores]
+        made = self._pools.get(len(workers))
+        if made is None:
+            made = self._pools[len(workers)] = WeftPool(workers)
+        return made
+
+    def Task(
+        self,
+        func: Callable[..., Any],
+        args: Iterable[Any],
+        ret: bool = False,
+        awaitable: bool = False,
+    ) -> Future | None:
+        """Runs ``func(*args)`` on some PE.
+
+        Returns:
+            with `ret` a future of the result, with `awaitable` one without a value; else None.
+        """
+        body = _call_and_wait if ret else _call_and_drop
+        future = self._pool(-1).submit(body, func, *args)
+        if ret:
+            return as_future(future)
+        return _without_value(future, False) if awaitable else None
+
+    def map(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1
+    ) -> list[Any]:
+        """The results of ``func(item)``, in order. Blocks."""
+        result: list[Any] = self._map(func, iterable, chunksize, ncores).get()
+        return result
+
+    def map_async(
+        self,
+        func: Callable[[Any], Any],
+        iterable: Iterable[Any],
+        chunksize: int = 1,
+        ncores: int = -1,
+        multi_future: bool = False,
+    ) -> Any:
+        """As `map`, as a future; with `multi_future` a list with a future for each item."""
+        if not multi_future:
+            return self._map(func, iterable, chunksize, ncores)
+        pool = self._pool(ncores)
+        futures = [pool.submit(_call_and_wait, *task) for task in _tasks(func, iterable)]
+        for future in futures:
+            future.then(_observed)  # programs need not look at all of them
+        return [as_future(future) for future in futures]
+
+    def submit(self, iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1) -> Any:
+        """As `map`, for pairs of a function and its argument."""
+        return self._map(None, iterable, chunksize, ncores).get()
+
+    def submit_async(
+        self, iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1, multi_future: bool = False
+    ) -> Any:
+        """As `map_async`, for pairs of a function and its argument."""
+        return self.map_async(None, iterable, chunksize, ncores, multi_future)  # type: ignore[arg-type]
+
+    def _map(self, func: Any, iterable: Iterable[Any], chunksize: int, ncores: int) -> Future:
+        tasks = _tasks(func, iterable)
+        return as_future(self._pool(ncores).starmap(_call_and_wait, tasks, chunksize=chunksize))
+
+
+def _observed(future: Any) -> None:
+    """A failure of a future that has a callback does not end the job."""
+
+
+def _tasks(func: Any, iterable: Iterable[Any]) -> list[tuple[Any, Any]]:
+    items = copy.copy(iterable)
+    return list(items) if func is None else [(func, item) for item in items]

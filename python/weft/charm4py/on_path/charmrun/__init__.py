@@ -1,0 +1,1 @@
+"""charm4py's launcher, as `weft run` does its work."""

@@ -1,0 +1,116 @@
+"""Calls, results, blocking methods, conditions, futures and exceptions."""
+
+import contextvars
+
+from charm4py import Array, Chare, Future, Group, charm, coro, readonlies, when
+
+import weft.charm4py
+
+variable = contextvars.ContextVar("variable", default="unset")
+
+
+class Worker(Chare):
+    def __init__(self, first=0):
+        self.first = first
+        self.expected = 0
+        self.order = []
+
+    def add(self, a, b=1):
+        return self.first + a + b
+
+    @coro
+    def ask(self, other):
+        return other.add(10, b=20, ret=True).get()
+
+    @when("self.expected == number")
+    def take(self, number, text):
+        self.order.append(text)
+        self.expected += 1
+
+    @coro
+    def wait_for(self, count):
+        self.wait(f"self.expected >= {count}")
+        return self.order
+
+    def fail(self):
+        raise KeyError(self.thisIndex)
+
+    @coro
+    def fail_later(self, value):
+        before = variable.get()
+        variable.set(value)
+        charm.sleep(0)
+        if value == 0:
+            raise ValueError(before)
+        return before
+
+    def fail_if_odd(self):
+        if self.thisIndex[0] % 2 == 1:
+            raise ValueError(self.thisIndex)
+        return "even"
+
+    def constant(self):
+        return readonlies.constant
+
+    def call_back(self, callback):
+        callback(self.thisIndex)
+
+
+class Single(Chare):
+    def __init__(self, done):
+        self.done = done
+
+    def where(self):
+        self.done.send((charm.myPe(), self.thisIndex))
+
+
+def main(args):
+    assert weft.charm4py.charm is charm
+    assert args[1:] == ["word"], args
+    readonlies.constant = 7
+    group = Group(Worker)
+    array = Array(Worker, 5, args=[100])
+    charm.awaitCreation(group, array)
+    assert group[1].add(1, ret=True).get() == 2
+    assert array[1].add(1, b=2, ret=True).get() == 103
+    assert array.add(0, ret=True).get() == [101] * 5
+    assert array.add(0, awaitable=True).get() is None
+    assert array[4].ask(array[0], ret=True).get() == 130
+    assert group.constant(ret=True).get() == [7] * charm.numPes()
+
+    waiting = array[2].wait_for(3, ret=True)
+    for number, text in ((2, "c"), (1, "b"), (0, "a")):
+        array[2].take(number, text)
+    assert waiting.get() == ["a", "b", "c"]
+
+    try:
+        array[3].fail(ret=True).get()
+    except KeyError as error:
+        assert error.args == ((3,),)
+    else:
+        raise AssertionError("no exception")
+    # The thread of a method that has raised is used again, with another context.
+    for _ in range(3):
+        try:
+            array[0].fail_later(0, ret=True).get()
+        except ValueError as error:
+            assert error.args == ("unset",)
+        assert array[0].fail_later(1, ret=True).get() == "unset"
+    values = array.fail_if_odd(ret=True).get()
+    assert [type(value) for value in values] == [str, ValueError, str, ValueError, str]
+
+    several = Future(5)
+    array.call_back(several)
+    assert sorted(several.get()) == [(i,) for i in range(5)]
+
+    first, second = Future(), Future()
+    Chare(Single, args=[first], onPE=1)
+    Chare(Single, args=[second], onPE=0).where()
+    second.get()
+    assert list(charm.iwait([second])) == [second]
+    assert not first.ready()
+    print("calls passed")
+    exit()
+
+
+charm.start(main)

@@ -1,0 +1,65 @@
+"""charmrun's command line, and how a program gets Weft's package."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weft._cli.charmrun import ON_PATH, command
+
+PROGRAM = """
+import charm4py, sys
+print(charm4py.__name__, sys.argv[1:])
+charm4py.charm.start(lambda args: exit(4))
+"""
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        ("+p4 app.py 8 --x", "-n 4 app.py 8 --x"),
+        ("app.py +p2 ++local +balancer GreedyRefineLB +LBDebug 1", "-n 2 --lb greedy_refine app.py"),
+        ("++interactive +p3", "-n 3 -m charm4py.interactive"),
+        ("-np 2 app.py -n 5", "-n 2 app.py -n 5"),
+    ],
+)
+def test_command_line(words, expected):
+    assert command(words.split()) == ["run", "--charm4py", *expected.split()]
+
+
+@pytest.mark.parametrize("words, named", [("+balancer MyLB app.py", "MyLB"), ("++mpiexec app.py", "mpiexec")])
+def test_what_cannot_be_followed_is_named(words, named):
+    with pytest.raises(ValueError, match=named):
+        command(words.split())
+
+
+def test_charmrun_starts_the_program(tmp_path: Path):
+    (tmp_path / "app.py").write_text(PROGRAM, encoding="utf-8")
+    path = os.pathsep.join(filter(None, [str(ON_PATH), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        [sys.executable, "-m", "charmrun.start", "+p2", str(tmp_path / "app.py"), "a"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 4, done.stderr
+    assert done.stdout.splitlines() == ["weft.charm4py ['a']"] * 2
+
+
+def test_prompt_runs_definitions_on_all_pes(run_program):
+    lines = "class A(Chare):\n    def pe(self):\n        return charm.myPe()\n\n"
+    lines += "print(Group(A).pe(ret=True).get())\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "weft", "run", "--charm4py", "-n", "2", "-m", "charm4py.interactive"],
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "[0, 1]" in done.stdout

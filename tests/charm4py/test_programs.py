@@ -1,0 +1,39 @@
+"""Programs that are written for charm4py, on Weft."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/charm4py.md"
+
+
+@pytest.mark.parametrize("name, word", [("calls", "word"), ("collectives", ""), ("mistakes", "")])
+def test_programs(run_program, name, word):
+    done = run_program(name, *filter(None, [word]))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{name} passed\n"
+
+
+def test_ordered_calls_run_in_the_order_of_sending(run_program):
+    done = run_program("order")
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_chares_move_at_sync_points(run_program):
+    done = run_program("balance", WEFT_LB="rotate")
+    assert done.returncode == 3, done.stderr
+    assert "moves: 7" in done.stdout
+
+
+def test_program_of_the_page(tmp_path: Path):
+    found = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    (tmp_path / "app.py").write_text(found[1], encoding="utf-8")
+    command = [sys.executable, "-m", "weft", "run", "-n", "2", str(tmp_path / "app.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, found[2]), done.stderr
