@@ -96,7 +96,8 @@ std::int64_t HangWatch::look(Clock::duration idle_for) {
   }
   if (!is_on_ || answers_left_ > 0 || messenger_.must_end()) return -1;
   // Not by a long idle time alone: `weft top` on another host wakes PEs once a second.
-  const Clock::duration left = std::max<Clock::duration>(kLeastIdle - idle_for, wave_began_ + interval_ - now);
+  const Clock::duration left =
+      std::max<Clock::duration>(kLeastIdle - idle_for, wave_began_ + interval_ - now);
   if (left > Clock::duration::zero()) return microseconds_of(left);
   begin_wave(false);
   return 0;
