@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "entry/handles.h"
 #include "entry/objects.h"
+#include "models/mpi/communicators/collective_context.h"
 #include "models/mpi/objects/addresses.h"
 #include "models/mpi/rank.h"
 
@@ -134,6 +135,8 @@ Error current_exception() {
     throw;
   } catch (const std::bad_alloc&) {
     return {MPI_ERR_NO_MEM, "the memory of this process is exhausted"};
+  } catch (const TransferFailed& failure) {
+    return {failure.error_class(), failure.what()};
   } catch (const std::exception& exception) {
     return {MPI_ERR_INTERN, exception.what()};
   } catch (...) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/mpi/mpi-ext.h"
 #include "weft/mpi/mpi.h"
 
 #include "communication/communication.h"
@@ -81,6 +82,14 @@ void read_outcome(MPI_Request handle, MPI_Status* status) {
 struct RequestFailure {
   Ref<ErrorScope> scope;
   Outcome outcome;
+
+  // The first error counts.
+  [[gnu::cold]] void note(const Request& request, int error) {
+    if (error == MPI_SUCCESS || outcome.error != MPI_SUCCESS) return;
+    scope = request.scope();
+    outcome = request.outcome();
+    outcome.error = error;
+  }
 };
 
 // The outcome of a request that is done, for a call that completes it: a request that is not persistent is freed. Returns its error,
@@ -92,15 +101,16 @@ inline int finish(MPI_Request* handle, MPI_Status* status, RequestFailure* failu
     return MPI_SUCCESS;
   }
   int error = tell_outcome(*request, status);
+  if (error != MPI_SUCCESS) [[unlikely]] {
+    failure->note(*request, error);
+    if (error == MPIX_ERR_PROC_FAILED_PENDING) return error;  // the request stays
+  }
   request->deactivate();
   const bool is_freed = !request->is_persistent();
   if (is_freed && request->type() == Request::Type::kGeneralized) [[unlikely]] {
     const int freeing = request->handle_freed();
+    failure->note(*request, freeing);
     if (error == MPI_SUCCESS) error = freeing;
-  }
-  if (error != MPI_SUCCESS && failure->outcome.error == MPI_SUCCESS) [[unlikely]] {
-    *failure = {request->scope(), request->outcome()};
-    failure->outcome.error = error;
   }
   if (is_freed) {
     request->release_handle();
@@ -256,7 +266,11 @@ int complete_one(const char* function, CompletionMode mode, MPI_Request* request
     if (Error error = check_request(*request); !error.ok()) return error;
     if (Error error = reach_one(mode, *request, &done); !error.ok()) return error;
     if (flag != nullptr) *flag = done ? 1 : 0;
-    return done ? finish_one(request, status, scope) : Error();
+    if (!done) return {};
+    const Error error = finish_one(request, status, scope);
+    if (error.error_class == MPIX_ERR_PROC_FAILED_PENDING && flag != nullptr) [[unlikely]]
+      *flag = 0;
+    return error;
   });
 }
 
