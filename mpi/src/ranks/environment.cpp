@@ -145,6 +145,7 @@ Error make_job() {
   }
   static const int at_fork = pthread_atfork(nullptr, nullptr, &leave_job_of_parent);
   if (at_fork != 0) return {MPI_ERR_NO_MEM, "the memory of this process is exhausted"};
+  if (hosted == nullptr) running.job->outlive_losses(true);
   running.job->watch_launcher();
   if (hosted != nullptr) hosted->measure_loads(balances_loads());
   running.main_thread = pthread_self();
