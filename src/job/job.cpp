@@ -46,6 +46,7 @@
 #include "memory/report.h"
 #include "models/channel/channels.h"
 #include "models/chare/checkpoint/checkpoints.h"
+#include "runtime/losses.h"
 #include "runtime/waits/program_threads.h"
 
 namespace weft::job {
@@ -307,12 +308,15 @@ struct Job::Parts {
   // A launcher that has gone, or ends the job, is a failure of this PE.
   void start_watch() {
     const runtime::OwnThreadsBegin own_threads;
-    watch = base::value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
-      runtime->post_end_from_any_thread([this] {
-        const base::Status status = bootstrap->watch_status();
-        if (status.failed()) runtime->fail(std::string(status.message()));
-      });
-    }));
+    watch = base::value_or_throw(machine::LauncherWatch::start(
+        *bootstrap,
+        [this] {
+          runtime->post_end_from_any_thread([this] {
+            const base::Status status = bootstrap->watch_status();
+            if (status.failed()) runtime->fail(std::string(status.message()));
+          });
+        },
+        [this](machine::LostPe lost) { runtime->tell_loss(lost.pe, std::move(lost.why)); }));
   }
   int run_watched() {
     if (watch == nullptr) start_watch();
@@ -403,6 +407,7 @@ void Job::start(const InstallModels& more_models, const Launch& launch) {
   const bool has_other_hosts = std::ranges::adjacent_find(hosts, std::not_equal_to()) != hosts.end();
   options.host_of_pe = hosts;
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
+  if (parts_->bootstrap->can_outlive_losses()) parts_->runtime->losses().survive();
   parts_->runtime->install<collective::Engine>();
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
@@ -443,6 +448,8 @@ void Job::start_job(const std::string& request) { base::check(parts_->bootstrap-
 void Job::make_own_devices_current() {
   warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_own_devices_current());
 }
+
+void Job::outlive_losses(bool may_lose_pe_0) { parts_->bootstrap->outlive_losses(may_lose_pe_0); }
 
 void Job::watch_launcher() { parts_->start_watch(); }
 

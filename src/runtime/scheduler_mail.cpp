@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "machine/machine.h"
+#include "runtime/losses.h"
 
 namespace weft::runtime {
 
@@ -35,9 +36,15 @@ void Scheduler::ask_urgently() {
   machine_.wake();
 }
 
+void Scheduler::tell_loss(int pe, std::string why) {
+  losses_->tell(pe, std::move(why));
+  ask_urgently();
+}
+
 void Scheduler::answer_urgently() {
   const auto others = static_cast<std::uint8_t>(~kAsked);
   const bool is_asked = (interrupts_.fetch_and(others, std::memory_order_acquire) & kAsked) != 0;
+  if (is_asked) losses_->unblock_told();
   if (is_asked && urgent_function_ && !ending()) urgent_function_();
 }
 
@@ -56,6 +63,7 @@ bool Scheduler::read_mail() {
       if (!exiting_ || ends_pe) function();
     }
     answer_urgently();
+    losses_->handle_told();
     if (is_report_asked_.exchange(false) && report_function_ && !exiting_) report_function_();
   } catch (...) {
     fail_unawaited(std::current_exception(),

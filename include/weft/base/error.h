@@ -18,6 +18,16 @@ class Error : public std::runtime_error {
   StatusCode code_;
 };
 
+// The operation needs a PE that the job has lost and outlives (`weft run --on-loss raise`).
+class LostPe : public Error {
+ public:
+  LostPe(int pe, const std::string& message) : Error(StatusCode::kPeerFailed, message), pe_(pe) {}
+  int pe() const noexcept { return pe_; }
+
+ private:
+  int pe_;
+};
+
 // An exception that left an entry method on some PE and was sent to the caller that awaits the call.
 class RemoteError : public Error {
  public:

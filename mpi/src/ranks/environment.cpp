@@ -151,6 +151,7 @@ Error make_job() {
         "leave out --ranks, or --on-loss",
         1);
   }
+  if (hosted == nullptr) running.job->outlive_losses(true);
   running.job->watch_launcher();
   if (hosted != nullptr) hosted->measure_loads(balances_loads());
   running.main_thread = pthread_self();

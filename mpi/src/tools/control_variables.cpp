@@ -26,7 +26,7 @@ constexpr std::array<ControlVariable, 21> kControlVariables{{
     {"WEFT_STATS", "1: transfers, transports and times on stderr at the end", MPI_T_SCOPE_LOCAL},
     {"WEFT_TRACE", "the file of the trace that is written at the end", MPI_T_SCOPE_ALL_EQ},
     {"WEFT_TRACE_MIB", "MiB that the events of a trace may take in a process", MPI_T_SCOPE_LOCAL},
-    {"WEFT_ON_LOSS", "what the loss of a process does: end or restart", MPI_T_SCOPE_READONLY},
+    {"WEFT_ON_LOSS", "what the loss of a process does: end, restart or raise", MPI_T_SCOPE_READONLY},
     {"WEFT_HANG_REPORT", "seconds of idleness after which a hang is reported, or off", MPI_T_SCOPE_ALL_EQ},
     {"WEFT_MACHINE", "the machine that carries messages: ucx or loopback", MPI_T_SCOPE_ALL_EQ},
     {"WEFT_STAGING",

@@ -11,6 +11,7 @@ namespace {
 
 PyObject* error_type = nullptr;
 PyObject* remote_error_type = nullptr;
+PyObject* lost_pe_type = nullptr;
 
 void set_attribute(PyObject* object, const char* name, std::string_view value) {
   checked(PyObject_SetAttrString(object, name, make_text(value).get()));
@@ -29,6 +30,9 @@ void raise_error(PyObject* type, const base::Error& error) {
     set_attribute(exception.get(), "type_name", remote->type());
     set_attribute(exception.get(), "message", remote->remote_message());
     set_attribute(exception.get(), "traceback_text", remote->traceback());
+  }
+  if (const auto* lost = dynamic_cast<const base::LostPe*>(&error)) {
+    checked(PyObject_SetAttrString(exception.get(), "pe", checked(PyLong_FromLong(lost->pe())).get()));
   }
   raise(exception);
 }
@@ -73,7 +77,7 @@ void translate(Rethrow&& rethrow) noexcept {
     }
   } catch (const base::Error& error) {
     try {
-      raise_error(error_type, error);
+      raise_error(dynamic_cast<const base::LostPe*>(&error) != nullptr ? lost_pe_type : error_type, error);
     } catch (const PythonError&) {
       return;  // the failure to raise it is set instead
     }
@@ -187,6 +191,18 @@ void init_errors(PyObject* module) {
       "        PE of each call that it crossed.",
       error_type, remote_attributes.get());
   checked(PyModule_AddObjectRef(module, "RemoteError", remote_error_type));
+  Ref lost_attributes = checked(PyDict_New());
+  checked(PyDict_SetItemString(lost_attributes.get(), "code",
+                               make_text(base::status_code_name(base::StatusCode::kPeerFailed)).get()));
+  checked(PyDict_SetItemString(lost_attributes.get(), "pe", checked(PyLong_FromLong(-1)).get()));
+  lost_pe_type = PyErr_NewExceptionWithDoc(
+      "weft.LostPE",
+      "The operation needs a PE that the job has lost: ``weft run --on-loss raise`` keeps the job then.\n\n"
+      "Attributes:\n"
+      "    code: 'peer failed'.\n"
+      "    pe: the number of the lost PE.",
+      error_type, lost_attributes.get());
+  checked(PyModule_AddObjectRef(module, "LostPE", lost_pe_type));
 }
 
 namespace {

@@ -168,6 +168,7 @@ def _run(options: argparse.Namespace) -> int:
             bound=options.bind == "core",
             metrics=_metrics_of(options.metrics),
             restarts=restarts,
+            raises=environment.get("WEFT_ON_LOSS") == "raise",
         )
         code = job.run()
         if trace is not None:

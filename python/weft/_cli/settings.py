@@ -84,8 +84,9 @@ SETTINGS = (
         "--on-loss",
         "WEFT_ON_LOSS",
         "end: a PE that is killed ends the job (default); restart: weft run starts a process in its place, "
-        "and main begins again on all PEs, with what it had protected; under weft run alone",
-        ("end", "restart"),
+        "and main begins again on all PEs, with what it had protected; raise: the job goes on without it, "
+        "and calls to it fail with weft.LostPE (MPI: MPIX_ERR_PROC_FAILED); under weft run alone",
+        ("end", "restart", "raise"),
     ),
     Setting(
         "--hang-report",

@@ -31,6 +31,8 @@ class FrameType(enum.IntEnum):
     START_JOB = 10  # PE to launcher; see mpi/spawned.py
     BEGIN_AGAIN = 11  # launcher to PE: u32 incarnation, why, in UTF-8
     PROTECTED = 12  # PE to launcher: u64 number of the protected state
+    OUTLIVES = 21  # PE to launcher: u32, whether it outlives the loss of PE 0 too
+    LOST = 22  # launcher to PE: u32 lost PE, why, in UTF-8
 
 
 class ProtocolError(Exception):

@@ -100,6 +100,10 @@ std::string_view frame_type_name(FrameType type) {
       return "begin again";
     case FrameType::kProtected:
       return "protected";
+    case FrameType::kOutlives:
+      return "outlives losses";
+    case FrameType::kLost:
+      return "lost PE";
   }
   return {};
 }

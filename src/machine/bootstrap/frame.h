@@ -37,6 +37,9 @@ enum class FrameType : std::uint32_t {
   kBeginAgain = 11,  // u32 the next incarnation of the job, and why, in UTF-8
   // PE to launcher
   kProtected = 12,  // u64 number of the protected state that all PEs have
+  kOutlives = 21,   // u32, not 0 if this PE outlives the loss of PE 0 too (`weft run --on-loss raise`)
+  // launcher to PE
+  kLost = 22,  // u32 lost PE, and why, in UTF-8
 };
 
 inline constexpr std::array<char, 4> kFrameMagic = {'W', 'F', 'T', '1'};

@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
+#include "runtime/losses.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/flow_control.h"
@@ -55,6 +56,8 @@ Messenger::Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory
       kFlowProbeHandler,
       [](void* flow, MessagePtr message) { static_cast<FlowControl*>(flow)->on_probe(std::move(message)); },
       flow_.get());
+  losses().set_unblock([this](int pe) { flow_->lose(pe); });
+  losses().on_loss([this](int) { receiving_->cancel_lost(); });
 }
 
 Messenger::~Messenger() = default;
@@ -169,14 +172,23 @@ void Messenger::send_down(MessagePtr message) {
   }
 }
 
+template <class Visit>
+void Messenger::for_living_children(int root, int pe, const Visit& visit) {
+  SpanningTree(root, pe, num_pes(), host_groups()).for_children([&](int child) {
+    if (losses().count() == 0 || !losses().is_lost(child)) [[likely]]
+      return visit(child);
+    for_living_children(root, child, visit);
+  });
+}
+
 // Sends the broadcast to this PE's children in its tree. Afterwards `message` is for this PE only.
 void Messenger::forward(Message& message) {
   // While the job ends, PEs handle the messages of the end only. The PEs below may have stopped already, so
   // other messages to them would never arrive.
   const HandlerId handler = message.envelope().handler;
   if (exiting() && handler != kExitHandler && handler != kCloseHandler) return;
-  const SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes(), host_groups());
-  tree.for_children([&](int child) {
+  const auto root = static_cast<int>(message.envelope().root_pe);
+  for_living_children(root, pe(), [&](int child) {
     // Each child gets a copy, because a message has one completion.
     MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
     const std::uint8_t traced = copy->envelope().flags & kTracedFlag;  // the copy has its own number, or none

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -30,8 +31,10 @@ bool readable(short events) { return (events & (POLLIN | POLLHUP | POLLERR)) != 
 }  // namespace
 
 base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& bootstrap,
-                                                                  std::function<void()> on_word) {
-  std::unique_ptr<LauncherWatch> self(new LauncherWatch(bootstrap, std::move(on_word)));
+                                                                  std::function<void()> on_word,
+                                                                  std::function<void(LostPe)> on_loss) {
+  std::unique_ptr<LauncherWatch> self(
+      new LauncherWatch(bootstrap, std::move(on_word), std::move(on_loss)));
   if (self->watched_fd_ < 0) return self;
   self->stop_fd_ = eventfd(0, EFD_CLOEXEC);
   if (self->stop_fd_ < 0) return cannot_watch(self->pe_, "no event descriptor", errno, "ulimit -n");
@@ -45,11 +48,13 @@ base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& boo
   return self;
 }
 
-LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word)
+LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word,
+                             std::function<void(LostPe)> on_loss)
     : bootstrap_(bootstrap),
       pe_(bootstrap.pe()),
       watched_fd_(bootstrap.watch_fd()),
-      on_word_(std::move(on_word)) {}
+      on_word_(std::move(on_word)),
+      on_loss_(std::move(on_loss)) {}
 
 LauncherWatch::~LauncherWatch() {
   if (stop_fd_ < 0) return;
@@ -63,9 +68,14 @@ LauncherWatch::~LauncherWatch() {
 
 void LauncherWatch::watch() {
   std::array<pollfd, 2> fds = {pollfd{stop_fd_, POLLIN, 0}, pollfd{watched_fd_, POLLIN, 0}};
-  while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
+  while (true) {
+    while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (readable(fds[0].revents) || !readable(fds[1].revents)) return;
+    std::optional<LostPe> lost = on_loss_ ? bootstrap_.take_loss() : std::nullopt;
+    if (!lost) break;
+    on_loss_(*std::move(lost));
   }
-  if (readable(fds[0].revents) || !readable(fds[1].revents)) return;
   const bool ends_process = bootstrap_.ends_process();  // before the PE's thread reads the word
   on_word_();
   if (!ends_process || poll(fds.data(), 1, kGraceMs) != 0) return;

@@ -130,6 +130,8 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.launcher_pid = *launcher;
   settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
   const char* const on_loss = std::getenv("WEFT_ON_LOSS");
+  settings.keeps_job =
+      on_loss != nullptr && std::string_view(on_loss) == "raise" && !settings.is_attached;
   settings.is_restarted =
       on_loss != nullptr && std::string_view(on_loss) == "restart" && !settings.is_attached &&
       !has_finished_a_job;
@@ -280,12 +282,40 @@ void LocalBootstrap::tell_protected(std::uint64_t number) {
   static_cast<void>(write_frame(fd_, FrameType::kProtected, payload));
 }
 
-bool LocalBootstrap::ends_process() const {
-  if (!settings_.can_begin_again) return has_launcher();
+std::optional<FrameType> LocalBootstrap::next_type() const {
   std::array<std::byte, kFrameHeaderBytes> header;
   const ssize_t got = recv(fd_, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
-  return got < static_cast<ssize_t>(header.size()) ||
-         get_integer<std::uint32_t>(header, 4) != static_cast<std::uint32_t>(FrameType::kBeginAgain);
+  if (got < static_cast<ssize_t>(header.size())) return {};
+  return static_cast<FrameType>(get_integer<std::uint32_t>(header, 4));
+}
+
+bool LocalBootstrap::ends_process() const {
+  if (!settings_.can_begin_again) return has_launcher();
+  return next_type() != FrameType::kBeginAgain;
+}
+
+void LocalBootstrap::outlive_losses(bool may_lose_pe_0) {
+  if (!settings_.keeps_job) return;
+  std::array<std::byte, 4> payload;
+  set_integer(payload, 0, std::uint32_t{may_lose_pe_0 ? 1u : 0u});
+  // The watch notices a launcher that has gone.
+  static_cast<void>(write_frame(fd_, FrameType::kOutlives, payload));
+}
+
+std::optional<LostPe> LocalBootstrap::take_loss() {
+  if (!settings_.keeps_job || next_type() != FrameType::kLost) return {};
+  Result<Frame> frame = read_frame(fd_);
+  if (!frame.ok() || frame->payload.size() < 4) return {};
+  const auto pe = get_integer<std::uint32_t>(frame->payload, 0);
+  if (pe >= static_cast<std::uint32_t>(settings_.num_pes)) return {};
+  return LostPe{static_cast<int>(pe), frame->text(4)};
+}
+
+Result<Frame> LocalBootstrap::read_answer() {
+  while (true) {
+    Result<Frame> frame = read_frame(fd_);
+    if (!frame.ok() || frame->type != FrameType::kLost) return frame;
+  }
 }
 
 Status LocalBootstrap::watch_status() {
@@ -306,14 +336,14 @@ Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) 
   Status status = write_frame(fd_, type, payload);
   if (status.code() != StatusCode::kClosed) return located(std::move(status));
   // The launcher's reason may still be unread.
-  Result<Frame> last = read_frame(fd_);
+  Result<Frame> last = read_answer();
   if (last.ok() && last->type == FrameType::kEnd) return job_ends(*last);
   if (last.ok() && last->type == FrameType::kBeginAgain) return job_begins_again(*last);
   return launcher_gone(status.message());
 }
 
 Result<Frame> LocalBootstrap::receive(FrameType expected) {
-  Result<Frame> frame = read_frame(fd_);
+  Result<Frame> frame = read_answer();
   if (!frame.ok()) {
     if (frame.status().code() == StatusCode::kClosed) return launcher_gone(frame.status().message());
     return located(frame.status());

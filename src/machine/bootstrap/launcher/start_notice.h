@@ -60,6 +60,9 @@ class StartingBootstrap final : public Bootstrap {
   void tell_protected(std::uint64_t number) override { inner_->tell_protected(number); }
   void give_up_connection() override { inner_->give_up_connection(); }
   bool ends_process() const override { return inner_->ends_process(); }
+  bool can_outlive_losses() const override { return inner_->can_outlive_losses(); }
+  void outlive_losses(bool may_lose_pe_0) override { inner_->outlive_losses(may_lose_pe_0); }
+  std::optional<LostPe> take_loss() override { return inner_->take_loss(); }
 
  private:
   std::unique_ptr<StartNotice> notice() const;

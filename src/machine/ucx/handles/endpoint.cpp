@@ -92,6 +92,18 @@ void EndpointTable::on_error(void* argument, ucp_ep_h endpoint, ucs_status_t) {
   peer.table->attention_.wanted = true;
 }
 
+bool EndpointTable::lose(int pe) {
+  Peer& peer = peers_[static_cast<std::size_t>(pe)];
+  has_lost_ = true;
+  if (peer.failed) return false;
+  if (peer.endpoint != nullptr) {
+    on_error(&peer, peer.endpoint, UCS_ERR_CONNECTION_RESET);
+  } else {
+    peer.failed = true;
+  }
+  return true;
+}
+
 void EndpointTable::close_failed() {
   for (Peer& peer : peers_) {
     if (peer.failed_endpoint == nullptr) continue;

@@ -10,7 +10,7 @@ namespace weft::mpi {
 
 namespace {
 
-[[noreturn, gnu::cold]] void refuse(int from, const char* what) {
+[[noreturn, gnu::cold]] void refuse_agreement(int from, const char* what) {
   base::refuse_claim(base::format("a message of an agreement from rank {} {}", from, what),
                      "do all PEs run the same version of Weft?");
 }
@@ -48,7 +48,7 @@ class Reader {
   template <class T>
   T get() {
     T value;
-    if (bytes_.size() < sizeof value) refuse(from_, "is too short");
+    if (bytes_.size() < sizeof value) refuse_agreement(from_, "is too short");
     std::memcpy(&value, bytes_.data(), sizeof value);
     bytes_ = bytes_.subspan(sizeof value);
     return value;
@@ -67,7 +67,7 @@ class Reader {
     return result;
   }
   void end() const {
-    if (!bytes_.empty()) refuse(from_, "is too long");
+    if (!bytes_.empty()) refuse_agreement(from_, "is too long");
   }
 
  private:
@@ -95,13 +95,13 @@ void Agreement::arrive(int from, std::span<const std::byte> message) {
   }
   // The coordinators before this process may have asked as well: one message each.
   constexpr std::size_t kMostEarly = 1U << 20;
-  if (early_.size() > kMostEarly) refuse(from, "is one of a million that came before the call");
+  if (early_.size() > kMostEarly) refuse_agreement(from, "is one of a million that came before the call");
   early_.emplace_back(from, std::vector<std::byte>(message.begin(), message.end()));
 }
 
 int Agreement::place_of(int rank) const {
   const auto found = std::ranges::lower_bound(members_, rank);
-  if (found == members_.end() || *found != rank) refuse(rank, "is for a communicator without that rank");
+  if (found == members_.end() || *found != rank) refuse_agreement(rank, "is for a communicator without that rank");
   return static_cast<int>(found - members_.begin());
 }
 
@@ -146,7 +146,7 @@ void Agreement::take(int place, std::span<const std::byte> message) {
       break;
     }
     default:
-      refuse(from, "has an unknown type");
+      refuse_agreement(from, "has an unknown type");
   }
 }
 

@@ -20,7 +20,7 @@ constexpr std::size_t kMostUnknown = std::size_t{1} << 20;
 constexpr std::uint32_t kLastAgreement = ~std::uint32_t{0};
 constexpr std::size_t kNameBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
 
-[[noreturn, gnu::cold]] void refuse(int pe, const char* what) {
+[[noreturn, gnu::cold]] void refuse_survival(int pe, const char* what) {
   base::refuse_claim(base::format("a message of MPI about lost ranks from PE {} {}", pe, what),
                      "do all PEs run the same version of Weft?");
 }
@@ -141,9 +141,9 @@ void Survival::pass_on(std::uint64_t base, const Members& members) {
 void Survival::on_revoked(const runtime::Message& message) {
   std::uint64_t base = 0;
   const auto pe = static_cast<int>(message.envelope().source_pe);
-  if (message.payload_bytes() != sizeof base) refuse(pe, "has a wrong size");
+  if (message.payload_bytes() != sizeof base) refuse_survival(pe, "has a wrong size");
   std::memcpy(&base, const_cast<runtime::Message&>(message).payload(), sizeof base);
-  if (shared().troubles().num_records() > kMostUnknown) refuse(pe, "is one of a million");
+  if (shared().troubles().num_records() > kMostUnknown) refuse_survival(pe, "is one of a million");
   revoke(base);
 }
 
@@ -153,7 +153,7 @@ Agreement* Survival::agreement(AgreementName name) {
   const auto first = first_kept_.find(name.context);
   if (first != first_kept_.end() && name.number < first->second) return nullptr;
   std::unique_ptr<Agreement>& found = agreements_[name];
-  if (found == nullptr) found = std::make_unique<Agreement>(name, *this);
+  if (found == nullptr) found = std::make_unique<Agreement>(name, static_cast<AgreementWay&>(*this));
   return found.get();
 }
 
@@ -199,9 +199,9 @@ void Survival::on_agreement(const runtime::Message& message) {
   const auto pe = static_cast<int>(message.envelope().source_pe);
   const std::span<const std::byte> bytes(const_cast<runtime::Message&>(message).payload(),
                                          message.payload_bytes());
-  if (bytes.size() < kNameBytes) refuse(pe, "is too short");
-  if (pe < 0 || pe >= runtime_.num_pes()) refuse(pe, "names its sender wrongly");
-  if (agreements_.size() > kMostUnknown) refuse(pe, "is about one of a million agreements");
+  if (bytes.size() < kNameBytes) refuse_survival(pe, "is too short");
+  if (pe < 0 || pe >= runtime_.num_pes()) refuse_survival(pe, "names its sender wrongly");
+  if (agreements_.size() > kMostUnknown) refuse_survival(pe, "is about one of a million agreements");
   AgreementName name;
   std::memcpy(&name.context, bytes.data(), sizeof name.context);
   std::memcpy(&name.number, bytes.data() + sizeof name.context, sizeof name.number);
