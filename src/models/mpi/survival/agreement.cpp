@@ -179,6 +179,7 @@ void Agreement::coordinate() {
   }
   const AgreementResult result = *proposal_;
   send_to_living(Type::kDecision, result);
+  given_.clear();
   decide(result);
 }
 
@@ -219,8 +220,9 @@ AgreementResult Agreement::result_of_gifts() const {
 void Agreement::decide(const AgreementResult& result) {
   if (decision_) return;
   decision_ = result;
-  given_.clear();
   accepted_.reset();
+  // They take this process for the coordinator.
+  for (const auto& [place, given] : std::exchange(given_, {})) send(place, Type::kDecision, &*decision_);
   if (decided_) std::exchange(decided_, nullptr)(*decision_);
 }
 
