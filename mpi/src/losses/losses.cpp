@@ -73,12 +73,12 @@ Ref<AgreementRequest> start_agree(Communicator& communicator, int* flag) {
 }
 
 Ref<AgreementRequest> start_shrink(Communicator& communicator, MPI_Comm* newcomm) {
-  return start_agreement(
-      communicator, -1, [parent = Ref<Communicator>(communicator), newcomm](const AgreementResult& result) {
-        Ref<Communicator> made = Survival::shrunk(*parent, result);
-        *newcomm = made ? make_handle<MPI_Comm>(std::move(made)) : MPI_COMM_NULL;
-        return MPI_SUCCESS;
-      });
+  return start_agreement(communicator, -1,
+                         [parent = Ref<Communicator>(communicator), newcomm](const AgreementResult& result) {
+                           Ref<Communicator> made = Survival::shrunk(*parent, result);
+                           *newcomm = made ? make_handle<MPI_Comm>(std::move(made)) : MPI_COMM_NULL;
+                           return MPI_SUCCESS;
+                         });
 }
 
 Error wait_for(const AgreementRequest& request) {
@@ -101,26 +101,29 @@ int MPIX_Comm_failure_ack(MPI_Comm comm) {
   });
 }
 int MPIX_Comm_failure_get_acked(MPI_Comm comm, MPI_Group* failedgrp) {
-  return with_communicator(__func__, comm, {{failedgrp, "failedgrp"}}, [&](Communicator& communicator) -> Error {
-    *failedgrp = group_of_lost(communicator, num_acknowledged(communicator));
-    return {};
-  });
+  return with_communicator(__func__, comm, {{failedgrp, "failedgrp"}},
+                           [&](Communicator& communicator) -> Error {
+                             *failedgrp = group_of_lost(communicator, num_acknowledged(communicator));
+                             return {};
+                           });
 }
 int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* failedgrp) {
-  return with_communicator(__func__, comm, {{failedgrp, "failedgrp"}}, [&](Communicator& communicator) -> Error {
-    this_process().progress();
-    *failedgrp = group_of_lost(communicator, SIZE_MAX);
-    return {};
-  });
+  return with_communicator(__func__, comm, {{failedgrp, "failedgrp"}},
+                           [&](Communicator& communicator) -> Error {
+                             this_process().progress();
+                             *failedgrp = group_of_lost(communicator, SIZE_MAX);
+                             return {};
+                           });
 }
 int MPIX_Comm_ack_failed(MPI_Comm comm, int num_to_ack, int* num_acked) {
-  return with_communicator(__func__, comm, {{num_acked, "num_acked"}}, [&](Communicator& communicator) -> Error {
-    if (num_to_ack < 0)
-      return {MPI_ERR_ARG, weft::base::format("the number of ranks to acknowledge is {}", num_to_ack)};
-    survival().acknowledge(communicator, static_cast<std::size_t>(num_to_ack));
-    *num_acked = static_cast<int>(num_acknowledged(communicator));
-    return {};
-  });
+  return with_communicator(
+      __func__, comm, {{num_acked, "num_acked"}}, [&](Communicator& communicator) -> Error {
+        if (num_to_ack < 0)
+          return {MPI_ERR_ARG, weft::base::format("the number of ranks to acknowledge is {}", num_to_ack)};
+        survival().acknowledge(communicator, static_cast<std::size_t>(num_to_ack));
+        *num_acked = static_cast<int>(num_acknowledged(communicator));
+        return {};
+      });
 }
 
 int MPIX_Comm_revoke(MPI_Comm comm) {
@@ -143,11 +146,10 @@ int MPIX_Comm_agree(MPI_Comm comm, int* flag) {
   });
 }
 int MPIX_Comm_iagree(MPI_Comm comm, int* flag, MPI_Request* request) {
-  return with_living(__func__, comm, {{flag, "flag"}, {request, "request"}},
-                     [&](Communicator& communicator) -> Error {
-                       return give_request(as_request(start_agree(communicator, flag)), &communicator, request,
-                                           false);
-                     });
+  return with_living(
+      __func__, comm, {{flag, "flag"}, {request, "request"}}, [&](Communicator& communicator) -> Error {
+        return give_request(as_request(start_agree(communicator, flag)), &communicator, request, false);
+      });
 }
 int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm) {
   return with_living(__func__, comm, {{newcomm, "newcomm"}}, [&](Communicator& communicator) -> Error {
@@ -156,11 +158,10 @@ int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm) {
   });
 }
 int MPIX_Comm_ishrink(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-  return with_living(__func__, comm, {{newcomm, "newcomm"}, {request, "request"}},
-                     [&](Communicator& communicator) -> Error {
-                       return give_request(as_request(start_shrink(communicator, newcomm)), &communicator,
-                                           request, false);
-                     });
+  return with_living(
+      __func__, comm, {{newcomm, "newcomm"}, {request, "request"}}, [&](Communicator& communicator) -> Error {
+        return give_request(as_request(start_shrink(communicator, newcomm)), &communicator, request, false);
+      });
 }
 
 }  // extern "C"

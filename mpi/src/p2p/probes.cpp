@@ -75,7 +75,8 @@ const ArrivedMessage* wait_for_message(const Probe& probe) {
   if (found != nullptr) return found;
   PointToPoint& engine = probe.communicator->engine();
   engine.probe_began(probe.key);
-  this_process().wait_until([&] { return (found = poll(probe)) != nullptr || fate_of(probe) != MPI_SUCCESS; });
+  this_process().wait_until(
+      [&] { return (found = poll(probe)) != nullptr || fate_of(probe) != MPI_SUCCESS; });
   engine.probe_ended(probe.key);
   return found;
 }

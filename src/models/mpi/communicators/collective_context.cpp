@@ -71,8 +71,7 @@ std::string text_of_failure(int error_class) {
 
 }  // namespace
 
-TransferFailed::TransferFailed(int error_class)
-    : TransferFailed(error_class, text_of_failure(error_class)) {}
+TransferFailed::TransferFailed(int error_class) : TransferFailed(error_class, text_of_failure(error_class)) {}
 
 int CollectiveContext::failure_class(int other) const {
   const int fate = engine_.shared().troubles().fate_of_collectives(base_of_context(id_));

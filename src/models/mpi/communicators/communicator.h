@@ -163,7 +163,7 @@ class Communicator final : public ErrorScope {
   const std::shared_ptr<std::set<const Communicator*>> listed_in_;
   bool has_outsiders_ = false;
   bool is_of_window_ = false;
-  CallNumbers num_calls_{};          // of each kind
+  CallNumbers num_calls_{};  // of each kind
   std::uint32_t num_agreements_ = 0;
   std::shared_ptr<LocalTeam> team_;  // of the local group
   bool has_looked_for_team_ = false;

@@ -53,7 +53,7 @@ int Troubles::fate_of_receive(std::uint64_t context, int source, int from) const
   if (source == kUnknown) return found->has_unacknowledged() ? MPIX_ERR_PROC_FAILED_PENDING : MPI_SUCCESS;
   const bool has_source = found->peers != nullptr && static_cast<std::size_t>(source) < found->peers->size();
   return has_source && is_lost((*found->peers)[static_cast<std::size_t>(source)]) ? MPIX_ERR_PROC_FAILED
-                                                                                   : MPI_SUCCESS;
+                                                                                  : MPI_SUCCESS;
 }
 
 bool Troubles::drops(std::uint64_t context) const {

@@ -34,7 +34,8 @@ void PointToPoint::refuse_size(const runtime::DirectArrival& arrival) {
 
 // Messages may be left that no receive has taken.
 void PointToPoint::close() {
-  while (auto* const posted = static_cast<ReceiveRequest*>(posted_.any())) posted->end_without_message({.cancelled = true});
+  while (auto* const posted = static_cast<ReceiveRequest*>(posted_.any()))
+    posted->end_without_message({.cancelled = true});
   for (SendRequest* const unanswered : awaited_.take_all()) unanswered->happened(SendRequest::kAnswered);
   for (SendRequest* const failed : std::exchange(failed_sends_, {})) failed->happened(SendRequest::kSent);
   while (ArrivedEntry* const entry = unexpected_.oldest()) {

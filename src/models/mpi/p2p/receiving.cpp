@@ -218,7 +218,8 @@ void PointToPoint::on_landed(runtime::MessagePtr message) {
 
 void PointToPoint::on_dropped(runtime::Message& message) {
   ReceiveRequest& request = remembered_receive(message);
-  const bool is_lost = request.engine_.messenger().losses().is_lost(static_cast<int>(message.envelope().source_pe));
+  const bool is_lost =
+      request.engine_.messenger().losses().is_lost(static_cast<int>(message.envelope().source_pe));
   request.fail(is_lost ? MPIX_ERR_PROC_FAILED : MPI_ERR_OTHER);
 }
 

@@ -101,7 +101,8 @@ void Agreement::arrive(int from, std::span<const std::byte> message) {
 
 int Agreement::place_of(int rank) const {
   const auto found = std::ranges::lower_bound(members_, rank);
-  if (found == members_.end() || *found != rank) refuse_agreement(rank, "is for a communicator without that rank");
+  if (found == members_.end() || *found != rank)
+    refuse_agreement(rank, "is for a communicator without that rank");
   return static_cast<int>(found - members_.begin());
 }
 

@@ -55,8 +55,8 @@ struct AgreementName {
 
 // The same at all members that get one.
 struct AgreementResult {
-  std::int32_t flag = 0;                        // the bitwise AND
-  bool has_unacknowledged = false;              // `lost` has one that a member has not acknowledged
+  std::int32_t flag = 0;            // the bitwise AND
+  bool has_unacknowledged = false;  // `lost` has one that a member has not acknowledged
   // Numbers for a communicator of the living. Of an intercommunicator: its own, and those of the two groups.
   std::array<std::uint64_t, 3> contexts{};
   PlaceSet lost{0};
@@ -130,13 +130,13 @@ class Agreement {
   // What has come before the program has called.
   std::vector<std::pair<int, std::vector<std::byte>>> early_;
 
-  std::optional<Proposal> accepted_;         // the last one
+  std::optional<Proposal> accepted_;  // the last one
   std::optional<AgreementResult> decision_;
-  int told_ = -1;                            // the last coordinator that this member has told what it gives
+  int told_ = -1;  // the last coordinator that this member has told what it gives
   // Of a coordinator.
-  std::map<int, Given> given_;               // by place
+  std::map<int, Given> given_;  // by place
   std::optional<AgreementResult> proposal_;
-  std::vector<bool> has_accepted_;           // by place
+  std::vector<bool> has_accepted_;  // by place
 };
 
 }  // namespace weft::mpi

@@ -39,7 +39,8 @@ void PointToPoint::meet_troubles() {
 // Messages whose bytes are still at a sender that is lost, and those for operations that have ended.
 void PointToPoint::drop_unexpected() {
   const ArrivedEntry* next = nullptr;
-  for (ArrivedEntry* entry = unexpected_.oldest(); entry != nullptr; entry = const_cast<ArrivedEntry*>(next)) {
+  for (ArrivedEntry* entry = unexpected_.oldest(); entry != nullptr;
+       entry = const_cast<ArrivedEntry*>(next)) {
     next = entry->newer;
     auto& arrived = static_cast<ArrivedMessage&>(*entry);
     bool is_dropped = shared_.troubles().drops(arrived.key.context);

@@ -25,7 +25,7 @@ constexpr std::size_t kNameBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t)
                      "do all PEs run the same version of Weft?");
 }
 
-Survival& self_of(void* context) { return *static_cast<Survival*>(context); }
+Survival& survival_of(void* context) { return *static_cast<Survival*>(context); }
 
 Members all_members(const Communicator& communicator) {
   Members all(*communicator.group());
@@ -45,10 +45,10 @@ Survival::Survival(runtime::Runtime& runtime, RankEngines& engines, runtime::Han
     : runtime_(runtime), engines_(engines), first_handler_(first_handler) {
   runtime.set_urgent_handler(
       first_handler + kRevoked,
-      [](void* self, runtime::MessagePtr message) { self_of(self).on_revoked(*message); }, this);
+      [](void* self, runtime::MessagePtr message) { survival_of(self).on_revoked(*message); }, this);
   runtime.set_urgent_handler(
       first_handler + kAgreement,
-      [](void* self, runtime::MessagePtr message) { self_of(self).on_agreement(*message); }, this);
+      [](void* self, runtime::MessagePtr message) { survival_of(self).on_agreement(*message); }, this);
   shared().troubles().pass_on_revocation = [this](std::uint64_t base, const Members& members) {
     pass_on(base, members);
   };
@@ -98,9 +98,10 @@ void Survival::lose(int rank, int pe) {
 void Survival::refuse_what_cannot_survive(const Communicator& communicator, int rank, int pe) {
   const bool has_stream = communicator.stream_transfers != nullptr;
   if (!communicator.is_of_window() && !has_stream) return;
-  runtime_.fail(base::format(
-      "{}: rank {} is lost, and it has part in a {}, which cannot survive that; free it before ranks may be lost",
-      runtime_.losses().why(pe), rank, has_stream ? "communicator with streams" : "window"));
+  runtime_.fail(
+      base::format("{}: rank {} is lost, and it has part in a {}, which cannot survive that; free it before "
+                   "ranks may be lost",
+                   runtime_.losses().why(pe), rank, has_stream ? "communicator with streams" : "window"));
 }
 
 void Survival::acknowledge(Communicator& communicator, std::size_t count) {
@@ -115,9 +116,7 @@ void Survival::acknowledge(Communicator& communicator, std::size_t count) {
 //
 // Each rank passes the message on when it first hears of the revocation. So all living members hear of it if one of them does.
 
-void Survival::revoke(Communicator& communicator) {
-  revoke(communicator.context());
-}
+void Survival::revoke(Communicator& communicator) { revoke(communicator.context()); }
 
 void Survival::revoke(std::uint64_t base) {
   Troubles& troubles = shared().troubles();
@@ -134,7 +133,8 @@ void Survival::revoke(std::uint64_t base) {
 
 void Survival::pass_on(std::uint64_t base, const Members& members) {
   for (const int rank : members) {
-    if (rank != engine().rank() && !is_lost(rank)) send_to(rank, kRevoked, std::as_bytes(std::span(&base, 1)));
+    if (rank != engine().rank() && !is_lost(rank))
+      send_to(rank, kRevoked, std::as_bytes(std::span(&base, 1)));
   }
 }
 
@@ -227,8 +227,8 @@ Ref<Communicator> Survival::shrunk(const Communicator& parent, const AgreementRe
     if (groups.remote->empty()) return nullptr;
     local_context = result.contexts[groups.local->front() < groups.remote->front() ? 1 : 2];
   }
-  auto made = Ref<Communicator>::adopt(new Communicator(parent.engine(), result.contexts[0], std::move(groups),
-                                                        local_context, parent.error_handler()));
+  auto made = Ref<Communicator>::adopt(new Communicator(
+      parent.engine(), result.contexts[0], std::move(groups), local_context, parent.error_handler()));
   made->session_space = parent.session_space;
   return made;
 }

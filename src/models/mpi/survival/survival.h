@@ -85,7 +85,8 @@ class Survival final : private AgreementWay {
   const runtime::HandlerId first_handler_;
   // The last one of each communicator, and those that are not decided.
   std::map<AgreementName, std::unique_ptr<Agreement>> agreements_;
-  std::unordered_map<std::uint64_t, std::uint32_t> first_kept_;  // by context: the number of the first one that is kept
+  std::unordered_map<std::uint64_t, std::uint32_t>
+      first_kept_;  // by context: the number of the first one that is kept
 };
 
 }  // namespace weft::mpi

@@ -101,7 +101,8 @@ class RankWaits {
     const Communicator* const within = communicator(arrived.key.context);
     const bool is_sent = arrived.local_send == nullptr && !arrived.message->has_attachments() &&
                          arrived.size_bytes <= PointToPoint::kEagerBytes && !wants_answer(*arrived.message);
-    if (is_sent && use_of_context(arrived.key.context) == ContextUse::kMessages && num_untaken_++ < kMostNamed)
+    if (is_sent && use_of_context(arrived.key.context) == ContextUse::kMessages &&
+        num_untaken_++ < kMostNamed)
       waits_.add_remark(base::format("rank {} takes no message from rank {}, {}, on {}", engine_.rank(),
                                      arrived.key.source, tag_text(arrived.key), name_of(within)));
     if (is_sent || within == nullptr || !within->has_peer(arrived.key.source)) return;

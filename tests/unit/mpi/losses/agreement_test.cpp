@@ -31,14 +31,18 @@ class Simulated {
     void send(int to, std::vector<std::byte> message) override {
       if (all->is_dead[static_cast<std::size_t>(rank)]) return;
       if (num_sends_left-- == 0) return all->kill(rank);
-      all->pipes[static_cast<std::size_t>(rank) * all->size + static_cast<std::size_t>(to)].push_back(std::move(message));
+      all->pipes[static_cast<std::size_t>(rank) * all->size + static_cast<std::size_t>(to)].push_back(
+          std::move(message));
     }
     bool is_lost(int other) const override { return knows_lost[static_cast<std::size_t>(other)]; }
-    std::uint64_t new_context() override { return (static_cast<std::uint64_t>(rank) + 1) << 32 | ++num_contexts; }
+    std::uint64_t new_context() override {
+      return (static_cast<std::uint64_t>(rank) + 1) << 32 | ++num_contexts;
+    }
     std::uint32_t num_contexts = 0;
   };
 
-  explicit Simulated(std::size_t size_in) : size(size_in), is_dead(size), pipes(size * size), results(size), entered(size) {
+  explicit Simulated(std::size_t size_in)
+      : size(size_in), is_dead(size), pipes(size * size), results(size), entered(size) {
     for (std::size_t i = 0; i < size; ++i) {
       ways.push_back(std::make_unique<Way>());
       ways[i]->all = this;
@@ -82,7 +86,8 @@ class Simulated {
     } else {
       const std::vector<std::byte> message = std::move(pipes[which].front());
       pipes[which].pop_front();
-      agreements[which % size]->arrive(static_cast<int>(which / size), std::span(message).subspan(kNameBytes));
+      agreements[which % size]->arrive(static_cast<int>(which / size),
+                                       std::span(message).subspan(kNameBytes));
     }
     return true;
   }
@@ -143,10 +148,10 @@ TEST(Agreement, RefusesMessagesThatCannotBe) {
     members.agreements[1]->arrive(from, std::as_bytes(all));
   };
   EXPECT_THROW(arrive(0, {}), base::Error);
-  EXPECT_THROW(arrive(0, {17}), base::Error);           // no type
-  EXPECT_THROW(arrive(0, {0, 1}), base::Error);         // a gift that ends too early
-  EXPECT_THROW(arrive(0, {2, 0}), base::Error);         // an acceptance with something behind it
-  EXPECT_THROW(arrive(5, {2}), base::Error);            // no member
+  EXPECT_THROW(arrive(0, {17}), base::Error);    // no type
+  EXPECT_THROW(arrive(0, {0, 1}), base::Error);  // a gift that ends too early
+  EXPECT_THROW(arrive(0, {2, 0}), base::Error);  // an acceptance with something behind it
+  EXPECT_THROW(arrive(5, {2}), base::Error);     // no member
 }
 
 }  // namespace
