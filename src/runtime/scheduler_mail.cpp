@@ -58,6 +58,7 @@ bool Scheduler::read_mail() {
   thread_ = pthread_self();  // it makes the turns now: a function may call fail()
   serves_threads_ = idle_hook_ != nullptr;
   batch_left_ = kBatch;  // see progress()
+  const int num_lost = losses_->count();
   try {
     for (auto& [function, ends_pe] : mail) {
       if (!exiting_ || ends_pe) function();
@@ -70,7 +71,8 @@ bool Scheduler::read_mail() {
                    base::format("a function posted by another thread to PE {}", pe_));
   }
   batch_left_ = 0;
-  return !mail.empty();
+  // The hooks of a loss may have ended what a call waits for.
+  return !mail.empty() || losses_->count() != num_lost;
 }
 
 Scheduler::TimerId Scheduler::post_after(double seconds, Work* work) {

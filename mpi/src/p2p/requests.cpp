@@ -142,6 +142,24 @@ template <class Body>
   return raise_in(function, kept.get(), error);
 }
 
+// As with_scope(), for a body that completes several requests, of which the first that failed is written to `body(&failure)`. If that is by a
+// lost rank, the error handler is told so, as with other libraries, and not MPI_ERR_IN_STATUS, which the call returns.
+template <class Body>
+[[gnu::always_inline]] inline int with_failures(const char* function, const Body& body) {
+  RequestFailure failure;
+  const Error error = outcome_of(function, [&]() -> Error { return body(&failure); });
+  if (error.ok()) [[likely]]
+    return MPI_SUCCESS;
+  const LibraryRuns library;
+  const Ref<ErrorScope> kept = std::move(failure.scope);
+  const int first = failure.outcome.error;
+  const bool is_loss =
+      first == MPIX_ERR_PROC_FAILED || first == MPIX_ERR_PROC_FAILED_PENDING || first == MPIX_ERR_REVOKED;
+  if (!is_loss) return raise_in(function, kept.get(), error);
+  static_cast<void>(raise_in(function, kept.get(), {first, {}}));
+  return error.error_class;
+}
+
 Ref<ErrorScope> scope_of(MPI_Request handle) {
   const Request* const request = request_of(handle);
   return request == nullptr ? Ref<ErrorScope>() : request->scope();
@@ -164,11 +182,10 @@ MPI_Status* status_at(MPI_Status* statuses, int i) {
 // and the error belongs to the communicator of the first that failed.
 template <class PlaceOf>
 Error finish_several(int count, const PlaceOf& place_of, MPI_Request* requests, MPI_Status* statuses,
-                     Ref<ErrorScope>* scope) {
-  RequestFailure failure;
+                     RequestFailure* failure) {
   std::vector<int> errors;  // empty until one has failed
   for (int i = 0; i < count; ++i) {
-    const int error = finish(&requests[place_of(i)], status_at(statuses, i), &failure);
+    const int error = finish(&requests[place_of(i)], status_at(statuses, i), failure);
     if (error == MPI_SUCCESS) [[likely]]
       continue;
     errors.resize(static_cast<std::size_t>(count), MPI_SUCCESS);
@@ -176,7 +193,6 @@ Error finish_several(int count, const PlaceOf& place_of, MPI_Request* requests, 
   }
   if (errors.empty()) [[likely]]
     return {};
-  *scope = std::move(failure.scope);
   for (int i = 0; i < count && is_address(statuses); ++i)
     statuses[i].MPI_ERROR = errors[static_cast<std::size_t>(i)];
   return {MPI_ERR_IN_STATUS, "one or more requests have failed; the statuses hold their errors"};
@@ -289,21 +305,21 @@ int complete_any(const char* function, CompletionMode mode, int count, MPI_Reque
 
 int complete_all(const char* function, CompletionMode mode, int count, MPI_Request* requests, int* flag,
                  MPI_Status* statuses) {
-  return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
+  return with_failures(function, [&](RequestFailure* failure) -> Error {
     bool done = false;
     if (Error error = reach_all(mode, count, requests, &done); !error.ok()) return error;
     if (flag != nullptr) *flag = done ? 1 : 0;
     if (!done) return {};
-    return finish_several(count, [](int i) { return i; }, requests, statuses, scope);
+    return finish_several(count, [](int i) { return i; }, requests, statuses, failure);
   });
 }
 
 int complete_some(const char* function, CompletionMode mode, int count, MPI_Request* requests, int* num_done,
                   int* places, MPI_Status* statuses) {
-  return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
+  return with_failures(function, [&](RequestFailure* failure) -> Error {
     if (Error error = reach_some(mode, count, requests, num_done, places); !error.ok()) return error;
     return finish_several(
-        std::max(*num_done, 0), [places](int i) { return places[i]; }, requests, statuses, scope);
+        std::max(*num_done, 0), [places](int i) { return places[i]; }, requests, statuses, failure);
   });
 }
 
