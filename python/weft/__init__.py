@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from weft._buffers.registration import register
     from weft._chare.checkpoint import checkpoint, has_checkpoint, restore
     from weft._chare.post_entry import post_entry
-    from weft._chare.recovery import protect, recovered, recoveries
+    from weft._chare.recovery import protect, recovered, recoveries, revive
     from weft._chare.reducers import Reducer
     from weft._chare.when import when
     from weft._core import (
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         Error,
         Future,
         Group,
+        LostPE,
         Operation,
         QueuedChannel,
         ReceiveBuffer,
@@ -102,6 +103,7 @@ __all__ = [
     "Error",
     "Future",
     "Group",
+    "LostPE",
     "Operation",
     "PeerTransports",
     "Pool",
@@ -146,6 +148,7 @@ __all__ = [
     "recoveries",
     "register",
     "restore",
+    "revive",
     "run",
     "session",
     "sleep",
@@ -167,6 +170,7 @@ _HOMES = {
     "protect": "weft._chare.recovery",
     "recovered": "weft._chare.recovery",
     "recoveries": "weft._chare.recovery",
+    "revive": "weft._chare.recovery",
     "Device": "weft._job.devices",
     "device": "weft._job.devices",
     "include_dir": "weft._job.headers",

@@ -46,7 +46,7 @@
 #include "memory/report.h"
 #include "models/channel/channels.h"
 #include "models/chare/checkpoint/checkpoints.h"
-#include "runtime/losses.h"
+#include "runtime/losses/losses.h"
 #include "runtime/waits/program_threads.h"
 
 namespace weft::job {
@@ -407,7 +407,10 @@ void Job::start(const InstallModels& more_models, const Launch& launch) {
   const bool has_other_hosts = std::ranges::adjacent_find(hosts, std::not_equal_to()) != hosts.end();
   options.host_of_pe = hosts;
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
-  if (parts_->bootstrap->can_outlive_losses()) parts_->runtime->losses().survive();
+  if (parts_->bootstrap->can_outlive_losses()) {
+    parts_->runtime->losses().survive();
+    parts_->runtime->set_observer(nullptr);
+  }
   parts_->runtime->install<collective::Engine>();
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();

@@ -14,6 +14,7 @@
 #include "machine/machine.h"
 #include "machine/transfer_observer.h"
 #include "memory/memory.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::runtime {
 
@@ -129,8 +130,9 @@ void Scheduler::fail_callback() {
 void Scheduler::set_observer(Observer* observer) {
   if (is_idle_noted_) end_noted_idle();
   observer_ = observer;
-  message_observer_ = observer != nullptr && observer->observes_communication() ? observer : nullptr;
-  auto reports = message_observer_ == nullptr ? nullptr : std::make_shared<TransferReports>(*observer);
+  const bool observes = observer != nullptr && observer->observes_communication();
+  message_observer_ = observes ? observer : losses_->observer();
+  auto reports = observes ? std::make_shared<TransferReports>(*observer) : nullptr;
   machine_.set_transfer_observer(reports.get());
   transfer_reports_ = std::move(reports);
 }

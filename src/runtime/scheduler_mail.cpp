@@ -10,7 +10,7 @@
 
 #include "base/format.h"
 #include "machine/machine.h"
-#include "runtime/losses.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::runtime {
 

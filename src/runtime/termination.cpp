@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "machine/machine.h"
-#include "runtime/losses.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/handlers.h"
 #include "runtime/tree/spanning_tree.h"
 

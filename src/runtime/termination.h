@@ -47,7 +47,7 @@ class Termination final : public Ending {
   bool reported_ = false;
   bool closing_ = false;
   bool flushing_ = false;
-  int code_ = 0;             // once requested or begun
+  int code_ = 0;  // once requested or begun
   bool requested_ = false;
   std::vector<bool> drained_;  // by PE
   Flush flush_;

@@ -23,6 +23,11 @@ void raise(const Ref& exception) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
 }
 
+// The lost PE for which it is a weft.LostPE; -1 for other errors.
+int lost_pe_of(const base::Error& error) {
+  return error.code() == base::StatusCode::kPeerFailed ? base::lost_pe_in(error.what()) : -1;
+}
+
 void raise_error(PyObject* type, const base::Error& error) {
   Ref exception = checked(PyObject_CallOneArg(type, make_text(error.what()).get()));
   set_attribute(exception.get(), "code", base::status_code_name(error.code()));
@@ -31,9 +36,8 @@ void raise_error(PyObject* type, const base::Error& error) {
     set_attribute(exception.get(), "message", remote->remote_message());
     set_attribute(exception.get(), "traceback_text", remote->traceback());
   }
-  if (const auto* lost = dynamic_cast<const base::LostPe*>(&error)) {
-    checked(PyObject_SetAttrString(exception.get(), "pe", checked(PyLong_FromLong(lost->pe())).get()));
-  }
+  if (const int pe = lost_pe_of(error); pe >= 0)
+    checked(PyObject_SetAttrString(exception.get(), "pe", checked(PyLong_FromLong(pe)).get()));
   raise(exception);
 }
 
@@ -77,7 +81,7 @@ void translate(Rethrow&& rethrow) noexcept {
     }
   } catch (const base::Error& error) {
     try {
-      raise_error(dynamic_cast<const base::LostPe*>(&error) != nullptr ? lost_pe_type : error_type, error);
+      raise_error(lost_pe_of(error) >= 0 ? lost_pe_type : error_type, error);
     } catch (const PythonError&) {
       return;  // the failure to raise it is set instead
     }

@@ -53,8 +53,8 @@ class Job(DeathJudge):
     """Starts a process for each command line on this host, serves their bootstrap, and ends them together.
 
     `timeout_s`: so long the job may run. `bound`: each PE is bound to its share of the cores. `metrics`
-    answers while the PEs run. `restarts`: the job begins again when a PE is lost. `raises`: it goes on without
-    the PE.
+    answers while the PEs run. `restarts`: the job begins again when a PE is lost. `raises`: it goes on then,
+    without the PE.
     """
 
     def __init__(

@@ -289,9 +289,10 @@ class BootstrapService:
         if frame.integer() != pe.number:
             raise ProtocolError(f"{pe.name} says that it is PE {frame.integer()}; do not set WEFT_PE")
         if self._survival is not None and self._survival.lost:
+            lost = min(self._survival.lost)
             raise ProtocolError(
-                f"{pe.name} begins a further job of this launch, which has lost PE {min(self._survival.lost)}: "
-                "start the further job with another `weft run`"
+                f"{pe.name} begins a further job of this launch, which has lost PE {lost}: start the "
+                "further job with another `weft run`"
             )
         pe.finished_code = None
         self._able.clear()  # a process in the place of a lost one would begin with the first job

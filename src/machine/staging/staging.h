@@ -222,7 +222,8 @@ class Staging {
   std::unordered_map<std::uint64_t, memory::Buffer> regions_;
   std::multimap<std::uint64_t, std::size_t> atomic_ranges_;     // sizes by address
   std::unordered_map<std::uint64_t, StagedTransfer*> waiting_;  // gets and atomics in flight, by request
-  std::map<std::uint64_t, int> unflushed_;  // puts and atomics that the peer has not acknowledged: the PE of each
+  std::map<std::uint64_t, int>
+      unflushed_;  // puts and atomics that the peer has not acknowledged: the PE of each
   std::unordered_map<std::uint64_t, StagedTransfer*> sending_puts_;  // puts by message whose send is not over
   // The first put that its owner refused when its send was over and no flush waited for it. The next flush reports it.
   base::Status refused_put_;

@@ -74,6 +74,9 @@ base::Status UcxMachine::translate(const Started& started, ucs_status_t status) 
   if (is_closed()) {
     return {base::StatusCode::kClosed, base::format("{} did not finish before the machine was closed", what)};
   }
+  if (has_peer_failed && names_peer && endpoints_.has_lost()) {
+    return {base::StatusCode::kPeerFailed, base::format("PE {} is lost, during {}", started.peer, what)};
+  }
   if (means_peer_failed(status) || has_peer_failed) {
     return {base::StatusCode::kPeerFailed,
             names_peer

@@ -10,8 +10,8 @@
 #include "weft/runtime/messenger.h"
 
 #include "memory/memory.h"
-#include "runtime/losses.h"
 #include "runtime/collective/reductions.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/handlers.h"
 
 namespace weft::runtime {

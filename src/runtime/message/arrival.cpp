@@ -9,7 +9,7 @@
 #include "machine/peer_memory/peer_memory.h"
 #include "machine/tag.h"
 #include "memory/memory.h"
-#include "runtime/losses.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/boundary.h"
 #include "runtime/message/payload_tag.h"
 
@@ -185,7 +185,7 @@ void Arrival::fail(base::Status status, std::size_t size_bytes) {
   // The sender is here and is told, if it asked to be.
   if (attached_.is_reported()) {
     attached_.failure = std::move(status);
-  } else if (!scheduler_.exiting() && !comes_from_lost()) {
+  } else if (!scheduler_.exiting() && !comes_from_lost() && !scheduler_.losses().explain(status)) {
     scheduler_.fail(
         base::format("a buffer of {} bytes that came with a message from PE {} could not be received: {}",
                      size_bytes, message_->envelope().source_pe, status.to_string()));

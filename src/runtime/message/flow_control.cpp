@@ -245,7 +245,7 @@ void FlowControl::on_credit(MessagePtr message) {
     return fail_claim(pe, credit.handled_bytes, credit.handled);
   }
   if (room(pe).bytes > watermarks_.first_bytes) return;  // the PE is lost
-  if (credit.handled < totals(pe).credited) return;  // a later one has overtaken it
+  if (credit.handled < totals(pe).credited) return;      // a later one has overtaken it
   totals(pe).peer_sent_bytes = credit.sent_bytes;
   set_waiting_here(pe);
   credited(pe, credit.handled_bytes, credit.handled);

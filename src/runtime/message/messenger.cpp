@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
-#include "runtime/losses.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/flow_control.h"
@@ -30,6 +30,18 @@ namespace {
 
 [[gnu::cold, gnu::noinline]] void observe_sent(Scheduler& scheduler, const Message& message, int pe) {
   scheduler.message_observer()->message_sent(message.event(pe));
+}
+
+// Returns whether the message is to be sent.
+[[gnu::cold, gnu::noinline]] bool admit_observed(Scheduler& scheduler, Message& message, int pe) {
+  const Losses& losses = scheduler.losses();
+  if (losses.are_survived() && !losses.may_send(pe, message)) {
+    if (message.has_attachments())
+      message.attached().end_sending(lost_status(pe, "the sending of arguments"));
+    return false;
+  }
+  observe_sent(scheduler, message, pe);
+  return true;
 }
 
 }  // namespace
@@ -78,8 +90,9 @@ void Messenger::send_as(int pe, MessagePtr message) {
     }
     count_sent();
   }
-  if (message_observer() != nullptr) [[unlikely]]
-    observe_sent(*this, *message, pe);
+  if (message_observer() != nullptr) [[unlikely]] {
+    if (!admit_observed(*this, *message, pe)) return;
+  }
   if (message->has_attachments()) [[unlikely]]
     return send_attached(pe, std::move(message));
   if (pe == this->pe()) return receiving_->enqueue(message.release());

@@ -10,7 +10,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "runtime/losses.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/announcement.h"
 #include "runtime/message/attached.h"

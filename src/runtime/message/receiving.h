@@ -122,7 +122,7 @@ class Receiving final : private Arrival::Owner {
   Forward forward_;
   std::array<Handler, kNumHandlers> handlers_;
   ReceiveBufferPool receive_buffer_pool_;
-  std::set<Arrival*> arrivals_;  // empty unless the job outlives losses
+  std::set<Arrival*> arrivals_;   // empty unless the job outlives losses
   std::list<Message*> deferred_;  // their posters hold them
 };
 

@@ -126,7 +126,7 @@ class DeathJudge(ABC):
         return True
 
     def _goes_on_without(self, lost: Pe) -> bool:
-        """Has the other PEs go on after a loss, or ends the job in words, if they handle losses themselves."""
+        """Has the other PEs go on after a loss that they handle themselves, or ends the job in words."""
         if self._survival is None or self._passed_signal is not None:
             return False
         for connection in list(self._service.connections.values()):

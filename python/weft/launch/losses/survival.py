@@ -30,8 +30,8 @@ class Survival:
         deaf = [pe for pe in living if pe not in self._may_lose_pe_0]
         if deaf:
             return (
-                f"PE {deaf[0]} cannot go on without it: it was starting, or its program cannot outlive losses "
-                "(weft.pgas.run, virtual ranks)"
+                f"PE {deaf[0]} cannot go on without it: it was starting, or its program cannot outlive "
+                "losses (weft.pgas.run, virtual ranks)"
             )
         if 0 in lost and not all(self._may_lose_pe_0[pe] for pe in living):
             return "main runs on PE 0, and the job cannot go on without it"

@@ -33,8 +33,7 @@ bool readable(short events) { return (events & (POLLIN | POLLHUP | POLLERR)) != 
 base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& bootstrap,
                                                                   std::function<void()> on_word,
                                                                   std::function<void(LostPe)> on_loss) {
-  std::unique_ptr<LauncherWatch> self(
-      new LauncherWatch(bootstrap, std::move(on_word), std::move(on_loss)));
+  std::unique_ptr<LauncherWatch> self(new LauncherWatch(bootstrap, std::move(on_word), std::move(on_loss)));
   if (self->watched_fd_ < 0) return self;
   self->stop_fd_ = eventfd(0, EFD_CLOEXEC);
   if (self->stop_fd_ < 0) return cannot_watch(self->pe_, "no event descriptor", errno, "ulimit -n");

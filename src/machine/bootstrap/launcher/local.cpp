@@ -130,11 +130,9 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.launcher_pid = *launcher;
   settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
   const char* const on_loss = std::getenv("WEFT_ON_LOSS");
-  settings.keeps_job =
-      on_loss != nullptr && std::string_view(on_loss) == "raise" && !settings.is_attached;
-  settings.is_restarted =
-      on_loss != nullptr && std::string_view(on_loss) == "restart" && !settings.is_attached &&
-      !has_finished_a_job;
+  settings.keeps_job = on_loss != nullptr && std::string_view(on_loss) == "raise" && !settings.is_attached;
+  settings.is_restarted = on_loss != nullptr && std::string_view(on_loss) == "restart" &&
+                          !settings.is_attached && !has_finished_a_job;
   if (next_incarnation.number) {
     settings.incarnation = *next_incarnation.number;
   } else if (settings.is_restarted && std::getenv("WEFT_INCARNATION") != nullptr) {

@@ -48,7 +48,8 @@ base::Result<ucp_ep_h> EndpointTable::connect(ucp_worker_h worker, int pe) {
   Peer& peer = peers_[static_cast<std::size_t>(pe)];
   if (peer.failed) {
     return base::Status(base::StatusCode::kPeerFailed,
-                        base::format("PE {} has failed: nothing can be sent to it any more", pe));
+                        base::format("PE {} {}: nothing can be sent to it any more", pe,
+                                     has_lost_ ? "is lost" : "has failed"));
   }
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |

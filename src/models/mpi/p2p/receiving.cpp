@@ -9,7 +9,7 @@
 
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
-#include "runtime/losses.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::mpi {
 

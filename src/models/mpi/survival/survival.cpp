@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
-#include "runtime/losses.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::mpi {
 

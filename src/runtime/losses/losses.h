@@ -17,11 +17,14 @@
 
 #include "weft/base/error.h"
 #include "weft/base/status.h"
+#include "weft/runtime/observer.h"
 
 #include "base/format.h"
 #include "machine/machine.h"
 
 namespace weft::runtime {
+
+class Message;
 
 class Losses {
  public:
@@ -47,7 +50,14 @@ class Losses {
   // `hook` is called for each PE that is lost from now on, in the order of the calls of on_loss(). It lives as long as the runtime.
   void on_loss(std::function<void(int pe)> hook) { hooks_.push_back(std::move(hook)); }
 
-  // --- For the job and the scheduler
+  // `watch` is asked for each message to a PE, before it is sent; false: it is not. One watch.
+  void watch_sends(std::function<bool(int pe, Message& message)> watch) { watch_ = std::move(watch); }
+
+  // --- For the job, the messenger and the scheduler
+  // The observer of messages where the program has none: so all messages are asked for, and others jobs pay nothing. Null in a job that
+  // does not outlive losses.
+  Observer* observer() { return are_survived_ ? &no_observer_ : nullptr; }
+  bool may_send(int pe, Message& message) const { return watch_ ? watch_(pe, message) : !is_lost(pe); }
   // Before the first message: this job outlives losses. Transfers take no ways past the transport, which would wait for the dead.
   void survive();
   // Any thread. The scheduler's tell_loss() calls it.
@@ -75,14 +85,19 @@ class Losses {
   std::vector<int> in_order_;
   std::vector<std::function<void(int pe)>> hooks_;
   std::function<void(int pe)> unblock_;
+  std::function<bool(int pe, Message& message)> watch_;
+  Observer no_observer_;
   std::mutex mutex_;  // of told_
   std::vector<Told> told_;
 };
 
-// The exception of an operation that needs a lost PE. `what` is the operation: "a call of Ring[3].work".
+// The outcome of an operation that needs a lost PE. `what` is the operation: "a call of Ring[3].work".
+inline base::Status lost_status(int pe, const std::string& what) {
+  return {base::StatusCode::kPeerFailed, base::format("PE {} is lost, and {} needs it", pe, what)};
+}
+// It as an exception, a base::LostPe.
 inline std::exception_ptr lost_error(int pe, const std::string& what) {
-  return std::make_exception_ptr(
-      base::LostPe(pe, base::format("PE {} is lost, and {} needs it", pe, what)));
+  return base::error_of(lost_status(pe, what));
 }
 
 }  // namespace weft::runtime

@@ -1,4 +1,4 @@
-#include "runtime/losses.h"
+#include "runtime/losses/losses.h"
 
 #include <algorithm>
 #include <cstddef>
