@@ -32,6 +32,7 @@
 namespace weft {
 
 using base::Error;
+using base::LostPe;
 using base::pack;
 using base::RemoteError;
 using base::Status;

@@ -15,6 +15,9 @@ Weft's `libmpi_abi.so.1` exports all functions of the MPI 5.0 standard ABI, and 
 Where a function has a large-count form `..._c`, the state below holds for both forms. This page is
 generated from the table in `mpi/functions` by `mpi/generator/generate.py --write`.
 
+Functions beyond the standard have the prefix `MPIX_`: [operations on streams](mpi.md#operations-on-streams),
+and [ranks that are lost](mpi.md#ranks-that-are-lost).
+
 """
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from weft._buffers.registration import register
     from weft._chare.checkpoint import checkpoint, has_checkpoint, restore
     from weft._chare.post_entry import post_entry
-    from weft._chare.recovery import protect, recovered, recoveries, resize
+    from weft._chare.recovery import protect, recovered, recoveries, resize, revive
     from weft._chare.reducers import Reducer
     from weft._chare.when import when
     from weft._core import (
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         Error,
         Future,
         Group,
+        LostPE,
         Operation,
         QueuedChannel,
         ReceiveBuffer,
@@ -102,6 +103,7 @@ __all__ = [
     "Error",
     "Future",
     "Group",
+    "LostPE",
     "Operation",
     "PeerTransports",
     "Pool",
@@ -147,6 +149,7 @@ __all__ = [
     "register",
     "resize",
     "restore",
+    "revive",
     "run",
     "session",
     "sleep",
@@ -169,6 +172,7 @@ _HOMES = {
     "recovered": "weft._chare.recovery",
     "recoveries": "weft._chare.recovery",
     "resize": "weft._chare.recovery",
+    "revive": "weft._chare.recovery",
     "Device": "weft._job.devices",
     "device": "weft._job.devices",
     "include_dir": "weft._job.headers",

@@ -49,6 +49,11 @@ _AnyStream: TypeAlias = Stream | int | _CudaStream | _StreamWithPtr | _StreamWit
 class Error(Exception):
     code: str
 
+class LostPE(Error):  # noqa: N818 - the name that supervision has
+    """The operation needs a PE that the job has lost (``weft run --on-loss raise``)."""
+
+    pe: int
+
 class RemoteError(Error):
     type_name: str
     message: str

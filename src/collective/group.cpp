@@ -55,7 +55,8 @@ Group::~Group() {
 Plan& Group::plan(const PlanChoice& choice) {
   for (const KeptPlan& kept : plans_)
     if (kept.choice == choice) return *kept.plan;
-  KeptPlan made{choice, std::make_unique<Plan>(make_plan(choice, member(), hosts_.get()))};
+  KeptPlan made{choice, std::make_unique<Plan>(has_ended_ ? plan_of_ended()
+                                                          : make_plan(choice, member(), hosts_.get()))};
   if (plans_.size() >= kMostPlans) {
     KeptPlan& oldest = plans_[next_plan_++ % plans_.size()];
     if (oldest.plan->num_users == 0) {
@@ -165,6 +166,16 @@ void Group::drop_all() {
   inbox_.drop_all().for_all([this](const KeptMessage& kept) {
     drop(shared_, kept.source_pe, kept.header, {kept.blocks.data(), kept.blocks.size()});
   });
+}
+
+void Group::end_all() {
+  constexpr int kNoRoot = -1;
+  has_ended_ = true;
+  std::erase_if(plans_, [](const KeptPlan& kept) { return kept.plan->num_users == 0; });
+  for (KeptPlan& kept : plans_) kept.choice.root = kNoRoot;  // of calls that end now
+  const std::span<Awaiting* const> calls = inbox_.calls();
+  for (Awaiting* const call : std::vector<Awaiting*>(calls.begin(), calls.end())) call->end_with_group();
+  drop_all();
 }
 
 void Group::send_again(Shared& shared, int pe, StepHeader header, std::span<const std::byte> payload) {

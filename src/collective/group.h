@@ -126,6 +126,9 @@ class Group : public std::enable_shared_from_this<Group> {
   // The owner makes no more calls of that number, while other members may still send for calls that are not over here. What has come and
   // comes for the member is dropped, for ever. REQUIRES: no call is under way.
   void drop_all();
+  // Ends all calls: those under way and later ones fail at once, and what has come and comes for the member is dropped. Other members
+  // must end theirs too: they hear nothing of it.
+  void end_all();
   // Drops what a message has brought.
   static void drop(Shared& shared, int pe, const StepHeader& header, std::span<const std::byte> payload);
   // The peer has not been able to read the blocks.
@@ -163,6 +166,7 @@ class Group : public std::enable_shared_from_this<Group> {
   Spread spread_;
   Inbox& inbox_;
   std::vector<KeptPlan> plans_;
+  bool has_ended_ = false;
   std::size_t next_plan_ = 0;  // which a new one replaces if there are enough
 };
 

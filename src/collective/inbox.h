@@ -57,6 +57,8 @@ class Awaiting {
   virtual void note_kept(const StepHeader& header) = 0;
   // Sends kQuestion to the member that the call waits for, if there is one.
   virtual void ask() {}
+  // The call fails at once, see Group::end_all(). Its owner may free it.
+  virtual void end_with_group() {}
   // Null for a call that is not of the engine.
   virtual const Run* as_run() const { return nullptr; }
 

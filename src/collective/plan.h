@@ -21,6 +21,7 @@ struct Step {
     kReceive,           // into the blocks
     kCombineFromLeft,   // block = arrival op block
     kCombineFromRight,  // block = block op arrival
+    kFail,              // the group has ended: no message
   };
   Action action;
   // Whether the blocks are those in [first, size) whose number has the bit `first`, and not those in [first, first + count).
@@ -51,6 +52,10 @@ struct PlanChoice {
   bool in_order = false;  // kDirect and kLeaders: the operator is not commutative
   bool operator==(const PlanChoice&) const = default;
 };
+// The plan of every call of a group that has ended.
+inline std::vector<Step> plan_of_ended() {
+  return {{.action = Step::Action::kFail, .round = 0, .peer = -1, .first = 0, .count = 0}};
+}
 // `hosts`: of the members, for kLeaders.
 // REQUIRES: 0 <= place < size, and so the root. kSeparate: kAlltoall. kDirect, kLeaders: see there.
 std::vector<Step> make_plan(const PlanChoice& choice, Member member,

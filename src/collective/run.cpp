@@ -76,7 +76,12 @@ bool Run::advance() {
       continue;
     }
     const std::optional<KeptMessage> kept = group_.inbox().take_kept(number(), step.peer, step.round);
-    if (!kept) return false;
+    if (!kept) {
+      if (step.action != Step::Action::kFail) [[likely]]
+        return false;
+      has_failed_ = true;
+      continue;
+    }
     if (!group_.is_member(kept->header.from, kept->source_pe)) [[unlikely]]
       base::refuse_claim(base::format("a message of a collective from PE {} names a sender that is not there",
                                       kept->source_pe));
@@ -119,6 +124,12 @@ void Run::ask() {
   const Step& step = plan_.steps[next_];
   if (group_.pe_of(step.peer) != scheduler().pe())
     group_.send(number(), step, {}, StepHeader::kQuestion, sent_);
+}
+
+void Run::end_with_group() {
+  has_failed_ = true;
+  next_ = plan_.steps.size();
+  if (!is_posted_) advance();
 }
 
 void Run::on_turn(runtime::Work* self, runtime::Runtime& /*runtime*/, runtime::WorkAction action) {

@@ -111,6 +111,7 @@ class Run : public Awaiting, private runtime::Work {
   Taken take(const StepHeader& header, std::span<const std::byte> blocks) override;
   void note_kept(const StepHeader& header) override;
   void ask() override;
+  void end_with_group() override;
   const Run* as_run() const override { return this; }
 
   static void on_turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);

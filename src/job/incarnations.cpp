@@ -30,6 +30,7 @@ int run_incarnation(const std::function<runtime::Task<>(runtime::Runtime&)>& mai
   try {
     Job job(more_models, incarnations);
     runtime::Runtime& runtime = job.runtime();
+    job.outlive_losses(false);
     if (runtime.pe() == 0) {
       auto main_task = [](runtime::Runtime& rt,
                           const std::function<runtime::Task<>(runtime::Runtime&)>& body) -> runtime::Task<> {

@@ -48,6 +48,7 @@
 #include "memory/report.h"
 #include "models/channel/channels.h"
 #include "models/chare/checkpoint/checkpoints.h"
+#include "runtime/losses/losses.h"
 #include "runtime/waits/program_threads.h"
 
 namespace weft::job {
@@ -310,8 +311,9 @@ struct Job::Parts {
   // A launcher that has gone, or ends the job, is a failure of this PE.
   void start_watch() {
     const runtime::OwnThreadsBegin own_threads;
-    watch =
-        base::value_or_throw(machine::LauncherWatch::start(*bootstrap, [this](machine::LauncherWord word) {
+    watch = base::value_or_throw(machine::LauncherWatch::start(
+        *bootstrap,
+        [this](machine::LauncherWord word) {
           const auto read = [this] {
             const base::Status status = bootstrap->watch_status();
             if (status.failed()) {
@@ -325,7 +327,8 @@ struct Job::Parts {
           } else {
             runtime->post_end_from_any_thread(read);
           }
-        }));
+        },
+        [this](machine::LostPe lost) { runtime->tell_loss(lost.pe, std::move(lost.why)); }));
   }
   int run_watched() {
     if (watch == nullptr) start_watch();
@@ -420,6 +423,10 @@ void Job::start(const InstallModels& more_models, const Launch& launch) {
   const bool has_other_hosts = std::ranges::adjacent_find(hosts, std::not_equal_to()) != hosts.end();
   options.host_of_pe = hosts;
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
+  if (parts_->bootstrap->can_outlive_losses()) {
+    parts_->runtime->losses().survive();
+    parts_->runtime->set_observer(nullptr);
+  }
   parts_->runtime->install<collective::Engine>();
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
@@ -460,6 +467,8 @@ void Job::start_job(const std::string& request) { base::check(parts_->bootstrap-
 void Job::make_own_devices_current() {
   warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_own_devices_current());
 }
+
+void Job::outlive_losses(bool may_lose_pe_0) { parts_->bootstrap->outlive_losses(may_lose_pe_0); }
 
 void Job::watch_launcher() { parts_->start_watch(); }
 

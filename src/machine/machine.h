@@ -3,7 +3,7 @@
 // Threads: the PE's thread; only wake() may be called from any thread. No call blocks except wait() and close().
 //
 // Operations follow the contract of weft/base/completion.h. A start function returns one of two things:
-//   pending            the completion is called exactly once, later, from progress(), cancel() or close()
+//   pending            the completion is called exactly once, later, from progress(), cancel(), lose_peer() or close()
 //   any other status   the operation is over, and its completion is never called
 // If a receive returns ok, the message filled its buffer exactly. A receive of a smaller message completes from
 // progress(), with the size.
@@ -12,7 +12,7 @@
 // over. The operation starts after the work queued on the buffer's stream, without blocking the CPU. The data of
 // a completed receive is visible to every stream.
 //
-// A handler or completion function may start operations. It must not call progress(), wait() or close().
+// A handler or completion function may start operations. It must not call progress(), wait(), lose_peer() or close().
 #pragma once
 
 #include <cstddef>
@@ -248,6 +248,12 @@ class Machine {
   // Whether work is pending that cannot end a wait(), such as device copies. The caller must then keep calling
   // progress().
   virtual bool needs_polling() const = 0;
+
+  // PE `pe` is gone, and the job continues. Its operations in flight end with kPeerFailed, or as they have ended already, inside this call
+  // or the next progress(); later ones fail at once with kPeerFailed. A tagged receive names no PE: its owner cancels it. Messages that
+  // the PE has sent before may still arrive. Returns without effect for a PE that is lost already. REQUIRES: peer_memory() was turned off
+  // before the first message; pe != pe().
+  virtual void lose_peer(int pe) = 0;
 
   // Messages of device memory that take the peer-mapped path.
   virtual PeerMemory& peer_memory() = 0;

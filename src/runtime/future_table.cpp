@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/handlers.h"
 #include "runtime/save_refusal.h"
 
@@ -185,6 +186,7 @@ void FutureTable::remember_setter(std::uint64_t id, std::uint32_t pe, std::strin
 }
 
 void FutureTable::fail_set(std::uint32_t pe, std::uint64_t id, const FutureState* state) {
+  if (messenger_.losses().count() > 0) return;  // it was set to an error because a PE was lost
   std::string who = state == nullptr ? std::string() : state->setter();
   if (who.empty() && describe_setter_ != nullptr && !setters_.empty()) {
     const Setter& known = setters_[id % setters_.size()];

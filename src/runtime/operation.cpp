@@ -85,7 +85,7 @@ Future<std::size_t> Operation::as_future() && {
   Future<std::size_t> future(state_->messenger());
   std::move(*this).then([future](const base::Status& status, std::size_t size_bytes) {
     if (status.failed()) {
-      future.set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
+      future.set_error(base::error_of(status));
     } else {
       future.set(size_bytes);
     }

@@ -20,6 +20,8 @@ std::string readable_type(const std::type_info& type) {
   return status == 0 ? name.get() : type.name();
 }
 
+constexpr const char* kLostPe = "weft.LostPE";
+
 }  // namespace
 
 std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::string& where) {
@@ -32,8 +34,10 @@ std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::s
   } catch (const std::exception& exception) {
     // Weft's own error has one name in both languages.
     const std::type_info& type = typeid(exception);
-    return std::make_exception_ptr(base::RemoteError(
-        type == typeid(base::Error) ? "weft.Error" : readable_type(type), exception.what(), frame));
+    return std::make_exception_ptr(base::RemoteError(type == typeid(base::Error)    ? "weft.Error"
+                                                     : type == typeid(base::LostPe) ? kLostPe
+                                                                                    : readable_type(type),
+                                                     exception.what(), frame));
   } catch (...) {
     return std::make_exception_ptr(
         base::RemoteError("unknown exception", "not derived from std::exception", frame));
@@ -62,6 +66,8 @@ std::exception_ptr unpack_error(Pup& p) {
   std::string traceback;
   std::string original;
   p | type | message | traceback | original;
+  const int lost = type == kLostPe && original.empty() ? base::lost_pe_in(message) : -1;
+  if (lost >= 0) return std::make_exception_ptr(base::LostPe(lost, message));
   return std::make_exception_ptr(base::RemoteError(type, message, traceback, std::move(original)));
 }
 

@@ -14,6 +14,7 @@
 #include "machine/machine.h"
 #include "machine/transfer_observer.h"
 #include "memory/memory.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::runtime {
 
@@ -97,7 +98,8 @@ Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory
       shares_processor_(share.is_shared()),
       spin_rounds_(spin_rounds(shares_processor_, local_pes < machine.num_pes())),
       yield_time_(kYieldTime * ((share.num_pes + share.num_processors - 1) / share.num_processors)),
-      awake_time_(shares_processor_ || num_pes_ == 1 ? yield_time_ : kAwakeTime) {}
+      awake_time_(shares_processor_ || num_pes_ == 1 ? yield_time_ : kAwakeTime),
+      losses_(std::make_shared<Losses>(machine)) {}
 
 memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.default_place(kind); }
 
@@ -128,8 +130,9 @@ void Scheduler::fail_callback() {
 void Scheduler::set_observer(Observer* observer) {
   if (is_idle_noted_) end_noted_idle();
   observer_ = observer;
-  message_observer_ = observer != nullptr && observer->observes_communication() ? observer : nullptr;
-  auto reports = message_observer_ == nullptr ? nullptr : std::make_shared<TransferReports>(*observer);
+  const bool observes = observer != nullptr && observer->observes_communication();
+  message_observer_ = observes ? observer : losses_->observer();
+  auto reports = observes ? std::make_shared<TransferReports>(*observer) : nullptr;
   machine_.set_transfer_observer(reports.get());
   transfer_reports_ = std::move(reports);
 }

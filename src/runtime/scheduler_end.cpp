@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::runtime {
 
@@ -49,12 +50,13 @@ void Scheduler::fail_unawaited(const std::exception_ptr& error, const std::strin
 }
 
 void Scheduler::fail_sent(int pe, const base::Status& status) {
-  if (exiting_) return;
+  if (exiting_ || losses_->explain(status)) return;
   fail(pe < 0 ? base::format("a message could not be sent: {}", status.to_string())
               : base::format("a message could not be sent to PE {}: {}", pe, status.to_string()));
 }
 
 void Scheduler::close_layers() {
+  losses_->close();
   closed_ = true;
   exiting_ = true;
   memory_.end_steps();  // before anything that streams use is unmapped

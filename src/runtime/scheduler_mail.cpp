@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "machine/machine.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::runtime {
 
@@ -35,9 +36,15 @@ void Scheduler::ask_urgently() {
   machine_.wake();
 }
 
+void Scheduler::tell_loss(int pe, std::string why) {
+  losses_->tell(pe, std::move(why));
+  ask_urgently();
+}
+
 void Scheduler::answer_urgently() {
   const auto others = static_cast<std::uint8_t>(~kAsked);
   const bool is_asked = (interrupts_.fetch_and(others, std::memory_order_acquire) & kAsked) != 0;
+  if (is_asked) losses_->unblock_told();
   if (is_asked && urgent_function_ && !ending()) urgent_function_();
 }
 
@@ -51,18 +58,21 @@ bool Scheduler::read_mail() {
   thread_ = pthread_self();  // it makes the turns now: a function may call fail()
   serves_threads_ = idle_hook_ != nullptr;
   batch_left_ = kBatch;  // see progress()
+  const int num_lost = losses_->count();
   try {
     for (auto& [function, ends_pe] : mail) {
       if (!exiting_ || ends_pe) function();
     }
     answer_urgently();
+    losses_->handle_told();
     if (is_report_asked_.exchange(false) && report_function_ && !exiting_) report_function_();
   } catch (...) {
     fail_unawaited(std::current_exception(),
                    base::format("a function posted by another thread to PE {}", pe_));
   }
   batch_left_ = 0;
-  return !mail.empty();
+  // The hooks of a loss may have ended what a call waits for.
+  return !mail.empty() || losses_->count() != num_lost;
 }
 
 Scheduler::TimerId Scheduler::post_after(double seconds, Work* work) {

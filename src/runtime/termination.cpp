@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "machine/machine.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/handlers.h"
 #include "runtime/tree/spanning_tree.h"
 
@@ -24,7 +25,9 @@ Termination& self(void* context) { return *static_cast<Termination*>(context); }
 
 }  // namespace
 
-Termination::Termination(Messenger& messenger) : messenger_(messenger) {
+Termination::Termination(Messenger& messenger)
+    : messenger_(messenger), drained_(static_cast<std::size_t>(messenger.num_pes())) {
+  messenger_.losses().on_loss([this](int pe) { on_loss(pe); });
   // Urgent, so that a call in which PE 0 waits for other PEs ends.
   messenger_.set_urgent_handler(
       kExitRequestHandler,
@@ -40,26 +43,32 @@ Termination::Termination(Messenger& messenger) : messenger_(messenger) {
       kExitHandler, [](void* context, MessagePtr message) { self(context).on_exit(message->unpacker()); },
       this);
   messenger_.set_handler(
-      kDrainedHandler, [](void* context, MessagePtr) { ++self(context).drained_children_; }, this);
+      kDrainedHandler,
+      [](void* context, MessagePtr message) {
+        self(context).drained_.at(message->envelope().source_pe) = true;
+      },
+      this);
   messenger_.set_handler(
       kCloseHandler, [](void* context, MessagePtr) { self(context).closing_ = true; }, this);
 }
 
 void Termination::request(int code) {
   if (begun_) return;
-  if (messenger_.pe() == 0) {
+  requested_ = true;
+  code_ = code;
+  if (messenger_.pe() == root()) {
     begin(code);
   } else {
     MessagePtr message = control_message(messenger_, kExitRequestHandler, code);
     message->envelope().flags |= kUrgentFlag;
-    messenger_.send(0, std::move(message));
+    messenger_.send(root(), std::move(message));
   }
 }
 
 void Termination::begin(int code) {
   if (begun_) return;
   end_with(code);
-  messenger_.broadcast(control_message(messenger_, kExitHandler, code));
+  tell_all(kExitHandler, code);
 }
 
 void Termination::on_exit(Pup p) {
@@ -70,21 +79,55 @@ void Termination::on_exit(Pup p) {
 
 void Termination::end_with(int code) {
   begun_ = true;
+  code_ = code;
   messenger_.end_job(code, this);
 }
 
 bool Termination::all_children_drained() const {
-  return drained_children_ == tree_of(messenger_).num_children();
+  const auto is_drained = [this](int pe) { return drained_[static_cast<std::size_t>(pe)]; };
+  const Losses& losses = messenger_.losses();
+  if (!losses.are_survived()) {
+    bool all = true;
+    tree_of(messenger_).for_children([&](int child) { all = all && is_drained(child); });
+    return all;
+  }
+  if (messenger_.pe() != root()) return true;
+  for (int pe = 0; pe < messenger_.num_pes(); ++pe) {
+    if (pe != messenger_.pe() && !losses.is_lost(pe) && !is_drained(pe)) return false;
+  }
+  return true;
+}
+
+int Termination::root() const {
+  return messenger_.losses().are_survived() ? messenger_.losses().first_living() : 0;
+}
+
+void Termination::tell_all(HandlerId handler, int code) {
+  const Losses& losses = messenger_.losses();
+  if (!losses.are_survived()) return messenger_.broadcast(control_message(messenger_, handler, code));
+  for (int pe = 0; pe < messenger_.num_pes(); ++pe) {
+    if (!losses.is_lost(pe)) messenger_.send(pe, control_message(messenger_, handler, code));
+  }
+}
+
+void Termination::on_loss(int pe) {
+  if (pe > root()) return;
+  if (begun_) {
+    closing_ = true;
+    tell_all(kExitHandler, code_);
+  } else if (requested_) {
+    request(code_);
+  }
 }
 
 bool Termination::may_stop() {
   if (messenger_.has_outstanding_sends()) return false;
   if (!reported_ && all_children_drained()) {
     reported_ = true;
-    if (messenger_.pe() == 0) {
-      messenger_.broadcast(control_message(messenger_, kCloseHandler, 0));
+    if (messenger_.pe() == root()) {
+      tell_all(kCloseHandler, 0);
     } else {
-      int parent = tree_of(messenger_).parent();
+      const int parent = messenger_.losses().are_survived() ? root() : tree_of(messenger_).parent();
       messenger_.send(parent, control_message(messenger_, kDrainedHandler, 0));
     }
     return false;

@@ -5,9 +5,14 @@
 //      reported. It then reports to its parent.
 //   3. `close` goes down the same tree. A PE stops when its last messages are flushed.
 //
+// In a job that outlives losses, the first living PE tells each PE itself and is told by each. If it is lost then, each PE that knows of
+// the end tells the others, and stops.
+//
 // A PE that drops the rest of its queue may still send: how much of it it has handled, for instance. So a PE that has stopped makes
 // progress until all have (Job::run).
 #pragma once
+
+#include <vector>
 
 #include "weft/base/completion.h"
 #include "weft/runtime/message.h"
@@ -28,6 +33,10 @@ class Termination final : public Ending {
   void on_exit(Pup p);
   void end_with(int code);
   bool all_children_drained() const;
+  int root() const;
+  // To all other PEs, which handle it with `handler`.
+  void tell_all(HandlerId handler, int code);
+  void on_loss(int pe);
 
   struct Flush : base::Completion {
     bool done = false;
@@ -38,7 +47,9 @@ class Termination final : public Ending {
   bool reported_ = false;
   bool closing_ = false;
   bool flushing_ = false;
-  int drained_children_ = 0;
+  int code_ = 0;  // once requested or begun
+  bool requested_ = false;
+  std::vector<bool> drained_;  // by PE
   Flush flush_;
 };
 

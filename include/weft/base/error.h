@@ -1,8 +1,10 @@
 // The exceptions of the C++ API, one family: catch weft::Error for all of them.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "weft/base/status.h"
 
@@ -16,6 +18,16 @@ class Error : public std::runtime_error {
 
  private:
   StatusCode code_;
+};
+
+// The operation needs a PE that the job has lost and outlives (`weft run --on-loss raise`).
+class LostPe : public Error {
+ public:
+  LostPe(int pe, const std::string& message) : Error(StatusCode::kPeerFailed, message), pe_(pe) {}
+  int pe() const noexcept { return pe_; }
+
+ private:
+  int pe_;
 };
 
 // An exception that left an entry method on some PE and was sent to the caller that awaits the call.
@@ -39,7 +51,12 @@ class RemoteError : public Error {
   std::string original_;
 };
 
-// Throws `status` as an Error. REQUIRES: status.failed().
+// The PE that a text of an error says to be lost, "PE 2 is lost"; -1 if it names none. Statuses name a lost PE by their text.
+int lost_pe_in(std::string_view text);
+
+// `status` as an Error, or as a LostPe if it is kPeerFailed and names a lost PE. REQUIRES: status.failed().
+std::exception_ptr error_of(const Status& status);
+// Throws error_of(status). REQUIRES: status.failed().
 [[noreturn]] void throw_status(const Status& status);
 
 // Throws if the operation failed; returns if it succeeded or is in flight.

@@ -218,6 +218,7 @@ class Collection {
   friend class PeriodicBalancing;
   friend class Sections;
   friend class SparseArrays;
+  friend class LostElements;
   struct Elements;
 
   std::uint64_t num_counted() const;
@@ -243,7 +244,7 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 27, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 29, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -329,6 +330,11 @@ class Chares final : public runtime::Model {
   // For proxies that arrive before the creation: sets kind and shape if they are not known yet.
   void know_shape(Collection& collection, CollectionKind kind, const Shape& shape);
 
+  // In a job that outlives losses: makes an element of an array, or a single chare, that was lost with its PE anew. Its new home runs the
+  // constructor with the arguments of the collection. The future is ready when it has returned; it fails with Error(kInvalidArgument) if
+  // the element is not lost. Throws Error(kInvalidArgument) for an element of a group, and in other jobs.
+  runtime::Future<> revive(Collection& collection, std::uint64_t index);
+
   // A message to an element: the caller packs the arguments behind the header.
   runtime::MessagePtr make_entry_message(const EntryHeader& header, std::size_t argument_bytes);
   // Sends a call to the last known PE of the element, and returns that PE. Flow control may hold the call back, see
@@ -398,6 +404,8 @@ class Chares final : public runtime::Model {
  private:
   // What a contribution of the chare names instead of its target: a method of all elements gets a number.
   runtime::Target numbered_target(ChareBase& chare, const runtime::Target& target);
+  // Throws base::LostPe if a PE is lost.
+  void expect_reductions(const ChareBase& chare) const;
   // The result of the chare's next reduction goes to `state`. Returns the target of its contribution.
   runtime::Target await_all_reduced(ChareBase& chare, runtime::FutureState* state);
 
@@ -407,6 +415,7 @@ class Chares final : public runtime::Model {
   friend class PeriodicBalancing;
   friend class PostponedCalls;
   friend class Sections;
+  friend class LostElements;
   friend class SparseArrays;
   friend class SyncPoints;
   struct Parts;

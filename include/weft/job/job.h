@@ -74,6 +74,10 @@ class Job {
   // For a program that waits with Scheduler::run_until() and calls run() at its end: from now on, the job fails if its
   // launcher has gone. Call once, before the first wait.
   void watch_launcher();
+  // From now on this PE outlives the loss of others if its launcher keeps the job then (`weft run --on-loss raise`): see
+  // runtime::Losses. `may_lose_pe_0`: of PE 0 too. Until all PEs have called it, a loss ends the job. Call before run() and
+  // watch_launcher().
+  void outlive_losses(bool may_lose_pe_0);
   // Ends the job on all PEs with that sentence on stderr, and this process with `code`. A process that this one has forked ends
   // alone.
   [[noreturn]] void abort(int code, const std::string& sentence);

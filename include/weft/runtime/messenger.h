@@ -116,6 +116,9 @@ class Messenger : public Scheduler {
   template <Sender kSender>
   void broadcast_as(MessagePtr message);
   void send_down(MessagePtr message);
+  // Calls visit(child) for the children of `pe` in the tree of a broadcast. The children of a lost PE take its place.
+  template <class Visit>
+  void for_living_children(int root, int pe, const Visit& visit);
   void forward(Message& message);
   // send() for messages with attachments.
   [[gnu::noinline]] void send_attached(int pe, MessagePtr message);

@@ -73,6 +73,7 @@ struct Ending {
 };
 
 class HostGroups;
+class Losses;
 
 class Scheduler {
  public:
@@ -88,6 +89,9 @@ class Scheduler {
   BlockPool& pool() { return pool_; }
   // The runtime that derives from this scheduler. Each Work and the context of each Pup get it.
   Runtime& runtime() { return runtime_; }
+  // The PEs that this job has lost and outlives.
+  Losses& losses() { return *losses_; }
+  const Losses& losses() const { return *losses_; }
   // This PE's place for memory of `kind`: its own device, if the kind has devices.
   memory::Place own_place(memory::Kind kind) const;
 
@@ -129,6 +133,8 @@ class Scheduler {
   void ask_for_report();
   // Any thread: calls the function of set_urgent_function() once on the PE's thread, also while a call of the PE waits.
   void ask_urgently();
+  // Any thread: the launcher has lost PE `pe`, see Losses.
+  void tell_loss(int pe, std::string why);
   // `function` runs no code of the program, and calls no progress().
   void set_urgent_function(std::function<void()> function) { urgent_function_ = std::move(function); }
   // Names a timer of post_after().
@@ -241,7 +247,7 @@ class Scheduler {
   void send_started() { ++outstanding_sends_; }
   void send_ended() { --outstanding_sends_; }
   bool has_outstanding_sends() const { return outstanding_sends_ > 0; }
-  // Calls fail() if `status`, of a message to `pe`, is a failure, unless the job ends. `pe` < 0: unknown.
+  // Calls fail() if `status`, of a message to `pe`, is a failure, unless the job ends or outlives the loss of that PE. `pe` < 0: unknown.
   void check_sent(int pe, const base::Status& status) {
     if (status.failed()) [[unlikely]]
       fail_sent(pe, status);
@@ -361,6 +367,7 @@ class Scheduler {
   std::atomic<bool> is_report_asked_{false};
   std::function<void()> report_function_;
   std::function<void()> urgent_function_;
+  std::shared_ptr<Losses> losses_;
   bool serves_threads_ = false;  // mail has come since the PE was idle for long
 };
 

@@ -101,21 +101,13 @@ Error check_apart(const Views& sent, const Views& received) {
 
 Error run_collective(const Way& way, Communicator& communicator, MakeTask make) {
   if (way.kind == Way::Kind::kWaiting) {
-    try {
-      this_process().run(make());
-    } catch (const TransferFailed& failure) {
-      return {failure.error_class(), failure.what()};
-    }
+    this_process().run(make());
     return {};
   }
   if (Error error = check_result(way.request); !error.ok()) return error;
-  const auto body = [kept = std::move(make), starts = way.starts](Outcome* outcome) -> runtime::Task<> {
+  const auto body = [kept = std::move(make), starts = way.starts](Outcome*) -> runtime::Task<> {
     if (starts != nullptr) ++*starts;
-    try {
-      co_await kept();
-    } catch (const TransferFailed& failure) {
-      outcome->error = failure.error_class();
-    }
+    co_await kept();
   };
   return give_request(as_request(Request::make<CollectiveRequest>(communicator.engine().messenger(), body)),
                       &communicator, way.request, way.kind == Way::Kind::kPersistent);
@@ -133,8 +125,8 @@ Error run_at_once(Communicator& communicator, collective::Call call, PackedCombi
   if (!run.has_failed()) [[likely]]
     return {};
   if (combiner != nullptr && combiner->error() != nullptr) std::rethrow_exception(combiner->error());
-  const TransferFailed failure(run.is_out_of_memory() ? MPI_ERR_NO_MEM : MPI_ERR_TRUNCATE);
-  return {failure.error_class(), failure.what()};
+  static_cast<void>(communicator.collective_group());  // throws if the communicator has troubles
+  throw TransferFailed(run.is_out_of_memory() ? MPI_ERR_NO_MEM : MPI_ERR_TRUNCATE);
 }
 
 Error check_root(const Communicator& communicator, int root) {

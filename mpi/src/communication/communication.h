@@ -109,7 +109,7 @@ inline PointToPoint* send_plain(const void* buffer, MPI_Count count, MPI_Datatyp
                                 MPI_Comm comm) {
   Communicator* const communicator = communicator_of(comm);
   const std::size_t size_bytes = plain_bytes(buffer, count, type);
-  if (communicator == nullptr || tag < 0 || !communicator->has_peer(dest) || size_bytes == 0 ||
+  if (communicator == nullptr || tag < 0 || !communicator->can_reach(dest) || size_bytes == 0 ||
       size_bytes > PointToPoint::kEagerBytes)
     return nullptr;
   PointToPoint& engine = communicator->engine();
@@ -125,7 +125,8 @@ inline Ref<ReceiveRequest> receive_plain(void* buffer, MPI_Count count, MPI_Data
   Communicator* const communicator = communicator_of(comm);
   const std::size_t size_bytes = plain_bytes(buffer, count, type);
   if (communicator == nullptr || (tag < 0 && tag != MPI_ANY_TAG) ||
-      (source != MPI_ANY_SOURCE && !communicator->has_peer(source)) || size_bytes == 0)
+      (!communicator->can_reach(source) && (source != MPI_ANY_SOURCE || communicator->has_troubles())) ||
+      size_bytes == 0)
     return nullptr;
   PointToPoint& engine = communicator->engine();
   if (!is_in_host_memory(engine, buffer)) [[unlikely]]

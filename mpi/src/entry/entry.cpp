@@ -9,10 +9,14 @@
 #include <string>
 #include <string_view>
 
+#include "weft/mpi/mpi-ext.h"
+
 #include "base/format.h"
 #include "entry/handles.h"
 #include "entry/objects.h"
+#include "models/mpi/communicators/collective_context.h"
 #include "models/mpi/objects/addresses.h"
+#include "models/mpi/process.h"
 #include "models/mpi/rank.h"
 
 namespace weft::mpi {
@@ -81,9 +85,15 @@ int raise_given(const char* function, const GivenHandler<Handle>& given, ObjectK
 }
 
 // The handle of the object itself, or MPI_COMM_SELF if the error has moved there.
+// Programs repeat calls that fail at once, until they hear of a revocation.
+void make_progress_after_loss(const Error& error) {
+  if (error.error_class == MPIX_ERR_PROC_FAILED && this_rank().process != nullptr) this_process().progress();
+}
+
 template <class Handle>
 int raise_or_move(const char* function, Handle handle, const Error& error) {
   const LibraryRuns library;
+  make_progress_after_loss(error);
   if (ErrorScope* const scope = error_scope(handle); scope != nullptr) {
     return raise_on(function, scope, handle, error);
   }
@@ -134,6 +144,8 @@ Error current_exception() {
     throw;
   } catch (const std::bad_alloc&) {
     return {MPI_ERR_NO_MEM, "the memory of this process is exhausted"};
+  } catch (const TransferFailed& failure) {
+    return {failure.error_class(), failure.what()};
   } catch (const std::exception& exception) {
     return {MPI_ERR_INTERN, exception.what()};
   } catch (...) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "weft/mpi/mpi-ext.h"
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
@@ -39,6 +40,8 @@ const int* predefined_attribute(int key) {
       return &values.universe_size;
     case MPI_LASTUSEDCODE:
       return &values.last_used_code;
+    case MPIX_FT:
+      return &values.survives_losses;
     default:
       return nullptr;
   }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/mpi/mpi-ext.h"
 #include "weft/mpi/mpi.h"
 
 #include "collectives/device_copies.h"
@@ -38,16 +39,30 @@ Error prepare(const Room& room, MPI_Comm comm, ReceiveCall* call) {
 }
 
 Error send_now(const SendCall& call, SendMode mode) {
-  if (mode == SendMode::kStandard && call.engine().send_at_once(call.address, call.view)) return {};
+  if (mode == SendMode::kStandard && !call.communicator->has_troubles() &&
+      call.engine().send_at_once(call.address, call.view))
+    return {};
   const auto request = call.engine().send(call.address, call.view, mode);
   this_process().wait(*request);
   return error_of(request->outcome());
 }
 
-Error end_receive(const ReceiveRequest& request, MPI_Status* status) {
-  this_process().wait(request);
+// Of a receive that has an error. The program has no request to wait for again.
+[[gnu::cold, gnu::noinline]] Error end_failed_receive(ReceiveRequest& request, MPI_Status* status) {
+  if (request.outcome().error == MPIX_ERR_PROC_FAILED_PENDING) {
+    request.cancel();
+    return {MPIX_ERR_PROC_FAILED, {}};
+  }
   write_status(request.outcome(), status);
   return error_of(request.outcome());
+}
+
+Error end_receive(ReceiveRequest& request, MPI_Status* status) {
+  this_process().wait(request);
+  if (request.outcome().error != MPI_SUCCESS) [[unlikely]]
+    return end_failed_receive(request, status);
+  write_status(request.outcome(), status);
+  return {};
 }
 
 Error blocking_send(const Message& message, MPI_Comm comm, SendMode mode) {
@@ -72,7 +87,7 @@ Error start_send(const Message& message, MPI_Comm comm, SendMode mode, MPI_Reque
                  bool persistent) {
   SendCall call;
   if (Error error = prepare(message, comm, &call); !error.ok()) return error;
-  if (mode == SendMode::kStandard && !persistent && !call.no_process &&
+  if (mode == SendMode::kStandard && !persistent && !call.no_process && !call.communicator->has_troubles() &&
       is_address(static_cast<const void*>(request)) && call.engine().send_at_once(call.address, call.view)) {
     *request = sent_request(call.engine());
     return {};

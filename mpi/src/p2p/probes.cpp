@@ -2,6 +2,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "weft/mpi/mpi-ext.h"
 #include "weft/mpi/mpi.h"
 
 #include "communication/communication.h"
@@ -52,6 +53,15 @@ Error prepare_probe(std::initializer_list<PointerArgument> results, int source, 
 
 const ArrivedMessage* poll(const Probe& probe) { return probe.communicator->engine().probe(probe.key); }
 
+// Why no message can come; MPI_SUCCESS if one can.
+int fate_of(const Probe& probe) {
+  if (!probe.communicator->has_troubles()) [[likely]]
+    return MPI_SUCCESS;
+  const Troubles& troubles = probe.communicator->engine().shared().troubles();
+  const int fate = troubles.fate_of_receive(probe.key.context, probe.key.source, kAny);
+  return fate == MPIX_ERR_PROC_FAILED_PENDING ? MPIX_ERR_PROC_FAILED : fate;
+}
+
 // Polls once more after some progress.
 const ArrivedMessage* poll_after_progress(const Probe& probe) {
   if (const ArrivedMessage* const found = poll(probe)) return found;
@@ -59,12 +69,14 @@ const ArrivedMessage* poll_after_progress(const Probe& probe) {
   return poll(probe);
 }
 
+// Null if none can come.
 const ArrivedMessage* wait_for_message(const Probe& probe) {
   const ArrivedMessage* found = poll(probe);
   if (found != nullptr) return found;
   PointToPoint& engine = probe.communicator->engine();
   engine.probe_began(probe.key);
-  this_process().wait_until([&] { return (found = poll(probe)) != nullptr; });
+  this_process().wait_until(
+      [&] { return (found = poll(probe)) != nullptr || fate_of(probe) != MPI_SUCCESS; });
   engine.probe_ended(probe.key);
   return found;
 }
@@ -130,7 +142,9 @@ int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     Probe probe;
     if (Error error = prepare_probe({}, source, tag, comm, &probe); !error.ok()) return error;
-    write_status(probe.no_process ? Outcome::of_no_process() : wait_for_message(probe)->outcome(), status);
+    const ArrivedMessage* const found = probe.no_process ? nullptr : wait_for_message(probe);
+    if (!probe.no_process && found == nullptr) return {fate_of(probe), {}};
+    write_status(probe.no_process ? Outcome::of_no_process() : found->outcome(), status);
     return {};
   });
 }
@@ -139,6 +153,8 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status
     Probe probe;
     if (Error error = prepare_probe({{flag, "flag"}}, source, tag, comm, &probe); !error.ok()) return error;
     const ArrivedMessage* const found = probe.no_process ? nullptr : poll_after_progress(probe);
+    if (const int fate = fate_of(probe); !probe.no_process && found == nullptr && fate != MPI_SUCCESS)
+      return {fate, {}};
     *flag = probe.no_process || found != nullptr ? 1 : 0;
     if (*flag != 0) write_status(found == nullptr ? Outcome::of_no_process() : found->outcome(), status);
     return {};
@@ -149,7 +165,9 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Sta
     Probe probe;
     if (Error error = prepare_probe({{message, "message"}}, source, tag, comm, &probe); !error.ok())
       return error;
-    give_message(probe, probe.no_process ? nullptr : wait_for_message(probe), message, status);
+    const ArrivedMessage* const found = probe.no_process ? nullptr : wait_for_message(probe);
+    if (!probe.no_process && found == nullptr) return {fate_of(probe), {}};
+    give_message(probe, found, message, status);
     return {};
   });
 }
@@ -160,6 +178,8 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* mess
         !error.ok())
       return error;
     const ArrivedMessage* const found = probe.no_process ? nullptr : poll_after_progress(probe);
+    if (const int fate = fate_of(probe); !probe.no_process && found == nullptr && fate != MPI_SUCCESS)
+      return {fate, {}};
     *flag = probe.no_process || found != nullptr ? 1 : 0;
     if (*flag != 0) {
       give_message(probe, found, message, status);

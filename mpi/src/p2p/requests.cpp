@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/mpi/mpi-ext.h"
 #include "weft/mpi/mpi.h"
 
 #include "communication/communication.h"
@@ -81,6 +82,14 @@ void read_outcome(MPI_Request handle, MPI_Status* status) {
 struct RequestFailure {
   Ref<ErrorScope> scope;
   Outcome outcome;
+
+  // The first error counts.
+  [[gnu::cold]] void note(const Request& request, int error) {
+    if (error == MPI_SUCCESS || outcome.error != MPI_SUCCESS) return;
+    scope = request.scope();
+    outcome = request.outcome();
+    outcome.error = error;
+  }
 };
 
 // The outcome of a request that is done, for a call that completes it: a request that is not persistent is freed. Returns its error,
@@ -92,15 +101,16 @@ inline int finish(MPI_Request* handle, MPI_Status* status, RequestFailure* failu
     return MPI_SUCCESS;
   }
   int error = tell_outcome(*request, status);
+  if (error != MPI_SUCCESS) [[unlikely]] {
+    failure->note(*request, error);
+    if (error == MPIX_ERR_PROC_FAILED_PENDING) return error;  // the request stays
+  }
   request->deactivate();
   const bool is_freed = !request->is_persistent();
   if (is_freed && request->type() == Request::Type::kGeneralized) [[unlikely]] {
     const int freeing = request->handle_freed();
+    failure->note(*request, freeing);
     if (error == MPI_SUCCESS) error = freeing;
-  }
-  if (error != MPI_SUCCESS && failure->outcome.error == MPI_SUCCESS) [[unlikely]] {
-    *failure = {request->scope(), request->outcome()};
-    failure->outcome.error = error;
   }
   if (is_freed) {
     request->release_handle();
@@ -132,6 +142,24 @@ template <class Body>
   return raise_in(function, kept.get(), error);
 }
 
+// As with_scope(), for a body that completes several requests, of which the first that failed is written to `body(&failure)`. If that is by a
+// lost rank, the error handler is told so, as with other libraries, and not MPI_ERR_IN_STATUS, which the call returns.
+template <class Body>
+[[gnu::always_inline]] inline int with_failures(const char* function, const Body& body) {
+  RequestFailure failure;
+  const Error error = outcome_of(function, [&]() -> Error { return body(&failure); });
+  if (error.ok()) [[likely]]
+    return MPI_SUCCESS;
+  const LibraryRuns library;
+  const Ref<ErrorScope> kept = std::move(failure.scope);
+  const int first = failure.outcome.error;
+  const bool is_loss =
+      first == MPIX_ERR_PROC_FAILED || first == MPIX_ERR_PROC_FAILED_PENDING || first == MPIX_ERR_REVOKED;
+  if (!is_loss) return raise_in(function, kept.get(), error);
+  static_cast<void>(raise_in(function, kept.get(), {first, {}}));
+  return error.error_class;
+}
+
 Ref<ErrorScope> scope_of(MPI_Request handle) {
   const Request* const request = request_of(handle);
   return request == nullptr ? Ref<ErrorScope>() : request->scope();
@@ -154,11 +182,10 @@ MPI_Status* status_at(MPI_Status* statuses, int i) {
 // and the error belongs to the communicator of the first that failed.
 template <class PlaceOf>
 Error finish_several(int count, const PlaceOf& place_of, MPI_Request* requests, MPI_Status* statuses,
-                     Ref<ErrorScope>* scope) {
-  RequestFailure failure;
+                     RequestFailure* failure) {
   std::vector<int> errors;  // empty until one has failed
   for (int i = 0; i < count; ++i) {
-    const int error = finish(&requests[place_of(i)], status_at(statuses, i), &failure);
+    const int error = finish(&requests[place_of(i)], status_at(statuses, i), failure);
     if (error == MPI_SUCCESS) [[likely]]
       continue;
     errors.resize(static_cast<std::size_t>(count), MPI_SUCCESS);
@@ -166,7 +193,6 @@ Error finish_several(int count, const PlaceOf& place_of, MPI_Request* requests, 
   }
   if (errors.empty()) [[likely]]
     return {};
-  *scope = std::move(failure.scope);
   for (int i = 0; i < count && is_address(statuses); ++i)
     statuses[i].MPI_ERROR = errors[static_cast<std::size_t>(i)];
   return {MPI_ERR_IN_STATUS, "one or more requests have failed; the statuses hold their errors"};
@@ -256,7 +282,11 @@ int complete_one(const char* function, CompletionMode mode, MPI_Request* request
     if (Error error = check_request(*request); !error.ok()) return error;
     if (Error error = reach_one(mode, *request, &done); !error.ok()) return error;
     if (flag != nullptr) *flag = done ? 1 : 0;
-    return done ? finish_one(request, status, scope) : Error();
+    if (!done) return {};
+    const Error error = finish_one(request, status, scope);
+    if (error.error_class == MPIX_ERR_PROC_FAILED_PENDING && flag != nullptr) [[unlikely]]
+      *flag = 0;
+    return error;
   });
 }
 
@@ -275,21 +305,21 @@ int complete_any(const char* function, CompletionMode mode, int count, MPI_Reque
 
 int complete_all(const char* function, CompletionMode mode, int count, MPI_Request* requests, int* flag,
                  MPI_Status* statuses) {
-  return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
+  return with_failures(function, [&](RequestFailure* failure) -> Error {
     bool done = false;
     if (Error error = reach_all(mode, count, requests, &done); !error.ok()) return error;
     if (flag != nullptr) *flag = done ? 1 : 0;
     if (!done) return {};
-    return finish_several(count, [](int i) { return i; }, requests, statuses, scope);
+    return finish_several(count, [](int i) { return i; }, requests, statuses, failure);
   });
 }
 
 int complete_some(const char* function, CompletionMode mode, int count, MPI_Request* requests, int* num_done,
                   int* places, MPI_Status* statuses) {
-  return with_scope(function, [&](Ref<ErrorScope>* scope) -> Error {
+  return with_failures(function, [&](RequestFailure* failure) -> Error {
     if (Error error = reach_some(mode, count, requests, num_done, places); !error.ok()) return error;
     return finish_several(
-        std::max(*num_done, 0), [places](int i) { return places[i]; }, requests, statuses, scope);
+        std::max(*num_done, 0), [places](int i) { return places[i]; }, requests, statuses, failure);
   });
 }
 

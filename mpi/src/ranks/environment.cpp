@@ -145,6 +145,13 @@ Error make_job() {
   }
   static const int at_fork = pthread_atfork(nullptr, nullptr, &leave_job_of_parent);
   if (at_fork != 0) return {MPI_ERR_NO_MEM, "the memory of this process is exhausted"};
+  if (hosted != nullptr && running.job->runtime().model<Mpi>().survival().is_on()) {
+    abort_job(
+        "weft: --on-loss raise needs a process for each rank, and this job has several ranks in a process; "
+        "leave out --ranks, or --on-loss",
+        1);
+  }
+  if (hosted == nullptr) running.job->outlive_losses(true);
   running.job->watch_launcher();
   if (hosted != nullptr) hosted->measure_loads(balances_loads());
   running.main_thread = pthread_self();
@@ -180,6 +187,7 @@ void join_job(Rank& rank) {
   if (!outsiders.are_known()) outsiders.set_job(machine::job_number(running.job->unique_name()));
   running.end_process = std::exchange(rank.end_job, &abort_job);
   rank.predefined_attributes.universe_size = engine.num_ranks();
+  rank.predefined_attributes.survives_losses = runtime.model<Mpi>().survival().is_on() ? 1 : 0;
   // `weft run` sets it in a job of several programs.
   if (const char* const program = std::getenv("WEFT_PROGRAM"))
     rank.predefined_attributes.app_number = static_cast<int>(std::strtol(program, nullptr, 10));
@@ -197,17 +205,26 @@ void wait_for_last_messages(Process& process) {
   }
 }
 
-// All ranks call it. Afterwards no message is under way.
+// All ranks call it. Afterwards no message is under way, unless ranks may be lost: then messages for this rank are still taken.
 void leave_messages() {
   Rank& rank = this_rank();
-  wait_for_last_messages(*rank.process);
+  Survival& survival = running_job().job->runtime().model<Mpi>().survival();
+  if (survival.is_on()) {
+    wait_for_streams(*rank.process);
+  } else {
+    wait_for_last_messages(*rank.process);
+  }
   if (rank.process->connections != nullptr) rank.process->connections->close();
   rank.world = nullptr;
   rank.self = nullptr;
   rank.process = nullptr;
   rank.has_left_job = true;
   rank.end_job = running_job().end_process;
-  if (rank.number == 0) running_job().job->runtime().exit(0);
+  if (survival.is_on()) {
+    survival.end_job();
+  } else if (rank.number == 0) {
+    running_job().job->runtime().exit(0);
+  }
 }
 
 int end_job() {

@@ -26,7 +26,7 @@ constexpr std::array<ControlVariable, 22> kControlVariables{{
     {"WEFT_STATS", "1: transfers, transports and times on stderr at the end", MPI_T_SCOPE_LOCAL},
     {"WEFT_TRACE", "the file of the trace that is written at the end", MPI_T_SCOPE_ALL_EQ},
     {"WEFT_TRACE_MIB", "MiB that the events of a trace may take in a process", MPI_T_SCOPE_LOCAL},
-    {"WEFT_ON_LOSS", "what the loss of a process does: end, restart or shrink", MPI_T_SCOPE_READONLY},
+    {"WEFT_ON_LOSS", "what the loss of a process does: end, restart, shrink or raise", MPI_T_SCOPE_READONLY},
     {"WEFT_DRAIN_ON", "the signal after which a job goes on without the process that got it",
      MPI_T_SCOPE_READONLY},
     {"WEFT_HANG_REPORT", "seconds of idleness after which a hang is reported, or off", MPI_T_SCOPE_ALL_EQ},

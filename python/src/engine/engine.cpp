@@ -33,7 +33,9 @@ Engine::Engine(job::Incarnations* incarnations)
                                    : std::make_unique<job::Job>(job::InstallModels(), *incarnations)),
       chares_(job_->runtime().model<chare::Chares>()),
       pgas_(job_->runtime().model<weft::pgas::Pgas>()),
-      lost_calls_(job_->runtime()) {}
+      lost_calls_(job_->runtime()) {
+  if (incarnations != nullptr) job_->outlive_losses(false);
+}
 
 void init_engine() {
   if (pthread_atfork(nullptr, nullptr, &Engine::forget_in_forked_child) != 0) throw std::bad_alloc();

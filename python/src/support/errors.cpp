@@ -11,6 +11,7 @@ namespace {
 
 PyObject* error_type = nullptr;
 PyObject* remote_error_type = nullptr;
+PyObject* lost_pe_type = nullptr;
 
 void set_attribute(PyObject* object, const char* name, std::string_view value) {
   checked(PyObject_SetAttrString(object, name, make_text(value).get()));
@@ -22,6 +23,11 @@ void raise(const Ref& exception) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
 }
 
+// The lost PE for which it is a weft.LostPE; -1 for other errors.
+int lost_pe_of(const base::Error& error) {
+  return error.code() == base::StatusCode::kPeerFailed ? base::lost_pe_in(error.what()) : -1;
+}
+
 void raise_error(PyObject* type, const base::Error& error) {
   Ref exception = checked(PyObject_CallOneArg(type, make_text(error.what()).get()));
   set_attribute(exception.get(), "code", base::status_code_name(error.code()));
@@ -30,6 +36,8 @@ void raise_error(PyObject* type, const base::Error& error) {
     set_attribute(exception.get(), "message", remote->remote_message());
     set_attribute(exception.get(), "traceback_text", remote->traceback());
   }
+  if (const int pe = lost_pe_of(error); pe >= 0)
+    checked(PyObject_SetAttrString(exception.get(), "pe", checked(PyLong_FromLong(pe)).get()));
   raise(exception);
 }
 
@@ -73,7 +81,7 @@ void translate(Rethrow&& rethrow) noexcept {
     }
   } catch (const base::Error& error) {
     try {
-      raise_error(error_type, error);
+      raise_error(lost_pe_of(error) >= 0 ? lost_pe_type : error_type, error);
     } catch (const PythonError&) {
       return;  // the failure to raise it is set instead
     }
@@ -187,6 +195,18 @@ void init_errors(PyObject* module) {
       "        PE of each call that it crossed.",
       error_type, remote_attributes.get());
   checked(PyModule_AddObjectRef(module, "RemoteError", remote_error_type));
+  Ref lost_attributes = checked(PyDict_New());
+  checked(PyDict_SetItemString(lost_attributes.get(), "code",
+                               make_text(base::status_code_name(base::StatusCode::kPeerFailed)).get()));
+  checked(PyDict_SetItemString(lost_attributes.get(), "pe", checked(PyLong_FromLong(-1)).get()));
+  lost_pe_type = PyErr_NewExceptionWithDoc(
+      "weft.LostPE",
+      "The operation needs a PE that the job has lost: ``weft run --on-loss raise`` keeps the job then.\n\n"
+      "Attributes:\n"
+      "    code: 'peer failed'.\n"
+      "    pe: the number of the lost PE.",
+      error_type, lost_attributes.get());
+  checked(PyModule_AddObjectRef(module, "LostPE", lost_pe_type));
 }
 
 namespace {

@@ -90,3 +90,24 @@ def recoveries() -> int:
         weft.Error: no job is running.
     """
     return _core._recoveries()
+
+
+def revive(element: _core.ElementProxy[Any]) -> _core.Future[None]:
+    """Makes a chare anew that was lost with its PE: an element of an array, or a single chare.
+
+    ``await weft.revive(workers[3])``. Its constructor runs with the arguments of its collection, on the next
+    PE that is not lost; the state of the lost chare is gone. Any PE may call it, one of them for each chare.
+    Calls that wait for it afterwards, from all PEs, find the new chare.
+
+    Args:
+        element: the proxy of the lost chare.
+
+    Returns:
+        weft.Future: set to None when the constructor has returned. It fails with its exception, and with
+        weft.Error if the chare is not lost. An error that nothing awaits ends the job.
+
+    Raises:
+        weft.Error: the job does not outlive losses (``weft run --on-loss raise``), the chare is one of a
+            group, which has one on each PE, or the collection has been destroyed.
+    """
+    return element._revive()

@@ -177,6 +177,7 @@ def _run(options: argparse.Namespace) -> int:
             bound=options.bind == "core",
             metrics=_metrics_of(options.metrics),
             recovery=recovery,
+            raises=environment.get("WEFT_ON_LOSS") == "raise",
         )
         code = job.run()
         if trace is not None:

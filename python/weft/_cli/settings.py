@@ -85,8 +85,9 @@ SETTINGS = (
         "WEFT_ON_LOSS",
         "end: a PE that is killed ends the job (default); restart: weft run starts a process in its place, "
         "and main begins again on all PEs, with what it had protected; shrink: the same with one PE fewer; "
-        "under weft run alone",
-        ("end", "restart", "shrink"),
+        "raise: the job goes on without it, and calls to it fail with weft.LostPE (MPI: "
+        "MPIX_ERR_PROC_FAILED); under weft run alone",
+        ("end", "restart", "shrink", "raise"),
     ),
     Setting(
         "--drain-on",

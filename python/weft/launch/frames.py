@@ -37,6 +37,8 @@ class FrameType(enum.IntEnum):
     RESIZE_PLAN = 14  # launcher to PE: u32 plan or 0 for none, u32 number of PEs, u32 each PE that leaves
     RESIZE_ANSWER = 15  # launcher to who has asked: why it is refused, in UTF-8; empty if it is not
     CANNOT_RESIZE = 16  # PE to launcher: u32 plan, why, in UTF-8
+    OUTLIVES = 21  # PE to launcher: u32, whether it outlives the loss of PE 0 too
+    LOST = 22  # launcher to PE: u32 lost PE, why, in UTF-8
 
 
 class ProtocolError(Exception):

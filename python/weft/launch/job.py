@@ -21,6 +21,7 @@ from weft.launch.losses.recovery import LEAVE_S, Recovery
 from weft.launch.losses.recovery import VARIABLE as ON_LOSS
 from weft.launch.losses.resizes import DRAIN_VARIABLE
 from weft.launch.losses.resizing import Resizer
+from weft.launch.losses.survival import Survival
 from weft.launch.mpi.other_mpi import OtherMpiWatch
 from weft.launch.mpi.spawned import SpawnedJobs
 from weft.launch.output import Output
@@ -53,7 +54,8 @@ class Job(Resizer):
     """Starts a process for each command line on this host, serves their bootstrap, and ends them together.
 
     `timeout_s`: so long the job may run. `bound`: each PE is bound to its share of the cores. `metrics`
-    answers while the PEs run. `recovery`: the job begins again when a PE is lost.
+    answers while the PEs run. `recovery`: the job begins again when a PE is lost. `raises`: it goes on then,
+    without the PE.
     """
 
     def __init__(
@@ -66,8 +68,9 @@ class Job(Resizer):
         bound: bool = False,
         metrics: MetricsServer | None = None,
         recovery: Recovery | None = None,
+        raises: bool = False,
     ) -> None:
-        super().__init__(recovery)
+        super().__init__(recovery, Survival() if raises else None)
         self._argvs = argvs
         self._num_pes = len(argvs)
         self._environment = environment
@@ -92,7 +95,9 @@ class Job(Resizer):
         self._signals = SignalFd([signal.SIGCHLD, *watched])
         try:
             self._selector.register(self._signals, selectors.EVENT_READ, self._handle_signals)
-            self._service = BootstrapService(self._selector, self._num_pes, self._pes, self, self._recovery)
+            self._service = BootstrapService(
+                self._selector, self._num_pes, self._pes, self, self._recovery, self._survival
+            )
             self._segments = SegmentFolder()
             try:
                 self._other_mpi = OtherMpiWatch(self._argvs[0], self._num_pes)
@@ -194,6 +199,8 @@ class Job(Resizer):
         environment.pop(ON_LOSS, None)
         if self._recovery is not None:
             environment[ON_LOSS] = "shrink" if self._recovery.shrinks else "restart"
+        if self._survival is not None:
+            environment[ON_LOSS] = "raise"
         environment |= {
             "WEFT_BOOTSTRAP": self._service.path,
             "WEFT_NUM_PES": str(self._num_pes),

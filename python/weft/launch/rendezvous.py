@@ -27,6 +27,7 @@ class Rendezvous:
         self._jobs = [1] * num_pes
         self._finished: set[int] = set()
         self._gone: set[int] = set()
+        self._lost: set[int] = set()
 
     def enter(self, pe: int, frame: Frame) -> bytes | None:
         """PE `pe` enters a collective. Returns the frame that answers every PE once the last has entered.
@@ -54,7 +55,22 @@ class Rendezvous:
         self._type = frame.type
         self._entered[pe] = frame.payload
         self._check_none_finished()
-        if len(self._entered) < self._num_pes:
+        return self._answer_if_complete()
+
+    def lose(self, pe: int) -> bytes | None:
+        """PE `pe` is lost: no one waits for it any more. Returns what `enter` returns, if the others wait.
+
+        In an exchange its bytes are empty.
+        """
+        self._lost.add(pe)
+        self._entered.pop(pe, None)
+        if not self._entered:
+            self._type = None
+            return None
+        return self._answer_if_complete()
+
+    def _answer_if_complete(self) -> bytes | None:
+        if len(self._entered.keys() | self._lost) < self._num_pes:
             return None
         answer = self._answer()
         self._type = None
@@ -105,6 +121,6 @@ class Rendezvous:
     def _answer(self) -> bytes:
         if self._type is FrameType.BARRIER:
             return encode(FrameType.BARRIER_DONE)
-        parts = [self._entered[pe] for pe in range(self._num_pes)]
+        parts = [self._entered.get(pe, b"") for pe in range(self._num_pes)]
         sizes = struct.pack(f"<{len(parts)}Q", *map(len, parts))
         return encode(FrameType.EXCHANGED, sizes + b"".join(parts))

@@ -15,6 +15,7 @@ from weft.launch.connection import Connection
 from weft.launch.frames import NO_PE, Frame, FrameType, ProtocolError, encode
 from weft.launch.listener import Listener
 from weft.launch.losses.recovery import Recovery
+from weft.launch.losses.survival import Survival
 from weft.launch.processes import Pe
 from weft.launch.rendezvous import Rendezvous
 
@@ -69,12 +70,14 @@ class BootstrapService:
         pes: Sequence[Pe],
         events: Events,
         recovery: Recovery | None = None,
+        survival: Survival | None = None,
     ) -> None:
         self._selector = selector
         self._num_pes = num_pes
         self._pes = pes
         self._events = events
         self._recovery = recovery
+        self._survival = survival
         self._connections: dict[int, Connection] = {}
         # Of processes that leave, and may still write into memory of others. Until they are gone the PEs wait
         # with their next incarnation.
@@ -145,6 +148,14 @@ class BootstrapService:
         """The process of a PE that leaves has ended."""
         for connection in [each for each in self._departing if each.pe is pe]:
             self._disconnect(connection)
+
+    def lose(self, lost: int, why: str) -> None:
+        """Tells all other PEs that one is lost, whose connection is closed. They go on."""
+        self._close(self._connections[lost])
+        frame = encode(FrameType.LOST, lost.to_bytes(4, "little") + why.encode())
+        self._answer_all(frame)
+        if (answer := self._rendezvous.lose(lost)) is not None:
+            self._answer_all(answer)
 
     def handle(self, connection: Connection, events: int) -> None:
         """Handles the events that the selector reports for a connection."""
@@ -253,6 +264,8 @@ class BootstrapService:
                 self._answer_all(answer)
         elif frame.type is FrameType.FINISHED:
             pe.finished_code = frame.integer() & 0xFF
+            if self._survival is not None:
+                self._survival.leave(pe.number)
             self._events.finished(pe)
             self._rendezvous.finish(pe.number)
         elif frame.type is FrameType.ABORT:
@@ -268,6 +281,8 @@ class BootstrapService:
                 self._answer_resize(connection, refusal)
         elif frame.type is FrameType.CANNOT_RESIZE and len(frame.payload) >= 4:
             self._events.cannot_resize(frame.number(0), frame.payload[4:].decode(errors="replace"))
+        elif frame.type is FrameType.OUTLIVES and self._survival is not None:
+            self._survival.outlives(pe.number, may_lose_pe_0=frame.integer() != 0)
         else:
             raise ProtocolError(f"malformed frame: a PE does not send '{frame.type.name}'")
 
@@ -358,6 +373,12 @@ class BootstrapService:
             raise ProtocolError(f"{pe.name} sent '{frame.type.name}' after it had finished")
         if frame.integer() != pe.number:
             raise ProtocolError(f"{pe.name} says that it is PE {frame.integer()}; do not set WEFT_PE")
+        if self._survival is not None and self._survival.lost:
+            lost = min(self._survival.lost)
+            raise ProtocolError(
+                f"{pe.name} begins a further job of this launch, which has lost PE {lost}: start the "
+                "further job with another `weft run`"
+            )
         pe.finished_code = None
         for each in self._connections.values():
             each.is_able = False  # a process in the place of a lost one would begin with the first job

@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,12 @@ struct Incarnation {
   std::uint32_t number = 0;  // of the incarnation: so many times has the job begun again
   std::uint64_t newest_protected =
       0;  // the number of the newest state that all PEs had protected; 0 for none
+};
+
+// A PE that the launcher has lost, in a job that outlives it.
+struct LostPe {
+  int pe = -1;
+  std::string why;  // a sentence
 };
 
 // What the launcher has said about another number of PEs, since this process is in its incarnation.
@@ -97,6 +104,13 @@ class Bootstrap {
   virtual void refuse_resize(std::uint32_t /*plan*/, std::string_view /*why*/) {}
   // REQUIRES: begins_again(). The connection to the launcher is for the process's next bootstrap.
   virtual void give_up_connection() {}
+  // Whether the launcher keeps the job when it loses PEs (`weft run --on-loss raise`): it tells of them, and answers collectives
+  // without them; in an exchange their bytes are empty.
+  virtual bool can_outlive_losses() const { return false; }
+  // From now on this PE outlives the loss of others, of PE 0 too if `may_lose_pe_0`. Until all PEs have said so, a loss ends the job.
+  virtual void outlive_losses(bool /*may_lose_pe_0*/) {}
+  // The next loss for which watch_fd() is readable, if it is one. Does not block. Called by the thread that watches.
+  virtual std::optional<LostPe> take_loss() { return {}; }
   // What the word does for which watch_fd() is readable. May be called on another thread than the other functions.
   virtual LauncherWord next_word() const {
     return has_launcher() ? LauncherWord::kEndsProcess : LauncherWord::kEndsRun;

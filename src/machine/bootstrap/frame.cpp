@@ -108,6 +108,10 @@ std::string_view frame_type_name(FrameType type) {
       return "resize answer";
     case FrameType::kCannotResize:
       return "cannot resize";
+    case FrameType::kOutlives:
+      return "outlives losses";
+    case FrameType::kLost:
+      return "lost PE";
   }
   return {};
 }

@@ -5,7 +5,7 @@
 // sent, and rings the bell: a receiver looks at the rings of these alone, because a look at memory of a shared file takes a page.
 //
 // Threads: one receiver; one sender for each ring. All zeros is a queue without messages that is not open. A sender that is killed while
-// it writes a message stops its ring; a job ends when one of its PEs dies.
+// it writes a message stops its ring.
 #pragma once
 
 #include <algorithm>

@@ -221,6 +221,11 @@ bool HostQueues::send_copies(int pe, const std::function<void(int pe)>& woken) {
   return is_over;
 }
 
+std::vector<base::Completion*> HostQueues::lose(int pe) {
+  if (senders_ != nullptr) senders_[pe] = HostQueueSender();
+  return waiting_.take_completions(pe);
+}
+
 void HostQueues::close_receiver() {
   if (receiver_) receiver_.close();
 }

@@ -66,6 +66,8 @@ class HostQueues {
   bool has_waiting() const { return !waiting_.is_empty(); }
   // Calls woken(pe) for each sleeper that it could not wake. Returns whether a message was sent.
   bool send_waiting(const std::function<void(int pe)>& woken);
+  // Messages to that PE take the other way from now on. Those that wait are dropped.
+  std::vector<base::Completion*> lose(int pe);
   // Messages that wait are dropped.
   std::vector<base::Completion*> take_waiting() { return waiting_.take_completions(); }
   bool has_sent_to(int pe) const { return senders_ != nullptr && senders_[pe].has_sent(); }

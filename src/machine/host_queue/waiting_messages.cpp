@@ -19,4 +19,14 @@ std::vector<base::Completion*> WaitingMessages::take_completions() {
   return taken;
 }
 
+std::vector<base::Completion*> WaitingMessages::take_completions(int pe) {
+  const auto node = by_pe_.extract(pe);
+  std::vector<base::Completion*> taken;
+  if (node.empty()) return taken;
+  for (const Waiting& one : node.mapped()) {
+    if (one.completion != nullptr) taken.push_back(one.completion);
+  }
+  return taken;
+}
+
 }  // namespace weft::machine

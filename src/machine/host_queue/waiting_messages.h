@@ -68,6 +68,8 @@ class WaitingMessages {
 
   // Nothing waits any more.
   std::vector<base::Completion*> take_completions();
+  // Nothing waits for the PE any more.
+  std::vector<base::Completion*> take_completions(int pe);
 
  private:
   struct Waiting {

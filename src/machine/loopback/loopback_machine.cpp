@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/format.h"
@@ -62,7 +63,8 @@ LoopbackMachine::LoopbackMachine(int pe, std::shared_ptr<Fabric> fabric, memory:
                     memory, options.staging),
       fabric_(std::move(fabric)),
       options_(std::move(options)),
-      sent_to_(static_cast<std::size_t>(num_pes())) {}
+      sent_to_(static_cast<std::size_t>(num_pes())),
+      lost_(static_cast<std::size_t>(num_pes())) {}
 
 LoopbackMachine::~LoopbackMachine() { close(); }
 
@@ -89,6 +91,7 @@ void LoopbackMachine::complete(Completion* completion, Status status, std::size_
 Status LoopbackMachine::send(int pe, Packet packet, const ConstBuffer& buffer, Completion* completion,
                              MovableSource* movable) {
   LoopbackMachine* receiver = fabric_->machines[static_cast<std::size_t>(pe)];
+  if (lost_[static_cast<std::size_t>(pe)]) return lost_peer(pe);
   if (receiver == nullptr) {
     return {StatusCode::kPeerFailed,
             base::format("PE {} has closed: nothing can be sent to it any more", pe)};
@@ -109,6 +112,7 @@ Status LoopbackMachine::send(int pe, Packet packet, const ConstBuffer& buffer, C
   const bool is_over = payload.is_eager && !options_.late_sends;
   if (!is_over) {
     payload.sender = this;
+    payload.receiver = pe;
     payload.completion = completion;
     sending_.push_back(packet.payload);
   }
@@ -227,6 +231,14 @@ void LoopbackMachine::transport_cancel(Completion* completion) {
   }
 }
 
+void LoopbackMachine::transport_lose_peer(int pe) {
+  lost_[static_cast<std::size_t>(pe)] = true;
+  std::vector<std::shared_ptr<Payload>> lost;
+  std::ranges::copy_if(sending_, std::back_inserter(lost),
+                       [pe](const auto& sending) { return sending->receiver == pe; });
+  for (const auto& payload : lost) drop(*payload, lost_peer(pe));
+}
+
 // --- one-sided operations: done in order, from this PE's progress() ---
 
 base::Result<RemoteMemory> LoopbackMachine::transport_register_memory(const Buffer& memory) {
@@ -247,6 +259,7 @@ Status LoopbackMachine::transport_deregister_memory(const RemoteMemory& memory) 
 
 base::Result<std::byte*> LoopbackMachine::find(int pe, const RemoteMemory& remote,
                                                std::size_t offset_bytes) const {
+  if (lost_[static_cast<std::size_t>(pe)]) return lost_peer(pe);
   const LoopbackMachine* owner = fabric_->machines[static_cast<std::size_t>(pe)];
   if (owner == nullptr) return Status(StatusCode::kPeerFailed, base::format("PE {} has closed", pe));
   std::uint64_t region = 0;

@@ -74,6 +74,8 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   base::Status transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
                                      base::Completion* completion) override;
   void transport_cancel(base::Completion* completion) override;
+  // The machine of the lost PE stays, as a process that is stopped would; what it sends afterwards arrives.
+  void transport_lose_peer(int pe) override;
   base::Result<RemoteMemory> transport_register_memory(const memory::Buffer& memory) override;
   base::Status transport_deregister_memory(const RemoteMemory& memory) override;
   base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
@@ -105,6 +107,7 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
     // `sender` and `completion` belong to a send that waits to be received. Null completion: it is over, or the sender has closed.
     LoopbackMachine* sender = nullptr;
     base::Completion* completion = nullptr;
+    int receiver = -1;  // with `sender`
   };
   struct Packet {
     bool is_active_message = false;
@@ -168,6 +171,7 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   LoopbackOptions options_;
   int tag_sends_to_refuse_ = 0;
   std::vector<bool> sent_to_;  // by PE
+  std::vector<bool> lost_;     // by PE
 
   std::mutex wake_mutex_;
   std::condition_variable wake_condition_;

@@ -55,6 +55,10 @@ base::Status closed_machine(int pe) {
           base::format("the machine of PE {} is closed: nothing can be started any more", pe)};
 }
 
+base::Status lost_peer(int pe) {
+  return {StatusCode::kPeerFailed, base::format("PE {} is lost: its process has ended", pe)};
+}
+
 base::Status bad_peer(int pe, int num_pes, bool closed) {
   if (closed) {
     return {StatusCode::kClosed,

@@ -24,6 +24,8 @@ base::Status not_registered(const RemoteMemory& memory);
 base::Status refused_by_owner(base::StatusCode code, int pe, std::string_view what);
 base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_bytes);
 base::Status closed_machine(int pe);
+// Of an operation with a PE that lose_peer() has named.
+base::Status lost_peer(int pe);
 
 template <class Derived>
 class StagedMachine : public TransportMachine {
@@ -192,6 +194,12 @@ class StagedMachine : public TransportMachine {
   base::Status flush(int pe, base::Completion* completion) final {
     if (!can_reach(pe)) return bad_peer(pe, num_pes(), is_closed());
     return staging_.has_unflushed() ? staging_.flush(completion) : self().transport_flush_pe(pe, completion);
+  }
+
+  void lose_peer(int pe) final {
+    if (!can_reach(pe)) return;
+    self().transport_lose_peer(pe);
+    staging_.lose_peer(pe);
   }
 
   bool needs_polling() const final { return staging_.needs_progress() || peer_memory_.needs_polling(); }

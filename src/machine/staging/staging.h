@@ -19,7 +19,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -97,6 +96,9 @@ class Staging {
     return (reinterpret_cast<std::uintptr_t>(completion.in_flight) & kOwned) != 0;
   }
   void cancel(base::Completion* completion);
+
+  // Ends the transfers that wait for an answer of PE `pe`, see Machine::lose_peer(). The transport has ended its operations with it.
+  void lose_peer(int pe);
 
   // Moves memory copies forward, and completes the transfers that ended inside start calls.
   bool progress();
@@ -220,7 +222,8 @@ class Staging {
   std::unordered_map<std::uint64_t, memory::Buffer> regions_;
   std::multimap<std::uint64_t, std::size_t> atomic_ranges_;     // sizes by address
   std::unordered_map<std::uint64_t, StagedTransfer*> waiting_;  // gets and atomics in flight, by request
-  std::set<std::uint64_t> unflushed_;  // puts and atomics that the peer has not acknowledged
+  std::map<std::uint64_t, int>
+      unflushed_;  // puts and atomics that the peer has not acknowledged: the PE of each
   std::unordered_map<std::uint64_t, StagedTransfer*> sending_puts_;  // puts by message whose send is not over
   // The first put that its owner refused when its send was over and no flush waited for it. The next flush reports it.
   base::Status refused_put_;

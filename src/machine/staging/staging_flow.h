@@ -52,6 +52,7 @@ struct StagedTransfer : base::Completion {
   AmPayload answer;
   base::Status answer_status = base::Status::pending();
   std::uint64_t request = 0;
+  int peer = -1;  // that answers
   std::uint64_t old_value = 0;
   std::uint64_t covers_below = 0;
   base::Status failure;

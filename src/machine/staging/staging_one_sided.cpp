@@ -104,7 +104,7 @@ Status Staging::put(int pe, const ConstBuffer& local, const RemoteMemory& remote
 StagedFlow Staging::run_put(StagedTransfer& transfer, int pe, ConstBuffer local, RemoteMemory remote,
                             std::size_t offset_bytes) {
   const std::uint64_t sequence = next_sequence_++;
-  unflushed_.insert(sequence);
+  unflushed_.emplace(sequence, pe);
   Status status = (co_await in_memory(transfer, prepare_send(transfer, local))).status;
   if (!status.failed() && closing_) status = closed();
   Status started;
@@ -120,7 +120,7 @@ StagedFlow Staging::run_put(StagedTransfer& transfer, int pe, ConstBuffer local,
 StagedFlow Staging::run_put_by_message(StagedTransfer& transfer, int pe, ConstBuffer local,
                                        std::uint64_t region, std::size_t offset_bytes) {
   const std::uint64_t sequence = next_sequence_++;
-  unflushed_.insert(sequence);
+  unflushed_.emplace(sequence, pe);
   const Message message{.type = Message::Type::kPut,
                         .source_pe = machine_.pe(),
                         .request = sequence,
@@ -207,6 +207,7 @@ StagedFlow Staging::run_get_by_message(StagedTransfer& transfer, int pe, Buffer 
                         .offset_bytes = offset_bytes,
                         .size_bytes = local.size_bytes};
   const std::vector<std::byte> header = message.bytes();
+  transfer.peer = pe;
   waiting_.emplace(request, &transfer);
   Status sent = send(pe, header, {}, &transfer);
   Status status = (co_await in_machine(transfer, std::move(sent), 0)).status;
@@ -294,7 +295,8 @@ Status Staging::atomic(int pe, AtomicOperation operation, std::uint64_t address,
                         .compare = compare};
   StagedTransfer& transfer = make(completion);
   transfer.request = request;
-  unflushed_.insert(request);
+  transfer.peer = pe;
+  unflushed_.emplace(request, pe);
   run_atomic(transfer, pe, message.bytes(), result);
   return Status::pending();
 }
@@ -385,11 +387,32 @@ void Staging::end_unflushed(std::uint64_t sequence, const Status& status) {
     StagedTransfer* over = nullptr;
     for (StagedTransfer* flush : flushes_) {
       if (status.failed() && sequence < flush->covers_below && flush->failure.ok()) flush->failure = status;
-      if (unflushed_.empty() || *unflushed_.begin() > flush->covers_below) over = flush;
+      if (unflushed_.empty() || unflushed_.begin()->first > flush->covers_below) over = flush;
     }
     if (over == nullptr) return;
     resume(*over, {}, 0);
   }
+}
+
+// --- losses ---
+
+void Staging::lose_peer(int pe) {
+  // A transfer that ends may end others, so each round searches again.
+  for (;;) {
+    const auto waits = std::ranges::find_if(waiting_, [&](const auto& entry) {
+      return entry.second->peer == pe && entry.second->answer_status.is_pending() &&
+             entry.second->phase != StagingPhase::kFinished;
+    });
+    if (waits == waiting_.end()) break;
+    StagedTransfer& transfer = *waits->second;
+    transfer.peer = -1;
+    answered(transfer, lost_peer(pe));
+  }
+  std::vector<std::uint64_t> sequences;
+  for (const auto& [sequence, owner] : unflushed_) {
+    if (owner == pe) sequences.push_back(sequence);
+  }
+  for (const std::uint64_t sequence : sequences) end_unflushed(sequence, lost_peer(pe));
 }
 
 // --- messages ---

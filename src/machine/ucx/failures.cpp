@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/format.h"
+#include "machine/ucx/handles/quiet.h"
 #include "machine/ucx/setup/library.h"
 #include "machine/ucx/ucx_machine.h"
 
@@ -60,7 +61,10 @@ base::Status UcxMachine::translate(const Request& request) const {
 
 base::Status UcxMachine::translate(const Started& started, ucs_status_t status) const {
   const bool names_peer = started.peer >= 0;
-  const bool has_peer_failed = names_peer && endpoints_.has_failed(started.peer);
+  // An active message's payload comes from a peer that UCX does not name, and no one cancels its receive.
+  const bool has_peer_failed =
+      names_peer ? endpoints_.has_failed(started.peer)
+                 : started.operation == TransportOperation::kAmReceive && endpoints_.has_lost();
   if (status == UCS_ERR_CANCELED && !is_closed() && !has_peer_failed) return base::Status::cancelled();
   const std::string what =
       names_peer ? base::format("{} of {} bytes between PE {} and PE {}", operation_name(started.operation),
@@ -69,6 +73,9 @@ base::Status UcxMachine::translate(const Started& started, ucs_status_t status) 
                                 started.size_bytes, pe());
   if (is_closed()) {
     return {base::StatusCode::kClosed, base::format("{} did not finish before the machine was closed", what)};
+  }
+  if (has_peer_failed && names_peer && endpoints_.has_lost()) {
+    return {base::StatusCode::kPeerFailed, base::format("PE {} is lost, during {}", started.peer, what)};
   }
   if (means_peer_failed(status) || has_peer_failed) {
     return {base::StatusCode::kPeerFailed,
@@ -80,6 +87,23 @@ base::Status UcxMachine::translate(const Started& started, ucs_status_t status) 
     return {base::StatusCode::kOutOfMemory, base::format("{}: UCX has no memory left", what)};
   }
   return {base::StatusCode::kInternal, base::format("{} failed in UCX: {}", what, status_text(status))};
+}
+
+// On one host UCX does not notice that a peer has gone, so its endpoint is closed by force. A PE that has no endpoint to the peer may still
+// fetch a message of it, with UCX's own, to which a first connection leads.
+void UcxMachine::transport_lose_peer(int pe) {
+  constexpr int kMostPolls = 1000;  // UCX ends the operations of a closed endpoint in the first ones
+  const QuietUcx quiet;
+  if (endpoints_.find(pe) == nullptr && !endpoints_.has_failed(pe) && tracker_.is_in_flight_to(-1))
+    static_cast<void>(endpoints_.connect(worker_.get(), pe));
+  const std::vector<base::Completion*> unsent = queues_.lose(pe);
+  endpoints_.lose(pe);
+  close_failed_peers();
+  for (int i = 0; i < kMostPolls && tracker_.is_in_flight_to(pe); ++i) ucp_worker_progress(worker_.get());
+  const std::vector<base::Completion*> left = tracker_.take_all_to(pe);
+  for (const auto* completions : {&unsent, &left}) {
+    for (base::Completion* completion : *completions) completion->function(completion, lost_peer(pe), 0);
+  }
 }
 
 }  // namespace weft::machine::ucx

@@ -124,7 +124,8 @@ void UcxMachine::close() {
   const bool is_idle = !tracker_.anything_in_flight();
   if (is_idle) regions_.destroy_remote_keys();
   const std::vector<base::Completion*> left = tracker_.take_all();
-  if (!is_idle && pes_on_host() < num_pes()) {
+  // A worker whose endpoints were closed by force, because PEs were lost, is left too.
+  if (endpoints_.has_lost() || (!is_idle && pes_on_host() < num_pes())) {
     // UCX over a network ends the process ("Fatal: unexpected error: Endpoint timeout") when it destroys a
     // worker with operations in flight, even after forced closes. The PE is about to end, so the worker is left
     // to the exit of the process.

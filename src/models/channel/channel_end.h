@@ -99,6 +99,7 @@ struct ChannelEnd {
   bool is_closed = false;           // the collection of this end's chare has been destroyed
   bool peer_is_closed = false;      // the peer sends no more, and receives no more
   bool has_told_peer = false;       // that this end sends no more
+  int lost_pe = -1;                 // with peer_is_closed: that of the peer, if it is lost
   std::uint32_t incoming_end = 0;   // with peer_is_closed: the number behind the peer's last message
   std::uint32_t watched_sends = 0;  // in flight: sends in place, which use this object and the chare's memory
   std::shared_ptr<void> chare;      // of a closed end, while operations may use its memory

@@ -142,7 +142,7 @@ void start_special_send(ChannelEnd& end, const memory::ConstBuffer& source,
     if (!why.empty()) {
       const bool was_to_come =
           !end.peer_is_closed || static_cast<std::int32_t>(end.incoming_end - asked.counter) > 0;
-      code = was_to_come ? base::StatusCode::kPeerFailed : base::StatusCode::kClosed;
+      code = was_to_come || end.lost_pe >= 0 ? base::StatusCode::kPeerFailed : base::StatusCode::kClosed;
     }
   }
   if (code != base::StatusCode::kOk) {
@@ -166,7 +166,8 @@ void start_special_send(ChannelEnd& end, const memory::ConstBuffer& source,
   explain_received(operation, end, asked);
   if (!end.needs_poll) return;
   // The chare of a closed end cannot observe it, and a receive that a closed peer ends is no failure of the program.
-  if (end.is_closed || operation->status().code() == base::StatusCode::kClosed) operation->observe();
+  if (end.is_closed || end.lost_pe >= 0 || operation->status().code() == base::StatusCode::kClosed)
+    operation->observe();
   end.closed_ends->poll_later(end);
 }
 

@@ -168,6 +168,8 @@ class Channels final : public runtime::Model {
   // Receives and drops what the peer of a closed end has sent, so that its sends are over.
   void drain(ChannelEnd& end);
   void end_is_over(ChannelEnd& end);
+  // Ends the operations of all ends whose peers were on that PE.
+  void on_loss(int pe);
 
   runtime::Runtime& runtime_;
   runtime::ModelRange range_;

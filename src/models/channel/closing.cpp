@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "machine/machine.h"
@@ -47,8 +48,10 @@ base::Status Channels::closed_status(const ChannelEnd& end, std::string_view ope
         "{} has moved to another PE, and this handle belongs to the object that has stayed behind",
         chares.collection(gone).element_name(end.key.self_index));
   }
+  const bool is_lost = !end.is_closed && end.lost_pe >= 0;
+  if (is_lost) why = base::format("PE {} is lost, which the other end was on", end.lost_pe);
   if (!operation.empty()) why = base::format("{}: {}: {}", describe(end), operation, why);
-  return {base::StatusCode::kClosed, std::move(why)};
+  return {is_lost ? base::StatusCode::kPeerFailed : base::StatusCode::kClosed, std::move(why)};
 }
 
 void Channels::expect_open(const ChannelEnd& end, std::string_view operation) {
@@ -179,6 +182,19 @@ void Channels::peer_closes(ChannelEnd& end, std::uint32_t sent) {
   if (end.is_closed) drain(end);
   if (end.moves.is_asking) chares().move_again({end.key.self_collection, end.key.self_index});
   closed_ends_.poll_later(end);
+}
+
+void Channels::on_loss(int pe) {
+  std::vector<ChannelEnd*> lost;
+  ends_.for_each([&](ChannelEnd& end) {
+    const bool is_known = end.peer.number != 0 && end.peer.pe == static_cast<std::uint32_t>(pe);
+    if (is_known && !end.peer_is_closed) lost.push_back(&end);
+  });
+  for (ChannelEnd* const end : lost) {
+    end->lost_pe = pe;
+    end->has_told_peer = true;
+    peer_closes(*end, end->received.next());
+  }
 }
 
 void Channels::drain(ChannelEnd& end) {

@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/refuse_claim.h"
 #include "models/channel/channels.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::channel {
 
@@ -23,6 +24,7 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
       closed_ends_(
           runtime, ends_, [this](ChannelEnd& end) { end_is_over(end); },
           [this](ChannelEnd& end) { poll_moves(end); }) {
+  runtime_.losses().on_loss([this](int pe) { on_loss(pe); });
   runtime_.set_handler(
       handler(kAnnouncement),
       [](void* context, runtime::MessagePtr message) {

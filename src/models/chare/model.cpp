@@ -11,6 +11,7 @@
 #include "models/chare/reductions/engine_merges.h"
 #include "models/chare/sparse/sparse_arrays.h"
 #include "models/chare/sync/sync_points.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::chare {
 
@@ -64,12 +65,13 @@ Chares::Parts::Parts(Chares& chares, runtime::Runtime& runtime, runtime::Handler
       runtime_(runtime),
       features(runtime, first_handler),
       // In the order of ChareHandler.
-      first_handler_(features.add_handlers<&Parts::on_create, &Parts::on_entry, &Parts::on_broadcast,
-                                           &Parts::on_location, &Parts::on_gathered, &Parts::on_all_reduced,
-                                           &Parts::on_destroy, &Parts::on_refused, &Parts::on_await_created,
-                                           &Parts::on_not_created, &Parts::on_moved_here, &Parts::on_arrived,
-                                           &Parts::on_broadcast_copy, &Parts::on_broadcast_result,
-                                           &Parts::on_ask_destroyed, &Parts::on_element_failed>(*this)),
+      first_handler_(
+          features.add_handlers<
+              &Parts::on_create, &Parts::on_entry, &Parts::on_broadcast, &Parts::on_location,
+              &Parts::on_gathered, &Parts::on_all_reduced, &Parts::on_destroy, &Parts::on_refused,
+              &Parts::on_await_created, &Parts::on_not_created, &Parts::on_moved_here, &Parts::on_arrived,
+              &Parts::on_broadcast_copy, &Parts::on_broadcast_result, &Parts::on_ask_destroyed,
+              &Parts::on_element_failed, &Parts::on_call_moved, &Parts::on_revive>(*this)),
       no_elements(std::make_shared<Collection::Elements>(runtime.pe())),
       placements(runtime),
       leaving(chares),
@@ -83,7 +85,9 @@ Chares::Parts::Parts(Chares& chares, runtime::Runtime& runtime, runtime::Handler
       periodic(std::make_unique<PeriodicBalancing>(chares, features)),
       checkpoints(std::make_unique<Checkpoints>(chares, features)),
       sets(sparse.get()),
-      large_merges(std::make_unique<EngineMerges>(runtime)) {
+      large_merges(std::make_unique<EngineMerges>(runtime)),
+      losses(runtime.losses().are_survived() ? std::make_unique<LostElements>(chares, first_handler_)
+                                             : nullptr) {
   base::check(features.check());
 }
 
@@ -184,6 +188,14 @@ base::Status Chares::obstacle_to_moving(runtime::ElementId element) const {
 
 const ClassNames& Chares::shared_names(ClassNames names) {
   return *parts_->class_names.insert(std::move(names)).first;
+}
+
+runtime::Future<> Chares::revive(Collection& collection, std::uint64_t index) {
+  if (parts_->losses == nullptr) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "chares can be revived in a job that `weft run --on-loss raise` has started");
+  }
+  return parts_->losses->revive(collection, index);
 }
 
 base::VectorPool& Chares::vectors() { return parts_->vectors; }

@@ -8,7 +8,9 @@
 namespace weft::mpi {
 
 Mpi::Mpi(runtime::Runtime& runtime, const runtime::ModelRange& range)
-    : runtime_(runtime), engines_(runtime, range) {}
+    : runtime_(runtime),
+      engines_(runtime, range),
+      survival_(runtime, engines_, range.first_handler + PointToPoint::kNumHandlers) {}
 
 void Mpi::close() { engines_.close(); }
 

@@ -43,6 +43,7 @@ struct PredefinedAttributes {
   int app_number = 0;
   int universe_size = 1;                  // MPI_Init sets it
   int last_used_code = MPI_ERR_LASTCODE;  // ErrorCodes counts there
+  int survives_losses = 0;                // MPI_Init sets it
 };
 
 // The statements of a Fortran layer over the library, see MPI_Abi_set_fortran_info and MPI_Abi_set_fortran_booleans.

@@ -11,6 +11,7 @@
 
 #include "memory/memory.h"
 #include "runtime/collective/reductions.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/handlers.h"
 
 namespace weft::runtime {
@@ -45,6 +46,7 @@ enum Count : std::size_t {
 
 Quiescence::Quiescence(Messenger& messenger, Reductions& reductions)
     : messenger_(messenger), reductions_(reductions) {
+  messenger_.losses().on_loss([this](int pe) { on_loss(pe); });
   messenger_.set_handler(
       kQuiescenceStartHandler,
       [](void* context, MessagePtr message) {
@@ -105,6 +107,8 @@ Future<> Quiescence::standstill() {
 }
 
 void Quiescence::start(Future<> waiter) {
+  const Losses& losses = messenger_.losses();
+  if (losses.count() > 0) return waiter.set_error(lost_error(losses.in_order().front(), "quiescence"));
   if (waiters_.empty()) pause_seconds_ = kFirstPauseSeconds;
   waiters_.push_back(std::move(waiter));
   previous_.clear();
@@ -113,7 +117,14 @@ void Quiescence::start(Future<> waiter) {
 
 // --- Waves
 
+// Messages to the lost PE are never handled, so the job cannot be seen to be quiescent, or to stand still, any more.
+void Quiescence::on_loss(int pe) {
+  watchers_.clear();
+  for (auto& waiter : std::exchange(waiters_, {})) waiter.set_error(lost_error(pe, "quiescence"));
+}
+
 void Quiescence::begin_wave() {
+  if (messenger_.losses().count() > 0) return;
   active_ = true;
   wave_polls_ = std::exchange(poll_is_due_, false);
   MessagePtr message = Message::pack(messenger_, kQuiescenceProbeHandler, wave_++, wave_polls_);

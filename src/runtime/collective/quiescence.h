@@ -52,6 +52,7 @@ class Quiescence {
   using Counts = std::vector<std::uint64_t>;  // by Count
 
   void start(Future<> waiter);
+  void on_loss(int pe);
   void begin_wave();
   void on_probe(Pup p);
   // `polls`: whether the wave polls ProgramActivity, to find a standstill.

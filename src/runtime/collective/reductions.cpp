@@ -177,13 +177,28 @@ Reductions::Scope* Reductions::open_scope(ScopeId id, const Partial* partial) {
   return nullptr;
 }
 
+void Reductions::give_up_all(const std::exception_ptr& error) {
+  for (auto& [id, scope] : scopes_) {
+    for (const std::uint64_t sequence : scope.progress.sequences()) {
+      const Progress& progress = *scope.progress.find(sequence);
+      if (progress.merged.has_target) give_up(progress.merged.target, error);
+    }
+  }
+  for (const auto& [key, value] : deferred_values_) {
+    if (value->merged_target) give_up(*value->merged_target, error);
+  }
+}
+
 void Reductions::give_up(const Target& target, const std::string& why) {
+  give_up(target, std::make_exception_ptr(base::Error(base::StatusCode::kClosed, why)));
+}
+
+void Reductions::give_up(const Target& target, const std::exception_ptr& error) {
   if (target.handler != kFutureSetHandler || (target.flags & kBroadcastFlag) != 0) return;
   try {
     const auto header = base::unpack<FutureSetHeader>(target.prefix);
     messenger_.send(static_cast<int>(target.pe),
-                    pack_future_error(messenger_, {header.id, FutureSetHeader::kErrorUnlessSet},
-                                      std::make_exception_ptr(base::Error(base::StatusCode::kClosed, why))));
+                    pack_future_error(messenger_, {header.id, FutureSetHeader::kErrorUnlessSet}, error));
   } catch (...) {  // a damaged target
     messenger_.fail_unawaited(std::current_exception(), "the target of a reduction");
   }

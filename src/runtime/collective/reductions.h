@@ -84,6 +84,8 @@ class Reductions {
 
   // A reduction has no result, with the reason. Only a future as the target learns of it, once, also when several PEs tell it.
   void give_up(const Target& target, const std::string& why);
+  // As give_up(), for all reductions that are not complete: a PE is lost.
+  void give_up_all(const std::exception_ptr& error);
 
   // One contribution. `index` orders kGather and kConcat. All contributors of a reduction must name the same
   // reducer and target. REQUIRES: open() was called; `combiner` is null for kGather and kConcat only.
@@ -184,6 +186,7 @@ class Reductions {
     }
   };
 
+  void give_up(const Target& target, const std::exception_ptr& error);
   Scope& scope_at(ScopeId id) {
     return latest_ != nullptr && latest_id_ == id ? *latest_ : find_or_make_scope(id);
   }

@@ -48,6 +48,11 @@ class Directory {
     return true;
   }
 
+  // PE `pe` is lost: no object is known to be there.
+  void lose(int pe) {
+    std::erase_if(elsewhere_, [pe](const auto& known) { return known.second.pe == pe; });
+  }
+
   // News that the object does not exist any more; `move` counts its end too. REQUIRES: this PE is its home. Until it exists
   // again, whereabouts() gives this PE.
   void ended(std::uint64_t index, std::uint32_t move) {

@@ -9,6 +9,7 @@
 #include "machine/peer_memory/peer_memory.h"
 #include "machine/tag.h"
 #include "memory/memory.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/boundary.h"
 #include "runtime/message/payload_tag.h"
 
@@ -48,7 +49,13 @@ Arrival::Arrival(Owner& owner, ReceiveBufferPool& pool, MessagePtr message, bool
       attached_(message_->attached()),
       pieces_(message_->attachments().size()),
       is_receiving_(attached_.state == Attached::BufferState::kAwaited),
-      wanted_(wanted) {}
+      wanted_(wanted) {
+  if (scheduler_.losses().are_survived()) owner_.begun(*this);
+}
+
+Arrival::~Arrival() {
+  if (scheduler_.losses().are_survived()) owner_.over(*this);
+}
 
 Arrival::Landed Arrival::start(Owner& owner, ReceiveBufferPool& pool, MessagePtr message,
                                std::span<ReceiveBuffer> receive_buffers, bool wanted) {
@@ -71,6 +78,10 @@ void Arrival::begin(std::size_t which, ReceiveBuffer& receive_buffer) {
     piece.source = std::move(attached_.buffers[which]);
     copy_source(piece, place);
     return;
+  }
+  if (comes_from_lost()) [[unlikely]] {
+    failed_ = true;
+    return ended({}, piece.size_bytes);
   }
   if (is_to_be_discarded(piece)) {
     piece.is_discarded = true;
@@ -145,10 +156,7 @@ void Arrival::Piece::ended(base::Completion* completion, base::Status status, st
     } else {
       arrival->ended(std::move(status), piece.size_bytes);
     }
-    if (arrival->awaited_ > 0) return;
-    std::unique_ptr<Arrival> self(arrival);
-    Landed landed = self->finish();
-    self->owner_.landed(std::move(landed.message), landed.complete);
+    if (arrival->awaited_ == 0) arrival->end();
   });
 }
 
@@ -177,11 +185,31 @@ void Arrival::fail(base::Status status, std::size_t size_bytes) {
   // The sender is here and is told, if it asked to be.
   if (attached_.is_reported()) {
     attached_.failure = std::move(status);
-  } else if (!scheduler_.exiting()) {
+  } else if (!scheduler_.exiting() && !comes_from_lost() && !scheduler_.losses().explain(status)) {
     scheduler_.fail(
         base::format("a buffer of {} bytes that came with a message from PE {} could not be received: {}",
                      size_bytes, message_->envelope().source_pe, status.to_string()));
   }
+}
+
+bool Arrival::comes_from_lost() const {
+  const std::uint32_t source = message_->envelope().source_pe;
+  return scheduler_.losses().count() > 0 && source < static_cast<std::uint32_t>(scheduler_.num_pes()) &&
+         scheduler_.losses().is_lost(static_cast<int>(source));
+}
+
+void Arrival::cancel() {
+  ++awaited_;
+  for (Piece& piece : pieces_) {
+    if (piece.receiving) scheduler_.machine().cancel(&piece);
+  }
+  if (--awaited_ == 0) end();
+}
+
+void Arrival::end() {
+  std::unique_ptr<Arrival> self(this);
+  Landed landed = self->finish();
+  self->owner_.landed(std::move(landed.message), landed.complete);
 }
 
 Arrival::Landed Arrival::finish() {

@@ -25,6 +25,9 @@ class Arrival {
     // All buffers have ended: the message is complete and wanted, or else to be dropped. May be called by the
     // machine or the memory layer.
     virtual void landed(MessagePtr message, bool complete) = 0;
+    // In a job that outlives losses: of each arrival.
+    virtual void begun(Arrival& arrival) = 0;
+    virtual void over(Arrival& arrival) = 0;
 
    protected:
     ~Owner() = default;
@@ -38,6 +41,12 @@ class Arrival {
   // ended at once; otherwise `owner` gets it later.
   static Landed start(Owner& owner, ReceiveBufferPool& pool, MessagePtr message,
                       std::span<ReceiveBuffer> receive_buffers, bool wanted);
+
+  ~Arrival();
+  // Whether the PE that has sent the message is lost.
+  bool comes_from_lost() const;
+  // Ends the receives that have not begun to receive. May free this object.
+  void cancel();
 
  private:
   // One buffer; as a Completion, its receive and the copy after it.
@@ -72,6 +81,8 @@ class Arrival {
   void received(Piece& piece, base::Status status, std::size_t size_bytes);
   void ended(base::Status status, std::size_t size_bytes);
   void fail(base::Status status, std::size_t size_bytes);
+  // All pieces have ended: tells the owner, and frees this object.
+  void end();
   Landed finish();
 
   Owner& owner_;

@@ -187,6 +187,11 @@ void FlowControl::copies_sent(int pe, std::int64_t bytes) {
   end_waits();
 }
 
+void FlowControl::lose(int pe) {
+  room(pe).bytes = kMostBytes;
+  end_waits();
+}
+
 void FlowControl::not_sent(int pe, Message& message) {
   // The charge of a broadcast is its root's.
   const Envelope& envelope = message.envelope();
@@ -239,7 +244,8 @@ void FlowControl::on_credit(MessagePtr message) {
   if (credit.handled_bytes < 0 || credit.sent_bytes < 0 || credit.sent_bytes > kMostBytes) {
     return fail_claim(pe, credit.handled_bytes, credit.handled);
   }
-  if (credit.handled < totals(pe).credited) return;  // a later one has overtaken it
+  if (room(pe).bytes > watermarks_.first_bytes) return;  // the PE is lost
+  if (credit.handled < totals(pe).credited) return;      // a later one has overtaken it
   totals(pe).peer_sent_bytes = credit.sent_bytes;
   set_waiting_here(pe);
   credited(pe, credit.handled_bytes, credit.handled);

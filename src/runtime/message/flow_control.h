@@ -70,6 +70,8 @@ class FlowControl {
   void copies_sent(int pe, std::int64_t bytes);
   // Nothing of the message has left this PE.
   void not_sent(int pe, Message& message);
+  // PE `pe` is lost: it handles no more, and no call waits for it.
+  void lose(int pe);
   // Reports to `pe` what has been handled.
   void pay(int pe);
 

@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/flow_control.h"
@@ -29,6 +30,18 @@ namespace {
 
 [[gnu::cold, gnu::noinline]] void observe_sent(Scheduler& scheduler, const Message& message, int pe) {
   scheduler.message_observer()->message_sent(message.event(pe));
+}
+
+// Returns whether the message is to be sent.
+[[gnu::cold, gnu::noinline]] bool admit_observed(Scheduler& scheduler, Message& message, int pe) {
+  const Losses& losses = scheduler.losses();
+  if (losses.are_survived() && !losses.may_send(pe, message)) {
+    if (message.has_attachments())
+      message.attached().end_sending(lost_status(pe, "the sending of arguments"));
+    return false;
+  }
+  observe_sent(scheduler, message, pe);
+  return true;
 }
 
 }  // namespace
@@ -55,6 +68,8 @@ Messenger::Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory
       kFlowProbeHandler,
       [](void* flow, MessagePtr message) { static_cast<FlowControl*>(flow)->on_probe(std::move(message)); },
       flow_.get());
+  losses().set_unblock([this](int pe) { flow_->lose(pe); });
+  losses().on_loss([this](int) { receiving_->cancel_lost(); });
 }
 
 Messenger::~Messenger() = default;
@@ -75,8 +90,9 @@ void Messenger::send_as(int pe, MessagePtr message) {
     }
     count_sent();
   }
-  if (message_observer() != nullptr) [[unlikely]]
-    observe_sent(*this, *message, pe);
+  if (message_observer() != nullptr) [[unlikely]] {
+    if (!admit_observed(*this, *message, pe)) return;
+  }
   if (message->has_attachments()) [[unlikely]]
     return send_attached(pe, std::move(message));
   if (pe == this->pe()) return receiving_->enqueue(message.release());
@@ -169,14 +185,23 @@ void Messenger::send_down(MessagePtr message) {
   }
 }
 
+template <class Visit>
+void Messenger::for_living_children(int root, int pe, const Visit& visit) {
+  SpanningTree(root, pe, num_pes(), host_groups()).for_children([&](int child) {
+    if (losses().count() == 0 || !losses().is_lost(child)) [[likely]]
+      return visit(child);
+    for_living_children(root, child, visit);
+  });
+}
+
 // Sends the broadcast to this PE's children in its tree. Afterwards `message` is for this PE only.
 void Messenger::forward(Message& message) {
   // While the job ends, PEs handle the messages of the end only. The PEs below may have stopped already, so
   // other messages to them would never arrive.
   const HandlerId handler = message.envelope().handler;
   if (exiting() && handler != kExitHandler && handler != kCloseHandler) return;
-  const SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes(), host_groups());
-  tree.for_children([&](int child) {
+  const auto root = static_cast<int>(message.envelope().root_pe);
+  for_living_children(root, pe(), [&](int child) {
     // Each child gets a copy, because a message has one completion.
     MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
     const std::uint8_t traced = copy->envelope().flags & kTracedFlag;  // the copy has its own number, or none

@@ -5,10 +5,12 @@
 #include <exception>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "runtime/losses/losses.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/announcement.h"
 #include "runtime/message/attached.h"
@@ -222,7 +224,7 @@ void Receiving::fetched(MessagePtr message, const base::Status& status) {
     Envelope& envelope = message->envelope();
     if (envelope.root_pe == kSameAsSource) envelope.root_pe = envelope.source_pe;
     receive(message.release());
-  } else if (!scheduler_.exiting()) {
+  } else if (!scheduler_.exiting() && !scheduler_.losses().explain(status)) {
     scheduler_.fail(base::format("a message of {} bytes could not be fetched from its sender: {}",
                                  message->wire_bytes(), status.to_string()));
   }
@@ -424,6 +426,14 @@ void Receiving::landed(MessagePtr message, bool complete) {
   if (!complete) return drop(*message);
   if ((message->envelope().flags & kBroadcastFlag) != 0) forward(*message);
   enqueue_landed(message.release());
+}
+
+void Receiving::cancel_lost() {
+  const std::vector<Arrival*> all(arrivals_.begin(), arrivals_.end());
+  for (Arrival* arrival : all) {
+    // The end of one may end others.
+    if (arrivals_.contains(arrival) && arrival->comes_from_lost()) arrival->cancel();
+  }
 }
 
 void Receiving::drop(Message& message) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -62,6 +63,8 @@ class Receiving final : private Arrival::Owner {
   void post_again(MessagePtr message);
   // Their holders will not place them any more, and their senders wait for that.
   void refuse_deferred();
+  // Ends the receives of buffers that a lost PE was to send.
+  void cancel_lost();
 
  private:
   struct Handler {
@@ -105,6 +108,8 @@ class Receiving final : private Arrival::Owner {
   Posting choose(MessagePtr& message, std::span<ReceiveBuffer> receive_buffers);
   MessagePtr land_at(MessagePtr message, std::span<ReceiveBuffer> receive_buffers, bool wanted);
   void landed(MessagePtr message, bool complete) override;
+  void begun(Arrival& arrival) override { arrivals_.insert(&arrival); }
+  void over(Arrival& arrival) override { arrivals_.erase(&arrival); }
   void drop(Message& message);
 
   void defer(Message& message);
@@ -117,6 +122,7 @@ class Receiving final : private Arrival::Owner {
   Forward forward_;
   std::array<Handler, kNumHandlers> handlers_;
   ReceiveBufferPool receive_buffer_pool_;
+  std::set<Arrival*> arrivals_;   // empty unless the job outlives losses
   std::list<Message*> deferred_;  // their posters hold them
 };
 

@@ -101,3 +101,21 @@ def test_waiting_in_a_job_for_a_pe_that_has_ended_is_an_error(leaves_first: bool
         else:
             rendezvous.enter(1, BARRIER)
             rendezvous.leave(0)
+
+
+def test_a_lost_pe_is_not_waited_for() -> None:
+    rendezvous = Rendezvous(3)
+    rendezvous.enter(0, exchange(b"a"))
+    rendezvous.enter(1, exchange(b"bc"))
+    answer = decoded(rendezvous.lose(2))
+    assert answer == Frame(FrameType.EXCHANGED, struct.pack("<3Q", 1, 2, 0) + b"abc")
+    assert rendezvous.enter(1, BARRIER) is None
+    assert decoded(rendezvous.enter(0, BARRIER)).type is FrameType.BARRIER_DONE
+
+
+def test_what_a_lost_pe_has_entered_does_not_count() -> None:
+    rendezvous = Rendezvous(3)
+    rendezvous.enter(2, BARRIER)
+    assert rendezvous.lose(2) is None
+    assert rendezvous.enter(0, exchange(b"")) is None
+    assert decoded(rendezvous.enter(1, exchange(b""))).type is FrameType.EXCHANGED

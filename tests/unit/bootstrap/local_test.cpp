@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "base/format.h"
@@ -102,6 +103,63 @@ TEST_F(LocalTest, AProcessThatHasStartedTheLauncherHasNoneAboveIt) {
   auto attached = LocalBootstrap::join(sockets.give_theirs(), settings);
   ASSERT_TRUE(attached.ok()) << attached.status().to_string();
   EXPECT_FALSE((*attached)->has_launcher());
+}
+
+// In a job that goes on when it loses PEs.
+class KeptJobTest : public LocalTest {
+ protected:
+  void join_kept() {
+    answer(FrameType::kWelcome, u32(kNumPes));
+    LocalSettings settings;
+    settings.pe = kPe;
+    settings.num_pes = kNumPes;
+    settings.keeps_job = true;
+    auto joined = LocalBootstrap::join(sockets_.give_theirs(), settings);
+    ASSERT_TRUE(joined.ok()) << joined.status().to_string();
+    bootstrap_ = std::move(joined).value();
+    ASSERT_TRUE(read_frame(sockets_.ours()).ok());
+  }
+  void lose(std::uint32_t pe) {
+    std::vector<std::byte> lost = u32(pe);
+    lost.push_back(std::byte{'!'});
+    answer(FrameType::kLost, lost);
+  }
+};
+
+TEST_F(KeptJobTest, SaysThatItOutlivesLosses) {
+  join_kept();
+  EXPECT_TRUE(bootstrap_->can_outlive_losses());
+  bootstrap_->outlive_losses(true);
+  Result<Frame> told = read_frame(sockets_.ours());
+  ASSERT_TRUE(told.ok());
+  EXPECT_EQ(told->type, FrameType::kOutlives);
+  EXPECT_EQ(get_integer<std::uint32_t>(told->payload, 0), 1u);
+}
+
+TEST_F(KeptJobTest, TakesLossesOneByOne) {
+  join_kept();
+  EXPECT_FALSE(bootstrap_->take_loss());
+  lose(0);
+  answer(FrameType::kEnd);
+  const std::optional<LostPe> lost = bootstrap_->take_loss();
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->pe, 0);
+  EXPECT_EQ(lost->why, "!");
+  EXPECT_FALSE(bootstrap_->take_loss());
+  EXPECT_EQ(bootstrap_->watch_status().code(), StatusCode::kCancelled);
+}
+
+TEST_F(KeptJobTest, ALossOfNoPeIsRefused) {
+  join_kept();
+  lose(kNumPes);
+  EXPECT_FALSE(bootstrap_->take_loss());
+}
+
+TEST_F(KeptJobTest, ALossDoesNotEndABarrier) {
+  join_kept();
+  lose(0);
+  answer(FrameType::kBarrierDone);
+  EXPECT_TRUE(bootstrap_->barrier().ok());
 }
 
 class RestartedTest : public LocalTest {

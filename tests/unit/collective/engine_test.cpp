@@ -131,6 +131,31 @@ TEST(Group, AMemberDropsMessagesThatNameNoBoard) {
   }
 }
 
+// Calls under way, calls that have not started, and later ones. What the others send is dropped.
+TEST(Group, ThatEndsFailsItsCalls) {
+  testing::CollectiveJob job(2, {0, 1});
+  const auto one = job.group(0);
+  const auto other = job.group(1);
+  const auto call = [](std::uint64_t number) { return Call{.kind = Kind::kBarrier, .number = number}; };
+  collective::Run waiting(*one, call(1));
+  waiting.start();
+  EXPECT_FALSE(waiting.is_over());
+  collective::Run unstarted(*one, call(2));
+  one->end_all();
+  EXPECT_TRUE(waiting.is_over() && waiting.has_failed());
+  unstarted.start();
+  EXPECT_TRUE(unstarted.is_over() && unstarted.has_failed());
+  collective::Run later(*one, call(3));
+  later.start();
+  EXPECT_TRUE(later.is_over() && later.has_failed());
+  collective::Run of_other(*other, call(3));
+  of_other.start();
+  int turns = 0;
+  ASSERT_EQ(job.run_until([&] { return ++turns > 20; }), "");
+  EXPECT_EQ(one->inbox().num_kept(), 0U);
+  EXPECT_FALSE(of_other.is_over());
+}
+
 // A plan that is in use stays, however many others are made.
 TEST(Group, PlansInUseStay) {
   testing::CollectiveJob job(1, std::vector<int>(40, 0));

@@ -112,14 +112,14 @@ std::string claim(std::uint32_t type, std::span<const std::byte> bytes) {
 std::string claim_message(const MessageHeader& header) { return claim(kSentMessage, Parts(header)); }
 
 TEST(ConnectedProcessesTest, MessagesAreChecked) {
-  const std::uint64_t context = PointToPoint::new_outside_context_base() << PointToPoint::kContextUseBits;
+  const std::uint64_t context = PointToPoint::new_outside_context_base() << kContextUseBits;
   EXPECT_EQ(claim_message({.context = context}), "");
   EXPECT_TRUE(says(claim(kSentMessage, {}), "is shorter than its header"));
   EXPECT_TRUE(says(claim_message({.context = context, .tag = -1}), "tag -1"));
   EXPECT_TRUE(says(claim_message({.context = context, .source = -1}), "rank -1"));
   EXPECT_TRUE(says(claim_message({.context = context, .flags = kCharged}), "wrong flags"));
   EXPECT_TRUE(says(claim_message({.context = context, .flags = kWantsAnswer}), "0 bytes behind its header"));
-  EXPECT_TRUE(says(claim_message({.context = kWorldContext << PointToPoint::kContextUseBits}),
+  EXPECT_TRUE(says(claim_message({.context = kWorldContext << kContextUseBits}),
                    "for a communicator of this job alone"));
   EXPECT_TRUE(says(claim(kSentAnswer, Parts(std::uint64_t{1} << 32)), "a message that does not wait"));
   EXPECT_TRUE(says(claim(kSentStep, {}), "is shorter than its header"));
@@ -182,7 +182,7 @@ TEST(ConnectedProcessesTest, RandomMessagesDoNoHarm) {
   std::mt19937 random(3);
   auto one = std::make_unique<ConnectedJob>();
   for (int i = 0; i < 400; ++i) {
-    const std::uint64_t context = PointToPoint::new_outside_context_base() << PointToPoint::kContextUseBits;
+    const std::uint64_t context = PointToPoint::new_outside_context_base() << kContextUseBits;
     Parts bytes;
     if (random() % 2 == 0)
       bytes = Parts(MessageHeader{.context = context, .flags = static_cast<std::uint32_t>(random() % 3)});

@@ -85,6 +85,19 @@ PyObject* remove(PyObject* self, PyObject*) {
   });
 }
 
+PyObject* revive(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ElementObject* element = as_element(self);
+    const ProxyCore& core = element->core;
+    core.engine->expect_open();
+    Ref future = wrap_future(*core.engine, core.engine->chares().revive(*core.collection, element->index));
+    future_state(future.get())
+        ->end_job_if_unobserved(
+            base::format("the revival of {}", core.collection->element_name(element->index)));
+    return future.release();
+  });
+}
+
 PyObject* element_text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     ElementObject* element = as_element(self);
@@ -141,6 +154,7 @@ proxies.
 
 Args:
     priority: an int of 32 bits.)"},
+    {"_revive", &revive, METH_NOARGS, "See weft.revive."},
     {"remove", &remove, METH_NOARGS, R"(remove($self, /)
 --
 

@@ -1,4 +1,4 @@
-"""Judges deaths and aborts of PEs: which end the job, and after which it begins again.
+"""Judges deaths and aborts of PEs: which end the job, and after which it begins again or goes on.
 
 A PE may abort because another one has died, and the launcher may see the abort first. So both are judged
 together, in `_settle`, when all that can be reaped and read has been.
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from weft.launch.command import UsageError
 from weft.launch.losses.recovery import Recovery
+from weft.launch.losses.survival import Survival
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of
 from weft.launch.service import BootstrapService
 
@@ -22,8 +23,9 @@ class DeathJudge(ABC):
     _service: BootstrapService
     _starter: Starter
 
-    def __init__(self, recovery: Recovery | None) -> None:
+    def __init__(self, recovery: Recovery | None, survival: Survival | None = None) -> None:
         self._recovery = recovery
+        self._survival = survival
         self._pes: list[Pe] = []
         self._reaped: list[Pe] = []  # whose exit has not been judged yet
         self._aborts: list[tuple[Pe, int, str]] = []  # not acted upon yet
@@ -78,12 +80,15 @@ class DeathJudge(ABC):
             aborts, self._aborts = [], []
         else:
             for pe in killed:
-                self._judge_kill(pe, exit_status_of(pe))
+                if not self._goes_on_without(pe):
+                    self._judge_kill(pe, exit_status_of(pe))
         for pe, exit_code, message in aborts:
             self._abort(pe, exit_code, message)
         for pe in reaped:
             if pe not in killed:
                 self._judge_exit(pe, exit_status_of(pe))
+        if self._survival is not None:
+            self._settle()  # what has come meanwhile
 
     def _begins_again(self, lost: list[Pe]) -> bool:
         """Starts processes in place of the lost ones and has the job begin again, if it may."""
@@ -122,6 +127,28 @@ class DeathJudge(ABC):
             return True
         pes = f" with {num_pes} PE{'' if num_pes == 1 else 's'}" if self._recovery.shrinks else ""
         self._say(f"{sentence}; the job begins again{pes} (recovery {number})")
+        return True
+
+    def _goes_on_without(self, lost: Pe) -> bool:
+        """Has the other PEs go on after a loss that they handle themselves, or ends the job in words."""
+        if self._survival is None or self._passed_signal is not None:
+            return False
+        for connection in list(self._service.connections.values()):
+            self._service.read(connection)  # that a PE has finished may still be unread
+        if self._ending or lost.finished_code is not None:
+            return False
+        gone = self._survival.lost | {lost.number}
+        living = [pe.number for pe in self._pes if pe.number not in gone and pe.finished_code is None]
+        status = exit_status_of(lost)
+        sentence = f"{lost.name} {describe_exit(status)}"
+        if (obstacle := self._survival.obstacle({lost.number}, living)) is not None:
+            self._end(f"{sentence}; {obstacle}", exit_code_of(status))
+            return True
+        lost.send_signal(signal.SIGKILL)  # the child of a wrapper that was lost
+        self._survival.lost.add(lost.number)
+        self._hangups.pop(lost.number, None)
+        self._say(f"{sentence}; the job goes on without it")
+        self._service.lose(lost.number, sentence)
         return True
 
     def _judge_kill(self, pe: Pe, status: int) -> None:

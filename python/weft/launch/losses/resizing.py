@@ -12,6 +12,7 @@ from weft.launch.command import UsageError
 from weft.launch.losses.deaths import DeathJudge, exit_status_of
 from weft.launch.losses.recovery import LEAVE_S, Recovery
 from weft.launch.losses.resizes import Resizes, new_places
+from weft.launch.losses.survival import Survival
 from weft.launch.output import Output
 from weft.launch.processes import Pe, describe_exit
 from weft.launch.time_limit import TimeLimit
@@ -27,8 +28,8 @@ class Resizer(DeathJudge):
     _time_limit: TimeLimit | None
     _num_pes: int
 
-    def __init__(self, recovery: Recovery | None) -> None:
-        super().__init__(recovery)
+    def __init__(self, recovery: Recovery | None, survival: Survival | None = None) -> None:
+        super().__init__(recovery, survival)
         self._resizes = Resizes()
         self._leavers: list[tuple[Pe, float]] = []  # with the time at which each is killed
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -35,8 +36,9 @@ bool readable(short events) { return (events & (POLLIN | POLLHUP | POLLERR)) != 
 }  // namespace
 
 base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& bootstrap,
-                                                                  std::function<void(LauncherWord)> on_word) {
-  std::unique_ptr<LauncherWatch> self(new LauncherWatch(bootstrap, std::move(on_word)));
+                                                                  std::function<void(LauncherWord)> on_word,
+                                                                  std::function<void(LostPe)> on_loss) {
+  std::unique_ptr<LauncherWatch> self(new LauncherWatch(bootstrap, std::move(on_word), std::move(on_loss)));
   if (self->watched_fd_ < 0) return self;
   self->stop_fd_ = eventfd(0, EFD_CLOEXEC);
   self->read_fd_ = eventfd(0, EFD_CLOEXEC);
@@ -52,11 +54,13 @@ base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& boo
   return self;
 }
 
-LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void(LauncherWord)> on_word)
+LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void(LauncherWord)> on_word,
+                             std::function<void(LostPe)> on_loss)
     : bootstrap_(bootstrap),
       pe_(bootstrap.pe()),
       watched_fd_(bootstrap.watch_fd()),
-      on_word_(std::move(on_word)) {}
+      on_word_(std::move(on_word)),
+      on_loss_(std::move(on_loss)) {}
 
 LauncherWatch::~LauncherWatch() {
   if (thread_.joinable()) {
@@ -88,15 +92,20 @@ bool LauncherWatch::wait_until_read() {
 
 void LauncherWatch::watch() {
   std::array<pollfd, 2> fds = {pollfd{stop_fd_, POLLIN, 0}, pollfd{watched_fd_, POLLIN, 0}};
-  LauncherWord word{};
-  do {
+  while (true) {
     while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
     }
     if (readable(fds[0].revents) || !readable(fds[1].revents)) return;
-    word = bootstrap_.next_word();  // before the PE's thread reads the word
+    if (std::optional<LostPe> lost = on_loss_ ? bootstrap_.take_loss() : std::nullopt) {
+      on_loss_(*std::move(lost));
+      continue;
+    }
+    const LauncherWord word = bootstrap_.next_word();  // before the PE's thread reads the word
     on_word_(word);
-  } while (word == LauncherWord::kResizing && wait_until_read());
-  if (word == LauncherWord::kEndsProcess && poll(fds.data(), 1, kGraceMs) == 0) end_process();
+    if (word == LauncherWord::kResizing && wait_until_read()) continue;
+    if (word == LauncherWord::kEndsProcess && poll(fds.data(), 1, kGraceMs) == 0) end_process();
+    return;
+  }
 }
 
 void LauncherWatch::end_process() const {

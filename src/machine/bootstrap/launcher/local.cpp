@@ -135,9 +135,9 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.launcher_pid = *launcher;
   settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
   const char* const on_loss = std::getenv("WEFT_ON_LOSS");
-  settings.is_restarted = on_loss != nullptr &&
-                          (std::string_view(on_loss) == "restart" || std::string_view(on_loss) == "shrink") &&
-                          !settings.is_attached && !has_finished_a_job;
+  const std::string_view when_lost = on_loss != nullptr && !settings.is_attached ? on_loss : "";
+  settings.keeps_job = when_lost == "raise";
+  settings.is_restarted = (when_lost == "restart" || when_lost == "shrink") && !has_finished_a_job;
   if (next_incarnation.number && next_incarnation.socket_path == settings.socket_path) {
     settings.incarnation = *next_incarnation.number;
     settings.pe = next_incarnation.pe;
@@ -319,15 +319,42 @@ bool LocalBootstrap::take_resize_word(const Frame& frame) {
   return true;
 }
 
-LauncherWord LocalBootstrap::next_word() const {
-  if (!settings_.can_begin_again) return Bootstrap::next_word();
+std::optional<FrameType> LocalBootstrap::next_type() const {
   std::array<std::byte, kFrameHeaderBytes> header;
   const ssize_t got = recv(fd_, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (got < static_cast<ssize_t>(header.size())) return LauncherWord::kEndsProcess;
-  const auto type = static_cast<FrameType>(get_integer<std::uint32_t>(header, 4));
+  if (got < static_cast<ssize_t>(header.size())) return {};
+  return static_cast<FrameType>(get_integer<std::uint32_t>(header, 4));
+}
+
+LauncherWord LocalBootstrap::next_word() const {
+  if (!settings_.can_begin_again) return Bootstrap::next_word();
+  const std::optional<FrameType> type = next_type();
   if (type == FrameType::kBeginAgain) return LauncherWord::kEndsRun;
   const bool is_resizing = type == FrameType::kResizePlan || type == FrameType::kResizeAnswer;
   return is_resizing ? LauncherWord::kResizing : LauncherWord::kEndsProcess;
+}
+
+void LocalBootstrap::outlive_losses(bool may_lose_pe_0) {
+  if (!settings_.keeps_job) return;
+  std::array<std::byte, 4> payload;
+  set_integer(payload, 0, std::uint32_t{may_lose_pe_0 ? 1u : 0u});
+  // The watch notices a launcher that has gone.
+  static_cast<void>(write_frame(fd_, FrameType::kOutlives, payload));
+}
+
+std::optional<LostPe> LocalBootstrap::take_loss() {
+  if (!settings_.keeps_job || next_type() != FrameType::kLost) return {};
+  Result<Frame> frame = read_frame(fd_);
+  if (!frame.ok() || frame->payload.size() < 4) return {};
+  const auto pe = get_integer<std::uint32_t>(frame->payload, 0);
+  if (pe >= static_cast<std::uint32_t>(settings_.num_pes)) return {};
+  return LostPe{static_cast<int>(pe), frame->text(4)};
+}
+
+Result<Frame> LocalBootstrap::read_answer() {
+  Result<Frame> frame = read_frame(fd_);
+  while (frame.ok() && (frame->type == FrameType::kLost || take_resize_word(*frame))) frame = read_frame(fd_);
+  return frame;
 }
 
 Status LocalBootstrap::watch_status() {
@@ -352,15 +379,14 @@ Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) 
   Status status = write_frame(fd_, type, payload);
   if (status.code() != StatusCode::kClosed) return located(std::move(status));
   // The launcher's reason may still be unread.
-  Result<Frame> last = read_frame(fd_);
+  Result<Frame> last = read_answer();
   if (last.ok() && last->type == FrameType::kEnd) return job_ends(*last);
   if (last.ok() && last->type == FrameType::kBeginAgain) return job_begins_again(*last);
   return launcher_gone(status.message());
 }
 
 Result<Frame> LocalBootstrap::receive(FrameType expected) {
-  Result<Frame> frame = read_frame(fd_);
-  while (frame.ok() && take_resize_word(*frame)) frame = read_frame(fd_);
+  Result<Frame> frame = read_answer();
   if (!frame.ok()) {
     if (frame.status().code() == StatusCode::kClosed) return launcher_gone(frame.status().message());
     return located(frame.status());

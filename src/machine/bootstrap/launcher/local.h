@@ -24,6 +24,8 @@ struct LocalSettings {
   bool is_attached = false;
   // The launcher begins the job again if it loses a PE (`weft run --on-loss restart` or `shrink`).
   bool is_restarted = false;
+  // The launcher keeps the job if it loses a PE (`weft run --on-loss raise`).
+  bool keeps_job = false;
   // The program can begin again, too.
   bool can_begin_again = false;
   std::uint32_t incarnation = 0;
@@ -67,10 +69,17 @@ class LocalBootstrap final : public Bootstrap {
   void refuse_resize(std::uint32_t plan, std::string_view why) override;
   void give_up_connection() override;
   LauncherWord next_word() const override;
+  bool can_outlive_losses() const override { return settings_.keeps_job; }
+  void outlive_losses(bool may_lose_pe_0) override;
+  std::optional<LostPe> take_loss() override;
 
  private:
   LocalBootstrap(int fd, LocalSettings settings) : fd_(fd), settings_(std::move(settings)) {}
 
+  // The next frame that tells of no loss: in a collective at the end of a job, losses change nothing.
+  base::Result<Frame> read_answer();
+  // The type of the next frame, if its head is here.
+  std::optional<FrameType> next_type() const;
   base::Status send(FrameType type, std::span<const std::byte> payload);
   // The frame that answers a request, `expected`; anything else is the end of the job or an error.
   base::Result<Frame> receive(FrameType expected);

@@ -65,6 +65,9 @@ class StartingBootstrap final : public Bootstrap {
   base::Status ask_for_resize(std::uint32_t num_pes) override { return inner_->ask_for_resize(num_pes); }
   void give_up_connection() override { inner_->give_up_connection(); }
   LauncherWord next_word() const override { return inner_->next_word(); }
+  bool can_outlive_losses() const override { return inner_->can_outlive_losses(); }
+  void outlive_losses(bool may_lose_pe_0) override { inner_->outlive_losses(may_lose_pe_0); }
+  std::optional<LostPe> take_loss() override { return inner_->take_loss(); }
 
  private:
   std::unique_ptr<StartNotice> notice() const;

@@ -48,7 +48,8 @@ base::Result<ucp_ep_h> EndpointTable::connect(ucp_worker_h worker, int pe) {
   Peer& peer = peers_[static_cast<std::size_t>(pe)];
   if (peer.failed) {
     return base::Status(base::StatusCode::kPeerFailed,
-                        base::format("PE {} has failed: nothing can be sent to it any more", pe));
+                        base::format("PE {} {}: nothing can be sent to it any more", pe,
+                                     has_lost_ ? "is lost" : "has failed"));
   }
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -90,6 +91,18 @@ void EndpointTable::on_error(void* argument, ucp_ep_h endpoint, ucs_status_t) {
   peer.failed_endpoint = endpoint;
   ++peer.table->unclosed_failures_;
   peer.table->attention_.wanted = true;
+}
+
+bool EndpointTable::lose(int pe) {
+  Peer& peer = peers_[static_cast<std::size_t>(pe)];
+  has_lost_ = true;
+  if (peer.failed) return false;
+  if (peer.endpoint != nullptr) {
+    on_error(&peer, peer.endpoint, UCS_ERR_CONNECTION_RESET);
+  } else {
+    peer.failed = true;
+  }
+  return true;
 }
 
 void EndpointTable::close_failed() {

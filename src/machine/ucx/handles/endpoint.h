@@ -1,6 +1,6 @@
 // The peers of a PE: the address of each, its endpoint, which is made on first use, and whether it has failed.
 //
-// Threads: the PE's thread. A failed peer stays failed, because its failure ends the job.
+// Threads: the PE's thread. A failed peer stays failed, because its failure ends the job, or the job goes on without it.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -33,6 +33,9 @@ class EndpointTable {
 
   bool has_failed(int pe) const { return peers_[static_cast<std::size_t>(pe)].failed; }
   bool has_unclosed_failures() const { return unclosed_failures_ > 0; }
+  // The peer has failed, whether UCX has noticed it or not. False if that was known.
+  bool lose(int pe);
+  bool has_lost() const { return has_lost_; }
   // Closes the endpoints of failed peers, which ends their operations. REQUIRES: no UCX callback is running.
   void close_failed();
 
@@ -54,6 +57,7 @@ class EndpointTable {
   Attention& attention_;
   std::vector<Peer> peers_;
   int unclosed_failures_ = 0;
+  bool has_lost_ = false;
 };
 
 }  // namespace weft::machine::ucx

@@ -20,6 +20,8 @@ using runtime::Target;
 // --- The results of a call to a whole collection
 
 ReplyTo Chares::expect_gather(std::function<void(Pup&)> done, Collection* of) {
+  if (parts_->losses != nullptr) [[unlikely]]
+    parts_->losses->expect_all("an operation of a whole collection");
   std::uint64_t id = parts_->next_gather++;
   if (of != nullptr && of->is_sparse()) [[unlikely]]
     id = parts_->sets->gather_of_set(*of, id);
@@ -116,8 +118,14 @@ void Chares::Parts::end_gather(const std::function<void(Pup&)>& done, const std:
 
 // --- Reductions
 
+inline void Chares::expect_reductions(const ChareBase& chare) const {
+  if (parts_->losses != nullptr) [[unlikely]]
+    parts_->losses->expect_all(base::format("a reduction of {}", chare.collection().name()));
+}
+
 Target Chares::numbered_target(ChareBase& chare, const Target& target) {
   chare.collection().expect_alive();
+  expect_reductions(chare);
   const bool to_all_elements = target.handler == broadcast_handler();
   return to_all_elements ? parts_->numbered(target, chare) : target;
 }
@@ -138,6 +146,7 @@ void Chares::contribute_large(ChareBase& chare, runtime::Reducer reducer, const 
 
 Target Chares::await_all_reduced(ChareBase& chare, runtime::FutureState* state) {
   chare.collection().expect_alive();
+  expect_reductions(chare);
   const AllReduces::Key key{chare.collection().id(), reduction_number(chare.set_, chare.next_reduction_)};
   parts_->all_reduces.wait(key, state);
   Target target;

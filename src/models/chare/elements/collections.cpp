@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "models/chare/elements/parts.h"
 #include "runtime/collective/exchange_plan.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::chare {
 
@@ -71,7 +72,9 @@ Collection& Chares::create(CollectionKind kind, const Shape& shape, const Constr
   Collection& made = collection(id);
   know_shape(made, kind, shape);
   made.type_ = constructor.type;
-  CreateHeader header{id, kind, constructor.id, shape, exchanges_suit(runtime_)};
+  const bool moves = has_movable_homes(kind) && runtime_.losses().count() > 0;
+  CreateHeader header{id, kind, constructor.id, moves ? parts_->losses->living(shape) : shape,
+                      exchanges_suit(runtime_)};
   std::size_t header_bytes = base::packed_size(header);
   MessagePtr message = Message::create(runtime_, first_handler_ + kCreate, header_bytes + arguments.size());
   Pup p = Pup::packer(message->payload(), header_bytes);
@@ -138,6 +141,7 @@ void Chares::Parts::on_create(MessagePtr message) {
     constructor->name_collection(made, arguments);
   }
   choose_balancing(made);
+  if (losses != nullptr) losses->created(made, *constructor, {p.cursor(), p.remaining_bytes()});
   if (made.is_sparse()) return open_elements(made, false);
   if (construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) {
     open_elements(made, header.exchanges);

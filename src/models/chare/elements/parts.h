@@ -20,6 +20,7 @@
 #include "models/chare/balancing/wanted_moves.h"
 #include "models/chare/elements/collection.h"
 #include "models/chare/elements/feature.h"
+#include "models/chare/elements/lost_elements.h"
 #include "models/chare/elements/moving.h"
 #include "models/chare/elements/placements.h"
 #include "models/chare/elements/postponed_calls.h"
@@ -47,6 +48,8 @@ enum ChareHandler : runtime::HandlerId {
   kBroadcastResult,
   kAskDestroyed,
   kElementFailed,
+  kCallMoved,
+  kRevive,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
@@ -224,6 +227,13 @@ struct Chares::Parts {
   std::unique_ptr<Checkpoints> checkpoints;
   ElementSets* sets = nullptr;
   std::unique_ptr<runtime::LargeMerges> large_merges;
+  std::unique_ptr<LostElements> losses;  // null unless the job outlives losses
+  void on_call_moved(runtime::MessagePtr message) {
+    if (losses != nullptr) losses->on_call_moved(std::move(message));
+  }
+  void on_revive(runtime::MessagePtr message) {
+    if (losses != nullptr) losses->on_revive(std::move(message));
+  }
 
   // --- Messages and calls
 

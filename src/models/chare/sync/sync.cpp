@@ -78,6 +78,8 @@ void SyncPoints::at_sync(ChareBase& chare) {
     throw base::Error(StatusCode::kInvalidArgument,
                       base::format("{} cannot reach a sync point: {}", chare.where(), why));
   };
+  if (chares_.parts_->losses != nullptr) [[unlikely]]
+    chares_.parts_->losses->expect_all(base::format("a sync point of {}", collection.name()));
   if (collection.is_sparse())
     refuse("it belongs to a sparse array, which takes part in periodic load balancing only");
   if (collection.balancing() != Balancing::kAtSync) {

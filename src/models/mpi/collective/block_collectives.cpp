@@ -66,7 +66,9 @@ runtime::Task<> run_call(Transfers& transfers, Call call) {
   if (transfers.has_failed()) run.fail();
   run.start();
   if (!run.is_over() || !run.has_sent()) co_await ended(run);
-  if (run.has_failed()) transfers.fail(run.is_out_of_memory() ? MPI_ERR_NO_MEM : MPI_ERR_TRUNCATE);
+  if (run.has_failed())
+    transfers.fail(
+        transfers.context().failure_class(run.is_out_of_memory() ? MPI_ERR_NO_MEM : MPI_ERR_TRUNCATE));
 }
 
 runtime::Task<> run_reduction(Transfers& transfers, Call call, const Reduction& what) {

@@ -5,6 +5,8 @@
 #include "weft/base/error.h"
 #include "weft/mpi/mpi.h"
 
+#include "models/mpi/communicators/collective_context.h"
+
 namespace weft::mpi {
 
 void CollectiveRequest::start() {
@@ -19,6 +21,8 @@ runtime::Task<> CollectiveRequest::run(Ref<CollectiveRequest> self) {
     co_await self->body_(&outcome);
   } catch (const std::bad_alloc&) {
     outcome.error = MPI_ERR_NO_MEM;
+  } catch (const TransferFailed& failure) {
+    outcome.error = failure.error_class();
   } catch (const base::Error&) {
     outcome.error = MPI_ERR_OTHER;
   } catch (...) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/mpi/mpi-ext.h"
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
@@ -57,12 +58,25 @@ std::shared_ptr<collective::Group> CollectiveContext::find_group(PointToPoint& e
 TransferFailed::TransferFailed(int error_class, const std::string& text)
     : base::Error(base::StatusCode::kInternal, text), error_class_(error_class) {}
 
-TransferFailed::TransferFailed(int error_class)
-    : TransferFailed(
-          error_class,
-          base::format("a message of a collective operation failed with {}; do all processes make the same "
-                       "collective calls, with the same number of elements?",
-                       error_class_name(error_class))) {}
+namespace {
+
+std::string text_of_failure(int error_class) {
+  if (error_class == MPIX_ERR_PROC_FAILED) return "a process of the communicator is lost";
+  if (error_class == MPIX_ERR_REVOKED) return "the communicator is revoked";
+  return base::format(
+      "a message of a collective operation failed with {}; do all processes make the same collective calls, "
+      "with the same number of elements?",
+      error_class_name(error_class));
+}
+
+}  // namespace
+
+TransferFailed::TransferFailed(int error_class) : TransferFailed(error_class, text_of_failure(error_class)) {}
+
+int CollectiveContext::failure_class(int other) const {
+  const int fate = engine_.shared().troubles().fate_of_collectives(base_of_context(id_));
+  return fate == MPI_SUCCESS ? other : fate;
+}
 
 runtime::Task<> swap_bytes(CollectiveContext context, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs) {
@@ -86,7 +100,7 @@ runtime::Task<> barrier(CollectiveContext context) {
   collective::Run run(*group, {.kind = collective::Kind::kBarrier, .number = context.call_number()});
   run.start();
   co_await ended(run);
-  if (run.has_failed()) throw TransferFailed(MPI_ERR_TRUNCATE);
+  if (run.has_failed()) throw TransferFailed(context.failure_class(MPI_ERR_TRUNCATE));
 }
 
 // Down a binomial tree.

@@ -92,6 +92,8 @@ class CollectiveContext {
   }
   static std::shared_ptr<collective::Group> find_group(PointToPoint& engine, std::uint64_t id,
                                                        const Members& members, int rank);
+  // The error class of a collective that has failed: `other`, unless its communicator has troubles.
+  int failure_class(int other) const;
   // Awaitable: the outcome of a request. The caller keeps the request.
   Completed completed(Request& request) const { return Completed(request, engine_.messenger()); }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/mpi/communicators/collective_context.h"
+#include "models/mpi/objects/contexts.h"
 #include "models/mpi/objects/error_handler.h"
 #include "models/mpi/objects/info.h"
 #include "models/mpi/p2p/buffer_space.h"
@@ -18,22 +19,6 @@
 #include "models/mpi/topology/topology.h"
 
 namespace weft::mpi {
-
-// The numbers of predefined communicators. A process gives others a number above 2^32, see new_context_base().
-enum PredefinedContext : std::uint64_t { kWorldContext = 1, kSelfContext = 2 };
-
-// Each communicator has these contexts, so that its messages do not meet those of its collectives.
-enum class ContextUse : std::uint64_t {
-  kMessages = 0,
-  kCollectives = 1,
-  kGroupCreation = 2,  // with the program's tags: MPI_Comm_create_group, MPI_Intercomm_create
-  kLeaders = 3,        // of collectives in which members on one PE work together, see leaders_context_id()
-  kPartitioned = 4,    // with the program's tags: the ends of partitioned messages find each other
-};
-inline std::uint64_t context_of(std::uint64_t base, ContextUse use) {
-  return base << PointToPoint::kContextUseBits | static_cast<std::uint64_t>(use);
-}
-inline std::uint64_t base_of_context(std::uint64_t context) { return context >> 3; }
 
 class StreamTransfers;
 
@@ -53,10 +38,13 @@ class Communicator final : public ErrorScope {
         local_context_(local_context),
         groups_(std::move(groups)),
         peers_(groups_.remote == nullptr ? groups_.local.get() : groups_.remote.get()),
+        num_reachable_(static_cast<unsigned>(peers_->size())),
         listed_in_(engine.shared().communicators()) {
     listed_in_->insert(this);
     if (engine.shared().outsiders().are_known()) [[unlikely]]
       count_outsiders(1);
+    if (engine.shared().troubles().any()) [[unlikely]]
+      meet_troubles();
   }
   ~Communicator() override {
     listed_in_->erase(this);
@@ -83,6 +71,8 @@ class Communicator final : public ErrorScope {
   // How many ranks messages go to, and the rank of each in MPI_COMM_WORLD.
   int num_peers() const { return static_cast<int>(peers_->size()); }
   bool has_peer(int rank) const { return rank >= 0 && rank < num_peers(); }
+  // As has_peer(), but false in a communicator with troubles: the call then takes a way that asks for them.
+  bool can_reach(int rank) const { return static_cast<unsigned>(rank) < num_reachable_; }
   int world_rank_of_peer(int rank) const { return (*peers_)[static_cast<std::size_t>(rank)]; }
   SendAddress address(int to, int tag) const {
     return {context_of(context_, ContextUse::kMessages), rank(), tag, world_rank_of_peer(to)};
@@ -92,7 +82,23 @@ class Communicator final : public ErrorScope {
     return {context_of(context_, ContextUse::kMessages), source, tag};
   }
 
+  // --- Processes that are lost, and revocation, see Troubles
+  // Whether the communicator is revoked, or has lost a process.
+  bool has_troubles() const { return num_reachable_ == 0; }
+  bool is_revoked() const { return has_troubles() && engine_.shared().troubles().is_revoked(context_); }
+  // The lost processes and how many the program has acknowledged; null if there is no trouble.
+  Troubles::Record* trouble() const {
+    return has_troubles() ? &engine_.shared().troubles().record(context_) : nullptr;
+  }
+  bool has_member(int world_rank) const;
+  // A member is lost, or the communicator is revoked. Collectives end, and none begins any more.
+  void lose(int world_rank);
+  void revoke();
+  // The number of the next call of MPIX_Comm_agree or MPIX_Comm_shrink: all members make them in the same order.
+  std::uint32_t next_agreement() { return num_agreements_++; }
+
   // --- Collectives
+  // They throw TransferFailed in a communicator with troubles.
   // The contexts of one collective operation. All processes make their calls of one kind in the same order. Calls that wait and calls
   // that give a request are counted apart: the standard forbids another order among both, but other libraries bear it.
   enum class CallKind : std::uint8_t { kWaits, kGivesRequest };
@@ -126,6 +132,8 @@ class Communicator final : public ErrorScope {
   void set_contexts(std::uint64_t context, std::uint64_t local_context) {
     context_ = context;
     local_context_ = local_context;
+    if (engine_.shared().troubles().any()) [[unlikely]]
+      meet_troubles();
   }
 
   // The hints of the program. They may name the stream, see mpi/src/objects/hints.h.
@@ -142,16 +150,21 @@ class Communicator final : public ErrorScope {
 
  private:
   [[gnu::cold]] void count_outsiders(int count);
+  // Of a communicator that is made when there are troubles.
+  [[gnu::cold]] void meet_troubles();
+  void end_collectives();
 
   PointToPoint& engine_;
   std::uint64_t context_;
   std::uint64_t local_context_;
   Groups groups_;
   const Members* peers_;
+  unsigned num_reachable_;  // 0 with troubles
   const std::shared_ptr<std::set<const Communicator*>> listed_in_;
   bool has_outsiders_ = false;
   bool is_of_window_ = false;
-  CallNumbers num_calls_{};          // of each kind
+  CallNumbers num_calls_{};  // of each kind
+  std::uint32_t num_agreements_ = 0;
   std::shared_ptr<LocalTeam> team_;  // of the local group
   bool has_looked_for_team_ = false;
   std::shared_ptr<collective::Group> collective_group_;

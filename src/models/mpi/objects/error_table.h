@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "weft/mpi/mpi-ext.h"
 #include "weft/mpi/mpi.h"
 
 namespace weft::mpi {
@@ -77,6 +78,10 @@ inline constexpr ErrorClass kErrorClasses[] = {
     {MPI_ERR_SESSION, "MPI_ERR_SESSION", "invalid session"},
     {MPI_ERR_ERRHANDLER, "MPI_ERR_ERRHANDLER", "invalid error handler"},
     {MPI_ERR_ABI, "MPI_ERR_ABI", "wrong use of the binary interface"},
+    {MPIX_ERR_PROC_FAILED, "MPIX_ERR_PROC_FAILED", "a process that the operation needs is lost"},
+    {MPIX_ERR_PROC_FAILED_PENDING, "MPIX_ERR_PROC_FAILED_PENDING",
+     "the receive is pending, and a process that may be its source is lost; call MPIX_Comm_failure_ack"},
+    {MPIX_ERR_REVOKED, "MPIX_ERR_REVOKED", "the communicator is revoked"},
     {MPI_T_ERR_CANNOT_INIT, "MPI_T_ERR_CANNOT_INIT", "the tool interface cannot be initialized"},
     {MPI_T_ERR_NOT_ACCESSIBLE, "MPI_T_ERR_NOT_ACCESSIBLE", "the tool interface cannot be used now"},
     {MPI_T_ERR_NOT_INITIALIZED, "MPI_T_ERR_NOT_INITIALIZED", "the tool interface is not initialized"},

@@ -34,8 +34,10 @@ void PointToPoint::refuse_size(const runtime::DirectArrival& arrival) {
 
 // Messages may be left that no receive has taken.
 void PointToPoint::close() {
-  while (auto* const posted = static_cast<ReceiveRequest*>(posted_.any())) posted->end_without_message();
+  while (auto* const posted = static_cast<ReceiveRequest*>(posted_.any()))
+    posted->end_without_message({.cancelled = true});
   for (SendRequest* const unanswered : awaited_.take_all()) unanswered->happened(SendRequest::kAnswered);
+  for (SendRequest* const failed : std::exchange(failed_sends_, {})) failed->happened(SendRequest::kSent);
   while (ArrivedEntry* const entry = unexpected_.oldest()) {
     unexpected_.remove(*entry);
     drop(static_cast<ArrivedMessage*>(entry));
@@ -151,6 +153,8 @@ void PointToPoint::match_one(const MessageHeader& header, runtime::MessagePtr me
     return match_offered(header, *message);
   PostedEntry* const posted = posted_.take({header.context, header.source, header.tag});
   if (posted == nullptr) {
+    if (drops(header)) [[unlikely]]
+      return matched(header, *message);
     keep(header, std::move(message));
   } else {
     deliver(*static_cast<ReceiveRequest*>(posted), header, std::move(message));
@@ -192,7 +196,11 @@ bool PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
   auto* const posted =
       static_cast<ReceiveRequest*>(posted_.take({header.context, header.source, header.tag}));
   if (posted == nullptr) {
-    keep(header, block_of(header, arrival));
+    if (drops(header)) [[unlikely]] {
+      matched(header, arrival.source_pe, arrival.payload.size(), 0);
+    } else {
+      keep(header, block_of(header, arrival));
+    }
   } else if (posted->view_.place.is_host()) [[likely]] {
     matched(header, arrival.source_pe, arrival.payload.size(), 0);
     posted->match(header.source, header.tag, arrival.payload.size());
@@ -231,6 +239,11 @@ runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
   if ((header.flags & kAwaitsOffers) != 0) offers_.wanted(header.from);
   PostedEntry* const posted = posted_.take({header.context, header.source, header.tag});
   if (posted == nullptr) {
+    if (drops(header)) [[unlikely]] {
+      matched(header, *message);
+      match_early(header.from);
+      return runtime::Posting::kDrop;
+    }
     keep(header, std::move(message));
   } else {
     matched(header, *message);

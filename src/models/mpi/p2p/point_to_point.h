@@ -29,6 +29,7 @@
 #include "weft/runtime/model.h"
 #include "weft/runtime/wait_list.h"
 
+#include "models/mpi/objects/contexts.h"
 #include "models/mpi/p2p/data_view.h"
 #include "models/mpi/p2p/device_elements.h"
 #include "models/mpi/p2p/matching/answers.h"
@@ -104,8 +105,6 @@ class PointToPoint {
   // As new_context_base(), for a communicator with processes of several jobs: a random number, which no rank gives otherwise.
   static std::uint64_t new_outside_context_base();
   static bool is_outside_context_base(std::uint64_t base) { return base >> (kOutsideContextBits - 1) == 1; }
-  // A context is the number of its communicator, and behind it that many bits for its use.
-  static constexpr int kContextUseBits = 3;
   // A number for a context of this rank and one peer, of this job or another one.
   std::uint64_t new_context_base_with(int peer);
   // Whether the peer may have made `base` with new_context_base_with(this rank).
@@ -157,6 +156,14 @@ class PointToPoint {
   void on_offer(const ReceiveOffer& offer) { offers_.told(offer); }
   // Rank `from` has matched the message that waits under this number. Returns false if none does.
   bool answered(std::uint64_t number, int from);
+  // --- Ranks that are lost, see Troubles
+  // The rank is lost: ends what waits for it, and drops what has come of it but cannot be received.
+  void lose(int rank);
+  // Ends the receives and the messages that troubles() ends.
+  void meet_troubles();
+  // The program has acknowledged losses: receives in that context that any source can complete are pending again.
+  void acknowledged(std::uint64_t context);
+
   // Whether a message waits until that rank has matched it.
   bool awaits_answer_of(int rank) const { return awaited_.awaits(rank); }
   // A message, or an answer, of an outsider, as OutsideWay::send() has sent it. Throws Error if it cannot be right.
@@ -276,6 +283,15 @@ class PointToPoint {
   void answer(int pe, const Answer& answer);
   void answered_outside(int from, std::span<const std::byte> bytes);
 
+  // Whether a message is for an operation that has ended: it is dropped then, and its sender is answered.
+  bool drops(const MessageHeader& header) const {
+    return shared_.troubles().any() && shared_.troubles().drops(header.context);
+  }
+  // Ends a receive if it cannot complete. REQUIRES: troubles().any().
+  [[gnu::cold, gnu::noinline]] void meet_troubles(ReceiveRequest& request);
+  [[gnu::cold, gnu::noinline]] void meet_troubles(SendRequest& request, int* error) const;
+  void drop_unexpected();
+
   // The bytes that a message carries, or announces.
   static std::size_t bytes_of(const MessageHeader& header, const runtime::Message& message);
 
@@ -314,6 +330,8 @@ class PointToPoint {
   std::vector<const MatchKey*> probed_;  // by calls that wait
   const std::function<runtime::Wait()>* polled_wait_ = nullptr;
   AwaitedAnswers<SendRequest> awaited_;
+  // They have failed because their receiver is lost, and complete when this process has been told.
+  std::vector<SendRequest*> failed_sends_;
   Ref<FinishedRequest> sent_at_once_;  // null of a virtual rank
   std::shared_ptr<SpareReceives> spares_ = std::make_shared<SpareReceives>();
   ReceiveOffers offers_;

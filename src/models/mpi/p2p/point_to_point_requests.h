@@ -28,6 +28,8 @@ class SendRequest final : public Request, private base::Completion {
 
   // One thing that the request waited for has happened. The request may be gone afterwards.
   void happened(Waits which);
+  // Its receiver is lost: it ends when this process has been told, so that the program then finds out which rank it is.
+  void end_when_told();
   static void on_sent(base::Completion* self, base::Status status, std::size_t size_bytes);
   void release_packed();
 
@@ -61,8 +63,8 @@ class ReceiveRequest final : public Request, public PostedEntry, private Offered
   static void on_offered(base::Completion* self, base::Status status, std::size_t size_bytes);
   // The message that has accepted the offer is here.
   void accepted();
-  // The engine closes.
-  void end_without_message();
+  // The engine closes, or troubles() end the receive.
+  void end_without_message(const Outcome& outcome);
   // A message has matched: keeps what the status tells of it.
   void match(int source, int tag, std::size_t size_bytes) {
     posted_ = false;
@@ -72,6 +74,8 @@ class ReceiveRequest final : public Request, public PostedEntry, private Offered
   }
   // The message is larger than the receive.
   void cut();
+  // A receive from any source that has a failed one among them: the program is told, and the receive stays posted.
+  void hold_up();
   // The operation is over, with the outcome that has been set.
   void end() {
     complete();

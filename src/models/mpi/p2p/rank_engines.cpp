@@ -176,7 +176,8 @@ void RankEngines::on_answer(const runtime::Message& message) {
   }
   if (reply.reply == 0) return;
   PointToPoint* const engine = map().has(reply.to) ? find(reply.to) : nullptr;
-  if (engine == nullptr || !engine->answered(reply.reply, reply.from)) {
+  const bool is_answered = engine != nullptr && engine->answered(reply.reply, reply.from);
+  if (!is_answered && !shared_->troubles().any()) {
     refuse_addressed(
         message, base::format("answers number {:#x} of rank {}, which does not wait", reply.reply, reply.to));
   }

@@ -4,10 +4,12 @@
 #include <new>
 #include <utility>
 
+#include "weft/mpi/mpi-ext.h"
 #include "weft/mpi/mpi.h"
 
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::mpi {
 
@@ -126,7 +128,7 @@ inline void PointToPoint::start_receive(ReceiveRequest& request) {
 
 Ref<ReceiveRequest> PointToPoint::receive(const MatchKey& key, const DataView& view, int from) {
   Ref<ReceiveRequest> request = make_receive(key, view, from);
-  start_receive(*request);
+  request->start();
   return request;
 }
 
@@ -162,6 +164,8 @@ void PointToPoint::offer(ReceiveRequest& request) {
 void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
                            runtime::MessagePtr message) {
   matched(header, *message);
+  if (request.is_complete()) [[unlikely]]
+    request.reopen();
   if (message->has_attachments()) {
     std::vector<runtime::ReceiveBuffer> receive_buffers = messenger_.receive_buffers_of(*message);
     choose_receive_buffer(request, *message, receive_buffers[0]);
@@ -180,6 +184,8 @@ void PointToPoint::choose_receive_buffer(ReceiveRequest& request, runtime::Messa
                                          runtime::ReceiveBuffer& receive_buffer) {
   MessageHeader header;
   std::memcpy(&header, message.payload(), sizeof header);
+  if (request.is_complete()) [[unlikely]]
+    request.reopen();
   request.match(header.source, header.tag, receive_buffer.size_bytes);
   remember_receive(message, &request);
   const DataView& view = request.view_;
@@ -212,12 +218,18 @@ void PointToPoint::on_landed(runtime::MessagePtr message) {
 
 void PointToPoint::on_dropped(runtime::Message& message) {
   ReceiveRequest& request = remembered_receive(message);
-  request.fail(MPI_ERR_OTHER);
+  const bool is_lost =
+      request.engine_.messenger().losses().is_lost(static_cast<int>(message.envelope().source_pe));
+  request.fail(is_lost ? MPIX_ERR_PROC_FAILED : MPI_ERR_OTHER);
 }
 
 // --- ReceiveRequest
 
-void ReceiveRequest::start() { engine_.start_receive(*this); }
+void ReceiveRequest::start() {
+  engine_.start_receive(*this);
+  if (engine_.shared_.troubles().any()) [[unlikely]]
+    engine_.meet_troubles(*this);
+}
 
 int ReceiveRequest::cancel() {
   if (!posted_ || !engine_.offers_.revoke(*this)) return MPI_SUCCESS;
@@ -228,10 +240,10 @@ int ReceiveRequest::cancel() {
   return MPI_SUCCESS;
 }
 
-void ReceiveRequest::end_without_message() {
+void ReceiveRequest::end_without_message(const Outcome& outcome) {
   posted_ = false;
   engine_.posted_.remove(*this);
-  set_outcome({.cancelled = true});
+  set_outcome(outcome);
   if (engine_.offers_.revoke(*this)) return end();
   // The sender may still copy.
   engine_.offers_.forget(*this);

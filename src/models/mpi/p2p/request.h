@@ -101,6 +101,11 @@ class Request : public Object {
     outcome_ = outcome;
     complete();
   }
+  // It is pending again, after a completion that has told the program of an obstacle.
+  void reopen() {
+    complete_ = false;
+    outcome_ = Outcome();
+  }
   // With the outcome that has been set.
   void complete() {
     complete_ = true;

@@ -11,6 +11,7 @@
 
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::mpi {
 
@@ -115,6 +116,11 @@ Ref<SendRequest> PointToPoint::send(const SendAddress& address, const DataView& 
 
 void PointToPoint::start_send(SendRequest& request) {
   const DataView& view = request.view_;
+  if (shared_.troubles().any()) [[unlikely]] {
+    int error = MPI_SUCCESS;
+    meet_troubles(request, &error);
+    if (error != MPI_SUCCESS) return request.complete({.error = error});
+  }
   if (shared_.is_outside(request.address_.rank)) [[unlikely]]
     return send_outside(request);
   PointToPoint* const here = shared_.destination(request.address_.rank).here;
@@ -249,6 +255,7 @@ void SendRequest::start() {
 void SendRequest::on_sent(base::Completion* completion, base::Status status, std::size_t) {
   auto* const self = static_cast<SendRequest*>(completion);
   if (status.failed()) {
+    if (self->engine_.messenger().losses().explain(status)) return self->end_when_told();
     self->error_ = MPI_ERR_OTHER;
     // The receiver waits for the copy.
     if (self->is_offered_)
@@ -262,6 +269,8 @@ void SendRequest::happened(Waits which) {
   waits_ &= static_cast<std::uint8_t>(~which);
   if (waits_ != 0) return;
   release_packed();
+  if (engine_.shared().troubles().any()) [[unlikely]]
+    engine_.meet_troubles(*this, &error_);
   Outcome outcome;
   outcome.error = error_;
   complete(outcome);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "machine/message_sizes.h"
+#include "models/mpi/losses/troubles.h"
 #include "models/mpi/outside/outsiders.h"
 #include "models/mpi/p2p/rank_map.h"
 #include "runtime/message/credit_window.h"
@@ -49,6 +50,12 @@ class SharedState {
   int member_number(int rank) const {
     return is_outside(rank) ? map_.num_pes() + rank - map_.num_ranks() : map_.pe_of(rank);
   }
+
+  // --- Processes that are lost
+  const Troubles& troubles() const { return troubles_; }
+  Troubles& troubles() { return troubles_; }
+  // Messages to that PE take a way that asks troubles().
+  void close_window(int pe) { window(pe).room.bytes = 0; }
 
   // Whether there is that rank, and it is on that PE: for what a peer claims.
   bool is_on(int rank, int pe) const {
@@ -95,6 +102,7 @@ class SharedState {
   std::vector<Destination> destinations_;       // of the ranks, then of the outsiders
   std::vector<runtime::CreditWindow> windows_;  // of the PEs, then that of all outsiders
   Outsiders outsiders_;
+  Troubles troubles_;
   std::map<std::uint64_t, std::weak_ptr<LocalTeam>> teams_;
   const std::shared_ptr<std::set<const Communicator*>> communicators_ =
       std::make_shared<std::set<const Communicator*>>();

@@ -23,11 +23,6 @@ Partitions partitions_of(const PartitionedCall& call) {
           .granule_bytes = call.view.is_dense() ? 1 : all_bytes / call.view.count};
 }
 
-template <class T>
-std::span<std::byte> bytes_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
 }  // namespace
 
 PartitionedRequest::PartitionedRequest(PartitionedCall call)
@@ -47,6 +42,7 @@ void PartitionedRequest::start() {
   activate();
   if (call_.no_process) return complete(is_send() ? Outcome() : Outcome::of_no_process());
   prepare();
+  if (failure_ != 0) return complete({.error = failure_});
   if (cut_) begin();
 }
 
@@ -71,6 +67,11 @@ void PartitionedRequest::use_cut(const PartitionCut& cut, std::uint64_t context)
   for (std::size_t i = 0; i < cut_->num_messages(); ++i)
     messages_.push_back(make_message(context, static_cast<int>(i) + kReplyTag + 1, view_of(i)));
   if (is_under_way()) begin();
+}
+
+void PartitionedRequest::fail(int error_class) {
+  failure_ = error_class;
+  if (is_under_way()) complete({.error = error_class});
 }
 
 void PartitionedRequest::finish() {
@@ -106,10 +107,12 @@ runtime::Task<> PartitionedSend::agree([[maybe_unused]] Ref<PartitionedRequest> 
   Introduction own{context, partitions()};
   Introduction theirs;
   const SendAddress to{call().context, call().rank, call().tag, call().world_peer};
-  const auto received = engine().receive_bytes({context, call().peer, kReplyTag}, bytes_of(theirs));
+  const auto received = engine().receive({context, call().peer, kReplyTag},
+                                         DataView::of_bytes(&theirs, sizeof theirs), call().world_peer);
   const auto sent = engine().send(to, DataView::of_bytes(&own, sizeof own), SendMode::kStandard);
   const Outcome outcome = co_await Completed(*received, scheduler());
   if (outcome.cancelled) co_return;  // the engine closes
+  if (outcome.error != 0) co_return fail(outcome.error);
   if (outcome.size_bytes != sizeof theirs || !theirs.partitions.checked_bytes()) refuse();
   use_cut(PartitionCut(partitions(), theirs.partitions, kMostCombinedBytes), context);
   co_await Completed(*sent, scheduler());
@@ -151,9 +154,11 @@ void PartitionedSend::start_message(std::size_t number) {
 
 runtime::Task<> PartitionedReceive::agree([[maybe_unused]] Ref<PartitionedRequest> self) {
   Introduction theirs;
-  const auto received = engine().receive_bytes({call().context, call().peer, call().tag}, bytes_of(theirs));
+  const auto received = engine().receive({call().context, call().peer, call().tag},
+                                         DataView::of_bytes(&theirs, sizeof theirs), call().world_peer);
   const Outcome outcome = co_await Completed(*received, scheduler());
   if (outcome.cancelled) co_return;  // the engine closes
+  if (outcome.error != 0) co_return fail(outcome.error);
   if (outcome.size_bytes != sizeof theirs || !theirs.partitions.checked_bytes() ||
       !engine().may_have_made(call().world_peer, base_of_context(theirs.context)) ||
       theirs.context != context_of(base_of_context(theirs.context), ContextUse::kMessages))
@@ -166,8 +171,7 @@ runtime::Task<> PartitionedReceive::agree([[maybe_unused]] Ref<PartitionedReques
 }
 
 Ref<Request> PartitionedReceive::make_message(std::uint64_t context, int tag, const DataView& view) {
-  const int from = view.place.is_host() ? kAny : call().world_peer;
-  return as_request(engine().make_receive({context, call().peer, tag}, view, from));
+  return as_request(engine().make_receive({context, call().peer, tag}, view, call().world_peer));
 }
 
 void PartitionedReceive::begin() {

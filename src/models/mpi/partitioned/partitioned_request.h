@@ -85,6 +85,8 @@ class PartitionedRequest : public Request {
   // Ends the job: the peer claims what cannot be.
   [[noreturn, gnu::cold]] void refuse() const;
   void use_cut(const PartitionCut& cut, std::uint64_t context);
+  // The ends do not find each other, because the peer is lost or the communicator revoked. The request fails each time it is started.
+  void fail(int error_class);
 
   // Makes the request of a message, not yet started.
   virtual Ref<Request> make_message(std::uint64_t context, int tag, const DataView& view) = 0;
@@ -104,6 +106,7 @@ class PartitionedRequest : public Request {
   const Partitions partitions_;
   std::optional<PartitionCut> cut_;
   std::vector<Ref<Request>> messages_;
+  int failure_ = 0;  // MPI_SUCCESS
 };
 
 class PartitionedSend final : public PartitionedRequest {

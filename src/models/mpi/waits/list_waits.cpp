@@ -21,12 +21,6 @@ namespace {
 // Of one rank.
 constexpr int kMostNamed = 8;
 
-// A context, which context_of() has made.
-std::uint64_t base_of(std::uint64_t context) { return context >> PointToPoint::kContextUseBits; }
-ContextUse use_of(std::uint64_t context) {
-  return static_cast<ContextUse>(context & ((1 << PointToPoint::kContextUseBits) - 1));
-}
-
 std::string name_of(const Communicator* communicator) {
   if (communicator == nullptr) return "a communicator";
   return communicator->name().empty() ? "a communicator without a name" : communicator->name();
@@ -57,12 +51,12 @@ class RankWaits {
  private:
   const Communicator* communicator(std::uint64_t context) const {
     for (const Communicator* const one : *engine_.shared().communicators()) {
-      if (&one->engine() == &engine_ && one->context() == base_of(context)) return one;
+      if (&one->engine() == &engine_ && one->context() == base_of_context(context)) return one;
     }
     return nullptr;
   }
   static std::string tag_text(const MatchKey& key) {
-    if (use_of(key.context) == ContextUse::kMessages)
+    if (use_of_context(key.context) == ContextUse::kMessages)
       return key.tag == kAny ? "any tag" : base::format("tag {}", key.tag);
     return "a part of a collective or of another call of several ranks";
   }
@@ -107,7 +101,8 @@ class RankWaits {
     const Communicator* const within = communicator(arrived.key.context);
     const bool is_sent = arrived.local_send == nullptr && !arrived.message->has_attachments() &&
                          arrived.size_bytes <= PointToPoint::kEagerBytes && !wants_answer(*arrived.message);
-    if (is_sent && use_of(arrived.key.context) == ContextUse::kMessages && num_untaken_++ < kMostNamed)
+    if (is_sent && use_of_context(arrived.key.context) == ContextUse::kMessages &&
+        num_untaken_++ < kMostNamed)
       waits_.add_remark(base::format("rank {} takes no message from rank {}, {}, on {}", engine_.rank(),
                                      arrived.key.source, tag_text(arrived.key), name_of(within)));
     if (is_sent || within == nullptr || !within->has_peer(arrived.key.source)) return;
@@ -131,7 +126,7 @@ void add_collective(const SharedState& shared, const collective::Group& group, c
                     runtime::WaitList& waits) {
   const std::uint64_t context = collective::number_in_owner(group.number());
   for (const Communicator* const one : *shared.communicators()) {
-    if (collective::number_in_owner(one->context()) != base_of(context) || one->is_inter() ||
+    if (collective::number_in_owner(one->context()) != base_of_context(context) || one->is_inter() ||
         one->rank() != group.member().place) {
       continue;
     }

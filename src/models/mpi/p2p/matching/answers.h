@@ -43,6 +43,15 @@ class AwaitedAnswers {
     return std::ranges::any_of(
         slots_, [rank](const AnswerSlot& slot) { return slot.awaiting != nullptr && slot.rank == rank; });
   }
+  // Those that wait for that rank; their numbers are not valid afterwards.
+  std::vector<T*> take_of(int rank) {
+    std::vector<T*> waiting;
+    for (std::uint32_t at = 0; at < slots_.size(); ++at) {
+      if (slots_[at].awaiting == nullptr || slots_[at].rank != rank) continue;
+      waiting.push_back(take(std::uint64_t{slots_[at].turn} << 32 | at, rank));
+    }
+    return waiting;
+  }
   // All that wait; no number is valid afterwards.
   std::vector<T*> take_all() {
     std::vector<T*> waiting;

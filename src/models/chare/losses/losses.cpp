@@ -1,0 +1,255 @@
+// What a loss of PEs does to calls, to homes and to collections, and how elements are made anew.
+#include "runtime/losses/losses.h"
+
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/chare/chare.h"
+#include "weft/chare/outcome.h"
+#include "weft/runtime/remote_error.h"
+
+#include "base/format.h"
+#include "models/chare/elements/lost_elements.h"
+#include "models/chare/elements/parts.h"
+#include "runtime/future_table.h"
+#include "runtime/message/handlers.h"
+
+namespace weft::chare {
+
+using runtime::Message;
+using runtime::MessagePtr;
+using runtime::Registry;
+
+namespace {
+
+// A call whose result PE `reply.pe` awaits went on to another PE.
+struct CallMoved {
+  EntryHeader header;
+  std::int32_t pe = 0;
+  std::int32_t reserved = 0;
+};
+
+struct ReviveHeader {
+  std::uint64_t collection = 0;
+  std::uint64_t index = 0;
+  ReplyTo reply;
+};
+
+bool has_elements_to_move(const Collection& collection) {
+  return has_movable_homes(collection.kind()) && collection.shape().size() != 0 &&
+         collection.shape().knows_homes() && !collection.is_destroyed();
+}
+
+}  // namespace
+
+LostElements::LostElements(Chares& chares, runtime::HandlerId first_handler)
+    : chares_(chares),
+      runtime_(chares.runtime()),
+      first_handler_(first_handler),
+      calls_(static_cast<std::size_t>(runtime_.num_pes())) {
+  runtime_.losses().watch_sends([this](int pe, Message& message) { return watch(pe, message); });
+  runtime_.losses().on_loss([this](int pe) { on_loss(pe); });
+}
+
+void LostElements::expect_all(const std::string& what) const {
+  const runtime::Losses& losses = runtime_.losses();
+  if (losses.count() > 0) std::rethrow_exception(runtime::lost_error(losses.in_order().front(), what));
+}
+
+// --- Calls
+
+bool LostElements::watch(int pe, Message& message) {
+  const bool is_lost = runtime_.losses().is_lost(pe);
+  if (message.envelope().handler != chares_.entry_handler()) return !is_lost;
+  const EntryHeader header = read_header(message);
+  const Called called{header.collection, header.index, header.entry};
+  if (is_lost) {
+    fail(header.reply, error_of(pe, called));
+    return false;
+  }
+  if (header.reply.kind != ReplyTo::Kind::kFuture) return true;
+  if (header.reply.pe == static_cast<std::uint32_t>(runtime_.pe())) {
+    track(pe, header.reply.id, called);
+  } else if (pe != runtime_.pe()) {
+    MessagePtr moved = Message::pack(runtime_, first_handler_ + kCallMoved, CallMoved{header, pe, 0});
+    runtime_.send(static_cast<int>(header.reply.pe), std::move(moved));
+  }
+  return true;
+}
+
+void LostElements::track(int pe, std::uint64_t future, const Called& called) {
+  CallsTo& calls = calls_[static_cast<std::size_t>(pe)];
+  calls.by_future[future] = called;
+  if (calls.by_future.size() < calls.sweep_at) return;
+  const runtime::FutureTable& futures = runtime::FutureTable::of(runtime_);
+  std::erase_if(calls.by_future, [&](const auto& one) { return futures.find(one.first) == nullptr; });
+  calls.sweep_at = 2 * calls.by_future.size() + 256;
+}
+
+void LostElements::on_call_moved(MessagePtr message) {
+  CallMoved moved;
+  message->unpacker() | moved;
+  const EntryHeader& header = moved.header;
+  if (moved.pe < 0 || moved.pe >= runtime_.num_pes() || header.reply.kind != ReplyTo::Kind::kFuture) return;
+  const Called called{header.collection, header.index, header.entry};
+  if (runtime_.losses().is_lost(moved.pe)) return fail(header.reply, error_of(moved.pe, called));
+  if (runtime::FutureTable::of(runtime_).find(header.reply.id) == nullptr) return;  // the answer was faster
+  for (CallsTo& calls : calls_) calls.by_future.erase(header.reply.id);
+  track(moved.pe, header.reply.id, called);
+}
+
+std::exception_ptr LostElements::error_of(int pe, const Called& called) const {
+  const Collection& collection = chares_.collection(called.collection);
+  const EntryInfo* const entry = Registry<EntryInfo>::find(called.entry);
+  const std::string method = entry == nullptr ? std::string() : "." + short_name_of(*entry);
+  return runtime::lost_error(pe,
+                             base::format("a call of {}{}", collection.element_name(called.index), method));
+}
+
+void LostElements::fail(const ReplyTo& reply, const std::exception_ptr& error) {
+  if (reply.kind != ReplyTo::Kind::kFuture) return;
+  if (reply.pe != static_cast<std::uint32_t>(runtime_.pe())) {
+    runtime_.send(
+        static_cast<int>(reply.pe),
+        runtime::pack_future_error(runtime_, {reply.id, runtime::FutureSetHeader::kErrorUnlessSet}, error));
+    return;
+  }
+  runtime::FutureTable& futures = runtime::FutureTable::of(runtime_);
+  const runtime::FutureShare<runtime::FutureState> state(futures.find(reply.id));
+  if (state.get() == nullptr) return;
+  if (!state->is_set()) state->set_error(error);
+  futures.forget(reply.id);
+}
+
+void LostElements::answer(Collection& collection, const EntryHeader& header) {
+  const int lost = runtime_.losses().in_order().back();
+  fail(header.reply, error_of(lost, {collection.id(), header.index, header.entry}));
+}
+
+// --- A loss
+
+void LostElements::on_loss(int pe) {
+  move_homes(pe);
+  fail_calls_to(pe);
+  const std::exception_ptr error = runtime::lost_error(pe, "an operation of a whole collection");
+  std::vector<std::uint64_t> gathers;
+  for (const auto& [id, done] : chares_.parts_->gathers) gathers.push_back(id);
+  for (const std::uint64_t id : gathers) chares_.parts_->give_up_gather(id, error);
+  std::vector<std::uint64_t> collections;
+  for (const auto& [id, collection] : chares_.parts_->collections) collections.push_back(id);
+  for (const std::uint64_t id : collections) chares_.parts_->all_reduces.fail(id, error);
+  runtime_.reductions().give_up_all(error);
+}
+
+void LostElements::fail_calls_to(int pe) {
+  const auto calls = std::exchange(calls_[static_cast<std::size_t>(pe)].by_future, {});
+  const auto own = static_cast<std::uint32_t>(runtime_.pe());
+  for (const auto& [future, called] : calls) {
+    fail({ReplyTo::Kind::kFuture, own, future}, error_of(pe, called));
+  }
+}
+
+Shape LostElements::living(const Shape& shape) const {
+  const runtime::Losses& losses = runtime_.losses();
+  const int num_pes = runtime_.num_pes();
+  std::vector<std::uint32_t> homes;
+  for (std::uint64_t index = 0; index < shape.size(); ++index) {
+    int home = shape.home(index, num_pes);
+    const bool moves = losses.is_lost(home);
+    while (losses.is_lost(home)) home = (home + 1) % num_pes;
+    if (moves && homes.empty()) {
+      for (std::uint64_t before = 0; before < index; ++before)
+        homes.push_back(static_cast<std::uint32_t>(shape.home(before, num_pes)));
+    }
+    if (moves || !homes.empty()) homes.push_back(static_cast<std::uint32_t>(home));
+  }
+  return homes.empty() ? shape : shape.with_table(std::move(homes));
+}
+
+// The new home of an element that lives elsewhere is told where.
+void LostElements::move_homes(int pe) {
+  for (auto& [id, collection] : chares_.parts_->collections) {
+    Collection& moved = *collection;
+    if (!has_elements_to_move(moved)) continue;
+    const Shape before = moved.shape_;
+    moved.shape_ = living(before);
+    moved.elements_->directory.lose(pe);
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> here;
+    moved.elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
+      if (before.home(index, runtime_.num_pes()) == pe) here.emplace_back(index, chare.num_moves());
+    });
+    for (const auto& [index, moves] : here) {
+      const int home = moved.home(index);
+      if (home != runtime_.pe()) chares_.parts_->send_news(moved, index, home, runtime_.pe(), moves);
+    }
+  }
+}
+
+// --- Elements that are made anew
+
+void LostElements::created(const Collection& collection, const ConstructorInfo& constructor,
+                           std::span<const std::byte> arguments) {
+  origins_[collection.id()] = {&constructor, {arguments.begin(), arguments.end()}};
+}
+
+runtime::Future<> LostElements::revive(Collection& collection, std::uint64_t index) {
+  collection.expect_alive();
+  if (!has_movable_homes(collection.kind())) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("{} cannot be revived: only elements of arrays and single chares can; an element of a "
+                     "group belongs to its PE",
+                     collection.element_name(index)));
+  }
+  runtime::Future<> done(runtime_);
+  const ReplyTo reply = reply_to(*done.state());
+  runtime_.send(collection.home(index), Message::pack(runtime_, first_handler_ + kRevive,
+                                                      ReviveHeader{collection.id(), index, reply}));
+  return done;
+}
+
+void LostElements::on_revive(MessagePtr message) {
+  ReviveHeader header;
+  message->unpacker() | header;
+  if (!header.reply.is_valid(runtime_.num_pes()) || header.reply.kind != ReplyTo::Kind::kFuture) return;
+  const runtime::Future<> done =
+      runtime::Future<>::at(runtime_, runtime::FutureAddress{header.reply.pe, header.reply.id});
+  try {
+    Collection& collection = chares_.collection(header.collection);
+    collection.expect_alive();
+    if (header.index >= collection.shape().size())
+      throw base::Error(base::StatusCode::kOutOfRange, "there is no such element");
+    make_again(collection, header.index);
+    done.set();
+  } catch (...) {
+    done.set_error(std::current_exception());
+  }
+}
+
+void LostElements::make_again(Collection& collection, std::uint64_t index) {
+  const auto origin = origins_.find(collection.id());
+  const std::string name = collection.element_name(index);
+  const runtime::Whereabouts at = collection.elements_->directory.whereabouts(index, runtime_.pe());
+  const bool lives = collection.find(index) != nullptr ||
+                     collection.elements_->being_created.contains(index) || at.pe != runtime_.pe();
+  if (lives || origin == origins_.end() || runtime_.losses().count() == 0) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("{} cannot be revived: {}", name,
+                     origin == origins_.end() ? "its array is not made on its new PE" : "it is not lost"));
+  }
+  const std::vector<std::byte>& bytes = origin->second.arguments;
+  NewChare place(collection, index);
+  Pup arguments = Pup::unpacker(bytes.data(), bytes.size(), &runtime_);
+  std::unique_ptr<ChareBase> element = origin->second.constructor->construct(arguments);
+  if (element == nullptr) return;  // the job ends
+  if (collection.has_created()) {
+    ChareBase& made = *element;
+    collection.elements_->being_created.emplace(index, element.release());
+    collection.type()->begin_created(made);
+  } else {
+    collection.elements_->directory.insert(index, element.release());
+  }
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,58 @@
+#include "runtime/losses/losses.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "machine/peer_memory/peer_memory.h"
+
+namespace weft::runtime {
+
+namespace {
+
+// What a lost PE has sent last is handled first, as far as it is here.
+constexpr int kMostLastPolls = 1000;
+
+}  // namespace
+
+int Losses::first_living() const {
+  return static_cast<int>(std::ranges::find(reasons_, std::string()) - reasons_.begin());
+}
+
+void Losses::survive() {
+  are_survived_ = true;
+  machine_.peer_memory().turn_off();
+}
+
+void Losses::tell(int pe, std::string why) {
+  if (why.empty()) why = "it has ended";
+  const std::lock_guard lock(mutex_);
+  told_.push_back({pe, std::move(why)});
+}
+
+void Losses::unblock_told() {
+  const std::lock_guard lock(mutex_);
+  for (Told& told : told_) {
+    if (!std::exchange(told.is_unblocked, true) && unblock_) unblock_(told.pe);
+  }
+}
+
+std::vector<Losses::Told> Losses::take_told() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(told_, {});
+}
+
+void Losses::handle_told() {
+  unblock_told();
+  for (Told& told : take_told()) {
+    if (is_lost(told.pe) || !are_survived_) continue;
+    for (int i = 0; i < kMostLastPolls && machine_.progress(); ++i) {
+    }
+    reasons_[static_cast<std::size_t>(told.pe)] = std::move(told.why);
+    in_order_.push_back(told.pe);
+    machine_.lose_peer(told.pe);
+    // By index: a hook may add another one.
+    for (std::size_t i = 0; i < hooks_.size(); ++i) hooks_[i](told.pe);
+  }
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,103 @@
+// The PEs that a job has lost and outlives (`weft run --on-loss raise`).
+//
+// The launcher alone decides what a loss is. Its word comes by another thread (tell()), and takes effect in the PE's next turn: the
+// machine ends all operations with the lost PE, then each hook is called. Until the word is here, operations that fail with kPeerFailed
+// do not end the job.
+//
+// Threads: the PE's, except tell(). Invariant: each hook is called once for each lost PE, on the scheduler's thread, outside of
+// progress(); it may send messages and start operations.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/status.h"
+#include "weft/runtime/observer.h"
+
+#include "base/format.h"
+#include "machine/machine.h"
+
+namespace weft::runtime {
+
+class Message;
+
+class Losses {
+ public:
+  explicit Losses(machine::Machine& machine)
+      : machine_(machine), reasons_(static_cast<std::size_t>(machine.num_pes())) {}
+  Losses(const Losses&) = delete;
+  Losses& operator=(const Losses&) = delete;
+
+  // Whether this job outlives losses. Constant from the first message on.
+  bool are_survived() const { return are_survived_; }
+  bool is_lost(int pe) const { return !reasons_[static_cast<std::size_t>(pe)].empty(); }
+  int count() const { return static_cast<int>(in_order_.size()); }
+  // The lost PEs, the first loss first.
+  const std::vector<int>& in_order() const { return in_order_; }
+  // A sentence without a full stop: "PE 2 (pid 17) was killed by signal 9 (SIGKILL)". Empty for a PE that is not lost.
+  const std::string& why(int pe) const { return reasons_[static_cast<std::size_t>(pe)]; }
+  // The lowest PE that is not lost.
+  int first_living() const;
+  // Whether an operation has failed because its peer is lost, or will be told to be: the job continues.
+  bool explain(const base::Status& status) const {
+    return are_survived_ && status.code() == base::StatusCode::kPeerFailed;
+  }
+  // `hook` is called for each PE that is lost from now on, in the order of the calls of on_loss(). It lives as long as the runtime.
+  void on_loss(std::function<void(int pe)> hook) { hooks_.push_back(std::move(hook)); }
+
+  // `watch` is asked for each message to a PE, before it is sent; false: it is not. One watch.
+  void watch_sends(std::function<bool(int pe, Message& message)> watch) { watch_ = std::move(watch); }
+
+  // --- For the job, the messenger and the scheduler
+  // The observer of messages where the program has none: so all messages are asked for, and others jobs pay nothing. Null in a job that
+  // does not outlive losses.
+  Observer* observer() { return are_survived_ ? &no_observer_ : nullptr; }
+  bool may_send(int pe, Message& message) const { return watch_ ? watch_(pe, message) : !is_lost(pe); }
+  // Before the first message: this job outlives losses. Transfers take no ways past the transport, which would wait for the dead.
+  void survive();
+  // Any thread. The scheduler's tell_loss() calls it.
+  void tell(int pe, std::string why);
+  // `unblock` is called for each PE of tell() at once, also while a call waits. It runs no code of the program.
+  void set_unblock(std::function<void(int pe)> unblock) { unblock_ = std::move(unblock); }
+  // Inside a call that waits: see set_unblock().
+  void unblock_told();
+  // In a turn of the scheduler: ends the operations with the PEs of tell() and calls the hooks.
+  void handle_told();
+  // No hook is called any more.
+  void close() { hooks_.clear(); }
+
+ private:
+  struct Told {
+    int pe;
+    std::string why;
+    bool is_unblocked = false;
+  };
+  std::vector<Told> take_told();
+
+  machine::Machine& machine_;
+  bool are_survived_ = false;
+  std::vector<std::string> reasons_;  // by PE
+  std::vector<int> in_order_;
+  std::vector<std::function<void(int pe)>> hooks_;
+  std::function<void(int pe)> unblock_;
+  std::function<bool(int pe, Message& message)> watch_;
+  Observer no_observer_;
+  std::mutex mutex_;  // of told_
+  std::vector<Told> told_;
+};
+
+// The outcome of an operation that needs a lost PE. `what` is the operation: "a call of Ring[3].work".
+inline base::Status lost_status(int pe, const std::string& what) {
+  return {base::StatusCode::kPeerFailed, base::format("PE {} is lost, and {} needs it", pe, what)};
+}
+// It as an exception, a base::LostPe.
+inline std::exception_ptr lost_error(int pe, const std::string& what) {
+  return base::error_of(lost_status(pe, what));
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,158 @@
+// Agreements with members that are lost at any moment, over messages in any order: random schedules with printed seeds.
+#include "models/mpi/survival/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+
+namespace weft::mpi {
+namespace {
+
+constexpr std::size_t kNameBytes = 12;
+
+// Members of one agreement. A lost member's last messages may arrive or not, before or after the others hear of the loss.
+class Simulated {
+ public:
+  struct Way final : AgreementWay {
+    Simulated* all = nullptr;
+    int rank = 0;
+    std::vector<bool> knows_lost;
+    int num_sends_left = 1 << 30;  // then the member is lost
+
+    void send(int to, std::vector<std::byte> message) override {
+      if (all->is_dead[static_cast<std::size_t>(rank)]) return;
+      if (num_sends_left-- == 0) return all->kill(rank);
+      all->pipes[static_cast<std::size_t>(rank) * all->size + static_cast<std::size_t>(to)].push_back(
+          std::move(message));
+    }
+    bool is_lost(int other) const override { return knows_lost[static_cast<std::size_t>(other)]; }
+    std::uint64_t new_context() override {
+      return (static_cast<std::uint64_t>(rank) + 1) << 32 | ++num_contexts;
+    }
+    std::uint32_t num_contexts = 0;
+  };
+
+  explicit Simulated(std::size_t size_in)
+      : size(size_in), is_dead(size), pipes(size * size), results(size), entered(size) {
+    for (std::size_t i = 0; i < size; ++i) {
+      ways.push_back(std::make_unique<Way>());
+      ways[i]->all = this;
+      ways[i]->rank = static_cast<int>(i);
+      ways[i]->knows_lost.resize(size);
+      agreements.push_back(std::make_unique<Agreement>(AgreementName{7, 0}, *ways[i]));
+    }
+  }
+  void kill(int rank) { is_dead[static_cast<std::size_t>(rank)] = true; }
+  void enter(std::size_t i) {
+    entered[i] = true;
+    Members members;
+    for (std::size_t rank = 0; rank < size; ++rank) members.push_back(static_cast<int>(rank));
+    AgreementGift gift{~(1 << i), PlaceSet(size), PlaceSet(size)};
+    for (std::size_t rank = 0; rank < size; ++rank)
+      if (ways[i]->knows_lost[rank]) gift.lost.add(rank);
+    agreements[i]->enter(members, static_cast<int>(i), gift, [this, i](const AgreementResult& result) {
+      if (is_dead[i]) return;  // in the middle of telling the others
+      ASSERT_FALSE(results[i].has_value());
+      results[i] = result;
+    });
+  }
+  // Does one thing that can be done now. Returns false if there is none.
+  bool step(std::mt19937& random) {
+    std::vector<std::pair<int, std::size_t>> possible;
+    for (std::size_t i = 0; i < size; ++i) {
+      if (is_dead[i]) continue;
+      if (!entered[i]) possible.emplace_back(0, i);
+      for (std::size_t other = 0; other < size; ++other) {
+        if (is_dead[other] && !ways[i]->knows_lost[other]) possible.emplace_back(1, i * size + other);
+        if (!pipes[other * size + i].empty()) possible.emplace_back(2, other * size + i);
+      }
+    }
+    if (possible.empty()) return false;
+    const auto [what, which] = possible[random() % possible.size()];
+    if (what == 0) {
+      enter(which);
+    } else if (what == 1) {
+      ways[which / size]->knows_lost[which % size] = true;
+      agreements[which / size]->note_loss();
+    } else {
+      const std::vector<std::byte> message = std::move(pipes[which].front());
+      pipes[which].pop_front();
+      agreements[which % size]->arrive(static_cast<int>(which / size),
+                                       std::span(message).subspan(kNameBytes));
+    }
+    return true;
+  }
+
+  std::size_t size;
+  std::vector<bool> is_dead;
+  std::vector<std::deque<std::vector<std::byte>>> pipes;  // from * size + to
+  std::vector<std::optional<AgreementResult>> results;
+  std::vector<bool> entered;
+  std::vector<std::unique_ptr<Way>> ways;
+  std::vector<std::unique_ptr<Agreement>> agreements;
+};
+
+void run_schedule(std::uint32_t seed) {
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  const std::size_t size = 1 + random() % 6;
+  Simulated members(size);
+  // Some members are lost after so many of their messages, in the middle of telling the others for example.
+  for (std::size_t i = 0; i + 1 < size; ++i) {
+    const std::size_t victim = random() % size;
+    if (random() % 2 == 0) members.ways[victim]->num_sends_left = static_cast<int>(random() % (3 * size));
+  }
+  for (int steps = 0; members.step(random); ++steps) ASSERT_LT(steps, 100000);
+  const AgreementResult* first = nullptr;
+  for (std::size_t i = 0; i < size; ++i) {
+    // Those that are lost after their decision count as well.
+    if (!members.results[i]) {
+      EXPECT_TRUE(members.is_dead[i]) << "rank " << i << " lives and has no result";
+      continue;
+    }
+    const AgreementResult& result = *members.results[i];
+    if (first == nullptr) first = &result;
+    EXPECT_EQ(result.flag, first->flag);
+    EXPECT_EQ(result.contexts, first->contexts);
+    EXPECT_EQ(result.lost.words(), first->lost.words());
+    EXPECT_EQ(result.has_unacknowledged, first->has_unacknowledged);
+    for (std::size_t rank = 0; rank < size; ++rank) {
+      if (members.is_dead[rank]) continue;
+      EXPECT_FALSE(result.lost.has(rank)) << "rank " << rank << " lives";
+      EXPECT_EQ(result.flag & (1 << rank), 0) << "what rank " << rank << " gave is not in the result";
+    }
+  }
+}
+
+TEST(Agreement, IsTheSameAtAllWhoeverIsLost) {
+  for (std::uint32_t seed = 1; seed <= 5000; ++seed) {
+    run_schedule(seed);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Agreement, RefusesMessagesThatCannotBe) {
+  Simulated members(3);
+  members.enter(1);
+  const auto arrive = [&](int from, std::vector<std::uint32_t> words) {
+    const std::span<const std::uint32_t> all(words);
+    members.agreements[1]->arrive(from, std::as_bytes(all));
+  };
+  EXPECT_THROW(arrive(0, {}), base::Error);
+  EXPECT_THROW(arrive(0, {17}), base::Error);    // no type
+  EXPECT_THROW(arrive(0, {0, 1}), base::Error);  // a gift that ends too early
+  EXPECT_THROW(arrive(0, {2, 0}), base::Error);  // an acceptance with something behind it
+  EXPECT_THROW(arrive(5, {2}), base::Error);     // no member
+}
+
+}  // namespace
+}  // namespace weft::mpi
