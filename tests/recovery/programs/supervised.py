@@ -40,10 +40,10 @@ class Worker(weft.Chare):
         return await self.allreduce(1, weft.Reducer.sum)
 
     async def receive_from(self, peer):
-        return await weft.Channel(self, peer).recv()
+        return await weft.Channel(self, peer).recv_object()
 
     async def send_to(self, peer):
-        await weft.Channel(self, peer).send(b"first")
+        await weft.Channel(self, peer).send_object("first")
 
 
 async def lost(awaitable):
@@ -82,7 +82,7 @@ async def revive():
     single = weft.Singleton(Worker, LAST, args=("single",))
     await workers[LAST].count.call()
     await single.count.call()
-    print("alive:", type(await failure(weft.revive(workers[LAST]))).__name__)
+    print("alive:", str(await failure(weft.revive(workers[LAST]))).splitlines()[0])
     print("dies:", await lost(workers[LAST].die.call()))
     await weft.revive(workers[LAST])
     print("new:", await workers[LAST].where.call(), await workers[LAST].count.call())

@@ -220,7 +220,7 @@ void Chares::Parts::forward(Collection& target, EntryHeader header, MessagePtr m
   if (header.move_or_source > at.move) return hold(target, header.index, std::move(message));
   if (at.pe == runtime_.pe()) {
     if (target.is_sparse()) return sets->has_no_element(target, header, std::move(message));
-    if (runtime_.losses().count() > 0) return losses->answer(target, header);
+    if (runtime_.losses().count() > 0) return losses->answer(header, *message);
     runtime_.fail(base::format("{} is not on its home PE {}, and no PE has reported where it is",
                                target.element_name(header.index), at.pe));
     return;

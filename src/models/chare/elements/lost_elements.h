@@ -7,6 +7,7 @@
 // Threads: the PE's.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -38,11 +39,11 @@ class LostElements {
   Shape living(const Shape& shape) const;
 
   // Makes an element that was lost anew, on its home, from the constructor and the arguments that its collection was made with. The future
-  // is ready when the constructor has returned.
+  // is ready when the constructor has returned, and all living PEs find the element.
   runtime::Future<> revive(Collection& collection, std::uint64_t index);
 
   // A call to an element that is not there and that no other PE has: it was lost. Its caller gets base::LostPe.
-  void answer(Collection& collection, const EntryHeader& header);
+  void answer(const EntryHeader& header, runtime::Message& message);
   // Throws base::LostPe if a PE is lost: `what` needs all PEs.
   void expect_all(const std::string& what) const;
 
@@ -52,10 +53,14 @@ class LostElements {
 
  private:
   struct Called {
-    std::uint64_t collection;
-    std::uint64_t index;
-    std::uint32_t entry;
+    std::uint64_t collection = 0;
+    std::uint64_t index = 0;
+    std::uint32_t entry = 0;
+    std::uint32_t head_bytes = 0;
+    std::array<std::byte, 8>
+        head{};  // the first bytes of the arguments, by which a language names the method
   };
+  static Called called_by(const EntryHeader& header, runtime::Message& message);
   // The calls to one PE, by the numbers of their futures.
   struct CallsTo {
     std::unordered_map<std::uint64_t, Called> by_future;
@@ -81,6 +86,8 @@ class LostElements {
   runtime::HandlerId first_handler_;
   std::vector<CallsTo> calls_;                         // by PE
   std::unordered_map<std::uint64_t, Origin> origins_;  // by collection
+  std::vector<runtime::MessagePtr>
+      early_;  // of on_revive(): their senders know of losses of which this PE does not
 };
 
 }  // namespace weft::chare

@@ -1,6 +1,8 @@
 // What a loss of PEs does to calls, to homes and to collections, and how elements are made anew.
 #include "runtime/losses/losses.h"
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -24,7 +26,7 @@ namespace {
 
 // A call whose result PE `reply.pe` awaits went on to another PE.
 struct CallMoved {
-  EntryHeader header;
+  std::uint64_t future = 0;
   std::int32_t pe = 0;
   std::int32_t reserved = 0;
 };
@@ -33,6 +35,8 @@ struct ReviveHeader {
   std::uint64_t collection = 0;
   std::uint64_t index = 0;
   ReplyTo reply;
+  std::int32_t home = 0;
+  std::int32_t reserved = 0;
 };
 
 bool has_elements_to_move(const Collection& collection) {
@@ -62,16 +66,17 @@ bool LostElements::watch(int pe, Message& message) {
   const bool is_lost = runtime_.losses().is_lost(pe);
   if (message.envelope().handler != chares_.entry_handler()) return !is_lost;
   const EntryHeader header = read_header(message);
-  const Called called{header.collection, header.index, header.entry};
   if (is_lost) {
-    fail(header.reply, error_of(pe, called));
+    fail(header.reply, error_of(pe, called_by(header, message)));
     return false;
   }
   if (header.reply.kind != ReplyTo::Kind::kFuture) return true;
+  const Called called = called_by(header, message);
   if (header.reply.pe == static_cast<std::uint32_t>(runtime_.pe())) {
     track(pe, header.reply.id, called);
   } else if (pe != runtime_.pe()) {
-    MessagePtr moved = Message::pack(runtime_, first_handler_ + kCallMoved, CallMoved{header, pe, 0});
+    MessagePtr moved =
+        Message::pack(runtime_, first_handler_ + kCallMoved, CallMoved{header.reply.id, pe, 0}, called);
     runtime_.send(static_cast<int>(header.reply.pe), std::move(moved));
   }
   return true;
@@ -88,20 +93,33 @@ void LostElements::track(int pe, std::uint64_t future, const Called& called) {
 
 void LostElements::on_call_moved(MessagePtr message) {
   CallMoved moved;
-  message->unpacker() | moved;
-  const EntryHeader& header = moved.header;
-  if (moved.pe < 0 || moved.pe >= runtime_.num_pes() || header.reply.kind != ReplyTo::Kind::kFuture) return;
-  const Called called{header.collection, header.index, header.entry};
-  if (runtime_.losses().is_lost(moved.pe)) return fail(header.reply, error_of(moved.pe, called));
-  if (runtime::FutureTable::of(runtime_).find(header.reply.id) == nullptr) return;  // the answer was faster
-  for (CallsTo& calls : calls_) calls.by_future.erase(header.reply.id);
-  track(moved.pe, header.reply.id, called);
+  Called called;
+  message->unpacker() | moved | called;
+  if (moved.pe < 0 || moved.pe >= runtime_.num_pes() || called.head_bytes > called.head.size()) return;
+  const ReplyTo reply{ReplyTo::Kind::kFuture, static_cast<std::uint32_t>(runtime_.pe()), moved.future};
+  if (runtime_.losses().is_lost(moved.pe)) return fail(reply, error_of(moved.pe, called));
+  if (runtime::FutureTable::of(runtime_).find(moved.future) == nullptr) return;  // the answer was faster
+  for (CallsTo& calls : calls_) calls.by_future.erase(moved.future);
+  track(moved.pe, moved.future, called);
+}
+
+LostElements::Called LostElements::called_by(const EntryHeader& header, Message& message) {
+  Called called{header.collection, header.index, header.entry, 0, {}};
+  const std::span<const std::byte> arguments = message.payload_span().subspan(sizeof header);
+  called.head_bytes = static_cast<std::uint32_t>(std::min(arguments.size(), called.head.size()));
+  std::copy_n(arguments.begin(), called.head_bytes, called.head.begin());
+  return called;
 }
 
 std::exception_ptr LostElements::error_of(int pe, const Called& called) const {
   const Collection& collection = chares_.collection(called.collection);
   const EntryInfo* const entry = Registry<EntryInfo>::find(called.entry);
-  const std::string method = entry == nullptr ? std::string() : "." + short_name_of(*entry);
+  std::string method;
+  if (entry != nullptr && entry->method_of == nullptr) method = "." + short_name_of(*entry);
+  if (entry != nullptr && entry->method_of != nullptr) {
+    Pup head = Pup::unpacker(called.head.data(), called.head_bytes, &runtime_);
+    method = "." + entry->method_of(collection, head);
+  }
   return runtime::lost_error(pe,
                              base::format("a call of {}{}", collection.element_name(called.index), method));
 }
@@ -121,9 +139,9 @@ void LostElements::fail(const ReplyTo& reply, const std::exception_ptr& error) {
   futures.forget(reply.id);
 }
 
-void LostElements::answer(Collection& collection, const EntryHeader& header) {
-  const int lost = runtime_.losses().in_order().back();
-  fail(header.reply, error_of(lost, {collection.id(), header.index, header.entry}));
+void LostElements::answer(const EntryHeader& header, Message& message) {
+  if (message.envelope().handler != chares_.entry_handler()) return;
+  fail(header.reply, error_of(runtime_.losses().in_order().back(), called_by(header, message)));
 }
 
 // --- A loss
@@ -131,6 +149,7 @@ void LostElements::answer(Collection& collection, const EntryHeader& header) {
 void LostElements::on_loss(int pe) {
   move_homes(pe);
   fail_calls_to(pe);
+  for (MessagePtr& early : std::exchange(early_, {})) on_revive(std::move(early));
   const std::exception_ptr error = runtime::lost_error(pe, "an operation of a whole collection");
   std::vector<std::uint64_t> gathers;
   for (const auto& [id, done] : chares_.parts_->gathers) gathers.push_back(id);
@@ -192,6 +211,7 @@ void LostElements::created(const Collection& collection, const ConstructorInfo& 
   origins_[collection.id()] = {&constructor, {arguments.begin(), arguments.end()}};
 }
 
+// All living PEs are told, and answer when they know of the loss: then their calls find the new element.
 runtime::Future<> LostElements::revive(Collection& collection, std::uint64_t index) {
   collection.expect_alive();
   if (!has_movable_homes(collection.kind())) {
@@ -201,19 +221,46 @@ runtime::Future<> LostElements::revive(Collection& collection, std::uint64_t ind
                      "group belongs to its PE",
                      collection.element_name(index)));
   }
+  const int home = collection.home(index);
   runtime::Future<> done(runtime_);
-  const ReplyTo reply = reply_to(*done.state());
-  runtime_.send(collection.home(index), Message::pack(runtime_, first_handler_ + kRevive,
-                                                      ReviveHeader{collection.id(), index, reply}));
+  struct Parts {
+    int left = 0;
+    std::exception_ptr error;
+  };
+  const auto parts = std::make_shared<Parts>();
+  for (int pe = 0; pe < runtime_.num_pes(); ++pe) {
+    if (runtime_.losses().is_lost(pe)) continue;
+    ++parts->left;
+    runtime::Future<> part(runtime_);
+    part.then([parts, done, is_home = pe == home](const runtime::Future<>& ended) {
+      try {
+        ended.get();
+      } catch (...) {
+        if (is_home) parts->error = std::current_exception();
+      }
+      if (--parts->left > 0) return;
+      parts->error ? done.set_error(parts->error) : done.set();
+    });
+    const ReplyTo reply = reply_to(*part.state());
+    track(pe, reply.id, {collection.id(), index, 0, 0, {}});
+    runtime_.send(pe, Message::pack(runtime_, first_handler_ + kRevive,
+                                    ReviveHeader{collection.id(), index, reply, home, 0},
+                                    runtime_.losses().in_order()));
+  }
   return done;
 }
 
 void LostElements::on_revive(MessagePtr message) {
   ReviveHeader header;
-  message->unpacker() | header;
+  std::vector<int> lost;
+  message->unpacker() | header | lost;
   if (!header.reply.is_valid(runtime_.num_pes()) || header.reply.kind != ReplyTo::Kind::kFuture) return;
+  const bool knows_all = std::ranges::all_of(
+      lost, [this](int pe) { return pe < 0 || pe >= runtime_.num_pes() || runtime_.losses().is_lost(pe); });
+  if (!knows_all) return early_.push_back(std::move(message));
   const runtime::Future<> done =
       runtime::Future<>::at(runtime_, runtime::FutureAddress{header.reply.pe, header.reply.id});
+  if (header.home != runtime_.pe()) return done.set();
   try {
     Collection& collection = chares_.collection(header.collection);
     collection.expect_alive();
