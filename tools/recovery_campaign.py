@@ -121,9 +121,9 @@ class Job:
         end = time.monotonic() + HANG_S
         while self.process.poll() is None and time.monotonic() < end:
             pes = self.pes()  # the launcher starts others after it has said that it begins again
-            if len(pes) == self._num_pes and killed.isdisjoint(pes.values()):
-                if self.recoveries >= self.begun_again:
-                    return True
+            is_whole = len(pes) == self._num_pes and killed.isdisjoint(pes.values())
+            if is_whole and self.recoveries >= self.begun_again:
+                return True
             time.sleep(0.005)
         return False
 
