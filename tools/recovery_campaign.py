@@ -61,7 +61,10 @@ class Kill:
 
 @dataclass
 class Record:
-    """What has become of a job. `end` is right, words, wrong, hangs or leaves."""
+    """What has become of a job. `end` is right, words, wrong, hangs or leaves.
+
+    `noise`: lines that neither the program nor `weft run` has printed.
+    """
 
     seed: int
     pes: int
@@ -71,6 +74,7 @@ class Record:
     recoveries: int = 0
     seconds: float = 0.0
     kills: list[Kill] = field(default_factory=list)
+    noise: list[str] = field(default_factory=list)
 
 
 class Job:
@@ -269,6 +273,7 @@ def run_one(seed: int, options: argparse.Namespace) -> Record:
         record.recoveries, record.kills = job.begun_again, killer.kills
         stdout, stderr, left = job.stdout, job.stderr, job.leftovers()
     record.steps, found = result_in(stdout)
+    record.noise = [line for line in (stdout + stderr).splitlines() if "UCX" in line]
     if code is None:
         record.end = "hangs"
     elif code == 0:
@@ -322,6 +327,7 @@ def summary(records: list[Record], seconds: float, left: list[str], options: arg
         "kills_of_pe_0": sum(kill.pe == 0 for kill in kills),
         "recoveries": sum(record.recoveries for record in records),
         "ends": dict(collections.Counter(record.end for record in records)),
+        "jobs_with_noise": sum(bool(record.noise) for record in records),
         "left_in_dev_shm": left,
         "seconds": round(seconds, 1),
         "parallel": options.parallel,
