@@ -29,7 +29,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parents[1] / "tests" / "recovery" / "programs" / "mixed.py"
@@ -336,6 +336,11 @@ def summary(records: list[Record], seconds: float, left: list[str], options: arg
     }
 
 
+def line_of(record: Record) -> str:
+    """The record of a job. A kill is a list: the PE, the second, the kind."""
+    return json.dumps(asdict(record) | {"kills": [astuple(kill) for kill in record.kills]})
+
+
 def num_pes_range(text: str) -> tuple[int, int]:
     """The value of --pes."""
     low, _, high = text.partition("-")
@@ -353,7 +358,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first job; the next has the next number")
     parser.add_argument("--pes", type=num_pes_range, default=(2, 6), metavar="LOW-HIGH", help="of a job")
     parser.add_argument("--parallel", type=int, default=1, help="so many jobs at a time")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record of the campaign")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write a line for the campaign and each job"
+    )
     parser.add_argument("--verbose", action="store_true", help="a line for each job")
     options = parser.parse_args()
     before = set(os.listdir("/dev/shm"))
@@ -363,8 +370,8 @@ def main() -> int:
     found = summary(records, time.monotonic() - began, left, options)
     print(json.dumps(found))
     if options.json is not None:
-        jobs = [asdict(record) for record in sorted(records, key=lambda record: record.seed)]
-        options.json.write_text(json.dumps({**found, "records": jobs}, indent=1) + "\n")
+        jobs = [line_of(record) for record in sorted(records, key=lambda record: record.seed)]
+        options.json.write_text("\n".join([json.dumps(found), *jobs]) + "\n")
     return 0 if not left and set(found["ends"]) <= {"right", "words"} else 1
 
 
