@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Kills PEs of a job at random times and compares what it prints with an undisturbed job.
+"""Kills PEs of jobs at random times and compares their results with undisturbed jobs.
 
-    tools/recovery_campaign.py --jobs 100 --seed 1 [--pes 4] [--most-losses 3] [--steps 200]
+    tools/recovery_campaign.py --kills 10000 --seed 1 --parallel 8 --json campaign.json
 
-Each job is tests/recovery/programs/cells.py under `weft run --on-loss restart`. A job must end with the same
-values. One that ends in words is counted, because a PE and its buddy may have been lost at once. The seed of
-a job is printed if anything is wrong: `--jobs 1 --seed N` runs it again.
+Each job is tests/recovery/programs/mixed.py under `weft run --on-loss restart`, a random program with a seed
+of its own. It loses one to three PEs, at once or in a row, also while it protects or recovers. When it has
+protected a state again, it loses further ones, `--kills-per-job` in all. A job must end with the hash of an
+undisturbed one, or in the words of docs/recovery.md where these permit it, and leave no process, no file and
+no shared memory. `--jobs 1 --seed N` runs a job again that is named. Ends with 1 if anything is wrong.
+
+It needs files alone and a Python that has numpy and the package weft (PYTHONPATH).
 """
 
 from __future__ import annotations
@@ -13,133 +17,362 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import json
 import os
+import platform
 import random
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 
-PROGRAM = Path(__file__).resolve().parents[1] / "tests" / "recovery" / "programs" / "cells.py"
-HANG_S = 60.0
-#: After how many losses without a weft.protect in between a job ends.
-MOST_LOSSES = 5
+PROGRAM = Path(__file__).resolve().parents[1] / "tests" / "recovery" / "programs" / "mixed.py"
+#: A job hangs if it has not protected a state for so long, or has not ended so long after it was to.
+HANG_S = 120.0
+#: More steps than a job gets to.
+ENDLESS = 10**7
+#: By this variable the processes of a job are found.
+MARK = "WEFT_CAMPAIGN_JOB"
+MOST_IN_A_ROW = 3
+#: How often a loss may be that of the buddy of a PE lost before, which ends a job in words.
+CARELESS = 0.01
+#: How often a PE is killed while the job ends.
+AT_THE_END = 0.1
 
 
-def start(num_pes: int, steps: int) -> subprocess.Popen[str]:
-    """A job without losses of its own."""
-    command = [sys.executable, "-m", "weft", "run", "-n", str(num_pes), "--on-loss", "restart"]
-    return subprocess.Popen(
-        [*command, str(PROGRAM), ""],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "CELLS_STEPS": str(steps)},
-    )
+@dataclass
+class Kill:
+    """A PE that was killed, `at_s` after the start of the job.
+
+    `kind`: first: while the job ran undisturbed, so perhaps while it protected; at_once: with the one before;
+    in_a_row: while the job recovered from the one before; at_end: while it ended.
+    """
+
+    pe: int
+    at_s: float
+    kind: str
 
 
-def pes_of(job: subprocess.Popen[str]) -> list[int]:
-    """The processes of the PEs that there are now."""
-    try:
-        children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
-    except OSError:
-        return []
-    return [int(pid) for pid in children]
+@dataclass
+class Record:
+    """What has become of a job. `end` is right, words, wrong, hangs or leaves.
+
+    `noise`: lines that neither the program nor `weft run` has printed.
+    """
+
+    seed: int
+    pes: int
+    end: str = ""
+    words: str = ""
+    steps: int = 0
+    recoveries: int = 0
+    seconds: float = 0.0
+    kills: list[Kill] = field(default_factory=list)
+    noise: list[str] = field(default_factory=list)
 
 
-def pe_of(pid: int) -> int:
-    """The number of the PE that the process is."""
-    for setting in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-        if setting.startswith(b"WEFT_PE="):
-            return int(setting.removeprefix(b"WEFT_PE="))
-    raise ProcessLookupError
+class Job:
+    """A job under `weft run`, with a folder of its own for all that it writes."""
+
+    def __init__(self, seed: int, num_pes: int, steps: int, folder: Path) -> None:
+        self.folder = folder
+        self._num_pes = num_pes
+        self._mark = f"{MARK}={os.getpid()}-{seed}-{steps}"
+        (folder / "tmp").mkdir()
+        self._files = [(folder / name).open("w+") for name in ("out", "err")]
+        command = [sys.executable, "-m", "weft", "run", "-n", str(num_pes), "--on-loss", "restart"]
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(
+            [*command, str(PROGRAM), str(seed), str(steps), str(folder)],
+            stdout=self._files[0],
+            stderr=self._files[1],
+            start_new_session=True,
+            env={**os.environ, MARK: self._mark.partition("=")[2], "TMPDIR": str(folder / "tmp")},
+        )
+
+    @property
+    def stdout(self) -> str:
+        return (self.folder / "out").read_text()
+
+    @property
+    def stderr(self) -> str:
+        return (self.folder / "err").read_text()
+
+    @property
+    def recoveries(self) -> int:
+        """How often it had begun again when it has last protected a state; -1 before the first time."""
+        try:
+            return int((self.folder / "progress").read_text().split()[1])
+        except (OSError, IndexError):
+            return -1
+
+    @property
+    def begun_again(self) -> int:
+        """How often the launcher has said that it begins again."""
+        return self.stderr.count("the job begins again")
+
+    def wait_for_progress(self, killed: set[int]) -> bool:
+        """Waits until a state is protected after the loss of these processes.
+
+        Returns False if the job hangs, or has ended.
+        """
+        end = time.monotonic() + HANG_S
+        while self.process.poll() is None and time.monotonic() < end:
+            pes = self.pes()  # the launcher starts others after it has said that it begins again
+            is_whole = len(pes) == self._num_pes and killed.isdisjoint(pes.values())
+            if is_whole and self.recoveries >= self.begun_again:
+                return True
+            time.sleep(0.005)
+        return False
+
+    def pes(self) -> dict[int, int]:
+        """The processes of the PEs that there are now."""
+        found = {}
+        with contextlib.suppress(OSError):
+            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+            for pid in children.split():
+                with contextlib.suppress(OSError):
+                    text = Path(f"/proc/{pid}/environ").read_bytes()
+                    if (setting := re.search(rb"(?:^|\0)WEFT_PE=(\d+)\0", text)) is not None:
+                        found[int(setting[1])] = int(pid)
+        return found
+
+    def wait(self) -> int | None:
+        """The exit code; None if it hangs. Then it has printed what it waits for, and is killed."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.process.wait(HANG_S)
+        self.process.send_signal(signal.SIGUSR1)
+        time.sleep(3)
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        return None
+
+    def leftovers(self) -> list[str]:
+        """The processes, files and folders of shared memory that the job has left."""
+        found = [f"process {pid}" for pid in self._processes()]
+        found += [f"file {path}" for path in (self.folder / "tmp").rglob("*")]
+        with contextlib.suppress(OSError):
+            segments = (self.folder / "segments").read_text()
+            if os.path.exists(segments):
+                found.append(f"folder {segments}")
+        return found
+
+    def _processes(self) -> Iterator[str]:
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+                if self._mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    yield f"{folder.name} {(folder / 'cmdline').read_text()!r}"
+
+    def close(self) -> None:
+        """Closes its files."""
+        for file in self._files:
+            file.close()
 
 
-def disturb(
-    job: subprocess.Popen[str], random_numbers: random.Random, losses: int, job_s: float
-) -> list[int]:
-    """Kills PEs at random times of a job that takes `job_s` undisturbed. Returns which."""
-    killed = []
-    times = sorted(random_numbers.uniform(0.0, job_s) for _ in range(losses))
-    began = time.monotonic()
-    for at in times:
-        time.sleep(max(0.0, began + at - time.monotonic()))
-        pids = pes_of(job)
-        if job.poll() is None and pids:
-            with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has ended meanwhile
-                pid = random_numbers.choice(pids)
-                pe = pe_of(pid)
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pe)
-    return killed
+class Killer:
+    """Kills PEs of a job at random."""
+
+    def __init__(self, job: Job, numbers: random.Random, num_pes: int, most: int) -> None:
+        self._job, self._numbers, self._num_pes, self._most = job, numbers, num_pes, most
+        self._recovery_s = 0.5
+        self.kills: list[Kill] = []
+        self._killed: set[int] = set()  # processes
+        self.row: set[int] = set()  # the PEs lost since a state was last protected
+
+    def run(self) -> None:
+        """Kills until there are enough kills, or the job has ended or hangs."""
+        began = time.monotonic()
+        while self._job.wait_for_progress(self._killed) and len(self.kills) < self._most:
+            if self.kills:
+                self._recovery_s = min(5.0, time.monotonic() - began)
+            time.sleep(self._numbers.uniform(0, 0.2))
+            self.row.clear()
+            began = time.monotonic()
+            self._kill_row(self._numbers.choices(range(1, MOST_IN_A_ROW + 1), (6, 3, 2))[0])
+
+    def _kill_row(self, losses: int) -> None:
+        at_once = self._numbers.random() < 0.3
+        self.kill("first")
+        for _ in range(losses - 1):
+            if not at_once:
+                time.sleep(self._numbers.uniform(0, self._recovery_s))
+            self.kill("at_once" if at_once else "in_a_row")
+
+    def kill(self, kind: str) -> None:
+        """Kills one PE, as a rule not the buddy of one in the row."""
+        pes = self._job.pes()
+        is_careless = self._numbers.random() < CARELESS
+        choice = [pe for pe in sorted(pes) if is_careless or not self._is_next_to_lost(pe)]
+        if not choice:
+            return
+        pe = self._numbers.choice(choice)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pes[pe], signal.SIGKILL)
+            self._killed.add(pes[pe])
+            self.row.add(pe)
+            self.kills.append(Kill(pe, round(time.monotonic() - self._job.began, 3), kind))
+
+    def _is_next_to_lost(self, pe: int) -> bool:
+        return any(abs(pe - lost) in (1, self._num_pes - 1) for lost in self.row if lost != pe)
+
+    @property
+    def has_lost_buddies(self) -> bool:
+        """Whether a PE and its buddy were lost without a protected state in between."""
+        return any((pe + 1) % self._num_pes in self.row for pe in self.row)
 
 
-def is_documented(stderr: str, killed: list[int], num_pes: int) -> bool:
-    """Whether a job may end with these words after those losses (docs/recovery.md)."""
-    lost = set(killed)
-    if "no chares can be recovered" in stderr:
-        return len(lost) == num_pes
-    if "cannot be recovered" in stderr:
-        return any((pe + 1) % num_pes in lost for pe in lost)
-    if "without a weft.protect in between" in stderr:
-        return len(killed) > MOST_LOSSES
-    return "had finished" in stderr
+def permitted_words(stderr: str, killer: Killer) -> str:
+    """The words with which the job has ended, if docs/recovery.md permits them after those losses."""
+    if killer.has_lost_buddies:
+        for words in ("cannot be recovered", "no chares can be recovered"):
+            if words in stderr:
+                return words
+    if killer.kills and killer.kills[-1].kind == "at_end":
+        for words in ("had finished", "after it had finished"):
+            if words in stderr:
+                return words
+    return ""
 
 
-def values_in(text: str) -> str:
-    """The line that does not depend on losses."""
-    lines = [line for line in text.splitlines() if line.startswith("values ")]
-    return lines[-1] if lines else ""
+def result_in(stdout: str) -> tuple[int, str]:
+    """The steps and the hash that a job has printed last. (0, "") if it has printed none."""
+    found = re.findall(r"^result (\d+) (\w+)$", stdout, re.MULTILINE)
+    return (int(found[-1][0]), found[-1][1]) if found else (0, "")
 
 
-def run_one(seed: int, options: argparse.Namespace, expected: str, job_s: float) -> str:
-    """Runs a job. Returns how it has ended; all but "right" and "words" is wrong."""
-    random_numbers = random.Random(seed)
-    job = start(options.pes, options.steps)
-    killed = disturb(job, random_numbers, random_numbers.randint(1, options.most_losses), job_s)
-    try:
-        stdout, stderr = job.communicate(timeout=HANG_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(job.pid, signal.SIGKILL)
-        print(f"seed {seed}: hangs\n{job.communicate()[1]}", flush=True)
-        return "hangs"
-    if job.returncode == 0 and values_in(stdout) == expected:
-        return "right"
-    if job.returncode != 0 and is_documented(stderr, killed, options.pes):
-        if options.verbose:
-            print(f"seed {seed}: exit code {job.returncode}\n{stderr}", flush=True)
-        return "words"
-    print(f"seed {seed}: killed {killed}, exit code {job.returncode}\n{stdout}\n{stderr}", flush=True)
-    return "wrong"
+def undisturbed_hash(seed: int, num_pes: int, steps: int) -> str:
+    """That of a job without losses."""
+    with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
+        job = Job(seed, num_pes, steps, Path(folder))
+        code = job.wait()
+        job.close()
+        return result_in(job.stdout)[1] if code == 0 else f"exit code {code}: {job.stderr}"
+
+
+def run_one(seed: int, options: argparse.Namespace) -> Record:
+    """Runs a job, and an undisturbed one with as many steps."""
+    numbers = random.Random(f"campaign {seed}")
+    record = Record(seed, numbers.randint(*options.pes))
+    with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
+        job = Job(seed, record.pes, ENDLESS, Path(folder))
+        killer = Killer(job, numbers, record.pes, options.kills_per_job)
+        killer.run()
+        (job.folder / "stop").touch()
+        if job.process.poll() is None and numbers.random() < AT_THE_END:
+            time.sleep(numbers.uniform(0, 0.3))
+            killer.kill("at_end")
+        code = job.wait()
+        job.close()
+        record.seconds = round(time.monotonic() - job.began, 2)
+        record.recoveries, record.kills = job.begun_again, killer.kills
+        stdout, stderr, left = job.stdout, job.stderr, job.leftovers()
+    record.steps, found = result_in(stdout)
+    record.noise = [line for line in (stdout + stderr).splitlines() if "UCX" in line]
+    if code is None:
+        record.end = "hangs"
+    elif code == 0:
+        expected = undisturbed_hash(seed, record.pes, record.steps)
+        record.end = "right" if found == expected else "wrong"
+        stderr += f"\nexpected {expected}, found {found}"
+    elif words := permitted_words(stderr, killer):
+        record.end, record.words = "words", words
+    else:
+        record.end = "wrong"
+    if left:
+        record.end = "leaves"
+        stderr += f"\nleft: {left}"
+    if record.end not in ("right", "words"):
+        record.words = stderr
+        print(f"seed {seed}: {record.end}, exit code {code}, {record}\n{stdout}\n{stderr}", flush=True)
+    elif options.verbose:
+        print(f"seed {seed}: {record.end}, {record.recoveries} recoveries, {record.seconds} s", flush=True)
+    return record
+
+
+def run_all(options: argparse.Namespace) -> list[Record]:
+    """Jobs with one seed after the other, until there are enough kills, jobs or minutes."""
+    end = time.monotonic() + 60 * options.minutes
+    records: list[Record] = []
+
+    def run_next(seed: int) -> None:
+        kills = sum(len(record.kills) for record in records)
+        if kills < options.kills and time.monotonic() < end:
+            records.append(run_one(seed, options))
+
+    with ThreadPoolExecutor(options.parallel) as pool:
+        jobs = [pool.submit(run_next, options.seed + i) for i in range(options.jobs)]
+        try:
+            for job in jobs:
+                job.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # the jobs that have begun go on to their ends
+    return records
+
+
+def summary(records: list[Record], seconds: float, left: list[str], options: argparse.Namespace) -> dict:
+    """The record of the campaign."""
+    kills = [kill for record in records for kill in record.kills]
+    return {
+        "program": PROGRAM.name,
+        "first_seed": options.seed,
+        "jobs": len(records),
+        "kills": len(kills),
+        "kinds": dict(collections.Counter(kill.kind for kill in kills)),
+        "kills_of_pe_0": sum(kill.pe == 0 for kill in kills),
+        "recoveries": sum(record.recoveries for record in records),
+        "ends": dict(collections.Counter(record.end for record in records)),
+        "jobs_with_noise": sum(bool(record.noise) for record in records),
+        "left_in_dev_shm": left,
+        "seconds": round(seconds, 1),
+        "parallel": options.parallel,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+
+
+def line_of(record: Record) -> str:
+    """The record of a job. A kill is a list: the PE, the second, the kind."""
+    return json.dumps(asdict(record) | {"kills": [astuple(kill) for kill in record.kills]})
+
+
+def num_pes_range(text: str) -> tuple[int, int]:
+    """The value of --pes."""
+    low, _, high = text.partition("-")
+    return int(low), int(high or low)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--jobs", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=10_000, help="at most so many")
+    parser.add_argument("--kills", type=int, default=100, help="no job begins after so many kills")
+    parser.add_argument("--kills-per-job", type=int, default=25)
+    parser.add_argument("--minutes", type=float, default=1e6, help="no job begins after that time")
+    parser.add_argument("--seed", type=int, default=1, help="of the first job; the next has the next number")
+    parser.add_argument("--pes", type=num_pes_range, default=(2, 6), metavar="LOW-HIGH", help="of a job")
+    parser.add_argument("--parallel", type=int, default=1, help="so many jobs at a time")
     parser.add_argument(
-        "--seed", type=int, default=1, help="of the first job; the next one has the next number"
+        "--json", type=Path, metavar="FILE", help="write a line for the campaign and each job"
     )
-    parser.add_argument("--pes", type=int, default=4)
-    parser.add_argument("--most-losses", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=200, help="of each job")
-    parser.add_argument("--verbose", action="store_true", help="print the words of jobs that end in words")
+    parser.add_argument("--verbose", action="store_true", help="a line for each job")
     options = parser.parse_args()
-    began = time.monotonic()
-    expected = values_in(start(options.pes, options.steps).communicate(timeout=HANG_S)[0])
-    job_s = time.monotonic() - began
-    if not expected:
-        raise SystemExit("the undisturbed job has printed no values")
     before = set(os.listdir("/dev/shm"))
-    ends = collections.Counter(
-        run_one(options.seed + i, options, expected, job_s) for i in range(options.jobs)
-    )
-    left = [name for name in set(os.listdir("/dev/shm")) - before if not name.startswith("weft-segments-")]
-    print(dict(ends), f"left in /dev/shm: {left or 'nothing'}")
-    return 0 if not left and not ends["wrong"] and not ends["hangs"] else 1
+    began = time.monotonic()
+    records = run_all(options)
+    left = sorted(set(os.listdir("/dev/shm")) - before)
+    found = summary(records, time.monotonic() - began, left, options)
+    print(json.dumps(found))
+    if options.json is not None:
+        jobs = [line_of(record) for record in sorted(records, key=lambda record: record.seed)]
+        options.json.write_text("\n".join([json.dumps(found), *jobs]) + "\n")
+    return 0 if not left and set(found["ends"]) <= {"right", "words"} else 1
 
 
 if __name__ == "__main__":

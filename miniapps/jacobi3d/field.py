@@ -50,6 +50,15 @@ class Field:
         self._kernels.unpack(self._current, halos)
 
     @property
+    def points(self) -> Array:
+        """All points, with ghost points. Setting them gives the field the array."""
+        return self._current
+
+    @points.setter
+    def points(self, points: Array) -> None:
+        self._current = points
+
+    @property
     def stream(self) -> weft.Stream | None:
         """Of all queued work; None for host memory."""
         return self._kernels.stream

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 import weft
-from blocks import BLOCKS, Setup
+from blocks import BLOCKS, Setup, Timeline
 from decomposition import Problem, UserError, divide, range_of
 from kernels import make_kernels
 from queued_blocks import QUEUED_BLOCKS
@@ -116,6 +116,15 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
         help="on the CPU; auto: numba if installed (auto)",
     )
     parser.add_argument(
+        "--protect-every",
+        type=count,
+        default=0,
+        metavar="N",
+        help="with --model channel: keep the blocks in the memory of the job every N timed iterations: under "
+        "weft run --on-loss restart the program survives the loss of processes, and times what comes after "
+        "the last loss; 0: never (0)",
+    )
+    parser.add_argument(
         "--verify",
         action="store_true",
         help="every value must equal a serial reference's, to the last bit",
@@ -135,6 +144,8 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     options.size = tuple(options.size * 3 if len(options.size) == 1 else options.size)
     if options.staging is not None and options.memory == "host":
         raise UserError("--staging is about device memory: give --memory emulated or cuda with it")
+    if options.protect_every > 0 and options.model != "channel":
+        raise UserError("--protect-every needs --model channel")
     options.host_staging = options.staging == "host"
     if options.model in QUEUED_BLOCKS:
         expect_queues(options)
@@ -169,22 +180,41 @@ async def gather(blocks: Any, problem: Problem) -> Values:
     return grid
 
 
+async def iterate(options: argparse.Namespace, blocks: Any, done: int) -> list[Timeline]:
+    """The timed iterations of which `done` are done. Protects the blocks, if that is wanted."""
+    timelines: list[Timeline] = []
+    while done < options.iterations:
+        count = min(options.protect_every or options.iterations, options.iterations - done)
+        timelines += await blocks.run.call(count)
+        done += count
+        if options.protect_every > 0 and done < options.iterations:
+            await weft.protect({"blocks": blocks, "done": done})
+    return timelines
+
+
 async def solve(options: argparse.Namespace, problem: Problem, model: str, expected: Values | None) -> Result:
     """One run of one model."""
-    total = options.warmup + options.iterations
-    progress = weft.Singleton(ProgressBar, 0, args=(model, total))
-    report_every = max(1, total // 100) if progress_is_visible() else 0
-    setup = Setup(problem, options.memory, options.host_staging, options.kernel, progress, report_every)
-    blocks = weft.Array((BLOCKS | QUEUED_BLOCKS)[model], problem.blocks, args=(setup,))
-    await blocks.run.call(0)  # what has to be done before any stream waits
-    await blocks.run.call(options.warmup)
+    progress = None
+    saved = await weft.recovered()
+    if saved is not None:
+        blocks, first = saved["blocks"], saved["done"]
+    else:
+        total = options.warmup + options.iterations
+        report_every = 0
+        if progress_is_visible() and options.protect_every == 0:
+            progress = weft.Singleton(ProgressBar, 0, args=(model, total))
+            report_every = max(1, total // 100)
+        setup = Setup(problem, options.memory, options.host_staging, options.kernel, progress, report_every)
+        blocks, first = weft.Array((BLOCKS | QUEUED_BLOCKS)[model], problem.blocks, args=(setup,)), 0
+        await blocks.run.call(0)  # what has to be done before any stream waits
+        await blocks.run.call(options.warmup)
     start = time.perf_counter()
-    timelines = await blocks.run.call(options.iterations)
+    timelines = await iterate(options, blocks, first)
     elapsed = time.perf_counter() - start
-    if report_every:
+    if progress is not None:
         await progress.clear.call()
 
-    result = Result.of(model, elapsed, timelines, options.iterations)
+    result = Result.of(model, elapsed, timelines, options.iterations - first)
     if options.checksum:
         result.checksum = sum(await blocks.checksum.call()) % 2**64
     if expected is not None:

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 import weft
-from pic_blocks import Block, Setup
+from pic_blocks import Block, NewTurns, Setup
 from pic_options import Result, at_least, balancing_s, describe, make_parser, problem_of, report
 from pic_particles import kernels_named
 from pic_problem import Problem, UserError
@@ -48,6 +48,14 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
         default="host",
         help="where the particles are: host, emulated, or cuda, a GPU for each PE, with CuPy (host)",
     )
+    add(
+        "--protect-every",
+        type=at_least(0),
+        default=0,
+        metavar="N",
+        help="keep the blocks in the memory of the job every N timed steps: under weft run --on-loss restart "
+        "the program survives the loss of processes, and times what comes after the last loss; 0: never (0)",
+    )
     return parser.parse_args(arguments)
 
 
@@ -62,7 +70,8 @@ def block_class(options: argparse.Namespace) -> type[weft.Chare]:
     return DeviceBlock
 
 
-async def solve(options: argparse.Namespace, problem: Problem) -> Result:
+async def begin_blocks(options: argparse.Namespace, problem: Problem) -> Any:
+    """The blocks after the warm-up."""
     counts_particles = options.load == "particles"
     setup = Setup(
         problem,
@@ -73,16 +82,32 @@ async def solve(options: argparse.Namespace, problem: Problem) -> Result:
         counts_particles,
         options.pin,
     )
-    last_step = options.warmup + options.steps
     blocks: Any = await weft.Array(block_class(options), problem.num_blocks, args=(setup,))
-    warm: Any = weft.Future()
-    blocks.run(options.warmup, warm)
-    await warm
+    await run_until(options.warmup, blocks)
     await blocks.restart_account.call()
+    return blocks
+
+
+async def run_until(step: int, blocks: Any) -> None:
     done: Any = weft.Future()
-    begin = time.perf_counter()
-    blocks.run(last_step, done)
+    blocks.run(step, done)
     await done
+
+
+async def solve(options: argparse.Namespace, problem: Problem) -> Result:
+    last_step = options.warmup + options.steps
+    saved = await weft.recovered()
+    if saved is None:
+        blocks, step = await begin_blocks(options, problem), options.warmup
+    else:
+        blocks, step = saved["blocks"], saved["step"]
+    await weft.Group(NewTurns)
+    begin = time.perf_counter()
+    while step < last_step:
+        step = min(step + (options.protect_every or options.steps), last_step)
+        await run_until(step, blocks)
+        if options.protect_every > 0:
+            await weft.protect({"blocks": blocks, "step": step})
     overall_s = time.perf_counter() - begin
 
     accounts = await blocks.account.call()

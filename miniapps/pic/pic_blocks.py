@@ -69,6 +69,13 @@ class Account:
     syncs: list[tuple[float, float, int]]
 
 
+class NewTurns(weft.Chare):
+    """One per PE: gives the PE new turns. A process that has survived a loss has those of before."""
+
+    def __init__(self) -> None:
+        turns.begin()
+
+
 class Block(weft.Chare):
     """It sends particles to each partner once a step, and goes on when each partner has sent its own.
 
@@ -138,7 +145,8 @@ class Block(weft.Chare):
             self._has_moved, self._num_arrived = False, 0
             schedule.step += 1
         if schedule.step == schedule.last_step:
-            self.contribute(target=self._done)
+            done, self._done = self._done, None
+            self.contribute(target=done)
         elif schedule.is_at_sync():
             if self._setup.counts_particles:
                 self.set_load_s(self._expected_load())

@@ -299,7 +299,8 @@ class DeviceBlock(weft.Chare):
                 return
             await self._step()
             schedule.step += 1
-        self.contribute(target=self._done)
+        done, self._done = self._done, None
+        self.contribute(target=done)
 
     async def _step(self) -> None:
         particles, step = self._particles, self._schedule.step

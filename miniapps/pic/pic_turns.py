@@ -13,6 +13,10 @@ class Turns:
     """Of one PE. At most one block has the turn."""
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """No block has asked yet."""
         self._waiting: list[tuple[int, int]] = []
         self._is_taken = False
 

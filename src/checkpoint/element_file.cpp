@@ -65,7 +65,7 @@ base::Status ElementFileWriter::append(std::span<const std::byte> bytes, std::ui
       if (base::Status status = flush(); !status.ok()) return status;
     }
     small_.insert(small_.end(), bytes.begin(), bytes.end());
-    crc = crc32c(bytes.data(), bytes.size());
+    crc = sink_->needs_checksums() ? crc32c(bytes.data(), bytes.size()) : 0;
     return {};
   }
   base::Status status = flush();
@@ -73,7 +73,7 @@ base::Status ElementFileWriter::append(std::span<const std::byte> bytes, std::ui
   while (status.ok() &&
          !bytes.empty()) {  // in parts that stay in the cache between the checksum and the system's copy
     const std::size_t part = std::min(bytes.size(), kDirectBytes);
-    crc = crc32c(bytes.data(), part, crc);
+    if (sink_->needs_checksums()) crc = crc32c(bytes.data(), part, crc);
     status = write(bytes.first(part));
     bytes = bytes.subspan(part);
   }
@@ -186,7 +186,7 @@ base::Status ElementFileReader::check_index(std::span<const std::uint64_t> num_i
 base::Status ElementFileReader::read_checked(std::uint64_t offset, void* to, std::uint64_t size_bytes,
                                              std::uint32_t crc) const {
   if (base::Status status = source_->read(offset, to, size_bytes); !status.ok()) return status;
-  if (crc32c(to, size_bytes) == crc) return {};
+  if (!source_->needs_checksums() || crc32c(to, size_bytes) == crc) return {};
   return damaged(base::format("the checksum of the {} bytes from {} on is wrong", size_bytes, offset));
 }
 
@@ -201,7 +201,7 @@ base::Status ElementFileReader::read_buffer(const ElementEntry& element, std::si
 }
 
 base::Status ElementFileReader::verify() const {
-  if (elements_.empty()) return {};
+  if (elements_.empty() || !source_->needs_checksums()) return {};
   const base::Result<std::uint64_t> all =
       source_->size_bytes();  // reading on into the index, which was checked, is harmless
   if (!all.ok()) return all.status();

@@ -22,7 +22,29 @@
 
 namespace weft::checkpoint_files {
 
-using Block = std::vector<std::byte>;
+// Bytes that are written once, and not cleared before: fresh bytes have no value.
+class Block {
+ public:
+  Block() = default;
+  explicit Block(std::size_t size_bytes);
+
+  std::byte* data() { return bytes_.get(); }
+  const std::byte* data() const { return bytes_.get(); }
+  std::size_t size() const { return size_bytes_; }
+  // Room for that many bytes in all. They move if there is less.
+  void reserve(std::size_t room_bytes);
+  void append(const void* bytes, std::size_t size_bytes);
+  // Gives room back, if there is much.
+  void release_room();
+
+ private:
+  void move_to(std::size_t room_bytes);
+
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t size_bytes_ = 0;
+  std::size_t room_bytes_ = 0;
+};
+
 using BlockPtr = std::shared_ptr<const Block>;
 
 // Appends to a block.
@@ -31,6 +53,7 @@ class BlockSink final : public ByteSink {
   explicit BlockSink(Block& block) : block_(block) {}
   base::Status write(const void* data, std::size_t size_bytes) override;
   base::Status finish() override;
+  bool needs_checksums() const override { return false; }
 
  private:
   Block& block_;
@@ -42,6 +65,7 @@ class BlockSource final : public ByteSource {
   const std::string& path() const override { return name_; }
   base::Result<std::uint64_t> size_bytes() const override { return std::uint64_t{block_->size()}; }
   base::Status read(std::uint64_t offset, void* data, std::size_t size_bytes) const override;
+  bool needs_checksums() const override { return false; }
 
  private:
   BlockPtr block_;
@@ -62,6 +86,8 @@ class ProtectedState {
   void put(const BlockId& id, BlockPtr block) { blocks_[id] = std::move(block); }
   // Null if there is none.
   BlockPtr find(const BlockId& id) const;
+  // An empty block with room for as much as the committed one of that PE has.
+  std::shared_ptr<Block> begin_block(std::uint32_t pe) const;
   std::vector<BlockId> block_ids() const;
   // Drops the blocks of a state that is not committed.
   void drop(std::uint64_t state);

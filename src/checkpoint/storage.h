@@ -21,6 +21,8 @@ class ByteSink {
   virtual void start_writing_back() {}
   // Returns when all bytes are stored.
   virtual base::Status finish() = 0;
+  // Whether a reader is to find damage of the bytes. It is not, where they stay in memory.
+  virtual bool needs_checksums() const { return true; }
 };
 
 class ByteSource {
@@ -32,6 +34,8 @@ class ByteSource {
   virtual base::Result<std::uint64_t> size_bytes() const = 0;
   // Reads exactly that many bytes. kCorrupt if there are fewer.
   virtual base::Status read(std::uint64_t offset, void* data, std::size_t size_bytes) const = 0;
+  // That of the sink.
+  virtual bool needs_checksums() const { return true; }
 };
 
 }  // namespace weft::checkpoint_files

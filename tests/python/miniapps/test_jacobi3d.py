@@ -247,6 +247,12 @@ def test_mistakes_are_one_sentence(run_example, language: str, arguments: list[o
     assert lines[0].endswith("--help)")
 
 
+def test_only_blocks_with_channels_are_protected(run_example) -> None:
+    done = run_example("jacobi3d", "python", 2, "--protect-every", 3)
+    assert done.returncode == 2
+    assert "--protect-every needs --model channel" in done.stderr
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_help_says_what_is_timed(run_example, language: str) -> None:
     done = run_example("jacobi3d", language, 2, "--help")

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
@@ -40,6 +41,36 @@ TEST(ProtectedState, TheOneBeforeStaysUntilTheNextIsCommitted) {
   EXPECT_EQ(state.find({2, 0})->size(), 2u);
 }
 
+TEST(Block, GrowsAndGivesMuchRoomBack) {
+  Block block;
+  EXPECT_EQ(block.size(), 0u);
+  block.append("abc", 3);
+  block.append("defgh", 5);
+  block.append(nullptr, 0);
+  const std::byte* const before = block.data();
+  block.release_room();
+  EXPECT_EQ(block.data(), before);  // too little to move
+  block.reserve(100);
+  block.append("ij", 2);
+  const std::byte* const roomy = block.data();
+  block.release_room();
+  EXPECT_NE(block.data(), roomy);
+  EXPECT_EQ(std::memcmp(block.data(), "abcdefghij", 10), 0);
+  EXPECT_EQ(block.size(), 10u);
+  EXPECT_EQ(Block(7).size(), 7u);
+}
+
+TEST(ProtectedState, ABlockBeginsWithTheRoomOfTheOneBefore) {
+  ProtectedState state;
+  EXPECT_EQ(state.begin_block(0)->data(), nullptr);
+  state.put({1, 0}, block_of(100));
+  state.commit(1, {});
+  const std::shared_ptr<Block> block = state.begin_block(0);
+  const std::byte* const begin = block->data();
+  block->append(std::array<std::byte, 105>{}.data(), 105);
+  EXPECT_EQ(block->data(), begin);
+}
+
 TEST(ProtectedState, ABlockIsAnElementFile) {
   const std::array<std::byte, 3> bytes{std::byte{1}, std::byte{2}, std::byte{3}};
   const auto block = std::make_shared<Block>();
@@ -56,7 +87,8 @@ TEST(ProtectedState, ABlockIsAnElementFile) {
   ASSERT_TRUE(file.read_state(file.elements().front(), read.data()).ok());
   EXPECT_EQ(read, bytes);
 
-  const auto shorter = std::make_shared<Block>(block->begin(), block->end() - 1);
+  const auto shorter = std::make_shared<Block>();
+  shorter->append(block->data(), block->size() - 1);
   EXPECT_EQ(ElementFileReader::read(std::make_unique<BlockSource>(shorter, "the block"), 9, 2, summary, sizes)
                 .status()
                 .code(),

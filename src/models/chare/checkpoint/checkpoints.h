@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -137,7 +138,9 @@ class Checkpoints {
       : chares_(chares),
         step_handler_(table.add_handlers<&Checkpoints::on_step>(*this)),
         done_handler_(table.add_handlers<&Checkpoints::on_step_done>(*this)),
-        block_handler_(table.add_handlers<&Checkpoints::on_block>(*this)) {}
+        block_handler_(table.add_handlers<&Checkpoints::on_block>(*this)) {
+    set_block_poster();
+  }
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
@@ -257,6 +260,9 @@ class Checkpoints {
   base::Status send_strays(const CheckpointStep& step, CheckpointStepResult& result);
   void share_blocks(const CheckpointStep& step);
   void send_block(int to, const BlockHeader& header, const checkpoint_files::BlockPtr& block);
+  // Blocks land in memory that they stay in.
+  void set_block_poster();
+  void land_block(runtime::ReceiveBuffer& buffer);
   // kClosed if another PE has begun to protect a state.
   base::Status open_state(std::uint64_t state);
   // Whether the manifest suits this job and the blocks of this PE.
@@ -285,6 +291,7 @@ class Checkpoints {
   runtime::Future<> withdrawn_;
   std::vector<CheckpointStep> waiting_steps_;  // for blocks
   std::vector<Strays> strays_;
+  std::vector<std::shared_ptr<checkpoint_files::Block>> landing_;  // of messages that are not handled yet
 };
 
 // The collection as the manifest has it, and the shape that it gets in a job of `num_pes` PEs. Throws Error if the program

@@ -295,7 +295,7 @@ base::Status Checkpoints::check_element(const Collection& collection, std::uint6
 base::Result<checkpoint_files::FileSummary> Checkpoints::write_elements(const CheckpointStep& step) {
   const std::set<std::uint64_t> saved(step.collections.begin(), step.collections.end());
   const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
-  const auto block = std::make_shared<checkpoint_files::Block>();
+  const auto block = step.is_in_memory ? protected_state_->begin_block(pe) : nullptr;
   base::Result<ElementFileWriter> file =
       step.is_in_memory ? ElementFileWriter::begin(std::make_unique<checkpoint_files::BlockSink>(*block),
                                                    step.checkpoint, pe)

@@ -249,6 +249,27 @@ void Checkpoints::send_block(int to, const BlockHeader& header, const BlockPtr& 
   chares_.runtime().send(to, std::move(message));
 }
 
+void Checkpoints::set_block_poster() {
+  chares_.runtime().set_poster(block_handler_,
+                               [](void* context, MessagePtr&, std::span<runtime::ReceiveBuffer> buffers) {
+                                 if (buffers.size() == 1)
+                                   static_cast<Checkpoints*>(context)->land_block(buffers.front());
+                                 return runtime::Posting::kHandle;
+                               });
+}
+
+void Checkpoints::land_block(runtime::ReceiveBuffer& buffer) {
+  const auto block = std::make_shared<checkpoint_files::Block>(buffer.size_bytes);
+  landing_.push_back(block);
+  // Memory in flight outlives this object.
+  buffer.into = runtime::Attachment(
+      memory::Buffer{block->data(), buffer.size_bytes, {}, nullptr},
+      [](void* owner, const memory::Buffer&) {
+        delete static_cast<std::shared_ptr<checkpoint_files::Block>*>(owner);
+      },
+      new std::shared_ptr<checkpoint_files::Block>(block));
+}
+
 void Checkpoints::on_block(MessagePtr message) {
   BlockHeader header;
   Pup p = message->unpacker();
@@ -262,8 +283,12 @@ void Checkpoints::on_block(MessagePtr message) {
     base::refuse_claim("a block of protected chares is malformed", "do all PEs run the same program?");
   }
   const memory::Buffer& buffer = message->attachments().front().buffer();
-  const auto* const bytes = static_cast<const std::byte*>(buffer.data);
-  BlockPtr block = std::make_shared<checkpoint_files::Block>(bytes, bytes + buffer.size_bytes);
+  const auto landed =
+      std::ranges::find_if(landing_, [&buffer](const auto& one) { return one->data() == buffer.data; });
+  if (landed == landing_.end() || (*landed)->size() != buffer.size_bytes)
+    base::refuse_claim("a block of protected chares has not landed", "do all PEs run the same program?");
+  BlockPtr block = std::move(*landed);
+  landing_.erase(landed);
   if (are_strays) {
     strays_.push_back({header.id.pe, header.strays_of, header.summary, std::move(block)});
   } else {
