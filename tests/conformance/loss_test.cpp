@@ -17,10 +17,8 @@ constexpr int kLost = 1;
 
 class LossTest : public ConformanceTest {
  protected:
-  World make_surviving_world() {
-    World world = make_world(3);
-    for (int pe = 0; pe < 3; ++pe) world.machine(pe).peer_memory().turn_off();
-    return world;
+  static void survive(World& world) {
+    for (int pe = 0; pe < world.num_pes(); ++pe) world.machine(pe).peer_memory().turn_off();
   }
   // What an operation with the lost PE may end with: it may have been over before.
   static bool is_end(const base::Status& status) {
@@ -29,7 +27,8 @@ class LossTest : public ConformanceTest {
 };
 
 TEST_P(LossTest, EndsOperationsWithTheLostPeOnce) {
-  World world = make_surviving_world();
+  World world = make_world(3);
+  survive(world);
   world.on_message(kLost, 1, [](machine::AmArrival&) {});
   auto& machine = world.machine(0);
   auto there = world.machine(kLost).register_memory(world.buffer(kLost, kind(), kLostBytes));
@@ -61,7 +60,8 @@ TEST_P(LossTest, EndsOperationsWithTheLostPeOnce) {
 }
 
 TEST_P(LossTest, LaterOperationsFailAtOnce) {
-  World world = make_surviving_world();
+  World world = make_world(3);
+  survive(world);
   auto& machine = world.machine(0);
   auto there = world.machine(kLost).register_memory(world.buffer(kLost, kind(), kSmall));
   ASSERT_TRUE(there.ok());
@@ -84,7 +84,8 @@ TEST_P(LossTest, LaterOperationsFailAtOnce) {
 }
 
 TEST_P(LossTest, OtherPeersAreReached) {
-  World world = make_surviving_world();
+  World world = make_world(3);
+  survive(world);
   auto& machine = world.machine(0);
   const Buffer to_lost = world.buffer(0, kind(), kLostBytes);
   CheckedOperation lost;

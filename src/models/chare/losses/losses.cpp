@@ -113,6 +113,8 @@ LostElements::Called LostElements::called_by(const EntryHeader& header, Message&
 
 std::exception_ptr LostElements::error_of(int pe, const Called& called) const {
   const Collection& collection = chares_.collection(called.collection);
+  if (called.head_bytes == 0)
+    return runtime::lost_error(pe, base::format("a call of {}", collection.element_name(called.index)));
   const EntryInfo* const entry = Registry<EntryInfo>::find(called.entry);
   std::string method;
   if (entry != nullptr && entry->method_of == nullptr) method = "." + short_name_of(*entry);
@@ -164,6 +166,7 @@ void LostElements::fail_calls_to(int pe) {
   const auto calls = std::exchange(calls_[static_cast<std::size_t>(pe)].by_future, {});
   const auto own = static_cast<std::uint32_t>(runtime_.pe());
   for (const auto& [future, called] : calls) {
+    if (runtime::FutureTable::of(runtime_).find(future) == nullptr) continue;  // it is over
     fail({ReplyTo::Kind::kFuture, own, future}, error_of(pe, called));
   }
 }
