@@ -193,6 +193,7 @@ class Killer:
                 self._recovery_s = min(5.0, time.monotonic() - began)
             time.sleep(self._numbers.uniform(0, 0.2))
             self.row.clear()
+            self._killed.clear()  # the numbers of processes come again
             began = time.monotonic()
             self._kill_row(self._numbers.choices(range(1, MOST_IN_A_ROW + 1), (6, 3, 2))[0])
 
@@ -208,7 +209,8 @@ class Killer:
         """Kills one PE, as a rule not the buddy of one in the row."""
         pes = self._job.pes()
         is_careless = self._numbers.random() < CARELESS
-        choice = [pe for pe in sorted(pes) if is_careless or not self._is_next_to_lost(pe)]
+        living = [pe for pe, pid in sorted(pes.items()) if pid not in self._killed]
+        choice = [pe for pe in living if is_careless or not self._is_next_to_lost(pe)]
         if not choice:
             return
         pe = self._numbers.choice(choice)
