@@ -39,9 +39,15 @@ static void any_source(MPI_Comm comm, int victim) {
   EXPECT(MPIX_Comm_ack_failed(comm, 1, &acked) == MPI_SUCCESS && acked == 1);
   EXPECT(MPI_Test(&request, &flag, &status) == MPI_SUCCESS && flag == 0);
   if (rank == first) {
+    char token;
     int i;
     for (i = 0; i < size; ++i)
+      if (i != victim && i != rank) EXPECT(MPI_Recv(&token, 1, MPI_CHAR, i, 7, comm, &status) == MPI_SUCCESS);
+    for (i = 0; i < size; ++i)
       if (i != victim) EXPECT(MPI_Send(&byte, 1, MPI_CHAR, i, 6, comm) == MPI_SUCCESS);
+  } else {
+    /* All have seen that their receives are pending before the first message comes. */
+    EXPECT(MPI_Send(&rank, 1, MPI_CHAR, first, 7, comm) == MPI_SUCCESS);
   }
   EXPECT(MPI_Wait(&request, &status) == MPI_SUCCESS && status.MPI_SOURCE == first);
 }

@@ -1,6 +1,7 @@
 #include "models/mpi/communicators/communicator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/mpi/mpi.h"
 
@@ -54,8 +55,8 @@ void Communicator::end_collectives() {
   num_reachable_ = 0;
   engine_.shared().troubles().record(context_).peers = is_inter() ? groups_.remote : groups_.local;
   if (collective_group_ == nullptr) return;
-  collective_group_->end_all();
-  collective_group_ = nullptr;
+  ended_group_ = std::move(collective_group_);
+  ended_group_->end_all();
 }
 
 // A context of 0 is that of a communicator on which a non-blocking call has still to agree.

@@ -168,6 +168,7 @@ class Communicator final : public ErrorScope {
   std::shared_ptr<LocalTeam> team_;  // of the local group
   bool has_looked_for_team_ = false;
   std::shared_ptr<collective::Group> collective_group_;
+  std::shared_ptr<collective::Group> ended_group_;  // calls that have failed in it still refer to it
 };
 
 // How two communicators compare: MPI_IDENT, MPI_CONGRUENT, MPI_SIMILAR or MPI_UNEQUAL.
