@@ -48,7 +48,7 @@ enum class FrameType : std::uint32_t {
   // PE to launcher
   kCannotResize =
       16,  // u32 number of the plan, and why what is protected cannot be restored on that number of PEs, in UTF-8
-  kOutlives = 21,   // u32, not 0 if this PE outlives the loss of PE 0 too (`weft run --on-loss raise`)
+  kOutlives = 21,  // u32, not 0 if this PE outlives the loss of PE 0 too (`weft run --on-loss raise`)
   // launcher to PE
   kLost = 22,  // u32 lost PE, and why, in UTF-8
 };

@@ -100,8 +100,7 @@ std::optional<Status> PeerMemory::send_offered(OutgoingStream& stream, std::uint
 PeerMemory::AnnouncedSend PeerMemory::plan_announced(int pe, Tag stream, const memory::ConstBuffer& from,
                                                      bool is_movable) {
   AnnouncedSend plan;
-  const std::size_t least_bytes =
-      is_movable ? SharedCopy::kLeastAnnouncedBytes : SharedCopy::kLeastBytes;
+  const std::size_t least_bytes = is_movable ? SharedCopy::kLeastAnnouncedBytes : SharedCopy::kLeastBytes;
   if (!copies_announced(pe, from.place, from.size_bytes, least_bytes)) return plan;
   OutgoingStream& out = announced_out_[pe];
   out.name = stream;

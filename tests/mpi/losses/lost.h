@@ -2,9 +2,10 @@
 #ifndef WEFT_TESTS_MPI_LOST_H
 #define WEFT_TESTS_MPI_LOST_H
 
-#include <mpi-ext.h>
 #include <signal.h>
 #include <string.h>
+
+#include <mpi-ext.h>
 
 #include "../expect.h"
 
