@@ -97,6 +97,7 @@ class PlannedGroup {
       case Step::Action::kSend:
       case Step::Action::kSendInput:
       case Step::Action::kTakeInput:
+      case Step::Action::kFail:
         break;
       case Step::Action::kReceive:
         one = arrived;

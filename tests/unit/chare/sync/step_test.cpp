@@ -19,7 +19,7 @@ std::unique_ptr<balance::Strategy> strategy(const char* name) {
   return std::move(made).value();
 }
 
-std::string error_of(const base::Status& status) {
+std::string refusal_of(const base::Status& status) {
   EXPECT_EQ(status.code(), base::StatusCode::kInvalidArgument);
   return std::string(status.message());
 }
@@ -47,19 +47,19 @@ TEST(SyncStep, CollectsElementsOfAllPesInAnyOrder) {
 TEST(SyncStep, RefusesReportsThatCannotBe) {
   SyncStep step(kCollection, 2, 2);
   using Loads = std::vector<ReportedLoad>;
-  EXPECT_EQ(error_of(step.add(0, Loads{{2, 1, 1}})), "it reports element 2 of 2");
-  EXPECT_NE(error_of(step.add(0, Loads{{0, 1, 2}})).find("a flag of 2"), std::string::npos);
-  EXPECT_NE(error_of(step.add(0, Loads{{0, -1, 1}})).find("expected 0 to"), std::string::npos);
-  EXPECT_NE(error_of(step.add(0, Loads{{0, std::numeric_limits<double>::quiet_NaN(), 1}})).find("expected"),
+  EXPECT_EQ(refusal_of(step.add(0, Loads{{2, 1, 1}})), "it reports element 2 of 2");
+  EXPECT_NE(refusal_of(step.add(0, Loads{{0, 1, 2}})).find("a flag of 2"), std::string::npos);
+  EXPECT_NE(refusal_of(step.add(0, Loads{{0, -1, 1}})).find("expected 0 to"), std::string::npos);
+  EXPECT_NE(refusal_of(step.add(0, Loads{{0, std::numeric_limits<double>::quiet_NaN(), 1}})).find("expected"),
             std::string::npos);
   for (const double device_s : {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_NE(error_of(step.add(0, Loads{{0, 1, 1, device_s}})).find("with a device load of"),
+    EXPECT_NE(refusal_of(step.add(0, Loads{{0, 1, 1, device_s}})).find("with a device load of"),
               std::string::npos);
   }
-  EXPECT_NE(error_of(step.add(2, Loads{{0, 1, 1}})).find("is on PE 2"), std::string::npos);
+  EXPECT_NE(refusal_of(step.add(2, Loads{{0, 1, 1}})).find("is on PE 2"), std::string::npos);
   EXPECT_FALSE(step.is_complete());
   ASSERT_TRUE(step.add(0, Loads{{0, 1, 1}}).ok());
-  EXPECT_NE(error_of(step.add(1, Loads{{0, 1, 1}})).find("has been reported before"), std::string::npos);
+  EXPECT_NE(refusal_of(step.add(1, Loads{{0, 1, 1}})).find("has been reported before"), std::string::npos);
 }
 
 TEST(SyncStep, LoadsAreThoseOfTheBusierResource) {
@@ -115,7 +115,9 @@ TEST(SyncStep, RefusesMessagesThatCannotBe) {
   std::vector<ReportedLoad> loads;
   for (std::uint64_t i = 0; i < kSize; ++i) loads.push_back({i, 1, 1});
   ASSERT_TRUE(step.add(0, loads).ok());
-  const auto refused = [&](const Messages& messages) { return error_of(step.add_messages(loads, messages)); };
+  const auto refused = [&](const Messages& messages) {
+    return refusal_of(step.add_messages(loads, messages));
+  };
   EXPECT_EQ(refused({{kSize, {1, 1, 1}}}),
             "it reports messages of element number 20000 of 20000 of its report");
   EXPECT_NE(refused({{1, {0, 1, 1}}, {0, {1, 1, 1}}}).find("element number 0"), std::string::npos);
@@ -146,15 +148,15 @@ TEST(SyncStep, PlansMovesAndCountsThePesThatHaveCarriedThemOut) {
   EXPECT_TRUE(plans.value()[2].is_empty());
 
   EXPECT_FALSE(step.is_done());
-  EXPECT_EQ(error_of(step.done(2, 0, 0)), "it has no moves to carry out");
-  EXPECT_NE(error_of(step.done(0, 4, 0)).find("was asked for 3"), std::string::npos);
+  EXPECT_EQ(refusal_of(step.done(2, 0, 0)), "it has no moves to carry out");
+  EXPECT_NE(refusal_of(step.done(0, 4, 0)).find("was asked for 3"), std::string::npos);
   EXPECT_TRUE(step.done(1, 0, 0).ok());
   EXPECT_FALSE(step.is_done());
   EXPECT_TRUE(step.done(0, 2, 100).ok());  // one could not move any more
   EXPECT_TRUE(step.is_done());
   EXPECT_EQ(step.moves(), 2U);
   EXPECT_EQ(step.bytes_moved(), 100U);
-  EXPECT_EQ(error_of(step.done(0, 0, 0)), "it has no moves to carry out");
+  EXPECT_EQ(refusal_of(step.done(0, 0, 0)), "it has no moves to carry out");
 }
 
 TEST(SyncStep, HasBackgroundLoadUnlessLoadsAreSet) {
