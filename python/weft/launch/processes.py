@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from weft.launch.command import UsageError
 from weft.launch.losses.recovery import INCARNATION_VARIABLE
@@ -16,6 +17,9 @@ from weft.launch.output import Output
 from weft.launch.signals import SignalFd, die_with_parent, handles
 from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 from weft.launch.time_limit import TimeLimit
+
+# Of the flags of a process in /proc, see include/linux/sched.h.
+_PF_EXITING = 4
 
 
 @dataclass
@@ -49,6 +53,17 @@ class Pe:
     def running(self) -> bool:
         """Whether it has not been reaped yet."""
         return self.exit_status is None
+
+    @property
+    def is_dying(self) -> bool:
+        """Whether the process is ending, but cannot be reaped yet."""
+        if not self.running or not self.is_child:
+            return False
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return False
+        return bool(int(stat.rpartition(")")[2].split()[6]) & _PF_EXITING)
 
     def bind(self, cpus: set[int]) -> None:
         """Binds all threads of the process to the CPUs."""

@@ -50,8 +50,8 @@ void Losses::handle_told() {
     reasons_[static_cast<std::size_t>(told.pe)] = std::move(told.why);
     in_order_.push_back(told.pe);
     machine_.lose_peer(told.pe);
-    // By index: a hook may add another one.
-    for (std::size_t i = 0; i < hooks_.size(); ++i) hooks_[i](told.pe);
+    // A hook may add another one.
+    for (const auto& hook : hooks_) hook(told.pe);
   }
 }
 

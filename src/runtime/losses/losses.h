@@ -10,6 +10,7 @@
 
 #include <exception>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -83,7 +84,7 @@ class Losses {
   bool are_survived_ = false;
   std::vector<std::string> reasons_;  // by PE
   std::vector<int> in_order_;
-  std::vector<std::function<void(int pe)>> hooks_;
+  std::list<std::function<void(int pe)>> hooks_;  // each stays where it is while it runs
   std::function<void(int pe)> unblock_;
   std::function<bool(int pe, Message& message)> watch_;
   Observer no_observer_;

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import socket
 import struct
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -70,10 +73,31 @@ def test_an_abort_waits_for_a_death(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     recovery = Recovery()
-    assert recovery.holds_aborts(False) and recovery.holds_aborts(False)
+    dying = False
+    held = functools.partial(recovery.holds_aborts, is_one_dying=lambda: dying)
+    assert held(False) and held(False)
     now = recovery.deadlines[0]
-    assert not recovery.holds_aborts(False) and recovery.deadlines == []
-    assert recovery.holds_aborts(False) and not recovery.holds_aborts(True) and recovery.deadlines == []
+    assert not held(False) and recovery.deadlines == []
+    assert held(False) and not held(True) and recovery.deadlines == []
+    # A process that was killed takes long to end.
+    assert held(False)
+    dying = True
+    for _ in range(2):
+        now = recovery.deadlines[0]
+        assert held(False)
+    now += module.MOST_HOLD_S
+    assert not held(False) and recovery.deadlines == []
+
+
+def test_a_process_that_is_killed_is_dying_until_it_is_reaped() -> None:
+    process = subprocess.Popen(["sleep", "100"])
+    pe = Pe(0, process.pid)
+    assert not pe.is_dying
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert pe.is_dying
+    process.wait()
+    assert not pe.is_dying
 
 
 class Restarted(OnePe):

@@ -66,8 +66,11 @@ class DeathJudge(ABC):
         if not self._reaped and not self._aborts:
             return
         self._reap()
-        holds = self._recovery is not None and not self._ending
-        if holds and self._recovery is not None and self._recovery.holds_aborts(bool(self._reaped)):
+        if (
+            self._recovery is not None
+            and not self._ending
+            and self._recovery.holds_aborts(bool(self._reaped), self._is_one_dying)
+        ):
             return
         reaped, self._reaped = self._reaped, []
         aborts, self._aborts = self._aborts, []
@@ -89,6 +92,9 @@ class DeathJudge(ABC):
                 self._judge_exit(pe, exit_status_of(pe))
         if self._survival is not None:
             self._settle()  # what has come meanwhile
+
+    def _is_one_dying(self) -> bool:
+        return any(pe.is_dying for pe in self._pes)
 
     def _begins_again(self, lost: list[Pe]) -> bool:
         """Starts processes in place of the lost ones and has the job begin again, if it may."""
@@ -116,7 +122,9 @@ class DeathJudge(ABC):
         for pe in lost:
             pe.send_signal(signal.SIGKILL)  # the child of a wrapper that was lost
         num_pes = len(self._pes) - (len(lost) if self._recovery.shrinks else 0)
-        number = self._recovery.incarnation + 1
+        pes = f" with {num_pes} PE{'' if num_pes == 1 else 's'}" if self._recovery.shrinks else ""
+        # Before processes are started: programs that watch a job rely on it.
+        self._say(f"{sentence}; the job begins again{pes} (recovery {self._recovery.incarnation + 1})")
         try:
             self._begin_anew(lost, [], num_pes, sentence)
         except UsageError as error:
@@ -125,8 +133,6 @@ class DeathJudge(ABC):
                 exit_code_of(exit_status_of(lost[0])),
             )
             return True
-        pes = f" with {num_pes} PE{'' if num_pes == 1 else 's'}" if self._recovery.shrinks else ""
-        self._say(f"{sentence}; the job begins again{pes} (recovery {number})")
         return True
 
     def _goes_on_without(self, lost: Pe) -> bool:

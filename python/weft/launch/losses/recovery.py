@@ -6,7 +6,7 @@ No sockets and no processes here: `job` asks, and `service` tells the PEs.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 VARIABLE = "WEFT_ON_LOSS"
 INCARNATION_VARIABLE = "WEFT_INCARNATION"
@@ -15,8 +15,10 @@ MOST_WITHOUT_PROGRESS = 5
 # So long may a PE run an entry method when the job begins again.
 LEAVE_S = 30.0
 # So long an abort waits for the death that may be its reason: a connection closes before its process can be
-# reaped.
+# reaped. While a process ends, which takes long if it has memory of devices, it waits longer.
 HOLD_S = 0.25
+MOST_HOLD_S = 20.0
+LOOK_S = 0.05
 
 
 class Recovery:
@@ -27,6 +29,7 @@ class Recovery:
         self.incarnation = 0
         self.newest_protected = 0
         self._without_progress = 0
+        self._held_since: float | None = None
         self._hold_until: float | None = None
         self._leaving: set[int] = set()  # the PEs that have not left the incarnation before
         self._leave_until: float | None = None
@@ -43,17 +46,19 @@ class Recovery:
             self.newest_protected = number
             self._without_progress = 0
 
-    def holds_aborts(self, has_deaths: bool) -> bool:
+    def holds_aborts(self, has_deaths: bool, is_one_dying: Callable[[], bool]) -> bool:
         """Whether aborts that have come are to wait for deaths. To be asked again at the deadline."""
-        if has_deaths:
-            self._hold_until = None
-            return False
         now = time.monotonic()
-        if self._hold_until is None:
-            self._hold_until = now + HOLD_S
-        if now < self._hold_until:
-            return True
-        self._hold_until = None
+        if not has_deaths and self._held_since is None:
+            self._held_since = now
+        if not has_deaths and self._held_since is not None:
+            if now < self._held_since + HOLD_S:
+                self._hold_until = self._held_since + HOLD_S
+                return True
+            if now < self._held_since + MOST_HOLD_S and is_one_dying():
+                self._hold_until = now + LOOK_S
+                return True
+        self._held_since = self._hold_until = None
         return False
 
     def obstacle(self, lost: Iterable[int]) -> str | None:
