@@ -11,8 +11,8 @@ import pytest
 PROGRAM = Path(__file__).parent / "programs" / "shared_copy_probe.py"
 # Of 7 sizes, 4 are large enough, 5 messages each.
 NUM_LARGE = 4 * 5
-# Payloads are shared from 256 KiB on, and values from 600,000 bytes on: 3 of the sizes.
-NUM_LARGE_PAYLOADS = 3 * 5
+# Values are shared from 600,000 bytes on: 3 of the sizes.
+NUM_LARGE_VALUES = 3 * 5
 REFUSED = "peer memory was not used: copying from process"
 
 
@@ -38,14 +38,14 @@ def test_a_system_that_refuses_is_named_and_arrays_arrive_all_the_same(run) -> N
 
 def test_large_payloads_are_copied_by_both_pes(run) -> None:
     outcome = run("-n", 2, PROGRAM, "payloads")
-    assert shared_of(outcome) == [NUM_LARGE_PAYLOADS, NUM_LARGE_PAYLOADS]
+    assert shared_of(outcome) == [NUM_LARGE, NUM_LARGE]
     outcome = run("-n", 2, PROGRAM, "payloads", "forbidden")
     assert shared_of(outcome) == [0, 0]
 
 
 def test_large_values_are_copied_by_both_pes_and_are_those_of_the_call(run) -> None:
     outcome = run("-n", 2, PROGRAM, "values")
-    assert shared_of(outcome) == [NUM_LARGE_PAYLOADS, NUM_LARGE_PAYLOADS]
+    assert shared_of(outcome) == [NUM_LARGE_VALUES, NUM_LARGE_VALUES]
     outcome = run("-n", 2, PROGRAM, "values", "forbidden")
     assert shared_of(outcome) == [0, 0]
 

@@ -165,6 +165,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   bool has_deferred() const;
 
   QuietRemapping quiet_;
+  QuietLostPeers quiet_about_lost_;
   Context context_;
   MovableDatatype movable_;
   Worker worker_;

@@ -59,4 +59,18 @@ class QuietRemapping {
   LogFilter filter_{&QuietRemapping::handle};
 };
 
+// Without the error that no transport reaches a peer, in jobs that outlive losses: there the peer is one that was lost while this PE
+// connected to it, which the launcher tells. Other jobs end with Weft's own error, and UCX's line has the details.
+class QuietLostPeers {
+ private:
+  static ucs_log_func_rc_t handle(const char*, unsigned, const char*, ucs_log_level_t,
+                                  const ucs_log_component_config_t*, const char* format, va_list) {
+    static const bool outlives_losses = std::getenv("WEFT_ON_LOSS") != nullptr;
+    const bool is_unreachable = std::string_view(format).starts_with("no %s transport to");
+    return outlives_losses && is_unreachable ? UCS_LOG_FUNC_RC_STOP : UCS_LOG_FUNC_RC_CONTINUE;
+  }
+
+  LogFilter filter_{&QuietLostPeers::handle};
+};
+
 }  // namespace weft::machine::ucx
