@@ -102,7 +102,7 @@ class Simulated {
 };
 
 void run_schedule(std::uint32_t seed) {
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   const std::size_t size = 1 + random() % 6;
   Simulated members(size);
@@ -136,7 +136,7 @@ void run_schedule(std::uint32_t seed) {
 TEST(Agreement, IsTheSameAtAllWhoeverIsLost) {
   for (std::uint32_t seed = 1; seed <= 5000; ++seed) {
     run_schedule(seed);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
