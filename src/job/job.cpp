@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <span>
@@ -32,6 +30,7 @@
 #include "job/processors.h"
 #include "job/report_signal.h"
 #include "job/resizing.h"
+#include "job/settings.h"
 #include "job/status/other_hosts.h"
 #include "job/status/status_publisher.h"
 #include "job/trace/job_trace.h"
@@ -100,68 +99,6 @@ Identity identity_of_models(const runtime::Runtime& runtime) {
   return identity;
 }
 
-void set_options(const runtime::Runtime& runtime) {
-  for (const auto& installed : runtime.models()) {
-    for (const runtime::ModelOption& option : installed.model->options()) {
-      const std::string variable(option.variable);
-      const char* const value = std::getenv(variable.c_str());
-      if (value == nullptr || option.set(value)) continue;
-      throw base::Error(base::StatusCode::kInvalidArgument,
-                        base::format("{} is '{}': give {}", variable, value, option.values));
-    }
-  }
-}
-
-// For measurements: by itself the runtime takes the faster path for the size.
-runtime::MessagingPath messaging_path() {
-  const char* value = std::getenv("WEFT_MESSAGING_PATH");
-  const std::string_view name = value == nullptr ? "auto" : value;
-  if (name == "auto") return runtime::MessagingPath::kAuto;
-  if (name == "tagged") return runtime::MessagingPath::kTagged;
-  if (name == "active") return runtime::MessagingPath::kActive;
-  throw base::Error(base::StatusCode::kInvalidArgument,
-                    base::format("WEFT_MESSAGING_PATH is '{}': give auto, tagged or active", name));
-}
-
-// Without the variable, a share of the host's memory is the limit.
-runtime::Watermarks read_watermarks(const machine::Bootstrap& bootstrap) {
-  auto watermarks = runtime::Watermarks::for_job(bootstrap.num_pes(), bootstrap.local_size());
-  const char* const text = std::getenv("WEFT_CALL_LIMIT");
-  if (text == nullptr || *text == '\0') return watermarks;
-  constexpr long kMostMiB = 1 << 30;
-  char* end = nullptr;
-  const long limit_mib = std::strtol(text, &end, 10);
-  if (end == text || *end != 0 || limit_mib < 1 || limit_mib > kMostMiB) {
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      base::format("WEFT_CALL_LIMIT is '{}': give a number of MiB, 1 or more", text));
-  }
-  watermarks.third_bytes = std::int64_t{limit_mib} << 20;
-  watermarks.second_bytes = std::min(watermarks.second_bytes, watermarks.third_bytes / 2);
-  watermarks.first_bytes = std::min(watermarks.first_bytes, watermarks.second_bytes / 2);
-  return watermarks;
-}
-
-// Nothing if the job does not look for hangs.
-std::optional<runtime::HangSettings> hang_settings() {
-  const char* const text = std::getenv("WEFT_HANG_REPORT");
-  const std::string_view value = text == nullptr ? "off" : text;
-  if (value.empty() || value == "off") return std::nullopt;
-  constexpr double kMostSeconds = 1e6;
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  const std::string_view rest = value.substr(static_cast<std::size_t>(end - text));
-  if (end == text || !(seconds > 0 && seconds <= kMostSeconds) || (!rest.empty() && rest != ",end")) {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        base::format("WEFT_HANG_REPORT is '{}': give seconds such as 10, or 10,end if the job is to "
-                     "end then, or off",
-                     value));
-  }
-  using Duration = std::chrono::steady_clock::duration;
-  return runtime::HangSettings{std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)),
-                               !rest.empty()};
-}
-
 std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
   auto memory = std::make_unique<memory::Memory>(
       base::value_or_throw(memory::MemoryOptions::from_environment(bootstrap.local_rank())));
@@ -181,17 +118,6 @@ void warn_of_current_device(int pe, const base::Status& status) {
                    pe, status.message())
           .c_str(),
       stderr);
-}
-
-bool statistics_wanted() {
-  const char* value = std::getenv("WEFT_STATS");
-  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
-}
-
-// The models read it, too, and refuse other values.
-bool checks_wanted() {
-  const char* const value = std::getenv("WEFT_CHECK");
-  return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
 void print_long_runs(int pe, const Activity& activity) {
