@@ -1,6 +1,7 @@
 #include "support/errors.h"
 
 #include <new>
+#include <string>
 #include <utility>
 
 #include "base/format.h"
@@ -159,13 +160,25 @@ base::StatusCode code_of_exception(PyObject* exception) {
   return is_closed ? base::StatusCode::kClosed : base::StatusCode::kInternal;
 }
 
+namespace {
+
+// Makes the exception type weft.`name`, whose instances have `code` unless they say otherwise. The caller owns it.
+PyObject* add_type(PyObject* module, const char* name, const char* doc, PyObject* base,
+                   base::StatusCode code) {
+  Ref attributes = checked(PyDict_New());
+  checked(PyDict_SetItemString(attributes.get(), "code", make_text(base::status_code_name(code)).get()));
+  PyObject* const type =
+      PyErr_NewExceptionWithDoc((std::string("weft.") + name).c_str(), doc, base, attributes.get());
+  checked(PyModule_AddObjectRef(module, name, type));
+  return type;
+}
+
+}  // namespace
+
 void init_errors(PyObject* module) {
   // The code of errors that Python code of the package raises: they refuse arguments.
-  Ref attributes = checked(PyDict_New());
-  checked(PyDict_SetItemString(attributes.get(), "code",
-                               make_text(base::status_code_name(base::StatusCode::kInvalidArgument)).get()));
-  error_type = PyErr_NewExceptionWithDoc(
-      "weft.Error",
+  error_type = add_type(
+      module, "Error",
       "An error of Weft. Its text says what went wrong, where, and what to do about it.\n\n"
       "A function of weft raises it at once if it cannot start its work. If an operation fails later,\n"
       "awaiting it raises the error.\n\n"
@@ -174,13 +187,9 @@ void init_errors(PyObject* module) {
       "range',\n"
       "        'not found', 'unreachable', 'peer failed', 'out of memory', 'unsupported', 'closed',\n"
       "        'timed out', 'corrupt data' or 'internal error'.",
-      PyExc_Exception, attributes.get());
-  checked(PyModule_AddObjectRef(module, "Error", error_type));
-  Ref remote_attributes = checked(PyDict_New());
-  checked(PyDict_SetItemString(remote_attributes.get(), "code",
-                               make_text(base::status_code_name(base::StatusCode::kInternal)).get()));
-  remote_error_type = PyErr_NewExceptionWithDoc(
-      "weft.RemoteError",
+      PyExc_Exception, base::StatusCode::kInvalidArgument);
+  remote_error_type = add_type(
+      module, "RemoteError",
       "An exception that an entry method raised. Awaiting the result of ``call`` raises it.\n\n"
       "It is of the original type too: ``except ValueError`` catches it if the entry method raised a\n"
       "ValueError. It has the original's ``args``, notes and those attributes that pickle; its "
@@ -193,20 +202,15 @@ void init_errors(PyObject* module) {
       "    message: the text of the original exception.\n"
       "    traceback_text: its traceback on the PE where it was raised, followed by chare, entry method and\n"
       "        PE of each call that it crossed.",
-      error_type, remote_attributes.get());
-  checked(PyModule_AddObjectRef(module, "RemoteError", remote_error_type));
-  Ref lost_attributes = checked(PyDict_New());
-  checked(PyDict_SetItemString(lost_attributes.get(), "code",
-                               make_text(base::status_code_name(base::StatusCode::kPeerFailed)).get()));
-  checked(PyDict_SetItemString(lost_attributes.get(), "pe", checked(PyLong_FromLong(-1)).get()));
-  lost_pe_type = PyErr_NewExceptionWithDoc(
-      "weft.LostPE",
+      error_type, base::StatusCode::kInternal);
+  lost_pe_type = add_type(
+      module, "LostPE",
       "The operation needs a PE that the job has lost: ``weft run --on-loss raise`` keeps the job then.\n\n"
       "Attributes:\n"
       "    code: 'peer failed'.\n"
       "    pe: the number of the lost PE.",
-      error_type, lost_attributes.get());
-  checked(PyModule_AddObjectRef(module, "LostPE", lost_pe_type));
+      error_type, base::StatusCode::kPeerFailed);
+  checked(PyObject_SetAttrString(lost_pe_type, "pe", checked(PyLong_FromLong(-1)).get()));
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "chare/collections/element_proxy.h"
 
 #include <new>
+#include <string_view>
 
 #include "weft/base/error.h"
 
@@ -72,29 +73,30 @@ PyObject* with_priority(PyObject* self, PyObject* priority) {
   });
 }
 
-PyObject* remove(PyObject* self, PyObject*) {
-  return guarded([self]() -> PyObject* {
+// The awaitable of an operation on the element. `what`: a noun, for the error of one that fails and is not awaited.
+template <class Start>
+PyObject* operate(PyObject* self, std::string_view what, Start start) {
+  return guarded([&]() -> PyObject* {
     const ElementObject* element = as_element(self);
     const ProxyCore& core = element->core;
     core.engine->expect_open();
-    Ref future = wrap_future(*core.engine, core.engine->chares().remove(*core.collection, element->index));
+    Ref future = wrap_future(*core.engine, start(core.engine->chares(), *core.collection, element->index));
     future_state(future.get())
         ->end_job_if_unobserved(
-            base::format("the removal of {}", core.collection->element_name(element->index)));
+            base::format("the {} of {}", what, core.collection->element_name(element->index)));
     return future.release();
   });
 }
 
+PyObject* remove(PyObject* self, PyObject*) {
+  return operate(self, "removal", [](chare::Chares& chares, chare::Collection& collection, auto index) {
+    return chares.remove(collection, index);
+  });
+}
+
 PyObject* revive(PyObject* self, PyObject*) {
-  return guarded([self]() -> PyObject* {
-    const ElementObject* element = as_element(self);
-    const ProxyCore& core = element->core;
-    core.engine->expect_open();
-    Ref future = wrap_future(*core.engine, core.engine->chares().revive(*core.collection, element->index));
-    future_state(future.get())
-        ->end_job_if_unobserved(
-            base::format("the revival of {}", core.collection->element_name(element->index)));
-    return future.release();
+  return operate(self, "revival", [](chare::Chares& chares, chare::Collection& collection, auto index) {
+    return chares.revive(collection, index);
   });
 }
 
