@@ -15,8 +15,9 @@ namespace weft::machine {
 class LauncherWatch {
  public:
   // `on_word` is called on the watch's thread when watch_fd() is readable; it should make the PE's thread call
-  // watch_status(), and end or call go_on(). Until then the watch does not call it again. If the PE has not destroyed its watch kGraceMs later, the watch ends
-  // the process if the word ends it. Fails if the system has no descriptor or thread left.
+  // watch_status(), and end or call go_on(). Until then the watch does not call it again. If the PE has not destroyed
+  // its watch kGraceMs later, the watch ends the process if the word ends it. Fails if the system has no descriptor or
+  // thread left.
   // `on_loss` is called on the watch's thread for each lost PE of a job that outlives it; the watch goes on.
   static base::Result<std::unique_ptr<LauncherWatch>> start(Bootstrap& bootstrap,
                                                             std::function<void(LauncherWord)> on_word,
