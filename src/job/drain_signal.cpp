@@ -98,4 +98,10 @@ DrainSignal::~DrainSignal() {
   if (fd_ >= 0) close(fd_);
 }
 
+void DrainSignal::give_back() {
+  struct sigaction current{};
+  if (sigaction(SIGTERM, nullptr, &current) == 0 && current.sa_handler == &ask_to_drain)
+    signal(SIGTERM, SIG_DFL);
+}
+
 }  // namespace weft::job

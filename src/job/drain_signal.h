@@ -21,6 +21,8 @@ class DrainSignal {
   static std::unique_ptr<DrainSignal> from_environment(runtime::Runtime& runtime,
                                                        machine::Bootstrap& bootstrap);
   ~DrainSignal();
+  // When no further incarnation of the job follows: SIGTERM ends the process again.
+  static void give_back();
   DrainSignal(const DrainSignal&) = delete;
   DrainSignal& operator=(const DrainSignal&) = delete;
 

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "checkpoint/protected_state.h"
+#include "job/drain_signal.h"
 #include "job/launch.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "runtime/waits/program_threads.h"
@@ -17,7 +18,7 @@
 namespace weft::job {
 
 Incarnations::Incarnations() : state_(std::make_unique<checkpoint_files::ProtectedState>()) {}
-Incarnations::~Incarnations() = default;
+Incarnations::~Incarnations() { DrainSignal::give_back(); }
 
 bool Incarnations::begin_again() const { return machine::begins_again() && !machine::leaves_job(); }
 

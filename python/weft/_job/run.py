@@ -98,7 +98,7 @@ Start = Callable[[Callable[[], Any]], _End]
 
 def run_with(start: Start, main: Callable[[], Any]) -> Any:
     """What weft.run and weft.pgas.run have in common: `start` runs the job with `main`."""
-    with EndingSignals() as signals:
+    with EndingSignals(can_drain=start is _core._run) as signals:
         code, number, by_launcher, result, error = _start(start, main)
         while code is None:
             gc.collect()  # what the lost incarnation has left in cycles, its connections among it

@@ -72,18 +72,20 @@ class EndingSignals:
     """While it is entered, SIGTERM ends the job and makes weft.run raise SystemExit(143).
 
     A handler of the program stays. Other threads than the main one cannot set handlers; SIGTERM then kills
-    the process at once, as without Weft.
+    the process at once, as without Weft. `can_drain`: in a job with `--drain-on SIGTERM` the signal is the
+    job's (src/job/drain_signal.h).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, can_drain: bool) -> None:
         self._is_set = False
+        self._drains = can_drain and os.environ.get("WEFT_DRAIN_ON") == "SIGTERM"
 
     def __enter__(self) -> EndingSignals:
         global _terminated_at
         _terminated_at = None
         is_main_thread = threading.current_thread() is threading.main_thread()
-        if os.environ.get("WEFT_DRAIN_ON") == "SIGTERM":
-            return self  # the job handles it, see src/job/drain_signal.h
+        if self._drains:
+            return self
         if is_main_thread and signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, _is_ending_already):
             signal.signal(signal.SIGTERM, _terminate)
             self._is_set = True

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-MAGIC = b"WFT1"
+MAGIC = b"WFT2"
 HEADER = struct.Struct("<4sIQ")
 MAX_FRAME_BYTES = 1 << 30
 # In BEGIN_AGAIN: the job goes on without the process.

@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weft.launch.binding import binding_lines, shares, thread_settings
+from weft.launch.command import UsageError
 from weft.launch.connection import Connection
 from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
-from weft.launch.losses.recovery import LEAVE_S, Recovery
+from weft.launch.losses.recovery import LEAVE_S, LOOK_S, MOST_HOLD_S, Recovery
 from weft.launch.losses.recovery import VARIABLE as ON_LOSS
 from weft.launch.losses.resizes import DRAIN_VARIABLE
 from weft.launch.losses.resizing import Resizer
@@ -136,8 +137,11 @@ class Job(Resizer):
             *(self._recovery.deadlines if self._recovery is not None and not self._ending else ()),
             *(at for pe, at in self._leavers if pe.running),
         )
-        deadlines = [*self._hangups.values(), *(deadline for deadline in others if deadline is not None)]
-        timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+        now = time.monotonic()
+        # A process that is ending is looked at again.
+        hangups = [at if at > now else now + LOOK_S for at in self._hangups.values()]
+        deadlines = [*hangups, *(deadline for deadline in others if deadline is not None)]
+        timeout = max(0.0, min(deadlines) - now) if deadlines else None
         for key, events in self._selector.select(timeout):
             if isinstance(key.data, Connection):
                 self._service.handle(key.data, events)
@@ -162,9 +166,11 @@ class Job(Resizer):
             )
         self._kill_late_leavers(now)
         for number, deadline in list(self._hangups.items()):
-            if now >= deadline:
+            pe = self._pes[number]
+            # It can be reaped soon, and then its exit says more.
+            is_awaited = pe.is_dying and now < deadline + MOST_HOLD_S
+            if now >= deadline and not is_awaited:
                 del self._hangups[number]
-                pe = self._pes[number]
                 if (broken_off := self._service.connections[number].broken_off) is not None:
                     self._end(f"{pe.name}: {broken_off}", 1)
                 else:
@@ -210,6 +216,8 @@ class Job(Resizer):
         starter = self._starter = Starter(
             self._argvs, environment, self._signals, self._output, self._time_limit, self._bind()
         )
+        if self._recovery is not None and self._recovery.shrinks and starter.has_several_programs:
+            raise UsageError("--on-loss shrink cannot be given with several programs: give restart")
         self._make_room(self._num_pes)
         for number in range(self._num_pes):
             self._pes.append(self._start_pe(starter, number))
@@ -231,26 +239,30 @@ class Job(Resizer):
         return [{cpu for core in part for cpu in core.cpus} for part in parts]
 
     def _reap(self) -> None:
-        by_pid = {pe.pid: pe for pe in self._all_pes if pe.running and pe.is_child}
-        while by_pid or (self._spawned is not None and self._spawned.running):
+        # Looked up anew in each turn: what is read may have the job begin again, with other processes.
+        while self._has_children():
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
             if self._spawned is not None and pid in self._spawned:
                 self._judge_spawned(self._spawned, pid, os.waitstatus_to_exitcode(status))
                 continue
-            pe = by_pid.pop(pid, None)
+            pe = next((pe for pe in self._all_pes if pe.pid == pid and pe.running), None)
             if pe is None:
                 continue
             pe.exit_status = os.waitstatus_to_exitcode(status)
-            if any(pe is leaver for leaver, _ in self._leavers):
-                self._leaver_ended(pe)
+            if self._has_left(pe):
                 continue
             self._hangups.pop(pe.number, None)
             self._reaped.append(pe)
             # Frames that it sent last, such as "finished" or "abort", may still be unread.
             if (connection := self._service.connections.get(pe.number)) is not None:
                 self._service.read(connection)
+
+    def _has_children(self) -> bool:
+        return any(pe.running and pe.is_child for pe in self._all_pes) or (
+            self._spawned is not None and self._spawned.running
+        )
 
     def _judge_spawned(self, jobs: SpawnedJobs, pid: int, status: int) -> None:
         """A job that fails after it has connected ends the job that has spawned it, as a PE would."""

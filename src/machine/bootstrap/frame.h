@@ -55,7 +55,7 @@ enum class FrameType : std::uint32_t {
 
 // In kBeginAgain.
 inline constexpr std::uint32_t kNoPe = ~std::uint32_t{0};
-inline constexpr std::array<char, 4> kFrameMagic = {'W', 'F', 'T', '1'};
+inline constexpr std::array<char, 4> kFrameMagic = {'W', 'F', 'T', '2'};
 inline constexpr std::size_t kFrameHeaderBytes = 16;
 // Far above any address exchange; a larger size can only be a frame read out of step.
 inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 30;

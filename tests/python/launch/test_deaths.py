@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from weft.launch.losses.recovery import Recovery
 from weft.launch.losses.resizing import Resizer
+from weft.launch.losses.survival import Survival
 from weft.launch.output import Output
 from weft.launch.processes import Pe
 from weft.launch.processes import Starter as ProcessStarter
@@ -29,6 +30,11 @@ class Service:
         self.begun: list[tuple[list[int], int]] = []
         self.plans: list[tuple[int, int, tuple[int, ...]]] = []
         self.is_complete = True
+        self.lost: list[int] = []
+
+    def lose(self, lost: int, why: str) -> None:
+        """Remembers the loss, which the other PEs are told."""
+        self.lost.append(lost)
 
     def begin_again(
         self, lost: list[Pe], leaving: list[Pe], num_pes: int, incarnation: int, why: str
@@ -68,8 +74,9 @@ class Judge(Resizer):
         *,
         num_pes: int = 2,
         shrinks: bool = False,
+        survival: Survival | None = None,
     ) -> None:
-        super().__init__(Recovery(shrinks=shrinks))
+        super().__init__(None if survival is not None else Recovery(shrinks=shrinks), survival)
         self._pes = [Pe(number, number + 1, is_child=False) for number in range(num_pes)]
         self._output = Output()
         self._time_limit = None
@@ -102,6 +109,18 @@ class Judge(Resizer):
         """The process of a PE that leaves has ended."""
         pe.exit_status = 0
         self._leaver_ended(pe)
+
+    def kill_late_leavers(self, now: float) -> None:
+        """Kills those that have not ended by then."""
+        self._kill_late_leavers(now)
+
+    def pass_on(self, number: signal.Signals) -> None:
+        """The launcher has passed a signal on to the PEs."""
+        self._passed_signal = number
+
+    def has_several_programs(self) -> None:
+        """The PEs have different command lines."""
+        cast(Any, self._starter).has_several_programs = True
 
     def settle(self) -> None:
         """Judges what has come, as `Job` does after each turn."""
@@ -153,6 +172,41 @@ def test_an_abort_that_arrives_while_a_loss_is_judged_is_dropped() -> None:
     assert [sentence for sentence in judge.said if "abort" in sentence] == []
     # Nothing is held: no deadline is left that would judge it later.
     assert judge._recovery is not None and judge._recovery.deadlines[1:] == [] and not judge._aborts
+
+
+def outliving(num_pes: int, *, may_lose_pe_0: bool) -> Judge:
+    """A job of PEs that outlive losses."""
+    survival = Survival()
+    for pe in range(num_pes):
+        survival.outlives(pe, may_lose_pe_0=may_lose_pe_0)
+    return Judge(num_pes=num_pes, survival=survival)
+
+
+def test_a_job_that_outlives_losses_goes_on_after_two_at_once() -> None:
+    judge = outliving(3, may_lose_pe_0=True)
+    judge.die(0, KILLED)
+    judge.die(2, KILLED)
+    judge.settle()
+    assert judge.service.lost == [0, 2] and judge.exit_code == 0
+    assert judge.said == [
+        "PE 0 (pid 1) was killed by signal 9 (SIGKILL); the job goes on without it",
+        "PE 2 (pid 3) was killed by signal 9 (SIGKILL); the job goes on without it",
+    ]
+
+
+def test_the_loss_of_pe_0_ends_a_job_whose_main_it_runs() -> None:
+    judge = outliving(2, may_lose_pe_0=False)
+    judge.die(0, KILLED)
+    judge.settle()
+    assert judge.service.lost == [] and judge.exit_code == 137
+    assert judge.said[0].endswith("; main runs on PE 0, and the job cannot go on without it")
+
+
+def test_an_exit_of_the_programs_own_is_no_loss_to_outlive() -> None:
+    judge = outliving(2, may_lose_pe_0=True)
+    judge.die(1, 3)
+    judge.settle()
+    assert judge.service.lost == [] and judge.exit_code == 3
 
 
 def test_an_abort_waits_for_the_death_that_is_its_reason() -> None:

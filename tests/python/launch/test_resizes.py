@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import signal
+
 import pytest
 
 from weft.launch.command import MAX_PES, UsageError
@@ -64,11 +67,19 @@ def test_a_drain_joins_a_resize_that_is_under_way() -> None:
 def test_a_plan_is_made_anew_for_the_next_incarnation() -> None:
     resizes = Resizes()
     assert resizes.drain(3, 4) is None and resizes.new_plan(4) == Plan(1, 3, (3,))
-    resizes.begin_again({0: 0, 2: 2, 3: 1})  # PE 1 was lost, and PE 3 has its number now
+    assert resizes.begin_again({0: 0, 2: 2, 3: 1}, 3)  # PE 1 was lost, and PE 3 has its number now
     assert resizes.plan(1) is None and resizes.is_draining(1)
     assert resizes.new_plan(3) == Plan(2, 2, (1,))
-    resizes.begin_again({0: 0, 2: 1})  # the one that was to leave was lost
+    assert resizes.begin_again({0: 0, 2: 1}, 2)  # the one that was to leave was lost
     assert resizes.new_plan(2) is None
+
+
+def test_the_last_pe_stays_also_if_it_was_to_be_drained() -> None:
+    resizes = Resizes()
+    assert resizes.ask(1, 3) is None and resizes.drain(0, 3) is None
+    assert not resizes.begin_again({0: 0}, 1)  # the plan from before the drain was carried out
+    resizes.carried_out()
+    assert resizes.new_plan(1) is None and resizes.ask(2, 1) is None
 
 
 def test_few_pes_get_another_number() -> None:
@@ -163,6 +174,53 @@ def test_a_resize_during_a_recovery_waits_until_all_pes_are_back() -> None:
     judge.service.is_complete = True
     judge.offer_plan()
     assert judge.service.plans == [(1, 2, (2,))]
+
+
+def test_a_leaver_whose_plan_is_carried_out_while_its_loss_is_judged_is_no_loss() -> None:
+    judge = Judge(on_read=lambda judge: judge.carry_out(1), num_pes=3, shrinks=True)
+    assert judge.asked_for_resize(None, 2) is None
+    judge.die(2, KILLED)
+    judge.settle()
+    assert (
+        judge.service.begun == [([], 1)] and judge.service.left == [2] and numbers(judge) == [(0, 1), (1, 2)]
+    )
+    assert "while it left the job, which goes on" in judge.said[-1]
+
+
+def test_an_abort_from_before_a_resize_is_dropped() -> None:
+    judge = Judge()
+    assert judge.asked_for_resize(None, 1) is None
+    judge.abort(0)
+    judge.settle()
+    judge.carry_out(1)
+    judge.settle()
+    assert judge.exit_code == 0 and judge._recovery is not None and judge._recovery.deadlines[1:] == []
+
+
+def test_a_leaver_that_does_not_end_is_killed_once() -> None:
+    judge = Judge()
+    assert judge.asked_for_resize(None, 1) is None
+    judge.carry_out(1)
+    for _ in range(2):
+        judge.kill_late_leavers(math.inf)
+    assert [sentence for sentence in judge.said if "killing it" in sentence] == [
+        "PE 1 (pid 2) has not ended within 30 s after it left the job; killing it"
+    ]
+
+
+def test_a_plan_for_which_pes_have_protected_is_withdrawn_if_the_job_ends() -> None:
+    judge = Judge()
+    assert judge.asked_for_resize(None, 1) is None
+    judge.pass_on(signal.SIGINT)
+    judge.carry_out(1)
+    assert judge.service.plans[-1] == (0, 0, ()) and judge.service.begun == []
+
+
+def test_a_job_of_several_programs_does_not_drain() -> None:
+    judge = Judge()
+    judge.has_several_programs()
+    assert judge.asked_for_resize(judge.pes[1], 0) is None and judge.service.plans == []
+    assert "cannot be drained: the job has several programs" in judge.said[-1]
 
 
 def test_a_leaver_that_is_killed_is_no_loss() -> None:

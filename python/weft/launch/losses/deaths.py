@@ -46,6 +46,10 @@ class DeathJudge(ABC):
         """Has the job begin again with so many PEs."""
 
     @abstractmethod
+    def _has_left(self, pe: Pe) -> bool:
+        """Whether a PE that has ended is in the job no more, because the job goes on without it."""
+
+    @abstractmethod
     def _end(self, reason: str, exit_code: int, *, terminates: bool = True) -> None:
         """Ends the job, unless it is ending."""
 
@@ -101,7 +105,10 @@ class DeathJudge(ABC):
         if self._recovery is None or self._passed_signal is not None:
             return False
         for connection in list(self._service.connections.values()):
-            self._service.read(connection)  # that a PE has finished may still be unread
+            self._service.read(connection)  # that a PE has finished, or that others protect for a plan
+        lost = [pe for pe in lost if not self._has_left(pe)]
+        if not lost:
+            return True
         if self._ending:
             return False
         finished = [pe for pe in self._pes if pe.finished_code is not None]

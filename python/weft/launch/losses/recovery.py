@@ -58,8 +58,12 @@ class Recovery:
             if now < self._held_since + MOST_HOLD_S and is_one_dying():
                 self._hold_until = now + LOOK_S
                 return True
-        self._held_since = self._hold_until = None
+        self.end_hold()
         return False
+
+    def end_hold(self) -> None:
+        """No abort waits any more."""
+        self._held_since = self._hold_until = None
 
     def obstacle(self, lost: Iterable[int]) -> str | None:
         """Counts a loss of PEs that were started in those incarnations. Why the job cannot begin again."""

@@ -111,10 +111,17 @@ class Resizes:
         """The number of PEs that was asked for is reached. PEs that were to be drained since stay so."""
         self._asked = None
 
-    def begin_again(self, places: Mapping[int, int]) -> None:
-        """The job begins again; `places` has the new number of each PE that is left."""
+    def begin_again(self, places: Mapping[int, int], num_pes: int) -> bool:
+        """The job begins again with so many PEs; `places` has the new number of each PE that is left.
+
+        Returns False if none would be left without those that were to be drained. They stay then.
+        """
         self._plans.clear()
         self._draining = {places[pe] for pe in self._draining if pe in places}
+        if len(self._draining) < num_pes:
+            return True
+        self._draining.clear()
+        return False
 
     def _target(self, now: int) -> int:
         draining = len(self._draining)

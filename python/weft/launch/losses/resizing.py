@@ -18,6 +18,7 @@ from weft.launch.processes import Pe, describe_exit
 from weft.launch.time_limit import TimeLimit
 
 _CANNOT_BEGIN_AGAIN = "MPI, weft.pgas.run and a second weft.run cannot begin again with another number of PEs"
+_SEVERAL_PROGRAMS = "the job has several programs, and the numbers of its PEs say which one they run"
 _NO_OPTION = "the job was not started with --on-loss restart or --on-loss shrink"
 
 
@@ -31,7 +32,8 @@ class Resizer(DeathJudge):
     def __init__(self, recovery: Recovery | None, survival: Survival | None = None) -> None:
         super().__init__(recovery, survival)
         self._resizes = Resizes()
-        self._leavers: list[tuple[Pe, float]] = []  # with the time at which each is killed
+        # With the time at which each is killed; None if it was.
+        self._leavers: list[tuple[Pe, float | None]] = []
 
     @property
     def _all_pes(self) -> list[Pe]:
@@ -64,7 +66,7 @@ class Resizer(DeathJudge):
             self._drain(pe)
             return None
         if self._starter.has_several_programs:
-            return "the job has several programs, and a new PE would have none"
+            return _SEVERAL_PROGRAMS
         refusal = self._resizes.ask(num_pes, len(self._pes))
         if refusal is None:
             self._offer_plan()
@@ -73,7 +75,10 @@ class Resizer(DeathJudge):
     def _drain(self, pe: Pe) -> None:
         if self._resizes.is_draining(pe.number):
             return
-        if (refusal := self._resizes.drain(pe.number, len(self._pes))) is not None:
+        refusal = _SEVERAL_PROGRAMS if self._starter.has_several_programs else None
+        if refusal is None:
+            refusal = self._resizes.drain(pe.number, len(self._pes))
+        if refusal is not None:
             self._say(f"{pe.name} got SIGTERM and cannot be drained: {refusal}")
             return
         self._say(f"{pe.name} got SIGTERM: it leaves at the next weft.protect that is complete")
@@ -106,8 +111,10 @@ class Resizer(DeathJudge):
     def _carry_out(self, number: int) -> None:
         """All PEs have protected a state for that plan."""
         plan = self._resizes.plan(number)
-        is_over = any(pe.finished_code is not None for pe in self._pes)
-        if plan is None or is_over or self._ending or self._passed_signal is not None:
+        if plan is None or self._ending:
+            return
+        if self._passed_signal is not None or any(pe.finished_code is not None for pe in self._pes):
+            self._withdraw()  # for which they wait
             return
         sentence = plan.sentence(len(self._pes))
         leaving = [self._pes[pe] for pe in plan.leaving]
@@ -119,15 +126,14 @@ class Resizer(DeathJudge):
             return
         self._resizes.carried_out()
         self._say(sentence)
-        for pe in leaving:
-            if pe in self._reaped:
-                self._reaped.remove(pe)
-                self._leaver_ended(pe)
+        self._reaped = [pe for pe in self._reaped if not self._has_left(pe)]
 
     # --- a further incarnation
 
     def _begin_anew(self, lost: Sequence[Pe], leaving: Sequence[Pe], num_pes: int, why: str) -> None:
         """Has the job begin again with so many PEs, without the lost ones and those that leave.
+
+        Aborts are dropped.
 
         Raises:
             UsageError: a process cannot be started. The job is in its incarnation still.
@@ -153,10 +159,15 @@ class Resizer(DeathJudge):
             new = self._start_more(free, incarnation, num_pes)
         except UsageError:
             self._num_pes = now
+            if cpus is not None and (before := self._bind()) is not None:
+                self._starter.bind(before)
             raise
         self._recovery.begin([places[number] for number in connected])
+        self._recovery.end_hold()
+        self._aborts.clear()  # the losses, or the PEs that leave, were their reason
         self._hangups = {places[n]: at for n, at in self._hangups.items() if n in places}
-        self._resizes.begin_again(places)
+        if not self._resizes.begin_again(places, num_pes):
+            self._say("PEs that got SIGTERM cannot be drained: no other PE is left")
         for pe in left:
             pe.number = places[pe.number]
         self._pes[:] = sorted([*left, *new], key=lambda pe: pe.number)
@@ -180,6 +191,12 @@ class Resizer(DeathJudge):
 
     # --- PEs that leave
 
+    def _has_left(self, pe: Pe) -> bool:
+        if not any(pe is leaver for leaver, _ in self._leavers):
+            return False
+        self._leaver_ended(pe)
+        return True
+
     def _leaver_ended(self, pe: Pe) -> None:
         status = exit_status_of(pe)
         self._leavers = [(other, at) for other, at in self._leavers if other is not pe]
@@ -190,7 +207,8 @@ class Resizer(DeathJudge):
             self._say(f"{pe.name} {describe_exit(status)} while it left the job, which goes on")
 
     def _kill_late_leavers(self, now: float) -> None:
-        for pe, at in self._leavers:
-            if now >= at and pe.running:
+        for i, (pe, at) in enumerate(self._leavers):
+            if at is not None and now >= at and pe.running:
                 self._say(f"{pe.name} has not ended within {LEAVE_S:g} s after it left the job; killing it")
                 pe.send_signal(signal.SIGKILL)
+                self._leavers[i] = (pe, None)

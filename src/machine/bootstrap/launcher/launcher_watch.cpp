@@ -82,12 +82,15 @@ bool LauncherWatch::wait_until_read() {
                                pollfd{watched_fd_, POLLRDHUP, 0}};
   while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
   }
-  if (readable(fds[0].revents)) return false;
+  if (!readable(fds[0].revents) && !readable(fds[1].revents)) {
+    // The launcher has gone. The PE gets as much time to read the word as for one that ends it.
+    int ready = 0;
+    while ((ready = poll(fds.data(), 2, kGraceMs)) < 0 && errno == EINTR) {
+    }
+    if (ready == 0) end_process();
+  }
   std::uint64_t count = 0;
-  if (readable(fds[1].revents) && read(read_fd_, &count, sizeof count) > 0) return true;
-  // The PE gets as much time as for a word that ends it.
-  if (poll(fds.data(), 1, kGraceMs) == 0) end_process();
-  return false;
+  return !readable(fds[0].revents) && read(read_fd_, &count, sizeof count) > 0;
 }
 
 void LauncherWatch::watch() {

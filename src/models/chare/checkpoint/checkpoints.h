@@ -218,8 +218,7 @@ class Checkpoints {
   runtime::Task<> write_in_memory(Named named);
   runtime::Task<> write_state(std::uint64_t state, Named named);
   // The plan of the launcher, if what the manifest describes can be restored on its number of PEs. Otherwise tells the launcher why not.
-  checkpoint_files::ProtectedState::ResizePlan suitable_plan(
-      const checkpoint_files::Manifest& manifest) const;
+  checkpoint_files::ProtectedState::ResizePlan suitable_plan(const checkpoint_files::Manifest& manifest);
   runtime::Task<> recover_all(std::uint64_t loading, runtime::Future<> done);
   runtime::Task<> read_memory(std::uint64_t loading);
   // The newest state that counts. The number 0: there is none.
@@ -289,6 +288,7 @@ class Checkpoints {
   std::deque<runtime::Future<>> resizes_;  // without an answer of the launcher's
   // This PE has protected a state for a plan. Is set if the launcher withdraws it.
   runtime::Future<> withdrawn_;
+  std::uint32_t refused_plan_ = 0;             // the last one that cannot be carried out
   std::vector<CheckpointStep> waiting_steps_;  // for blocks
   std::vector<Strays> strays_;
   std::vector<std::shared_ptr<checkpoint_files::Block>> landing_;  // of messages that are not handled yet

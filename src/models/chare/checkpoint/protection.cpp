@@ -119,9 +119,11 @@ Task<> Checkpoints::write_state(std::uint64_t state, Named named) {
   commit.checkpoint = state;
   commit.manifest = std::move(manifest);
   static_cast<void>(co_await on_all_pes(std::move(commit)));
-  if (plan.number != 0) withdrawn_ = Future<>(chares_.runtime());
-  if (protected_state_->on_protected) protected_state_->on_protected(state, plan.number);
-  if (plan.number != 0) co_await withdrawn_;  // as a rule the job begins again before
+  // The launcher may have withdrawn the plan meanwhile.
+  const bool is_for_plan = plan.number != 0 && protected_state_->resize_plan().number != 0;
+  if (is_for_plan) withdrawn_ = Future<>(chares_.runtime());
+  if (protected_state_->on_protected) protected_state_->on_protected(state, is_for_plan ? plan.number : 0);
+  if (is_for_plan) co_await withdrawn_;  // as a rule the job begins again before
 }
 
 checkpoint_detail::Loading Checkpoints::recover() {

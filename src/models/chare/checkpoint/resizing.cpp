@@ -1,5 +1,8 @@
 // Another number of PEs: the program asks the launcher, whose plan the next protected state carries out.
 #include <algorithm>
+#include <exception>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -52,24 +55,26 @@ void Checkpoints::resize_plan_changed() {
   if (waits && protected_state_->resize_plan().number == 0) withdrawn_.set();
 }
 
-ProtectedState::ResizePlan Checkpoints::suitable_plan(const Manifest& manifest) const {
+ProtectedState::ResizePlan Checkpoints::suitable_plan(const Manifest& manifest) {
   if (!protected_state_->resize_plan) return {};
   ProtectedState::ResizePlan plan = protected_state_->resize_plan();
-  if (plan.number == 0) return {};
+  if (plan.number == 0 || plan.number == refused_plan_) return {};
+  const auto refuse = [&](std::string_view why) {
+    refused_plan_ = plan.number;  // which the launcher withdraws
+    protected_state_->refuse_resize(plan.number, std::string(why));
+    return ProtectedState::ResizePlan();
+  };
   const auto num_pes = static_cast<std::size_t>(chares_.runtime().num_pes());
   const bool is_known =
       std::ranges::all_of(plan.leaving, [num_pes](std::uint32_t pe) { return pe < num_pes; });
-  if (plan.num_pes == 0 || plan.leaving.size() >= num_pes || !is_known) {
-    protected_state_->refuse_resize(plan.number, "the plan names PEs that the job does not have");
-    return {};
-  }
+  if (plan.num_pes == 0 || plan.leaving.size() >= num_pes || !is_known)
+    return refuse("the plan names PEs that the job does not have");
   try {
     for (const auto& entry : manifest.collections) {
       static_cast<void>(shape_of(entry, num_pes, static_cast<int>(plan.num_pes)));
     }
-  } catch (const base::Error& error) {
-    protected_state_->refuse_resize(plan.number, error.what());
-    return {};
+  } catch (const std::exception& error) {  // a map of the program may throw what it likes
+    return refuse(error.what());
   }
   return plan;
 }
