@@ -66,6 +66,23 @@ class LostElements {
     std::unordered_map<std::uint64_t, Called> by_future;
     std::size_t sweep_at = 256;  // then those that are over are forgotten
   };
+  // What PEs tell one another of an element.
+  enum class Step : std::uint32_t {
+    kLost,  // to its home: it was lost with its PE, after `moves` moves
+    kAsk,   // how often has it moved, as far as you know?
+    kMake,  // to its home: make it anew; no PE knows of more than `moves` moves
+  };
+  struct Revival {
+    std::uint64_t collection = 0;
+    std::uint64_t index = 0;
+    ReplyTo reply;  // none of kLost
+    Step step = Step::kLost;
+    std::uint32_t moves = 0;
+    bool is_valid(int num_pes) const {
+      return reply.is_valid(num_pes) && step <= Step::kMake &&
+             (reply.kind == ReplyTo::Kind::kFuture) == (step != Step::kLost);
+    }
+  };
   struct Origin {
     const ConstructorInfo* constructor;
     std::vector<std::byte> arguments;
@@ -79,7 +96,16 @@ class LostElements {
   void on_loss(int pe);
   void fail_calls_to(int pe);
   void move_homes(int pe);
-  void make_again(Collection& collection, std::uint64_t index);
+  void ask_all(Collection& collection, std::uint64_t index, const runtime::Future<>& done);
+  void make_at_home(Collection& collection, std::uint64_t index, std::uint32_t moves,
+                    const runtime::Future<>& done);
+  template <class T>
+  runtime::Future<T> ask(int pe, Revival revival);
+  void send(int pe, const Revival& revival);
+  std::uint32_t moves_of(const Collection& collection, std::uint64_t index) const;
+  void was_lost(Collection& collection, std::uint64_t index, std::uint32_t moves);
+  void answer_make(Collection& collection, const Revival& revival, const runtime::Future<>& made);
+  void make_again(Collection& collection, std::uint64_t index, std::uint32_t moves);
 
   Chares& chares_;
   runtime::Runtime& runtime_;
