@@ -37,6 +37,8 @@ class LostElements {
                std::span<const std::byte> arguments);
   // The shape of a collection that is made now: no element has its home on a lost PE.
   Shape living(const Shape& shape) const;
+  // The homes of its elements leave the PEs that are known to be lost. Its elements there were lost.
+  void leave_lost_homes(Collection& collection) const;
 
   // Makes an element that was lost anew, on its home, from the constructor and the arguments that its collection was made with. The future
   // is ready when the constructor has returned, and all living PEs find the element.

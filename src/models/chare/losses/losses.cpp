@@ -180,6 +180,11 @@ Shape LostElements::living(const Shape& shape) const {
   return homes.empty() ? shape : shape.with_table(std::move(homes));
 }
 
+void LostElements::leave_lost_homes(Collection& collection) const {
+  if (runtime_.losses().count() > 0 && has_elements_to_move(collection))
+    collection.shape_ = living(collection.shape_);
+}
+
 // The new home of an element that lives elsewhere is told where. The home of one that was lost is told how often it had moved: calls that
 // other PEs have forwarded name that number.
 void LostElements::move_homes(int pe) {
