@@ -258,12 +258,14 @@ void LostElements::ask_all(Collection& collection, std::uint64_t index, const ru
 
 void LostElements::make_at_home(Collection& collection, std::uint64_t index, std::uint32_t moves,
                                 const runtime::Future<>& done) {
-  const auto made = ask<void>(collection.home(index), {collection.id(), index, {}, Step::kMake, moves});
-  made.then([done](const auto& answer) {
+  const int home = collection.home(index);
+  const auto made = ask<void>(home, {collection.id(), index, {}, Step::kMake, moves});
+  made.then([this, &collection, index, done, home](const auto& answer) {
     try {
       answer.get();
       done.set();
     } catch (...) {
+      if (runtime_.losses().is_lost(home)) return ask_all(collection, index, done);
       done.set_error(std::current_exception());
     }
   });
