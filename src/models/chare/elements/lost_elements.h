@@ -58,7 +58,9 @@ class LostElements {
     std::uint64_t collection = 0;
     std::uint64_t index = 0;
     std::uint32_t entry = 0;
+    std::uint32_t move = 0;  // how often the element had moved, as far as the PE knew that sent the call
     std::uint32_t head_bytes = 0;
+    std::uint32_t reserved = 0;
     std::array<std::byte, 8>
         head{};  // the first bytes of the arguments, by which a language names the method
   };

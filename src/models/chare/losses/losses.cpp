@@ -88,15 +88,20 @@ void LostElements::on_call_moved(MessagePtr message) {
   Called called;
   message->unpacker() | moved | called;
   if (moved.pe < 0 || moved.pe >= runtime_.num_pes() || called.head_bytes > called.head.size()) return;
+  if (runtime::FutureTable::of(runtime_).find(moved.future) == nullptr) return;  // the answer was faster
+  for (CallsTo& calls : calls_) {
+    const auto known = calls.by_future.find(moved.future);
+    if (known == calls.by_future.end()) continue;
+    if (known->second.move > called.move) return;  // the word of a later move was faster
+    calls.by_future.erase(known);
+  }
   const ReplyTo reply{ReplyTo::Kind::kFuture, static_cast<std::uint32_t>(runtime_.pe()), moved.future};
   if (runtime_.losses().is_lost(moved.pe)) return fail(reply, error_of(moved.pe, called));
-  if (runtime::FutureTable::of(runtime_).find(moved.future) == nullptr) return;  // the answer was faster
-  for (CallsTo& calls : calls_) calls.by_future.erase(moved.future);
   track(moved.pe, moved.future, called);
 }
 
 LostElements::Called LostElements::called_by(const EntryHeader& header, Message& message) {
-  Called called{header.collection, header.index, header.entry, 0, {}};
+  Called called{header.collection, header.index, header.entry, header.move_or_source, 0, 0, {}};
   const std::span<const std::byte> arguments = message.payload_span().subspan(sizeof header);
   called.head_bytes = static_cast<std::uint32_t>(std::min(arguments.size(), called.head.size()));
   std::copy_n(arguments.begin(), called.head_bytes, called.head.begin());
@@ -275,7 +280,7 @@ template <class T>
 runtime::Future<T> LostElements::ask(int pe, Revival revival) {
   runtime::Future<T> answer(runtime_);
   revival.reply = reply_to(*answer.state());
-  track(pe, revival.reply.id, {revival.collection, revival.index, 0, 0, {}});
+  track(pe, revival.reply.id, {revival.collection, revival.index, 0, 0, 0, 0, {}});
   send(pe, revival);
   return answer;
 }
