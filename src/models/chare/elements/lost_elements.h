@@ -35,6 +35,7 @@ class LostElements {
   // The collection was made with these, which revive() needs.
   void created(const Collection& collection, const ConstructorInfo& constructor,
                std::span<const std::byte> arguments);
+  void ended(const Collection& collection) { origins_.erase(collection.id()); }
   // The shape of a collection that is made now: no element has its home on a lost PE.
   Shape living(const Shape& shape) const;
   // The homes of its elements leave the PEs that are known to be lost. Its elements there were lost.

@@ -219,6 +219,7 @@ void LostElements::move_homes(int pe) {
 
 void LostElements::created(const Collection& collection, const ConstructorInfo& constructor,
                            std::span<const std::byte> arguments) {
+  if (!has_movable_homes(collection.kind())) return;
   origins_[collection.id()] = {&constructor, {arguments.begin(), arguments.end()}};
 }
 
