@@ -11,6 +11,7 @@
 #include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "models/chare/elements/lost_elements.h"
 #include "models/chare/elements/parts.h"
 #include "runtime/future_table.h"
@@ -87,7 +88,11 @@ void LostElements::on_call_moved(MessagePtr message) {
   CallMoved moved;
   Called called;
   message->unpacker() | moved | called;
-  if (moved.pe < 0 || moved.pe >= runtime_.num_pes() || called.head_bytes > called.head.size()) return;
+  if (moved.pe < 0 || moved.pe >= runtime_.num_pes() || called.head_bytes > called.head.size()) {
+    base::refuse_claim(base::format("PE {} says that a call with {} first bytes went on to PE {} of {}",
+                                    message->envelope().source_pe, called.head_bytes, moved.pe,
+                                    runtime_.num_pes()));
+  }
   if (runtime::FutureTable::of(runtime_).find(moved.future) == nullptr) return;  // the answer was faster
   for (CallsTo& calls : calls_) {
     const auto known = calls.by_future.find(moved.future);
@@ -295,7 +300,12 @@ void LostElements::on_revive(MessagePtr message) {
   std::vector<int> lost;
   message->unpacker() | revival | lost;
   const auto is_pe = [this](int pe) { return pe >= 0 && pe < runtime_.num_pes(); };
-  if (!revival.is_valid(runtime_.num_pes()) || !std::ranges::all_of(lost, is_pe)) return;
+  if (!revival.is_valid(runtime_.num_pes()) || !std::ranges::all_of(lost, is_pe)) {
+    base::refuse_claim(
+        base::format("PE {} revives a chare, or says that it was lost, with a reply to PE {} of {} or "
+                     "lost PEs that cannot be",
+                     message->envelope().source_pe, revival.reply.pe, runtime_.num_pes()));
+  }
   const bool knows_all = std::ranges::all_of(lost, [this](int pe) { return runtime_.losses().is_lost(pe); });
   if (!knows_all) return early_.push_back(std::move(message));
   Collection& collection = chares_.collection(revival.collection);
