@@ -20,6 +20,7 @@
 #include "memory/kinds/memory_options.h"
 #include "memory/memory.h"
 #include "models/channel/channels.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::testing {
 
@@ -29,8 +30,9 @@ class InProcessJob {
                         const runtime::RuntimeOptions& options = {},
                         machine::StagingMode staging = machine::StagingMode::kDevice,
                         int pe_without_devices = -1,
-                        std::chrono::nanoseconds device_timeout = memory::kDeviceTimeout)
-      : is_loopback_(machine == "loopback") {
+                        std::chrono::nanoseconds device_timeout = memory::kDeviceTimeout,
+                        bool outlives_losses = false)
+      : is_loopback_(machine == "loopback"), is_killed_(static_cast<std::size_t>(num_pes)) {
     std::vector<memory::Memory*> memories;
     for (int pe = 0; pe < num_pes; ++pe) {
       memory::MemoryOptions memory_options;
@@ -45,10 +47,17 @@ class InProcessJob {
     for (auto& one : machines_) {
       memory::Memory& memory = *memories_[static_cast<std::size_t>(one->pe())];
       runtimes_.push_back(std::make_unique<Runtime>(*one, memory, options));
+      if (outlives_losses) runtimes_.back()->losses().survive();
       runtimes_.back()->install<collective::Engine>();
       runtimes_.back()->install<chare::Chares>();
       runtimes_.back()->install<channel::Channels>();
     }
+  }
+
+  // A job that loses PEs and goes on.
+  static InProcessJob outliving_losses(int num_pes) {
+    return InProcessJob(num_pes, "loopback", {}, machine::StagingMode::kDevice, -1, memory::kDeviceTimeout,
+                        true);
   }
 
   ~InProcessJob() {
@@ -61,6 +70,16 @@ class InProcessJob {
   memory::Memory& memory(int pe) { return *memories_.at(static_cast<std::size_t>(pe)); }
   int num_pes() const { return static_cast<int>(runtimes_.size()); }
 
+  // PE `pe` does nothing any more; tell() lets another PE know.
+  void kill(int pe) { is_killed_.at(static_cast<std::size_t>(pe)) = true; }
+  void tell(int pe, int lost) { runtime(pe).tell_loss(lost, "it was killed"); }
+  void lose(int lost) {
+    kill(lost);
+    for (int pe = 0; pe < num_pes(); ++pe) {
+      if (!is_killed_[static_cast<std::size_t>(pe)]) tell(pe, lost);
+    }
+  }
+
   // Runs `main` on PE 0 until the job has ended everywhere. Returns what failed first, empty if nothing did.
   std::string run(std::function<Task<>(Runtime&)> main) {
     auto whole = [](Runtime& runtime, std::function<Task<>(Runtime&)> body) -> Task<> {
@@ -70,7 +89,7 @@ class InProcessJob {
     runtime(0).spawn(whole(runtime(0), std::move(main)), "main on PE 0");
     return run_until([this] {
       for (auto& runtime : runtimes_) {
-        if (!runtime->stopped()) return false;
+        if (is_running(*runtime)) return false;
       }
       return true;
     });
@@ -88,7 +107,7 @@ class InProcessJob {
       if (done()) return "";
       bool busy = false;
       for (auto& runtime : runtimes_) {
-        if (!runtime->stopped()) busy |= runtime->step();
+        if (is_running(*runtime)) busy |= runtime->step();
       }
       idle_turns = busy ? 0 : idle_turns + 1;
       if (idle_turns == 1) idle_since = std::chrono::steady_clock::now();
@@ -99,6 +118,9 @@ class InProcessJob {
   }
 
  private:
+  bool is_running(const Runtime& runtime) const {
+    return !runtime.stopped() && !is_killed_[static_cast<std::size_t>(runtime.pe())];
+  }
   // UCX's own thread hands the first message to a PE that has not sent one, so idle turns alone show no hang.
   bool may_wait_for_a_thread(std::chrono::steady_clock::time_point idle_since) const {
     if (is_loopback_) return false;
@@ -107,6 +129,7 @@ class InProcessJob {
   }
 
   const bool is_loopback_;
+  std::vector<bool> is_killed_;
   std::vector<std::unique_ptr<memory::Memory>> memories_;
   std::vector<std::unique_ptr<machine::Machine>> machines_;
   std::vector<std::unique_ptr<Runtime>> runtimes_;

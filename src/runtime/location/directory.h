@@ -48,9 +48,13 @@ class Directory {
     return true;
   }
 
-  // PE `pe` is lost: no object is known to be there.
-  void lose(int pe) {
-    std::erase_if(elsewhere_, [pe](const auto& known) { return known.second.pe == pe; });
+  // PE `pe` is lost. Objects that were there are sought at the PE that `sought_at(index, move)` gives. The numbers of their moves stay:
+  // other PEs name them.
+  template <class Function>
+  void lose(int pe, Function sought_at) {
+    for (auto& [index, known] : elsewhere_) {
+      if (known.pe == pe) known.pe = sought_at(index, known.move);
+    }
   }
 
   // News that the object does not exist any more; `move` counts its end too. REQUIRES: this PE is its home. Until it exists

@@ -188,6 +188,7 @@ void FlowControl::copies_sent(int pe, std::int64_t bytes) {
 }
 
 void FlowControl::lose(int pe) {
+  totals(pe).is_lost = true;
   room(pe).bytes = kMostBytes;
   end_waits();
 }
@@ -244,8 +245,8 @@ void FlowControl::on_credit(MessagePtr message) {
   if (credit.handled_bytes < 0 || credit.sent_bytes < 0 || credit.sent_bytes > kMostBytes) {
     return fail_claim(pe, credit.handled_bytes, credit.handled);
   }
-  if (room(pe).bytes > watermarks_.first_bytes) return;  // the PE is lost
-  if (credit.handled < totals(pe).credited) return;      // a later one has overtaken it
+  if (totals(pe).is_lost) return;                    // its room is no account any more
+  if (credit.handled < totals(pe).credited) return;  // a later one has overtaken it
   totals(pe).peer_sent_bytes = credit.sent_bytes;
   set_waiting_here(pe);
   credited(pe, credit.handled_bytes, credit.handled);

@@ -110,6 +110,7 @@ class FlowControl {
     std::int64_t copies_bytes = 0;
     std::int64_t passes_until_bytes = 0;  // after a cycle was found: calls pass up to here
     int quick_credits = 0;                // credits that are worth less, because the peer waits
+    bool is_lost = false;                 // see lose()
   };
   struct Waiter {
     int pe;

@@ -116,6 +116,7 @@ void Chares::know_shape(Collection& collection, CollectionKind kind, const Shape
   if (collection.shape_.size() != 0) return;
   collection.kind_ = kind;
   collection.shape_ = shape;
+  if (parts_->losses != nullptr) parts_->losses->leave_lost_homes(collection);
 }
 
 void Chares::Parts::on_create(MessagePtr message) {
@@ -144,6 +145,7 @@ void Chares::Parts::on_create(MessagePtr message) {
   if (losses != nullptr) losses->created(made, *constructor, {p.cursor(), p.remaining_bytes()});
   if (made.is_sparse()) return open_elements(made, false);
   if (construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) {
+    if (losses != nullptr) losses->leave_lost_homes(made);  // of which the maker did not know
     open_elements(made, header.exchanges);
     return begin_created(made);
   }

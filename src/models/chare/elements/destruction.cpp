@@ -125,6 +125,7 @@ void Chares::Parts::end_collection(Collection& target, const std::string& failur
   for (Feature* const feature : features) feature->collection_ends(target);
   target.destroyed_ = true;
   target.created_ = false;
+  if (losses != nullptr) losses->ended(target);
   target.shape_ = target.shape_.without_table();
   // From here on no message finds an element, and destructors of programs may call anything.
   const std::shared_ptr<Collection::Elements> elements =

@@ -35,8 +35,11 @@ class LostElements {
   // The collection was made with these, which revive() needs.
   void created(const Collection& collection, const ConstructorInfo& constructor,
                std::span<const std::byte> arguments);
+  void ended(const Collection& collection) { origins_.erase(collection.id()); }
   // The shape of a collection that is made now: no element has its home on a lost PE.
   Shape living(const Shape& shape) const;
+  // The homes of its elements leave the PEs that are known to be lost. Its elements there were lost.
+  void leave_lost_homes(Collection& collection) const;
 
   // Makes an element that was lost anew, on its home, from the constructor and the arguments that its collection was made with. The future
   // is ready when the constructor has returned, and all living PEs find the element.
@@ -56,7 +59,9 @@ class LostElements {
     std::uint64_t collection = 0;
     std::uint64_t index = 0;
     std::uint32_t entry = 0;
+    std::uint32_t move = 0;  // how often the element had moved, as far as the PE knew that sent the call
     std::uint32_t head_bytes = 0;
+    std::uint32_t reserved = 0;
     std::array<std::byte, 8>
         head{};  // the first bytes of the arguments, by which a language names the method
   };
@@ -65,6 +70,23 @@ class LostElements {
   struct CallsTo {
     std::unordered_map<std::uint64_t, Called> by_future;
     std::size_t sweep_at = 256;  // then those that are over are forgotten
+  };
+  // What PEs tell one another of an element.
+  enum class Step : std::uint32_t {
+    kLost,  // to its home: it was lost with its PE, after `moves` moves
+    kAsk,   // how often has it moved, as far as you know?
+    kMake,  // to its home: make it anew; no PE knows of more than `moves` moves
+  };
+  struct Revival {
+    std::uint64_t collection = 0;
+    std::uint64_t index = 0;
+    ReplyTo reply;  // none of kLost
+    Step step = Step::kLost;
+    std::uint32_t moves = 0;
+    bool is_valid(int num_pes) const {
+      return reply.is_valid(num_pes) && step <= Step::kMake &&
+             (reply.kind == ReplyTo::Kind::kFuture) == (step != Step::kLost);
+    }
   };
   struct Origin {
     const ConstructorInfo* constructor;
@@ -79,7 +101,16 @@ class LostElements {
   void on_loss(int pe);
   void fail_calls_to(int pe);
   void move_homes(int pe);
-  void make_again(Collection& collection, std::uint64_t index);
+  void ask_all(Collection& collection, std::uint64_t index, const runtime::Future<>& done);
+  void make_at_home(Collection& collection, std::uint64_t index, std::uint32_t moves,
+                    const runtime::Future<>& done);
+  template <class T>
+  runtime::Future<T> ask(int pe, Revival revival);
+  void send(int pe, const Revival& revival);
+  std::uint32_t moves_of(const Collection& collection, std::uint64_t index) const;
+  void was_lost(Collection& collection, std::uint64_t index, std::uint32_t moves);
+  void answer_make(Collection& collection, const Revival& revival, const runtime::Future<>& made);
+  void make_again(Collection& collection, std::uint64_t index, std::uint32_t moves);
 
   Chares& chares_;
   runtime::Runtime& runtime_;

@@ -17,6 +17,7 @@
 #include "base/refuse_claim.h"
 #include "models/chare/elements/parts.h"
 #include "runtime/future_table.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::chare {
 
@@ -480,7 +481,7 @@ void Chares::Parts::on_location(MessagePtr message) {
     return;
   }
   Collection& target = chares_.collection(news.collection);
-  if (target.destroyed_) return;
+  if (target.destroyed_ || runtime_.losses().is_lost(news.pe)) return;
   if (target.elements_->directory.learn(news.index, news.pe, news.move)) release_held(target, news.index);
 }
 

@@ -285,6 +285,8 @@ struct Chares::Parts {
   // Makes the element from its state. Throws what its class throws. unpack_element() enters it in the directory.
   ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state);
   std::unique_ptr<ChareBase> make_element(Collection& collection, const MoveHeader& header, Pup& state);
+  // Of an element that is made anew: its next moves are numbered after these.
+  static void set_moves(ChareBase& element, std::uint32_t moves) { element.num_moves_ = moves; }
   // Tells the element's home, and the PE that it has left.
   void report_arrival(Collection& collection, const MoveHeader& header, int from_pe);
   void send_news(Collection& collection, std::uint64_t index, int to_pe, int at_pe, std::uint32_t move);

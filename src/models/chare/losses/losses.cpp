@@ -11,6 +11,7 @@
 #include "weft/runtime/remote_error.h"
 
 #include "base/format.h"
+#include "base/refuse_claim.h"
 #include "models/chare/elements/lost_elements.h"
 #include "models/chare/elements/parts.h"
 #include "runtime/future_table.h"
@@ -28,14 +29,6 @@ namespace {
 struct CallMoved {
   std::uint64_t future = 0;
   std::int32_t pe = 0;
-  std::int32_t reserved = 0;
-};
-
-struct ReviveHeader {
-  std::uint64_t collection = 0;
-  std::uint64_t index = 0;
-  ReplyTo reply;
-  std::int32_t home = 0;
   std::int32_t reserved = 0;
 };
 
@@ -95,16 +88,25 @@ void LostElements::on_call_moved(MessagePtr message) {
   CallMoved moved;
   Called called;
   message->unpacker() | moved | called;
-  if (moved.pe < 0 || moved.pe >= runtime_.num_pes() || called.head_bytes > called.head.size()) return;
+  if (moved.pe < 0 || moved.pe >= runtime_.num_pes() || called.head_bytes > called.head.size()) {
+    base::refuse_claim(base::format("PE {} says that a call with {} first bytes went on to PE {} of {}",
+                                    message->envelope().source_pe, called.head_bytes, moved.pe,
+                                    runtime_.num_pes()));
+  }
+  if (runtime::FutureTable::of(runtime_).find(moved.future) == nullptr) return;  // the answer was faster
+  for (CallsTo& calls : calls_) {
+    const auto known = calls.by_future.find(moved.future);
+    if (known == calls.by_future.end()) continue;
+    if (known->second.move > called.move) return;  // the word of a later move was faster
+    calls.by_future.erase(known);
+  }
   const ReplyTo reply{ReplyTo::Kind::kFuture, static_cast<std::uint32_t>(runtime_.pe()), moved.future};
   if (runtime_.losses().is_lost(moved.pe)) return fail(reply, error_of(moved.pe, called));
-  if (runtime::FutureTable::of(runtime_).find(moved.future) == nullptr) return;  // the answer was faster
-  for (CallsTo& calls : calls_) calls.by_future.erase(moved.future);
   track(moved.pe, moved.future, called);
 }
 
 LostElements::Called LostElements::called_by(const EntryHeader& header, Message& message) {
-  Called called{header.collection, header.index, header.entry, 0, {}};
+  Called called{header.collection, header.index, header.entry, header.move_or_source, 0, 0, {}};
   const std::span<const std::byte> arguments = message.payload_span().subspan(sizeof header);
   called.head_bytes = static_cast<std::uint32_t>(std::min(arguments.size(), called.head.size()));
   std::copy_n(arguments.begin(), called.head_bytes, called.head.begin());
@@ -188,14 +190,25 @@ Shape LostElements::living(const Shape& shape) const {
   return homes.empty() ? shape : shape.with_table(std::move(homes));
 }
 
-// The new home of an element that lives elsewhere is told where.
+void LostElements::leave_lost_homes(Collection& collection) const {
+  if (runtime_.losses().count() > 0 && has_elements_to_move(collection))
+    collection.shape_ = living(collection.shape_);
+}
+
+// The new home of an element that lives elsewhere is told where. The home of one that was lost is told how often it had moved: calls that
+// other PEs have forwarded name that number.
 void LostElements::move_homes(int pe) {
   for (auto& [id, collection] : chares_.parts_->collections) {
     Collection& moved = *collection;
     if (!has_elements_to_move(moved)) continue;
     const Shape before = moved.shape_;
     moved.shape_ = living(before);
-    moved.elements_->directory.lose(pe);
+    moved.elements_->directory.lose(pe, [&](std::uint64_t index, std::uint32_t moves) {
+      if (index >= before.size()) return runtime_.pe();
+      const int home = moved.home(index);
+      if (home != runtime_.pe()) send(home, {moved.id(), index, {}, Step::kLost, moves});
+      return home;
+    });
     std::vector<std::pair<std::uint64_t, std::uint32_t>> here;
     moved.elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
       if (before.home(index, runtime_.num_pes()) == pe) here.emplace_back(index, chare.num_moves());
@@ -211,10 +224,10 @@ void LostElements::move_homes(int pe) {
 
 void LostElements::created(const Collection& collection, const ConstructorInfo& constructor,
                            std::span<const std::byte> arguments) {
+  if (!has_movable_homes(collection.kind())) return;
   origins_[collection.id()] = {&constructor, {arguments.begin(), arguments.end()}};
 }
 
-// All living PEs are told, and answer when they know of the loss: then their calls find the new element.
 runtime::Future<> LostElements::revive(Collection& collection, std::uint64_t index) {
   collection.expect_alive();
   if (!has_movable_homes(collection.kind())) {
@@ -224,59 +237,117 @@ runtime::Future<> LostElements::revive(Collection& collection, std::uint64_t ind
                      "group belongs to its PE",
                      collection.element_name(index)));
   }
-  const int home = collection.home(index);
   runtime::Future<> done(runtime_);
-  struct Parts {
-    int left = 0;
-    std::exception_ptr error;
-  };
-  const auto parts = std::make_shared<Parts>();
-  for (int pe = 0; pe < runtime_.num_pes(); ++pe) {
-    if (runtime_.losses().is_lost(pe)) continue;
-    ++parts->left;
-    runtime::Future<> part(runtime_);
-    part.then([parts, done, is_home = pe == home](const runtime::Future<>& ended) {
-      try {
-        ended.get();
-      } catch (...) {
-        if (is_home) parts->error = std::current_exception();
-      }
-      if (--parts->left > 0) return;
-      parts->error ? done.set_error(parts->error) : done.set();
-    });
-    const ReplyTo reply = reply_to(*part.state());
-    track(pe, reply.id, {collection.id(), index, 0, 0, {}});
-    runtime_.send(pe, Message::pack(runtime_, first_handler_ + kRevive,
-                                    ReviveHeader{collection.id(), index, reply, home, 0},
-                                    runtime_.losses().in_order()));
-  }
+  ask_all(collection, index, done);
   return done;
 }
 
-void LostElements::on_revive(MessagePtr message) {
-  ReviveHeader header;
-  std::vector<int> lost;
-  message->unpacker() | header | lost;
-  if (!header.reply.is_valid(runtime_.num_pes()) || header.reply.kind != ReplyTo::Kind::kFuture) return;
-  const bool knows_all = std::ranges::all_of(
-      lost, [this](int pe) { return pe < 0 || pe >= runtime_.num_pes() || runtime_.losses().is_lost(pe); });
-  if (!knows_all) return early_.push_back(std::move(message));
-  const runtime::Future<> done =
-      runtime::Future<>::at(runtime_, runtime::FutureAddress{header.reply.pe, header.reply.id});
-  if (header.home != runtime_.pe()) return done.set();
-  try {
-    Collection& collection = chares_.collection(header.collection);
-    collection.expect_alive();
-    if (header.index >= collection.shape().size())
-      throw base::Error(base::StatusCode::kOutOfRange, "there is no such element");
-    make_again(collection, header.index);
-    done.set();
-  } catch (...) {
-    done.set_error(std::current_exception());
+// A PE answers when it knows of all losses of which this PE knows: from then on its calls go to the new home.
+void LostElements::ask_all(Collection& collection, std::uint64_t index, const runtime::Future<>& done) {
+  struct Asked {
+    int left = 0;
+    std::uint32_t moves = 0;
+  };
+  const auto asked = std::make_shared<Asked>();
+  const int num_lost = runtime_.losses().count();
+  for (int pe = 0; pe < runtime_.num_pes(); ++pe) {
+    if (runtime_.losses().is_lost(pe)) continue;
+    ++asked->left;
+    const auto part = ask<std::uint32_t>(pe, {collection.id(), index, {}, Step::kAsk, 0});
+    part.then([this, asked, num_lost, &collection, index, done](const auto& answer) {
+      try {
+        asked->moves = std::max(asked->moves, answer.get());
+      } catch (...) {  // that PE is lost
+      }
+      if (--asked->left > 0) return;
+      // After a loss meanwhile, the others may not have known of it.
+      if (runtime_.losses().count() != num_lost) return ask_all(collection, index, done);
+      make_at_home(collection, index, asked->moves, done);
+    });
   }
 }
 
-void LostElements::make_again(Collection& collection, std::uint64_t index) {
+void LostElements::make_at_home(Collection& collection, std::uint64_t index, std::uint32_t moves,
+                                const runtime::Future<>& done) {
+  const int home = collection.home(index);
+  const auto made = ask<void>(home, {collection.id(), index, {}, Step::kMake, moves});
+  made.then([this, &collection, index, done, home](const auto& answer) {
+    try {
+      answer.get();
+      done.set();
+    } catch (...) {
+      if (runtime_.losses().is_lost(home)) return ask_all(collection, index, done);
+      done.set_error(std::current_exception());
+    }
+  });
+}
+
+template <class T>
+runtime::Future<T> LostElements::ask(int pe, Revival revival) {
+  runtime::Future<T> answer(runtime_);
+  revival.reply = reply_to(*answer.state());
+  track(pe, revival.reply.id, {revival.collection, revival.index, 0, 0, 0, 0, {}});
+  send(pe, revival);
+  return answer;
+}
+
+void LostElements::send(int pe, const Revival& revival) {
+  runtime_.send(pe, Message::pack(runtime_, first_handler_ + kRevive, revival, runtime_.losses().in_order()));
+}
+
+void LostElements::on_revive(MessagePtr message) {
+  Revival revival;
+  std::vector<int> lost;
+  message->unpacker() | revival | lost;
+  const auto is_pe = [this](int pe) { return pe >= 0 && pe < runtime_.num_pes(); };
+  if (!revival.is_valid(runtime_.num_pes()) || !std::ranges::all_of(lost, is_pe)) {
+    base::refuse_claim(
+        base::format("PE {} revives a chare, or says that it was lost, with a reply to PE {} of {} or "
+                     "lost PEs that cannot be",
+                     message->envelope().source_pe, revival.reply.pe, runtime_.num_pes()));
+  }
+  const bool knows_all = std::ranges::all_of(lost, [this](int pe) { return runtime_.losses().is_lost(pe); });
+  if (!knows_all) return early_.push_back(std::move(message));
+  Collection& collection = chares_.collection(revival.collection);
+  const runtime::FutureAddress asker{revival.reply.pe, revival.reply.id};
+  if (revival.step == Step::kAsk)
+    return runtime::Future<std::uint32_t>::at(runtime_, asker).set(moves_of(collection, revival.index));
+  if (!collection.created_ && !collection.destroyed_ && !collection.has_failed()) {
+    collection.elements_->waiting.push_back(std::move(message));
+  } else if (revival.step == Step::kLost) {
+    was_lost(collection, revival.index, revival.moves);
+  } else {
+    answer_make(collection, revival, runtime::Future<>::at(runtime_, asker));
+  }
+}
+
+std::uint32_t LostElements::moves_of(const Collection& collection, std::uint64_t index) const {
+  if (const ChareBase* const here = collection.find_constructed(index)) return here->num_moves();
+  return collection.elements_->directory.whereabouts(index, runtime_.pe()).move;
+}
+
+// Calls that have been held for the element because they named that number get their answer.
+void LostElements::was_lost(Collection& collection, std::uint64_t index, std::uint32_t moves) {
+  if (collection.is_destroyed() || index >= collection.shape().size()) return;
+  if (collection.home(index) != runtime_.pe() || collection.find_constructed(index) != nullptr) return;
+  collection.elements_->directory.ended(index, moves);
+  chares_.parts_->release_held(collection, index);
+}
+
+void LostElements::answer_make(Collection& collection, const Revival& revival,
+                               const runtime::Future<>& made) {
+  try {
+    collection.expect_alive();
+    if (revival.index >= collection.shape().size())
+      throw base::Error(base::StatusCode::kOutOfRange, "there is no such element");
+    make_again(collection, revival.index, revival.moves);
+    made.set();
+  } catch (...) {
+    made.set_error(std::current_exception());
+  }
+}
+
+void LostElements::make_again(Collection& collection, std::uint64_t index, std::uint32_t moves) {
   const auto origin = origins_.find(collection.id());
   const std::string name = collection.element_name(index);
   const runtime::Whereabouts at = collection.elements_->directory.whereabouts(index, runtime_.pe());
@@ -293,12 +364,14 @@ void LostElements::make_again(Collection& collection, std::uint64_t index) {
   Pup arguments = Pup::unpacker(bytes.data(), bytes.size(), &runtime_);
   std::unique_ptr<ChareBase> element = origin->second.constructor->construct(arguments);
   if (element == nullptr) return;  // the job ends
+  Chares::Parts::set_moves(*element, std::max(at.move, moves) + 1);
   if (collection.has_created()) {
     ChareBase& made = *element;
     collection.elements_->being_created.emplace(index, element.release());
     collection.type()->begin_created(made);
   } else {
     collection.elements_->directory.insert(index, element.release());
+    chares_.parts_->release_held(collection, index);
   }
 }
 

@@ -50,5 +50,19 @@ TEST(Directory, AnArrivalEndsForwarding) {
   EXPECT_EQ(directory.num_local(), 1u);
 }
 
+TEST(Directory, MovesOfObjectsThatAreLostStillCount) {
+  Directory<int> directory(1);
+  directory.learn(5, 3, 7);
+  directory.learn(6, 2, 4);
+  directory.lose(3, [](std::uint64_t index, std::uint32_t move) {
+    EXPECT_EQ(index, 5U);
+    EXPECT_EQ(move, 7U);
+    return 0;
+  });
+  EXPECT_EQ(directory.whereabouts(5, 2).pe, 0);
+  EXPECT_EQ(directory.whereabouts(5, 2).move, 7U);
+  EXPECT_EQ(directory.whereabouts(6, 0).pe, 2);
+}
+
 }  // namespace
 }  // namespace weft::runtime
