@@ -18,7 +18,7 @@ from typing import Any
 
 from weft import _core
 from weft._chare.when import when as weft_when
-from weft.charm4py import _conditions
+from weft.charm4py import _conditions, _reducers
 from weft.charm4py._threads import blocks, run
 
 #: By the proxy of its collection, the program's object of this PE. Groups alone.
@@ -75,12 +75,15 @@ class Element(_core.Chare):
         self._next[source] = number + 1
         return getattr(self, entry)(*args, **kwargs)
 
-    def w_give_result(self, section: Any, number: int, value: Any = None) -> None:
-        """Gives the result of an all-reduce to the section, from its first chare: in order with its calls."""
-        section.w_section_result(section, number, value)
+    def w_give_result(self, whole: Any, number: int, post_of: str | None, value: Any = None) -> None:
+        """Gives the result of an all-reduce to a collection or section. The caller is the first chare of a
+        section: in order with its calls. `post_of` names an added reducer whose `post` is applied."""
+        if post_of is not None:
+            value = _reducers.added(post_of).post(value)
+        whole.w_section_result(whole, number, value)
 
     def w_section_result(self, section: Any, number: int, value: Any = None) -> None:
-        """The result of an all-reduce over a section."""
+        """The result of an all-reduce over a section, or with an added reducer."""
         self.obj._weft_results.pop((section, number)).set(value)
 
     def _is_next(self, source: int, number: int) -> bool:

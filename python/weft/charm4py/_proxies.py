@@ -160,12 +160,11 @@ def _method(name: str, has_condition: bool) -> Any:
 def _ordered(proxy: Any, entry: str, result: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call that runs after those that this PE has sent to the chare before."""
     assert sent is not None
-    number = sent[proxy] = sent.get(proxy, -1) + 1
-    call = proxy.w_ordered
-    if result:
-        return as_future(call.call(_core.my_pe(), number, entry, args, kwargs))
-    call(_core.my_pe(), number, entry, args, kwargs)
-    return None
+    number = sent.get(proxy, 0)
+    call = proxy.w_ordered.call if result else proxy.w_ordered
+    future = call(_core.my_pe(), number, entry, args, kwargs)
+    sent[proxy] = number + 1  # a call that could not be sent has no number
+    return as_future(future) if result else None
 
 
 class _EmptyFuture(Future):

@@ -10,7 +10,12 @@ def largest_sum(contributions):
     return max(contributions, key=sum)
 
 
+def total(contributions):
+    return sum(contributions)
+
+
 Reducer.addReducer(largest_sum)
+Reducer.addReducer(total, pre=lambda value: value + 1, post=lambda value: -value)
 
 
 class Worker(Chare):
@@ -31,6 +36,14 @@ class Worker(Chare):
         whole = self.allreduce(1, Reducer.sum).get()
         part = self.allreduce(1, Reducer.sum, section).get() if self.thisIndex[0] % 2 == 0 else 0
         return whole, part
+
+    @coro
+    def all_total(self, section=None):
+        return self.allreduce(self.thisIndex[0], Reducer.total, section).get()
+
+    @coro
+    def all_pes(self):
+        return self.allreduce(self.thisIndex, Reducer.total).get()
 
     @coro
     def talk(self, count):
@@ -100,6 +113,10 @@ def check_sections(array):
         assert done.get() == total
     assert odd.index(ret=True).get() == [(1,), (3,), (5,)]
     assert array.all(even, ret=True).get() == [(6, 3), (6, 0)] * 3
+    assert array.all_total(ret=True).get() == [-21] * 6
+    assert even.all_total(even, ret=True).get() == [-9] * 3
+    assert Array(Worker, (2, 2)).all_total(ret=True).get() == [-6] * 4
+    assert Group(Worker, onPEs=[1]).all_pes(ret=True).get() == [-2]
     assert len(charm.combine(array, even, Array(Worker, 2)).index(ret=True).get()) == 8
 
 
