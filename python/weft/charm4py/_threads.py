@@ -17,6 +17,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _MARK = "__charm4py_blocks__"
+_NO_OUTCOME = (None, None)
 
 
 class NotThreadedError(Exception):
@@ -31,11 +32,11 @@ class EntryThread(greenlet):
 
     __slots__ = ("is_over", "outcome")
 
-    outcome: tuple[Any, BaseException | None] | None
+    outcome: tuple[Any, BaseException | None]
 
     def __init__(self) -> None:
         super().__init__(_work)
-        self.outcome = None
+        self.outcome = _NO_OUTCOME
         self.is_over = False
         self.switch()  # greenlet keeps the arguments of the first switch until the thread ends
 
@@ -113,7 +114,7 @@ async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         else:
             thread.parent = getcurrent()
             step = thread.switch(value)
-    (result, raised), thread.outcome = thread.outcome, None
+    (result, raised), thread.outcome = thread.outcome, _NO_OUTCOME
     if len(_idle) < _MAX_IDLE:
         thread.gr_context = None
         _idle.append(thread)
