@@ -129,8 +129,6 @@ def proxy_class(cls: type) -> type[Proxy]:
                 for name in _elements.method_names(cls)
             }
         )
-        if hasattr(cls, "_more_methods"):
-            members.update(cls._more_methods(members))
         made = _made[cls] = type(f"{cls.__name__}Proxy", (Proxy,), members)
     return made
 
@@ -150,7 +148,8 @@ def _method(name: str, has_condition: bool) -> Any:
         if self._several and self._shape == "array":
             self._counted()
         if not ret:
-            return _without_value(getattr(proxy, dropped).call(*args, **kwargs), self._several)
+            future = getattr(proxy, dropped).call(*args, **kwargs)
+            return _without_value(future) if self._several else as_future(future)
         return as_future(getattr(proxy, values if self._several else plain).call(*args, **kwargs))
 
     method.__name__ = name
@@ -176,12 +175,10 @@ class _EmptyFuture(Future):
         super().get()
 
     def __reduce__(self) -> Any:
-        return _without_value, (self._weft, True)
+        return _without_value, (self._weft,)
 
 
-def _without_value(future: Any, several: bool) -> Future:
-    if not several:
-        return as_future(future)
+def _without_value(future: Any) -> Future:
     made = _EmptyFuture.__new__(_EmptyFuture)
     made._weft = future
     return made

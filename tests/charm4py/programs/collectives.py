@@ -92,6 +92,10 @@ def square(x):
     return x * x
 
 
+def first(values):
+    return values[0]
+
+
 def check_reductions(array):
     for method, expected in ((array.give, 15), (array.give_nothing, None)):
         done = Future()
@@ -140,7 +144,17 @@ def main(args):
     assert array.talk(6, ret=True).get()[0] == ((5, "right"), 1)
     assert charm.pool.map(square, range(5), chunksize=2) == [0, 1, 4, 9, 16]
     assert fibonacci(7) == 13
+    assert charm.pool.map(square, (x for x in range(3))) == [0, 1, 4]
+    items = [[number] for number in range(20)]
+    firsts = charm.pool.map_async(first, items)
+    for item in items:
+        item[0] = -1
+    assert firsts.get() == list(range(20))
+    assert [future.get() for future in charm.pool.map_async(square, range(3), multi_future=True)] == [0, 1, 4]
+    assert charm.pool.submit([(square, 3), (first, [7])]) == [9, 7]
     assert charm.pool.Task(square, (3,), ret=True).get() == 9
+    assert charm.pool.Task(square, (3,), awaitable=True).get() is None
+    assert charm.pool.Task(square, (3,)) is None
     check_placement()
     assert Array(Worker, 2).talk_of_devices(ret=True).get() == [None, "sent"]
     print("collectives passed")
