@@ -87,7 +87,6 @@ class Charm(Chare):
     Future = staticmethod(Future)
     createFuture = staticmethod(Future)
     iwait = staticmethod(iwait)
-    wait = staticmethod(wait_all)  # type: ignore[assignment]
     split = staticmethod(split)
     combine = staticmethod(combine)
 
@@ -158,6 +157,10 @@ class Charm(Chare):
             made = getattr(proxy, "_created", None)
             if made is not None:
                 wait(made)
+
+    def wait(self, condition: Any) -> None:
+        """Blocks until all of several futures and channels are ready."""
+        wait_all(condition)
 
     def startQD(self, callback: Any) -> None:
         """Calls back when no message is under way and no method runs."""

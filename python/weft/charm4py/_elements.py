@@ -108,7 +108,7 @@ def method_names(cls: type) -> list[str]:
     for name in dir(cls):
         is_special = name.startswith("__") and name.endswith("__")
         is_own = is_special or name in _NO_ENTRIES or name.startswith(("_weft", "_make_local"))
-        if not is_own and inspect.isfunction(getattr(cls, name)):
+        if not is_own and inspect.isfunction(inspect.getattr_static(cls, name)):
             names.append(name)
     return names
 
