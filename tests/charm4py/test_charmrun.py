@@ -66,6 +66,8 @@ def test_charmrun_becomes_the_launcher_of_the_program(tmp_path: Path):
 def test_prompt_runs_definitions_on_all_pes(run_program):
     lines = "class A(Chare):\n    def pe(self):\n        return charm.myPe()\n\n"
     lines += "print(Group(A).pe(ret=True).get())\n"
+    lines += "def double(x):\n    return 2 * x\n\n"
+    lines += "print(charm.pool.map(double, [2, 3]))\n"
     done = subprocess.run(
         [sys.executable, "-m", "weft", "run", "--charm4py", "-n", "2", "-m", "charm4py.interactive"],
         input=lines,
@@ -74,4 +76,4 @@ def test_prompt_runs_definitions_on_all_pes(run_program):
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    assert "[0, 1]" in done.stdout
+    assert "[0, 1]" in done.stdout and "[4, 6]" in done.stdout

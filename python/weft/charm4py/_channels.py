@@ -74,6 +74,6 @@ class Channel:
     def __getstate__(self) -> Any:
         if self._next is not None:
             raise _core.Error(
-                "a chare cannot move after charm.iwait or ready() of a channel until recv() has returned; receive first"
+                "a chare cannot move after charm.iwait or ready() of a channel; receive the message first"
             )
         return self.__dict__

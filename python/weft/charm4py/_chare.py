@@ -101,7 +101,16 @@ class Chare:
         self._weft.pinned = not migratable
 
     def AtSync(self) -> None:
-        """Says that this chare is ready for load balancing, after which `resumeFromSync` runs."""
+        """Says that this chare is ready for load balancing, after which `resumeFromSync` runs.
+
+        Raises:
+            weft.Error: the class neither has `resumeFromSync` nor calls AtSync in a method of its own.
+        """
+        if type(self._weft).resume_from_sync is _core.Chare.resume_from_sync:
+            raise _core.Error(
+                f"AtSync is called outside of the methods of {type(self).__qualname__}: "
+                "define resumeFromSync in the class"
+            )
         self._weft.at_sync()
 
 

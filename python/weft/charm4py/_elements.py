@@ -54,7 +54,7 @@ class Element(_core.Chare):
         from weft.charm4py._proxies import enter_collection
 
         enter_collection(obj, self, shape)
-        if shape == "group":
+        if shape in ("group", "constrained"):
             local_objects[self.proxy] = obj
         init = cls.__init__
         if shape == "main" or blocks(init):

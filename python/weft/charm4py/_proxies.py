@@ -79,8 +79,8 @@ class Proxy:
             return _elements.local_objects[whole]
         except KeyError:
             raise _core.Error(
-                f"{self!r} has no object on PE {_core.my_pe()} yet; wait for its creation"
-                " (charm.awaitCreation)"
+                f"{self!r} has no object on PE {_core.my_pe()}: wait for its creation (charm.awaitCreation), "
+                "and ask on one of its PEs (onPEs)"
             ) from None
 
     def ckInsert(

@@ -41,6 +41,9 @@ class Worker(Chare):
     def all_total(self, section=None):
         return self.allreduce(self.thisIndex[0], Reducer.total, section).get()
 
+    def local_index(self):
+        return self.thisProxy.ckLocalBranch().thisIndex
+
     @coro
     def all_pes(self):
         return self.allreduce(self.thisIndex, Reducer.total).get()
@@ -78,6 +81,10 @@ def parity(chare):
     return chare.thisIndex[0] % 2
 
 
+def numpy_parity(chare):
+    return np.int64(chare.thisIndex[0] % 2)
+
+
 class Backwards(ArrayMap):
     def procNum(self, index):
         return charm.numPes() - 1 - index[0] % charm.numPes()
@@ -111,6 +118,7 @@ def check_reductions(array):
 
 def check_sections(array):
     even, odd = charm.split(array, 2, parity)
+    assert charm.split(array, 2, numpy_parity) == [even, odd]
     for section, total in ((even, 6), (odd, 9), (array[1:3], 3), (charm.split(array, 1, elems=[5, 0])[0], 5)):
         done = Future()
         section.give(done, section)
@@ -120,7 +128,9 @@ def check_sections(array):
     assert array.all_total(ret=True).get() == [-21] * 6
     assert even.all_total(even, ret=True).get() == [-9] * 3
     assert Array(Worker, (2, 2)).all_total(ret=True).get() == [-6] * 4
-    assert Group(Worker, onPEs=[1]).all_pes(ret=True).get() == [-2]
+    group = Group(Worker, onPEs=[1])
+    assert group.all_pes(ret=True).get() == [-2]
+    assert group.local_index(ret=True).get() == [1]
     assert len(charm.combine(array, even, Array(Worker, 2)).index(ret=True).get()) == 8
 
 

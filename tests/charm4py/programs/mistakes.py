@@ -22,6 +22,10 @@ class Worker(Chare):
         return found, channel.recv()
 
 
+def fifth(chare):
+    return 5
+
+
 def message_of(call):
     try:
         call()
@@ -37,6 +41,9 @@ def main(args):
     assert isinstance(threads.NotThreadedError(), Exception)
     assert "remote_exec" in message_of(charm.thisProxy[0].exec("x = 1", awaitable=True).get)
     assert "Chare" in message_of(lambda: Group(int))
+    assert "not one of the tree" in message_of(lambda: charm.getTopoTreeEdges(1, 0, [0]))
+    assert "gave the section 5" in message_of(lambda: charm.split(group, 2, fifth))
+    assert "onPEs" in message_of(Group(Worker, onPEs=[1]).ckLocalBranch)
     for found, received in Array(Worker, 2).receive_after_ready(ret=True).get():
         assert "cannot follow iwait or ready" in found, found
         assert received == "text"
