@@ -107,6 +107,8 @@ def main() -> int:
     parser.add_argument("words", nargs="*", metavar="WORD")
     options = parser.parse_args()
     folder = sources(options.sources)
+    if folder is None and options.sources is not None:
+        parser.error(f"--sources {options.sources}: there is no test_config.json of charm4py")
     if folder is None:
         print("charm4py's sources could not be had with git; is there a network?", file=sys.stderr)
         return SKIPPED
@@ -121,7 +123,8 @@ def main() -> int:
         problem = run(test, folder, options.pes, options.time_limit)
         if problem is None:
             passed += 1
-            print(f"passed   {path}", flush=True)
+            known = f", although UNSUPPORTED says: {UNSUPPORTED[path]}" if path in UNSUPPORTED else ""
+            print(f"passed   {path}{known}", flush=True)
         elif path in UNSUPPORTED:
             print(f"cannot   {path}: {UNSUPPORTED[path]}", flush=True)
         else:

@@ -12,9 +12,9 @@ import pytest
 PAGE = Path(__file__).resolve().parents[2] / "docs/charm4py.md"
 
 
-@pytest.mark.parametrize("name, word", [("calls", "word"), ("collectives", ""), ("mistakes", "")])
-def test_programs(run_program, name, word):
-    done = run_program(name, *filter(None, [word]))
+@pytest.mark.parametrize("name", ["calls", "collectives", "mistakes", "remote"])
+def test_programs(run_program, name):
+    done = run_program(name, "word")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{name} passed\n"
 
@@ -37,3 +37,9 @@ def test_program_of_the_page(tmp_path: Path):
     command = [sys.executable, "-m", "weft", "run", "-n", "2", str(tmp_path / "app.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, found[2]), done.stderr
+
+
+def test_without_greenlet_the_extra_is_named():
+    code = "import sys; sys.modules['greenlet'] = None; import weft.charm4py"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "pip install 'weft[charm4py]'" in done.stderr

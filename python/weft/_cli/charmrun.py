@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 #: The folder that makes `import charm4py` and `import charmrun` those of Weft, on sys.path.
 ON_PATH = Path(__file__).resolve().parent.parent / "charm4py/on_path"
@@ -50,35 +50,48 @@ def command(words: Sequence[str]) -> list[str]:
     rest = iter(words)
     for word in rest:
         if (match := re.fullmatch(r"\+(?:p|n|np)(\d*)", word)) or (word in ("-n", "-np") and not program):
-            pes = int((match and match[1]) or next(rest))
+            pes = _number(word, (match and match[1]) or _value(word, rest))
         elif word == "+balancer":
-            name = next(rest)
+            name = _value(word, rest)
             if name not in _STRATEGIES:
                 raise ValueError(f"charmrun: no load balancer {name}; there are {', '.join(_STRATEGIES)}")
             balancer = _STRATEGIES[name]
         elif word == "++mpiexec":
             raise ValueError(
-                "charmrun: ++mpiexec is not supported; start the PEs with `weft run --hosts`, or "
-                "with mpiexec or srun themselves (docs/clusters.md)"
+                "charmrun: ++mpiexec is not supported; start the program with mpiexec or srun itself, as in "
+                "`mpiexec -n 4 python app.py` (docs/clusters.md)"
             )
         elif word == "++interactive":
             program += ["-m", "charm4py.interactive"]
         elif word in _WITH_A_WORD:
-            next(rest)
+            _value(word, rest)
         elif not word.startswith("+") or (program and not word.startswith(("++", "+LB", "+set"))):
             program.append(word)
     launch = ["run", "--charm4py", "-n", str(pes)]
     return [*launch, *(["--lb", balancer] if balancer else []), *program]
 
 
-def start(words: Sequence[str]) -> int:
-    """Runs a command line of charmrun. Returns the job's exit code."""
+def _value(option: str, rest: Iterator[str]) -> str:
+    """The word behind an option."""
+    for word in rest:
+        return word
+    raise ValueError(f"charmrun: {option} needs a word behind it, and is the last one")
+
+
+def _number(option: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"charmrun: {option} needs a number of PEs, not {text}")
+    return int(text)
+
+
+def start(words: Sequence[str]) -> NoReturn:
+    """Runs a command line of charmrun, in place of this process: signals reach the launcher itself."""
     try:
         arguments = command(words)
     except ValueError as error:
         print(error, file=sys.stderr)
-        return 2
-    return subprocess.call([sys.executable, "-m", "weft", *arguments])
+        sys.exit(2)
+    os.execv(sys.executable, [sys.executable, "-m", "weft", *arguments])
 
 
 if __name__ == "__main__":

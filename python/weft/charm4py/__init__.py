@@ -18,11 +18,12 @@
 from __future__ import annotations
 
 try:
-    import greenlet as _greenlet  # noqa: F401
-except ImportError as error:
+    from weft.charm4py import threads
+except ModuleNotFoundError as error:
+    if error.name != "greenlet":
+        raise
     raise ImportError("weft.charm4py needs the package greenlet: pip install 'weft[charm4py]'") from error
 
-from weft.charm4py import _threads as threads
 from weft.charm4py import ray
 from weft.charm4py._channels import Channel
 from weft.charm4py._chare import Array, ArrayMap, Chare, Group
@@ -33,7 +34,6 @@ from weft.charm4py._reducers import reducers as Reducer
 from weft.charm4py._threads import coro, coro_ext
 
 threaded = coro
-threads.Future = Future  # type: ignore[attr-defined]
 charm4py_version = "1.1"
 
 __all__ = [

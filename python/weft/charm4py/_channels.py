@@ -35,12 +35,10 @@ class Channel:
         If the first value is a device array, it alone is sent, in place, and `send` blocks until it may be
         changed. The other end receives it with ``recv(array)``. A size behind it has no effect.
         """
-        try:
-            self._weft.send_object(msg)
-        except _core.Error:
-            if not msg or not _is_device_array(msg[0]):
-                raise
+        if msg and _is_device_array(msg[0]):
             wait(self._weft.send(msg[0]))
+        else:
+            self._weft.send_object(msg)
 
     def recv(self, into: Any = None, size: Any = None) -> Any:
         """Blocks until the next message is there: the value, or the tuple of several.
@@ -48,8 +46,16 @@ class Channel:
         Args:
             into: the device array, or other memory, for what the other end sends in place.
             size: accepted; an array has its size.
+
+        Raises:
+            weft.Error: `into` after `charm.iwait` or `ready`, which have asked for a value already.
         """
         if into is not None:
+            if self._next is not None:
+                raise _core.Error(
+                    "recv(array) cannot follow iwait or ready on a channel; receive the value first, or "
+                    "call recv(array) without them"
+                )
             return wait(self._weft.recv(into=into))
         future = self._when_ready()
         self._next = None
@@ -57,7 +63,7 @@ class Channel:
         return values[0] if len(values) == 1 else values
 
     def ready(self) -> bool:
-        """Whether `recv` would not block."""
+        """Whether `recv` would not block. The chare cannot move until `recv` has returned that message."""
         return bool(self._when_ready().done())
 
     def _when_ready(self) -> Any:
@@ -67,5 +73,7 @@ class Channel:
 
     def __getstate__(self) -> Any:
         if self._next is not None:
-            raise _core.Error("a chare whose channel is awaited by charm.iwait cannot move; receive first")
+            raise _core.Error(
+                "a chare cannot move after charm.iwait or ready() of a channel; receive the message first"
+            )
         return self.__dict__

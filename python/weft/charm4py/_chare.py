@@ -50,14 +50,10 @@ class Chare:
             section: the proxy of a section of which the chare is a member; None for the collection.
         """
         target = target_of(callback)
-        of = self._section(section)
-        if reducer is None:
-            self._weft.contribute(target=target, section=of)
-            return
         value, weft_reducer, post = _reducers.prepared(reducer, data)
         if post is not None:
             target = _reducers.finishing_target(reducer, callback)
-        self._weft.contribute(value, weft_reducer, target, section=of)
+        self._weft.contribute(value, weft_reducer, target, section=self._section(section))
 
     def reduce(self, callback: Any, data: Any = None, reducer: Any = None, section: Any = None) -> None:
         """As `contribute`, with the callback first."""
@@ -66,10 +62,8 @@ class Chare:
     def allreduce(self, data: Any = None, reducer: Any = None, section: Any = None) -> Future:
         """A reduction whose result every contributor gets, as a future."""
         of = self._section(section)
-        if of is None and (reducer is None or not _reducers.is_finished(reducer)):
-            if reducer is None:
-                return as_future(self._weft.allreduce())
-            value, weft_reducer, _ = _reducers.prepared(reducer, data)
+        value, weft_reducer, post = _reducers.prepared(reducer, data)
+        if of is None and post is None:
             return as_future(self._weft.allreduce(value, weft_reducer))
         results = self.__dict__.setdefault("_weft_results", {})
         counts = self.__dict__.setdefault("_weft_counts", {})
@@ -77,13 +71,9 @@ class Chare:
         number = counts[whole] = counts.get(whole, 0) + 1
         future: Any = _core.Future()
         results[whole, number] = future
-        first = whole[0]
-        target = first.w_give_result.bind(whole, number)
-        if reducer is None:
-            self._weft.contribute(target=target, section=of)
-        else:
-            value, weft_reducer, _ = _reducers.prepared(reducer, data)
-            self._weft.contribute(value, weft_reducer, target, section=of)
+        giver = _reducers.charm_of_this_pe() if of is None else of[0]
+        target = giver.w_give_result.bind(whole, number, None if post is None else reducer.name)
+        self._weft.contribute(value, weft_reducer, target, section=of)
         return as_future(future)
 
     def _section(self, section: Any) -> Any:
@@ -111,7 +101,16 @@ class Chare:
         self._weft.pinned = not migratable
 
     def AtSync(self) -> None:
-        """Says that this chare is ready for load balancing, after which `resumeFromSync` runs."""
+        """Says that this chare is ready for load balancing, after which `resumeFromSync` runs.
+
+        Raises:
+            weft.Error: the class neither has `resumeFromSync` nor calls AtSync in a method of its own.
+        """
+        if type(self._weft).resume_from_sync is _core.Chare.resume_from_sync:
+            raise _core.Error(
+                f"AtSync is called outside of the methods of {type(self).__qualname__}: "
+                "define resumeFromSync in the class"
+            )
         self._weft.at_sync()
 
 

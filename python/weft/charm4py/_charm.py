@@ -18,7 +18,7 @@ from weft.charm4py._chare import Array, Chare, Group, make_single
 from weft.charm4py._futures import Future, iwait, wait_all
 from weft.charm4py._pool import Pool
 from weft.charm4py._proxies import Proxy, target_of
-from weft.charm4py._reducers import Added, reducers
+from weft.charm4py._reducers import added, reducers
 from weft.charm4py._sections import combine, split
 from weft.charm4py._threads import in_thread, run, wait
 
@@ -87,7 +87,6 @@ class Charm(Chare):
     Future = staticmethod(Future)
     createFuture = staticmethod(Future)
     iwait = staticmethod(iwait)
-    wait = staticmethod(wait_all)  # type: ignore[assignment]
     split = staticmethod(split)
     combine = staticmethod(combine)
 
@@ -158,6 +157,10 @@ class Charm(Chare):
             made = getattr(proxy, "_created", None)
             if made is not None:
                 wait(made)
+
+    def wait(self, condition: Any) -> None:
+        """Blocks until all of several futures and channels are ready."""
+        wait_all(condition)
 
     def startQD(self, callback: Any) -> None:
         """Calls back when no message is under way and no method runs."""
@@ -304,9 +307,7 @@ class Charm(Chare):
 
     def finishReduction(self, name: str, callback: Any, result: Any) -> None:
         """Of reducers with a function of the result."""
-        added = getattr(reducers, name)
-        assert isinstance(added, Added)
-        callback(added.post(result))
+        callback(added(name).post(result))
 
 
 charm = Charm.__new__(Charm)

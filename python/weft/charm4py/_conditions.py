@@ -7,6 +7,7 @@ means ``element.obj``. weft.when reads the code of the function, and finds waiti
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -65,13 +66,11 @@ def as_function(text: str, module: str, parameters: Iterable[str]) -> Callable[.
     return made
 
 
-_tested: dict[tuple[str, str], Callable[[Any], Any]] = {}
+@functools.lru_cache(maxsize=1024)  # texts may have values in them
+def _tested(text: str, module: str) -> Callable[[Any], Any]:
+    return as_function(text, module, ())
 
 
 def holds(element: Any, text: str) -> bool:
     """Whether a condition without arguments, of ``self.wait(text)``, holds now."""
-    key = (type(element.obj).__module__, text)
-    function = _tested.get(key)
-    if function is None:
-        function = _tested[key] = as_function(text, key[0], ())
-    return bool(function(element))
+    return bool(_tested(text, type(element.obj).__module__)(element))

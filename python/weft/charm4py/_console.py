@@ -1,6 +1,6 @@
 """The prompt of charm4py.interactive.
 
-Definitions of classes and functions, and imports, run on all PEs: chare classes must be known there.
+Definitions of classes and functions, and imports, run on all PEs: chares and tasks need them there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.charm4py._chare import Chare
 from weft.charm4py._charm import charm
 from weft.charm4py._futures import Future
 
-_EVERYWHERE = (ast.ClassDef, ast.Import, ast.ImportFrom)
+_EVERYWHERE = (ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
 
 
 class Console(Chare):

@@ -18,7 +18,7 @@ from typing import Any
 
 from weft import _core
 from weft._chare.when import when as weft_when
-from weft.charm4py import _conditions
+from weft.charm4py import _conditions, _reducers
 from weft.charm4py._threads import blocks, run
 
 #: By the proxy of its collection, the program's object of this PE. Groups alone.
@@ -54,7 +54,7 @@ class Element(_core.Chare):
         from weft.charm4py._proxies import enter_collection
 
         enter_collection(obj, self, shape)
-        if shape == "group":
+        if shape in ("group", "constrained"):
             local_objects[self.proxy] = obj
         init = cls.__init__
         if shape == "main" or blocks(init):
@@ -75,12 +75,15 @@ class Element(_core.Chare):
         self._next[source] = number + 1
         return getattr(self, entry)(*args, **kwargs)
 
-    def w_give_result(self, section: Any, number: int, value: Any = None) -> None:
-        """Gives the result of an all-reduce to the section, from its first chare: in order with its calls."""
-        section.w_section_result(section, number, value)
+    def w_give_result(self, whole: Any, number: int, post_of: str | None, value: Any = None) -> None:
+        """Gives the result of an all-reduce to a collection or section. The caller is the first chare of a
+        section: in order with its calls. `post_of` names an added reducer whose `post` is applied."""
+        if post_of is not None:
+            value = _reducers.added(post_of).post(value)
+        whole.w_section_result(whole, number, value)
 
     def w_section_result(self, section: Any, number: int, value: Any = None) -> None:
-        """The result of an all-reduce over a section."""
+        """The result of an all-reduce over a section, or with an added reducer."""
         self.obj._weft_results.pop((section, number)).set(value)
 
     def _is_next(self, source: int, number: int) -> bool:
@@ -105,7 +108,7 @@ def method_names(cls: type) -> list[str]:
     for name in dir(cls):
         is_special = name.startswith("__") and name.endswith("__")
         is_own = is_special or name in _NO_ENTRIES or name.startswith(("_weft", "_make_local"))
-        if not is_own and inspect.isfunction(getattr(cls, name)):
+        if not is_own and inspect.isfunction(inspect.getattr_static(cls, name)):
             names.append(name)
     return names
 

@@ -17,7 +17,7 @@ class Future:
         num_vals: how many values it gets. With more than one, `get` gives their list, in order of arrival.
     """
 
-    __slots__ = ("_weft", "_without_value")
+    __slots__ = ("_weft",)
 
     def __init__(self, num_vals: int = 1) -> None:
         self._weft: Any = _core.Future() if num_vals == 1 else _core.Future(num_vals)

@@ -9,16 +9,11 @@ from typing import Any
 from weft import _core
 from weft._pool.pool import Pool as WeftPool
 from weft.charm4py._futures import Future, as_future
-from weft.charm4py._proxies import _without_value
 from weft.charm4py._threads import blocks, run
 
 
-def _call(function: Callable[..., Any], *args: Any) -> Any:
-    return run(function, *args) if blocks(function) else function(*args)
-
-
-async def _call_and_wait(function: Callable[..., Any], *args: Any) -> Any:
-    return await run(function, *args) if blocks(function) else function(*args)
+async def _call_and_wait(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return await run(function, *args, **kwargs) if blocks(function) else function(*args, **kwargs)
 
 
 async def _call_and_drop(function: Callable[..., Any], *args: Any) -> None:
@@ -59,9 +54,11 @@ class Pool:
         """
         body = _call_and_wait if ret else _call_and_drop
         future = self._pool(-1).submit(body, func, *args)
-        if ret:
-            return as_future(future)
-        return _without_value(future, False) if awaitable else None
+        return as_future(future) if ret or awaitable else None
+
+    def _submit(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+        """Runs ``func(*args, **kwargs)`` on some PE."""
+        return as_future(self._pool(-1).submit(_call_and_wait, func, *args, **kwargs))
 
     def map(
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1
@@ -72,15 +69,18 @@ class Pool:
 
     def map_async(
         self,
-        func: Callable[[Any], Any],
+        func: Callable[[Any], Any] | None,
         iterable: Iterable[Any],
         chunksize: int = 1,
         ncores: int = -1,
         multi_future: bool = False,
     ) -> Any:
-        """As `map`, as a future; with `multi_future` a list with a future for each item."""
+        """As `map`, as a future; with `multi_future` a list with a future for each item.
+
+        The items are copied: the caller may change them at once.
+        """
         if not multi_future:
-            return self._map(func, iterable, chunksize, ncores)
+            return self._map(func, copy.deepcopy(list(iterable)), chunksize, ncores)
         pool = self._pool(ncores)
         futures = [pool.submit(_call_and_wait, *task) for task in _tasks(func, iterable)]
         for future in futures:
@@ -95,7 +95,7 @@ class Pool:
         self, iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1, multi_future: bool = False
     ) -> Any:
         """As `map_async`, for pairs of a function and its argument."""
-        return self.map_async(None, iterable, chunksize, ncores, multi_future)  # type: ignore[arg-type]
+        return self.map_async(None, iterable, chunksize, ncores, multi_future)
 
     def _map(self, func: Any, iterable: Iterable[Any], chunksize: int, ncores: int) -> Future:
         tasks = _tasks(func, iterable)
@@ -107,5 +107,4 @@ def _observed(future: Any) -> None:
 
 
 def _tasks(func: Any, iterable: Iterable[Any]) -> list[tuple[Any, Any]]:
-    items = copy.copy(iterable)
-    return list(items) if func is None else [(func, item) for item in items]
+    return list(iterable) if func is None else [(func, item) for item in iterable]

@@ -79,8 +79,8 @@ class Proxy:
             return _elements.local_objects[whole]
         except KeyError:
             raise _core.Error(
-                f"{self!r} has no object on PE {_core.my_pe()} yet; wait for its creation"
-                " (charm.awaitCreation)"
+                f"{self!r} has no object on PE {_core.my_pe()}: wait for its creation (charm.awaitCreation), "
+                "and ask on one of its PEs (onPEs)"
             ) from None
 
     def ckInsert(
@@ -129,8 +129,6 @@ def proxy_class(cls: type) -> type[Proxy]:
                 for name in _elements.method_names(cls)
             }
         )
-        if hasattr(cls, "_more_methods"):
-            members.update(cls._more_methods(members))
         made = _made[cls] = type(f"{cls.__name__}Proxy", (Proxy,), members)
     return made
 
@@ -150,7 +148,8 @@ def _method(name: str, has_condition: bool) -> Any:
         if self._several and self._shape == "array":
             self._counted()
         if not ret:
-            return _without_value(getattr(proxy, dropped).call(*args, **kwargs), self._several)
+            future = getattr(proxy, dropped).call(*args, **kwargs)
+            return _without_value(future) if self._several else as_future(future)
         return as_future(getattr(proxy, values if self._several else plain).call(*args, **kwargs))
 
     method.__name__ = name
@@ -160,12 +159,11 @@ def _method(name: str, has_condition: bool) -> Any:
 def _ordered(proxy: Any, entry: str, result: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call that runs after those that this PE has sent to the chare before."""
     assert sent is not None
-    number = sent[proxy] = sent.get(proxy, -1) + 1
-    call = proxy.w_ordered
-    if result:
-        return as_future(call.call(_core.my_pe(), number, entry, args, kwargs))
-    call(_core.my_pe(), number, entry, args, kwargs)
-    return None
+    number = sent.get(proxy, 0)
+    call = proxy.w_ordered.call if result else proxy.w_ordered
+    future = call(_core.my_pe(), number, entry, args, kwargs)
+    sent[proxy] = number + 1  # a call that could not be sent has no number
+    return as_future(future) if result else None
 
 
 class _EmptyFuture(Future):
@@ -177,12 +175,10 @@ class _EmptyFuture(Future):
         super().get()
 
     def __reduce__(self) -> Any:
-        return _without_value, (self._weft, True)
+        return _without_value, (self._weft,)
 
 
-def _without_value(future: Any, several: bool) -> Future:
-    if not several:
-        return as_future(future)
+def _without_value(future: Any) -> Future:
     made = _EmptyFuture.__new__(_EmptyFuture)
     made._weft = future
     return made

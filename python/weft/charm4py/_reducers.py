@@ -36,7 +36,7 @@ class Added:
         return self.function(contributions)
 
     def __reduce__(self) -> Any:
-        return _added, (self.name,)
+        return added, (self.name,)
 
 
 class Reducers:
@@ -54,9 +54,9 @@ class Reducers:
 
     def addReducer(self, func: _Function, pre: Any = None, post: Any = None) -> None:
         """Adds a function of a list of contributions. Every PE that takes part must do so."""
-        added = Added(func, pre, post)
-        setattr(self, added.name, added)
-        setattr(merging, added.name, added.merge)
+        reducer = Added(func, pre, post)
+        setattr(self, reducer.name, reducer)
+        setattr(merging, reducer.name, reducer.merge)
 
 
 class _Merging:
@@ -67,7 +67,8 @@ merging = _Merging()
 reducers = Reducers()
 
 
-def _added(name: str) -> Added:
+def added(name: str) -> Added:
+    """The reducer that this PE has added by that name."""
     found = getattr(reducers, name, None)
     if not isinstance(found, Added):
         raise _core.Error(
@@ -77,13 +78,13 @@ def _added(name: str) -> Added:
     return found
 
 
-def is_finished(reducer: Any) -> bool:
-    """Whether a function is applied to the result."""
-    return isinstance(reducer, Added) and reducer.post is not None
-
-
 def prepared(reducer: Any, data: Any) -> tuple[Any, Any, Any]:
-    """A contribution as it is sent, Weft's reducer, and the function of the result or None."""
+    """A contribution as it is sent, Weft's reducer, and the function of the result or None.
+
+    All are None if there is no reducer: the contributions have no value.
+    """
+    if reducer is None:
+        return None, None, None
     if isinstance(reducer, WeftReducer):
         if type(data) is tuple and reducer is not WeftReducer.gather:
             data = list(data)
@@ -95,8 +96,13 @@ def prepared(reducer: Any, data: Any) -> tuple[Any, Any, Any]:
     return data if reducer.pre is None else reducer.pre(data), reducer.weft, reducer.post
 
 
-def finishing_target(reducer: Added, callback: Any) -> Any:
-    """The target that applies `post` and calls the callback."""
+def charm_of_this_pe() -> Any:
+    """Weft's proxy of this PE's `charm`."""
     from weft.charm4py._charm import charm
 
-    return charm.thisProxy[_core.my_pe()]._weft.m_finishReduction.bind(reducer.name, callback)
+    return charm.thisProxy[_core.my_pe()]._weft
+
+
+def finishing_target(reducer: Added, callback: Any) -> Any:
+    """The target that applies `post` and calls the callback."""
+    return charm_of_this_pe().m_finishReduction.bind(reducer.name, callback)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from weft import _core
@@ -36,6 +37,11 @@ def split(
     members: list[list[Any]] = [[] for _ in range(numsections)]
     for element, sections in zip(_elements_of(proxy), found, strict=True):
         for which in _numbers(sections):
+            if not 0 <= which < numsections:
+                raise ValueError(
+                    f"charm.split: section_func gave the section {which} for {element!r}; it gives numbers "
+                    f"from 0 to {numsections - 1}, or one negative number for none"
+                )
             members[which].append(element)
     return [_of_elements(proxy, which) for which in members]
 
@@ -47,7 +53,7 @@ def combine(*proxies: Proxy) -> Proxy:
 
 
 def _is_nested(elems: Sequence[Any]) -> bool:
-    return bool(elems) and not isinstance(elems[0], int) and isinstance(elems[0], (list, set, frozenset))
+    return bool(elems) and isinstance(elems[0], (list, set, frozenset))
 
 
 def _weft_index(index: Any) -> Any:
@@ -55,9 +61,10 @@ def _weft_index(index: Any) -> Any:
 
 
 def _numbers(sections: Any) -> list[int]:
-    if isinstance(sections, int):
-        return [sections] if sections >= 0 else []
-    return list(sections)
+    if isinstance(sections, Iterable):
+        return list(sections)
+    which = operator.index(sections)
+    return [which] if which >= 0 else []
 
 
 def _section(proxy: Proxy, indices: list[Any]) -> Proxy:

@@ -17,23 +17,28 @@ from greenlet import GreenletExit, getcurrent, greenlet
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _MARK = "__charm4py_blocks__"
+_NO_OUTCOME = (None, None)
 
 
 class NotThreadedError(Exception):
     """A method that is no coroutine tried to block."""
 
 
-class EntryThread(greenlet):  # type: ignore[misc]  # greenlet has types only where it is installed
-    """The greenlet of a method that may block."""
+class EntryThread(greenlet):
+    """The greenlet of a method that may block.
 
-    __slots__ = ("error", "is_over")
+    No frame that runs in it may refer to it: a method that is abandoned ends because nothing does.
+    """
 
-    error: BaseException | None
+    __slots__ = ("is_over", "outcome")
 
-    def __init__(self, body: Callable[..., Any]) -> None:
-        super().__init__(body)
-        self.error = None
+    outcome: tuple[Any, BaseException | None]
+
+    def __init__(self) -> None:
+        super().__init__(_work)
+        self.outcome = _NO_OUTCOME
         self.is_over = False
+        self.switch()  # greenlet keeps the arguments of the first switch until the thread ends
 
 
 def coro(function: _F) -> _F:
@@ -63,12 +68,11 @@ def wait(awaitable: Any) -> Any:
     Raises:
         NotThreadedError: the running method is no coroutine.
     """
-    current = getcurrent()
-    if type(current) is not EntryThread:
+    if not in_thread():
         raise NotThreadedError(
             "a method that blocks (get(), recv(), wait()) must be a coroutine: decorate it with @coro"
         )
-    return current.parent.switch(awaitable)
+    return getcurrent().parent.switch(awaitable)
 
 
 # Threads without a function. A new one costs several times as much as a switch: Python maps a stack for it.
@@ -76,25 +80,25 @@ _idle: list[EntryThread] = []
 _MAX_IDLE = 64
 
 
-def _work(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _work() -> None:
     """The body of a thread: one function after the other."""
-    thread = getcurrent()
     while True:
-        result = None
+        function, args, kwargs = getcurrent().parent.switch()
+        error = None
         try:
             result = function(*args, **kwargs)
         except GreenletExit:  # nothing refers to the thread any more
             return
-        except BaseException as error:
-            thread.error = error
-        thread.is_over = True
+        except BaseException as raised:
+            result, error = None, raised
         del function, args, kwargs
-        function, args, kwargs = thread.parent.switch(result)
+        getcurrent().is_over, getcurrent().outcome = True, (result, error)
+        del result, error  # an idle thread keeps nothing of the last function
 
 
 async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Runs a function that may block. Returns what it returns."""
-    thread = _idle.pop() if _idle else EntryThread(_work)
+    thread = _idle.pop() if _idle else EntryThread()
     thread.is_over = False
     thread.gr_context = copy_context()
     thread.parent = getcurrent()
@@ -110,11 +114,12 @@ async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         else:
             thread.parent = getcurrent()
             step = thread.switch(value)
-    raised, thread.error = thread.error, None
+    (result, raised), thread.outcome = thread.outcome, _NO_OUTCOME
     if len(_idle) < _MAX_IDLE:
+        thread.gr_context = None
         _idle.append(thread)
     if raised is None:
-        return step
+        return result
     try:
         raise raised
     finally:

@@ -34,6 +34,8 @@ def subtrees(root: int, pes: Sequence[int], factor: int) -> list[list[int]]:
 
 def edges(pe: int, root: int, pes: Sequence[int], factor: int) -> tuple[int, list[int]]:
     """The parent of a PE, -1 for the root, and its children."""
+    if pe != root and pe not in pes:
+        raise ValueError(f"PE {pe} is not one of the tree's: {list(pes)}")
     parent, whole = -1, list(pes)
     while pe != root:
         parent = root

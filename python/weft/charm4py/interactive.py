@@ -1,19 +1,8 @@
 """``python -m charm4py.interactive``: a prompt on PE 0. With `weft run --charm4py`, on several PEs."""
 
-from weft.charm4py import (  # noqa: F401  (names for the prompt)
-    Array,
-    ArrayMap,
-    Channel,
-    Chare,
-    Future,
-    Group,
-    Reducer,
-    charm,
-    coro,
-    readonlies,
-    threaded,
-    when,
-)
+import weft.charm4py
+
+globals().update({name: getattr(weft.charm4py, name) for name in weft.charm4py.__all__})
 
 if __name__ == "__main__":
-    charm.start(interactive=True)
+    weft.charm4py.charm.start(interactive=True)

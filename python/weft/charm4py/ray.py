@@ -5,16 +5,15 @@ A result is a future of the PE that called. A future that is an argument is awai
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import _core
 from weft.charm4py._chare import Chare
-from weft.charm4py._futures import Future, as_future, iwait
+from weft.charm4py._futures import Future, iwait
 from weft.charm4py._threads import coro, run
-
-_next_pe = 0
 
 
 def init() -> None:
@@ -49,25 +48,28 @@ def remote(definition: Any) -> Any:
     if inspect.isclass(definition):
         return _remote_class(definition)
     coro(definition)
-    definition.remote = lambda *args: _when_known(args, lambda values: _submitted(definition, values))
+    definition.remote = functools.partial(_when_known, functools.partial(_submitted, definition))
     return definition
 
 
-def _submitted(function: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+def _submitted(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
     from weft.charm4py._charm import charm
 
-    return charm.pool.Task(function, values, ret=True)._weft
+    result: Future = charm.pool._submit(function, *args, **kwargs)
+    return result
 
 
-def _when_known(args: tuple[Any, ...], call: Callable[[tuple[Any, ...]], Any]) -> Future:
-    """Calls when the futures among the arguments are ready. Returns a future of the result."""
+def _when_known(call: Callable[..., Future], *args: Any, **kwargs: Any) -> Future:
+    """Calls when the futures among the arguments are ready. Returns a future of the result.
+
+    It gets the exception if one of them, or the call, fails.
+    """
     result = Future()
 
     def whole() -> None:
-        values = tuple(arg.get() if isinstance(arg, Future) else arg for arg in args)
-        called = as_future(call(values))
         try:
-            value = called.get()
+            values = {name: _value(arg) for name, arg in kwargs.items()}
+            value = call(*map(_value, args), **values).get()
         except Exception as error:
             value = error
         result.send(value)
@@ -76,16 +78,21 @@ def _when_known(args: tuple[Any, ...], call: Callable[[tuple[Any, ...]], Any]) -
     return result
 
 
+def _value(argument: Any) -> Any:
+    return argument.get() if isinstance(argument, Future) else argument
+
+
 def _remote_class(definition: Any) -> type:
-    members = {"__module__": definition.__module__, "__qualname__": definition.__qualname__}
-    chare_class = type(definition.__name__, (Chare, definition), {**members, "__init__": definition.__init__})
+    @functools.wraps(definition.__init__)
+    def init(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return definition.__init__(self, *args, **kwargs)
 
-    def make(*args: Any) -> _Actor:
-        global _next_pe
-        _next_pe = (_next_pe + 1) % _core.num_pes()
-        return _Actor(Chare(chare_class, args=args, onPE=_next_pe))
+    def make(*args: Any, **kwargs: Any) -> _Actor:
+        return _Actor(Chare(chare_class, args=(args, kwargs)))
 
-    chare_class.remote = staticmethod(make)  # type: ignore[attr-defined]
+    members: dict[str, Any] = {"__module__": definition.__module__, "__qualname__": definition.__qualname__}
+    members |= {"__init__": init, "remote": staticmethod(make)}
+    chare_class = type(definition.__name__, (Chare, definition), members)
     return chare_class
 
 
@@ -103,6 +110,6 @@ class _ActorMethod:
     def __init__(self, proxy: Any, name: str) -> None:
         self._method = getattr(proxy, name)
 
-    def remote(self, *args: Any) -> Future:
+    def remote(self, *args: Any, **kwargs: Any) -> Future:
         """Calls the method. Returns a future of its result."""
-        return _when_known(args, lambda values: self._method(*values, ret=True)._weft)
+        return _when_known(functools.partial(self._method, ret=True), *args, **kwargs)

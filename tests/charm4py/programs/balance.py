@@ -1,4 +1,4 @@
-"""Chares move at sync points. An exit code of its own."""
+"""Chares move at sync points. A helper may call AtSync. An exit code of its own."""
 
 from charm4py import Array, Chare, Reducer, charm
 
@@ -10,7 +10,7 @@ class Worker(Chare):
             self.setMigratable(False)
 
     def step(self):
-        self.AtSync()
+        reach(self)
 
     def migrated(self):
         self.pes.append(charm.myPe())
@@ -24,7 +24,22 @@ class Worker(Chare):
         charm.exit(3)
 
 
+class Forgetful(Chare):
+    def step(self):
+        reach(self)
+
+
+def reach(chare):
+    chare.AtSync()
+
+
 def main(args):
+    try:
+        Chare(Forgetful).step(ret=True).get()
+    except Exception as error:
+        assert "define resumeFromSync" in str(error), error
+    else:
+        raise AssertionError("no exception")
     Array(Worker, 8, useAtSync=True).step()
 
 

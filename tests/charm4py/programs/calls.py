@@ -52,6 +52,14 @@ class Worker(Chare):
     def constant(self):
         return readonlies.constant
 
+    @staticmethod
+    def doubled(value):
+        return 2 * value
+
+    @classmethod
+    def name(cls):
+        return cls.__name__
+
     def call_back(self, callback):
         callback(self.thisIndex)
 
@@ -78,6 +86,9 @@ def main(args):
     assert array[4].ask(array[0], ret=True).get() == 130
     assert group.constant(ret=True).get() == [7] * charm.numPes()
 
+    assert not hasattr(array, "doubled") and not hasattr(array, "name")
+    assert (Worker.doubled(2), Worker.name()) == (4, "Worker")
+
     waiting = array[2].wait_for(3, ret=True)
     for number, text in ((2, "c"), (1, "b"), (0, "a")):
         array[2].take(number, text)
@@ -95,6 +106,8 @@ def main(args):
             array[0].fail_later(0, ret=True).get()
         except ValueError as error:
             assert error.args == ("unset",)
+        else:
+            raise AssertionError("no exception")
         assert array[0].fail_later(1, ret=True).get() == "unset"
     values = array.fail_if_odd(ret=True).get()
     assert [type(value) for value in values] == [str, ValueError, str, ValueError, str]

@@ -10,7 +10,12 @@ def largest_sum(contributions):
     return max(contributions, key=sum)
 
 
+def total(contributions):
+    return sum(contributions)
+
+
 Reducer.addReducer(largest_sum)
+Reducer.addReducer(total, pre=lambda value: value + 1, post=lambda value: -value)
 
 
 class Worker(Chare):
@@ -31,6 +36,17 @@ class Worker(Chare):
         whole = self.allreduce(1, Reducer.sum).get()
         part = self.allreduce(1, Reducer.sum, section).get() if self.thisIndex[0] % 2 == 0 else 0
         return whole, part
+
+    @coro
+    def all_total(self, section=None):
+        return self.allreduce(self.thisIndex[0], Reducer.total, section).get()
+
+    def local_index(self):
+        return self.thisProxy.ckLocalBranch().thisIndex
+
+    @coro
+    def all_pes(self):
+        return self.allreduce(self.thisIndex, Reducer.total).get()
 
     @coro
     def talk(self, count):
@@ -65,6 +81,10 @@ def parity(chare):
     return chare.thisIndex[0] % 2
 
 
+def numpy_parity(chare):
+    return np.int64(chare.thisIndex[0] % 2)
+
+
 class Backwards(ArrayMap):
     def procNum(self, index):
         return charm.numPes() - 1 - index[0] % charm.numPes()
@@ -77,6 +97,10 @@ def fibonacci(n):
 
 def square(x):
     return x * x
+
+
+def first(values):
+    return values[0]
 
 
 def check_reductions(array):
@@ -94,12 +118,19 @@ def check_reductions(array):
 
 def check_sections(array):
     even, odd = charm.split(array, 2, parity)
+    assert charm.split(array, 2, numpy_parity) == [even, odd]
     for section, total in ((even, 6), (odd, 9), (array[1:3], 3), (charm.split(array, 1, elems=[5, 0])[0], 5)):
         done = Future()
         section.give(done, section)
         assert done.get() == total
     assert odd.index(ret=True).get() == [(1,), (3,), (5,)]
     assert array.all(even, ret=True).get() == [(6, 3), (6, 0)] * 3
+    assert array.all_total(ret=True).get() == [-21] * 6
+    assert even.all_total(even, ret=True).get() == [-9] * 3
+    assert Array(Worker, (2, 2)).all_total(ret=True).get() == [-6] * 4
+    group = Group(Worker, onPEs=[1])
+    assert group.all_pes(ret=True).get() == [-2]
+    assert group.local_index(ret=True).get() == [1]
     assert len(charm.combine(array, even, Array(Worker, 2)).index(ret=True).get()) == 8
 
 
@@ -123,7 +154,17 @@ def main(args):
     assert array.talk(6, ret=True).get()[0] == ((5, "right"), 1)
     assert charm.pool.map(square, range(5), chunksize=2) == [0, 1, 4, 9, 16]
     assert fibonacci(7) == 13
+    assert charm.pool.map(square, (x for x in range(3))) == [0, 1, 4]
+    items = [[number] for number in range(20)]
+    firsts = charm.pool.map_async(first, items)
+    for item in items:
+        item[0] = -1
+    assert firsts.get() == list(range(20))
+    assert [future.get() for future in charm.pool.map_async(square, range(3), multi_future=True)] == [0, 1, 4]
+    assert charm.pool.submit([(square, 3), (first, [7])]) == [9, 7]
     assert charm.pool.Task(square, (3,), ret=True).get() == 9
+    assert charm.pool.Task(square, (3,), awaitable=True).get() is None
+    assert charm.pool.Task(square, (3,)) is None
     check_placement()
     assert Array(Worker, 2).talk_of_devices(ret=True).get() == [None, "sent"]
     print("collectives passed")

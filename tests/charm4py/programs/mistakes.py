@@ -1,7 +1,8 @@
 """What cannot be raises an error that says what to do."""
 
-from charm4py import Chare, Group, charm
+from charm4py import Array, Channel, Chare, Group, charm, coro
 
+import weft
 from weft.charm4py import threads
 
 
@@ -11,6 +12,18 @@ class Worker(Chare):
 
     def value(self):
         return 1
+
+    @coro
+    def receive_after_ready(self):
+        channel = Channel(self, self.thisProxy[1 - self.thisIndex[0]])
+        channel.send("text")
+        channel.ready()
+        found = message_of(lambda: channel.recv(weft.DeviceArray(1, "float64", "emulated")))
+        return found, channel.recv()
+
+
+def fifth(chare):
+    return 5
 
 
 def message_of(call):
@@ -28,6 +41,12 @@ def main(args):
     assert isinstance(threads.NotThreadedError(), Exception)
     assert "remote_exec" in message_of(charm.thisProxy[0].exec("x = 1", awaitable=True).get)
     assert "Chare" in message_of(lambda: Group(int))
+    assert "not one of the tree" in message_of(lambda: charm.getTopoTreeEdges(1, 0, [0]))
+    assert "gave the section 5" in message_of(lambda: charm.split(group, 2, fifth))
+    assert "onPEs" in message_of(Group(Worker, onPEs=[1]).ckLocalBranch)
+    for found, received in Array(Worker, 2).receive_after_ready(ret=True).get():
+        assert "cannot follow iwait or ready" in found, found
+        assert received == "text"
     print("mistakes passed")
     exit()
 

@@ -1,4 +1,9 @@
-"""Large and small calls from one PE to a chare; prints whether they ran in the order of sending."""
+"""Large and small calls from one PE to a chare; prints whether they ran in the order of sending.
+
+One of the calls cannot be sent, which must not stop those after it.
+"""
+
+import threading
 
 import numpy as np
 from charm4py import Chare, charm, coro
@@ -28,6 +33,13 @@ def main(args):
     for number in range(NUM_CALLS):
         data = np.zeros(1 << 18) if number % 3 == 0 else None
         (receiver.block if number % 7 == 3 else receiver.take)(number, data)
+        if number == 5:
+            try:
+                receiver.take(number, threading.Lock())
+            except Exception as error:
+                assert "lock" in str(error), error
+            else:
+                raise AssertionError("a lock was sent")
     charm.waitQD()
     print(receiver.all(ret=True).get() == list(range(NUM_CALLS)))
     exit()

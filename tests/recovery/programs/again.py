@@ -26,10 +26,10 @@ def held_by(pid: int) -> dict[str, int]:
     """What a process holds."""
     folder = Path(f"/proc/{pid}")
     status = (folder / "status").read_text()
-    counts = {name: re.search(rf"^{name}:\s+(\d+)", status, re.MULTILINE) for name in ("VmRSS", "Threads")}
+    counts = dict(re.findall(r"^(\w+):\s+(\d+)", status, re.MULTILINE))
     return {
-        "rss_kib": int(counts["VmRSS"][1]),  # type: ignore[index]
-        "threads": int(counts["Threads"][1]),  # type: ignore[index]
+        "rss_kib": int(counts["VmRSS"]),
+        "threads": int(counts["Threads"]),
         "descriptors": len(os.listdir(folder / "fd")),
         "mappings": len((folder / "maps").read_text().splitlines()),
     }

@@ -5,4 +5,4 @@ import sys
 from weft._cli.charmrun import start
 
 if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))
+    start(sys.argv[1:])
