@@ -95,7 +95,7 @@ def test_a_pe_that_ends_inside_a_frame_is_named_by_its_death(
         ("send(b'GET / HTTP/1.1' + bytes(2))", "malformed frame: it begins with b'GET ', not with b'WFT2'"),
         (
             "send(frame(1, bytes(4)).replace(b'WFT2', b'WFT9'))",
-            "it speaks version 9 of the launch protocol, this `weft run` version 1: "
+            "it speaks version 9 of the launch protocol, this `weft run` version 2: "
             "use the `weft` command and the library of one Weft release",
         ),
         ("send(frame(3))", "malformed frame: 'BARRIER' of 0 bytes instead of a hello"),
