@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import signal
 import sys
 import threading
+import types
 from typing import Any, NoReturn
 
 from weft import _core
@@ -24,7 +24,7 @@ def after(returned: object) -> Any:
     Raises:
         weft.Error: main is a generator function, which has not run.
     """
-    if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
+    if isinstance(returned, types.GeneratorType | types.AsyncGeneratorType):
         _refuse_generator(returned)
     return _watch() if _core.my_pe() == 0 else None
 
