@@ -265,14 +265,16 @@ class RemoteHost:
 
     def lose(self, why: str) -> None:
         """Nothing is heard of it any more: its PEs are lost."""
-        was_joined = self.is_joined
         self.loss = why
         self._close_link()
-        if not was_joined:
-            self._hosts.owner.cannot_start(f"the host {self.name} cannot be reached: {why}")
         lost = [pe for pe in self.pes if pe.running]
         for pe in lost:
             self._finish_output(pe)
+        if not self.is_joined:
+            for pe in lost:
+                pe.exit_status = -signal.SIGKILL
+            self._hosts.owner.cannot_start(f"the host {self.name} cannot be reached: {why}")
+            return
         for connection in list(self._channels.values()):
             connection.end()
         self._hosts.owner.host_lost(lost)
