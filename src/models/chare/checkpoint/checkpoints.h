@@ -286,7 +286,7 @@ class Checkpoints {
   std::function<void(const Collection&)> packed_proxy_;  // empty if no state is being packed
   const Translation* translation_ = nullptr;
   checkpoint_files::ProtectedState* protected_state_ = nullptr;
-  std::vector<int> hosts_;  // of the PEs; empty if the job has one
+  std::vector<int> hosts_;                 // of the PEs; empty if the job has one
   bool is_protecting_ = false;             // this PE leads
   std::uint64_t open_state_ = 0;           // is being protected; 0 for none
   std::uint32_t num_blocks_ = 0;           // of the state that is recovered

@@ -112,7 +112,8 @@ Task<> Checkpoints::write_state(std::uint64_t state, Named named) {
   share.kind = Kind::kShare;
   share.checkpoint = state;
   const ProtectedState::ResizePlan plan = suitable_plan(manifest);
-  share.transfers = plan_copies(static_cast<std::uint32_t>(chares_.runtime().num_pes()), plan.leaving, hosts_);
+  share.transfers =
+      plan_copies(static_cast<std::uint32_t>(chares_.runtime().num_pes()), plan.leaving, hosts_);
   static_cast<void>(co_await on_all_pes(std::move(share)));
   CheckpointStep commit;
   commit.kind = Kind::kCommit;
