@@ -204,15 +204,20 @@ struct Job::Parts {
   std::optional<ReportSignal> report_signal;       // goes before the runtime
   std::unique_ptr<DrainSignal> drain_signal;       // goes before the runtime; empty unless one is wanted
   std::unique_ptr<StatusPublisher> status;         // goes before the runtime; empty if there is no page
+  std::vector<int> hosts;                          // of each PE; empty if the job has one host
   const pid_t process = getpid();
 
   // Whether this is a process that the PE has forked. The job, its memory and its connections are the PE's.
   bool is_in_forked_child() const { return getpid() != process; }
 
   // Collective. Empty if the job has one host. The watch begins before the next collective, in which the PEs wait for one
-  // another.
+  // another. A job that outlives the loss of a host has none: its launcher watches the hosts.
   machine::HostTable watch_other_hosts() {
     if (bootstrap->local_size() == bootstrap->num_pes()) return {};
+    if (bootstrap->can_begin_again() || bootstrap->can_outlive_losses()) {
+      return base::value_or_throw(machine::HostTable::unpack(
+          base::value_or_throw(bootstrap->exchange(machine::HostEntry::of_this_process().pack()))));
+    }
     machine::HostLinks links = base::value_or_throw(machine::HostLinks::make(*bootstrap));
     machine::HostTable table = links.table();
     const std::vector<std::string> obstacles = links.obstacles();
@@ -320,7 +325,7 @@ Job::Job(const InstallModels& more_models, Launch&& launch, checkpoint_files::Pr
     bootstrap.tell_protected(number, plan);
   };
   let_resize(*parts_->bootstrap, *parts_->runtime, *state);
-  parts_->runtime->model<chare::Chares>().checkpoints().keep_in(state);
+  parts_->runtime->model<chare::Chares>().checkpoints().keep_in(state, parts_->hosts);
   parts_->drain_signal = DrainSignal::from_environment(*parts_->runtime, bootstrap);
 }
 
@@ -338,7 +343,8 @@ void Job::start(const InstallModels& more_models, const Launch& launch) {
                               own.size() > kMaxNoteBytes ? std::string_view() : own);
     processors[static_cast<std::size_t>(parts_->bootstrap->pe())] = own;
   }
-  std::vector<int> hosts = hosts_of_pes(parts_->watch_other_hosts());
+  parts_->hosts = hosts_of_pes(parts_->watch_other_hosts());
+  const std::vector<int>& hosts = parts_->hosts;
   parts_->machine =
       base::value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory, launch.threads_));
   runtime::RuntimeOptions options;

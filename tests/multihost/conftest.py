@@ -56,7 +56,7 @@ def two_hosts(need_cluster: None) -> Iterator[Cluster]:
 Launch = Callable[..., list[str]]
 
 
-@pytest.fixture(scope="module", params=["prrte", "hydra", "slurm-pmix", "slurm-pmi2"])
+@pytest.fixture(scope="module", params=["weft_run", "prrte", "hydra", "slurm-pmix", "slurm-pmi2"])
 def launched(request: pytest.FixtureRequest, need_cluster: None) -> Iterator[tuple[Cluster, Launch]]:
     """Two hosts, and launch(pes_per_host, program, environment=...), the command line of a job there."""
     name, _, mpi = request.param.partition("-")

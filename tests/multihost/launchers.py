@@ -58,6 +58,27 @@ def hydra(
     ]  # fmt: skip
 
 
+def weft_run(
+    cluster: Cluster,
+    pes_per_host: int,
+    program: Sequence[object],
+    environment: Mapping[str, str] | None = None,
+    options: Sequence[object] = (),
+) -> list[str]:
+    """`weft run` on the first host; `options` come last, so that they count."""
+    settings = {
+        "WEFT_REMOTE_SHELL": str(agent_script(cluster)),
+        "WEFT_TRUSTED_NETWORK": "1",
+        **(environment or {}),
+    }
+    hosts = ",".join(f"{host.name}:{pes_per_host}" for host in cluster.hosts)
+    return [
+        "env", *(f"{name}={value}" for name, value in settings.items()),
+        sys.executable, "-m", "weft", "run", "--hosts", hosts, "-n", str(pes_per_host * len(cluster.hosts)),
+        *map(str, options), *map(str, program),
+    ]  # fmt: skip
+
+
 def with_errors_in(file: Path, program: Sequence[object]) -> list[str]:
     """A file keeps what srun may drop: the last lines of a failed task, if --kill-on-bad-exit ends others.
 

@@ -59,9 +59,8 @@ def test_a_setting_that_is_none(run, probe: Path) -> None:
 
 def test_other_hosts(run, probe: Path) -> None:
     expect_sentence(
-        run("-n", 2, "--hosts", "a,b", probe),
-        "`weft run` starts PEs on this host only; to use other hosts start the same program with the "
-        "resource manager's launcher, for example `srun -n 8 program` or `mpiexec -n 8 program`",
+        run("-n", 2, "--hostfile", "hosts", probe),
+        "name the hosts with --hosts: weft run --hosts a:4,b:4 -n 8 program",
     )
 
 

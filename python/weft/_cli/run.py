@@ -1,4 +1,4 @@
-"""`weft run`: starts the PEs of a job on this host."""
+"""`weft run`: starts the PEs of a job, on this host or on several."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from weft._cli.settings import SETTINGS
 
 if TYPE_CHECKING:
     from weft._top.metrics import MetricsServer
+    from weft.launch.hosts.remote import Hosts
 
 _RUN_DESCRIPTION = """\
-Starts N processes (PEs) of a program on this host and ends them together. The program is a C++ binary, or a
-.py file that runs with this Python. Behind " : -n N" another program of the same job may follow. On a cluster
-start the same program with the resource manager's own launcher (srun, prterun, mpiexec)."""
+Starts N processes (PEs) of a program on this host, or with --hosts on several, and ends them together. The
+program is a C++ binary, or a .py file that runs with this Python. Behind " : -n N" another program of the
+same job may follow. On a cluster with a resource manager start the same program with its own launcher (srun,
+prterun, mpiexec)."""
 
 _EPILOG = """\
 The environment variable in brackets has the same effect as the option, under other launchers too. Those of
@@ -31,12 +33,16 @@ set by weft run unless set already:
   OMP_NUM_THREADS                with several PEs: the cores that the launcher may use, divided by the PEs
   PYTHONUNBUFFERED               1, with --label and --output
 
+set by the user for weft run --hosts:
+  WEFT_REMOTE_SHELL              a command in place of ssh, to which the host and a command line are added
+
 set by weft run for each PE, not to be changed:
   WEFT_NUM_PES                   the number of PEs
   WEFT_PE                        the PE's number at the start of its process, from 0; see weft.my_pe()
   WEFT_PROGRAM                   the number of the PE's program (MPI_APPNUM), in a job of several
   WEFT_BOOTSTRAP                 the launcher's socket
   WEFT_LAUNCHER_PID              the launcher's process number
+  WEFT_JOB_NAME                  a name of the job, with --hosts
   WEFT_MPI_PARENT                the port to which processes of MPI_Comm_spawn connect
   WEFT_INCARNATION               how often the job had begun again when the PE was started (--on-loss)
   WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started
@@ -58,7 +64,7 @@ exit code: 0, that of the first PE that ended with another one, or 128 + the sig
 def add_run(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "run",
-        help="run a program on N PEs of this host",
+        help="run a program on N PEs, of this host or of several",
         allow_abbrev=False,  # an option of the program may begin like one of these
         usage="weft run -n N [options] {program | -m module} [arguments] [: -n N program [arguments]]...",
         description=_RUN_DESCRIPTION,
@@ -76,7 +82,7 @@ def add_run(commands: argparse._SubParsersAction[Parser]) -> None:
         nargs=argparse.REMAINDER,
         help="a Python module in place of a program, as in python -m, and its arguments",
     )
-    parser.add_argument("--hosts", "--host", "--hostfile", dest="hosts", help=argparse.SUPPRESS)
+    parser.add_argument("--host", "--hostfile", dest="other_hosts", help=argparse.SUPPRESS)
     parser.add_argument("program", nargs="?", help="a C++ binary or a .py file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed to the program")
     parser.set_defaults(function=_run, parser=parser)
@@ -84,6 +90,11 @@ def add_run(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _add_launcher_options(parser: Parser) -> None:
     """The options that concern the launcher alone, which therefore have no environment variable."""
+    parser.add_argument(
+        "--hosts",
+        metavar="HOST[:N],...",
+        help="the hosts of the PEs, reached by ssh, and how many PEs each gets; without numbers equal shares",
+    )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -143,11 +154,8 @@ def _run(options: argparse.Namespace) -> int:
     from weft.launch.virtual_ranks import with_virtual_ranks
 
     try:
-        if options.hosts is not None:
-            raise UsageError(
-                "`weft run` starts PEs on this host only; to use other hosts start the same program with the "
-                "resource manager's launcher, for example `srun -n 8 program` or `mpiexec -n 8 program`"
-            )
+        if options.other_hosts is not None:
+            raise UsageError("name the hosts with --hosts: weft run --hosts a:4,b:4 -n 8 program")
         program = "-m" if options.module is not None else options.program
         if program is None or options.num_pes is None:
             raise UsageError("say how many PEs and which program: weft run -n N program [arguments]")
@@ -178,6 +186,7 @@ def _run(options: argparse.Namespace) -> int:
             metrics=_metrics_of(options.metrics),
             recovery=recovery,
             raises=environment.get("WEFT_ON_LOSS") == "raise",
+            hosts=_hosts_of(options, len(argvs)),
         )
         code = job.run()
         if trace is not None:
@@ -186,6 +195,18 @@ def _run(options: argparse.Namespace) -> int:
     except UsageError as error:
         print(f"weft run: {error}", file=sys.stderr)
         return 2
+
+
+def _hosts_of(options: argparse.Namespace, num_pes: int) -> Hosts | None:
+    if options.hosts is None:
+        return None
+    from weft.launch.command import UsageError
+    from weft.launch.hosts.host_list import parse_hosts
+    from weft.launch.hosts.remote import Hosts
+
+    if options.metrics is not None:
+        raise UsageError("--metrics cannot be given with --hosts: PEs publish it on their own hosts")
+    return Hosts(parse_hosts(options.hosts, num_pes))
 
 
 def _metrics_of(address: str | None) -> MetricsServer | None:

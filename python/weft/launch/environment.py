@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 
 from weft._ucx_hooks import GRACE, NO_THREADS
+from weft.launch.binding import thread_settings
+from weft.launch.leftovers import SHARED_MEMORY, is_segment_folder, queue_settings
 from weft.launch.losses.recovery import INCARNATION_VARIABLE
 from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 
@@ -18,6 +20,31 @@ HANG_REPORT = "WEFT_HANG_REPORT"
 # If all PEs are idle for so long, and nothing can go on, the program hangs. Large messages end the idleness
 # of a PE; one that a device carries alone for this time has more than 100 GB.
 HANG_REPORT_S = "10"
+
+
+def host_environment(
+    environment: Mapping[str, str], num_pes: int, segment_folder: str | None, socket_path: str
+) -> dict[str, str]:
+    """That of the PEs of one host, of which there are `num_pes`, started by this process.
+
+    `segment_folder`: where they make their shared memory, if there is room for it. `socket_path`: where they
+    find this process.
+    """
+    environment = dict(environment)
+    if is_segment_folder(environment.get("UCX_POSIX_DIR")):
+        # That of a `weft run` around this one, which may have ended.
+        del environment["UCX_POSIX_DIR"]
+    if segment_folder is not None:
+        environment.setdefault("UCX_POSIX_DIR", segment_folder)
+    folder = environment.get("UCX_POSIX_DIR", SHARED_MEMORY)
+    environment |= queue_settings(folder, num_pes, environment)
+    return {
+        **thread_settings(num_pes, environment),
+        **environment,
+        "WEFT_BOOTSTRAP": socket_path,
+        "WEFT_LAUNCHER_PID": str(os.getpid()),
+    }
+
 
 # A file, because a command line is limited. marshal is a part of the interpreter: no module is found before
 # sys.path is right.

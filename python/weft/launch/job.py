@@ -14,10 +14,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from weft.launch.binding import binding_lines, shares, thread_settings
+from weft.launch.binding import binding_lines, shares
 from weft.launch.command import UsageError
-from weft.launch.connection import Connection
-from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
+from weft.launch.connection import SocketConnection
+from weft.launch.environment import host_environment
+from weft.launch.hosts.remote import Hosts, HostsStarter
+from weft.launch.leftovers import SegmentFolder
 from weft.launch.losses.recovery import LEAVE_S, LOOK_S, MOST_HOLD_S, Recovery
 from weft.launch.losses.recovery import VARIABLE as ON_LOSS
 from weft.launch.losses.resizes import DRAIN_VARIABLE
@@ -46,17 +48,20 @@ HANGUP_S = 2.0
 # wants to kill the job takes longer.
 REPEAT_S = 0.2
 
+# In a job of several hosts: what all its PEs have in common, and no other job.
+JOB_NAME = "WEFT_JOB_NAME"
+
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
 _DESCRIPTORS_BESIDE_PES = 64
 
 
 class Job(Resizer):
-    """Starts a process for each command line on this host, serves their bootstrap, and ends them together.
+    """Starts a process for each command line, serves their bootstrap, and ends them together.
 
     `timeout_s`: so long the job may run. `bound`: each PE is bound to its share of the cores. `metrics`
     answers while the PEs run. `recovery`: the job begins again when a PE is lost. `raises`: it goes on then,
-    without the PE.
+    without the PE. `hosts`: where the processes are; None: all on this host.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Job(Resizer):
         metrics: MetricsServer | None = None,
         recovery: Recovery | None = None,
         raises: bool = False,
+        hosts: Hosts | None = None,
     ) -> None:
         super().__init__(recovery, Survival() if raises else None)
         self._argvs = argvs
@@ -79,6 +85,7 @@ class Job(Resizer):
         self._time_limit = None if timeout_s is None else TimeLimit(timeout_s)
         self._bound = bound
         self._metrics = metrics
+        self._hosts = hosts
         self._selector = selectors.DefaultSelector()
         self._passed_at = 0.0
         self._spawned: SpawnedJobs | None = None  # from the first one on
@@ -108,7 +115,7 @@ class Job(Resizer):
                 if self._metrics is not None:
                     self._metrics.start()  # its threads must not be there when PEs are forked
                     self._say(f"metrics at {self._metrics.url}")
-                while self._is_anything_running() or self._output.is_pending():
+                while self._is_anything_running() or self._is_output_pending():
                     self._wait_and_handle()
                 return self._exit_code
             finally:
@@ -117,6 +124,8 @@ class Job(Resizer):
                     self._metrics.close()
                 if self._time_limit is not None:
                     self._time_limit.close()
+                if self._hosts is not None:
+                    self._hosts.close()
                 self._segments.close()
                 self._service.close()
                 self._selector.close()
@@ -128,12 +137,18 @@ class Job(Resizer):
             self._spawned is not None and self._spawned.running
         )
 
+    def _is_output_pending(self) -> bool:
+        # Other hosts' output may go through pipes that `_output` drains.
+        is_pending = self._hosts is not None and self._hosts.is_pending
+        return self._output.is_pending() or is_pending
+
     def _wait_and_handle(self) -> None:
         limit = None if self._time_limit is None else self._time_limit.deadline
         others = (
             self._kill_at,
             self._other_mpi.deadline,
             limit,
+            None if self._hosts is None else self._hosts.deadline,
             *(self._recovery.deadlines if self._recovery is not None and not self._ending else ()),
             *(at for pe, at in self._leavers if pe.running),
         )
@@ -143,7 +158,7 @@ class Job(Resizer):
         deadlines = [*hangups, *(deadline for deadline in others if deadline is not None)]
         timeout = max(0.0, min(deadlines) - now) if deadlines else None
         for key, events in self._selector.select(timeout):
-            if isinstance(key.data, Connection):
+            if isinstance(key.data, SocketConnection):
                 self._service.handle(key.data, events)
             else:
                 key.data()
@@ -157,6 +172,8 @@ class Job(Resizer):
             self._look_for_another_mpi(now)
         if self._time_limit is not None:
             self._check_time_limit(self._time_limit, now)
+        if self._hosts is not None:
+            self._hosts.tick(now)
         if self._recovery is not None and (busy := self._recovery.busy()):
             self._end(
                 f"{self._pes[busy[0]].name} has not left the job within {LEAVE_S:g} s after a loss, or for "
@@ -188,39 +205,44 @@ class Job(Resizer):
     # --- processes
 
     def _start_pes(self) -> None:
-        environment = dict(self._environment)
-        if is_segment_folder(environment.get("UCX_POSIX_DIR")):
-            # That of a `weft run` around this one, which may have ended.
-            del environment["UCX_POSIX_DIR"]
-        if self._segments.path is not None:
-            environment.setdefault("UCX_POSIX_DIR", self._segments.path)
-        folder = environment.get("UCX_POSIX_DIR", SHARED_MEMORY)
-        environment |= queue_settings(folder, self._num_pes, environment)
-        environment = {
+        common = {
             **self._output.attach(self._selector, self._num_pes),
-            **thread_settings(self._num_pes, environment),
-            **environment,
+            **self._environment,
+            "WEFT_NUM_PES": str(self._num_pes),
         }
         # A PE that a program starts itself may have inherited it.
-        environment.pop(ON_LOSS, None)
+        common.pop(ON_LOSS, None)
         if self._recovery is not None:
-            environment[ON_LOSS] = "shrink" if self._recovery.shrinks else "restart"
+            common[ON_LOSS] = "shrink" if self._recovery.shrinks else "restart"
         if self._survival is not None:
-            environment[ON_LOSS] = "raise"
-        environment |= {
-            "WEFT_BOOTSTRAP": self._service.path,
-            "WEFT_NUM_PES": str(self._num_pes),
-            "WEFT_LAUNCHER_PID": str(os.getpid()),
-        }
-        self._environment = environment
-        starter = self._starter = Starter(
-            self._argvs, environment, self._signals, self._output, self._time_limit, self._bind()
-        )
+            common[ON_LOSS] = "raise"
+        starter = self._starter = self._make_starter(common)
         if self._recovery is not None and self._recovery.shrinks and starter.has_several_programs:
             raise UsageError("--on-loss shrink cannot be given with several programs: give restart")
         self._make_room(self._num_pes)
         for number in range(self._num_pes):
             self._pes.append(self._start_pe(starter, number))
+
+    def _make_starter(self, common: dict[str, str]) -> Starter:
+        """`common`: what the environment of all PEs has."""
+        hosts = self._hosts
+        if hosts is not None:
+            common[JOB_NAME] = f"{os.uname().nodename} {os.getpid()} {time.time_ns()}"
+        num_here = self._num_pes if hosts is None else max(1, hosts.num_here)
+        self._environment = host_environment(common, num_here, self._segments.path, self._service.path)
+        arguments = self._argvs, self._environment, self._signals
+        if hosts is None:
+            return Starter(*arguments, self._output, self._time_limit, self._bind())
+        starter = HostsStarter(hosts, self._output, *arguments, self._time_limit, self._bind())
+        job = {
+            "environment": common,
+            "folder": os.getcwd(),
+            "programs": starter.programs,
+            "program_of_pe": starter.program_of_pe,
+            "is_bound": self._bound,
+        }
+        hosts.begin(self._selector, self._service, self, job, starter.restore)
+        return starter
 
     def _make_room(self, num_pes: int) -> None:
         of_pe = 1 + self._output.descriptors_per_pe + (self._time_limit is not None)
@@ -233,7 +255,8 @@ class Job(Resizer):
         """Prints the map of the binding. Returns the CPUs of each PE, or None if PEs are not bound."""
         if not self._bound:
             return None
-        parts = shares(usable_cores(os.sched_getaffinity(0)), self._num_pes)
+        num_here = self._num_pes if self._hosts is None else max(1, self._hosts.num_here)
+        parts = shares(usable_cores(os.sched_getaffinity(0)), num_here)
         for line in binding_lines(parts):
             self._say(line)
         return [{cpu for core in part for cpu in core.cpus} for part in parts]
@@ -247,21 +270,28 @@ class Job(Resizer):
             if self._spawned is not None and pid in self._spawned:
                 self._judge_spawned(self._spawned, pid, os.waitstatus_to_exitcode(status))
                 continue
-            pe = next((pe for pe in self._all_pes if pe.pid == pid and pe.running), None)
-            if pe is None:
+            exit_status = os.waitstatus_to_exitcode(status)
+            if self._hosts is not None and self._hosts.reaped(pid, exit_status):
                 continue
-            pe.exit_status = os.waitstatus_to_exitcode(status)
-            if self._has_left(pe):
-                continue
-            self._hangups.pop(pe.number, None)
-            self._reaped.append(pe)
-            # Frames that it sent last, such as "finished" or "abort", may still be unread.
-            if (connection := self._service.connections.get(pe.number)) is not None:
-                self._service.read(connection)
+            pe = next((pe for pe in self._all_pes if pe.is_child and pe.pid == pid and pe.running), None)
+            if pe is not None:
+                self._note_exit(pe, exit_status)
+
+    def _note_exit(self, pe: Pe, status: int) -> None:
+        pe.exit_status = status
+        if self._has_left(pe):
+            return
+        self._hangups.pop(pe.number, None)
+        self._reaped.append(pe)
+        # Frames that it sent last, such as "finished" or "abort", may still be unread.
+        if (connection := self._service.connections.get(pe.number)) is not None:
+            self._service.read(connection)
 
     def _has_children(self) -> bool:
-        return any(pe.running and pe.is_child for pe in self._all_pes) or (
-            self._spawned is not None and self._spawned.running
+        return (
+            any(pe.running and pe.is_child for pe in self._all_pes)
+            or (self._spawned is not None and self._spawned.running)
+            or (self._hosts is not None and self._hosts.has_children())
         )
 
     def _judge_spawned(self, jobs: SpawnedJobs, pid: int, status: int) -> None:
@@ -283,12 +313,14 @@ class Job(Resizer):
             if pe.running and pe.is_child:
                 _, status = os.waitpid(pe.pid, 0)
                 pe.exit_status = os.waitstatus_to_exitcode(status)
+        if self._hosts is not None:
+            self._hosts.kill_pes()
 
     # --- why a job ends
 
     def _look_for_another_mpi(self, now: float) -> None:
         pe = self._pes[0]
-        if not pe.running:
+        if not pe.running or not pe.is_child:
             self._other_mpi.stop()
         elif (finding := self._other_mpi.look(pe.pid, now)) is not None:
             if finding.is_error:
@@ -319,6 +351,25 @@ class Job(Resizer):
                 self._spawned.send_signal(signal.SIGTERM)
             self._spawned.send_signal(signal.SIGCONT)
         self._kill_at = time.monotonic() + (GRACE_S if terminates else CLEANUP_S)
+
+    # --- events of other hosts
+
+    def exited_elsewhere(self, pe: Pe, status: int) -> None:
+        """A PE of another host has ended."""
+        self._note_exit(pe, status)
+
+    def host_lost(self, pes: Sequence[Pe]) -> None:
+        """A host is lost, and these PEs with it."""
+        for pe in pes:
+            self._note_exit(pe, -signal.SIGKILL)
+
+    def cannot_start(self, sentence: str) -> None:
+        """A host cannot be reached, or a PE not be started there."""
+        self._end(sentence, 2)
+
+    def said_elsewhere(self, sentence: str) -> None:
+        """A host has something to say to the user."""
+        self._say(sentence)
 
     # --- events of the service
 
@@ -399,6 +450,8 @@ class Job(Resizer):
                     pe.send_signal(signal.SIGSTOP)
                 if self._spawned is not None:
                     self._spawned.send_signal(signal.SIGTSTP)
+                if self._hosts is not None:
+                    self._hosts.pause()
                 os.kill(os.getpid(), signal.SIGSTOP)
             else:
                 self._pass_on(received)
@@ -407,6 +460,8 @@ class Job(Resizer):
         if not self._is_anything_running():  # only a reader of the output is waited for
             self._exit_code = 128 + received.number
             self._output.abandon()
+            if self._hosts is not None:
+                self._hosts.abandon_output()
             return
         now = time.monotonic()
         repeated = received.number is self._passed_signal and now < self._passed_at + REPEAT_S
@@ -427,12 +482,13 @@ class Job(Resizer):
         self._pass_on(received)
 
     def _pass_on(self, received: ReceivedSignal) -> None:
-        # The PEs have it already. That a terminal has gone may be told to the launcher alone.
-        if received.from_terminal and received.number is not signal.SIGHUP:
-            return
+        # The PEs of this host have it already. That a terminal has gone may be told to the launcher alone.
+        is_told = received.from_terminal and received.number is not signal.SIGHUP
         for pe in self._all_pes:
+            if is_told and pe.is_child:
+                continue
             pe.send_signal(received.number, if_handled=received.number is signal.SIGUSR1)
-        if self._spawned is not None:
+        if self._spawned is not None and not is_told:
             self._spawned.send_signal(received.number)
 
     # --- words

@@ -125,7 +125,7 @@ class Labelled(Output):
     def attach(self, selector: selectors.BaseSelector, num_pes: int) -> dict[str, str]:
         self._selector = selector
         self._digits = len(str(num_pes - 1))
-        self._sinks = (_Sink(selector, 1), _Sink(selector, 2))
+        self._sinks = (Sink(selector, 1), Sink(selector, 2))
         return UNBUFFERED
 
     def open(self, pe: int) -> tuple[int | None, int | None]:
@@ -157,12 +157,17 @@ class Labelled(Output):
             sink.abandon()
 
 
-class _Sink:
-    """One of the launcher's descriptors. It writes when it can without blocking."""
+class Sink:
+    """One of the launcher's descriptors. It writes when it can without blocking.
 
-    def __init__(self, selector: selectors.BaseSelector, fd: int) -> None:
+    `is_owner`: it closes the descriptor when it is finished.
+    """
+
+    def __init__(self, selector: selectors.BaseSelector, fd: int, *, is_owner: bool = False) -> None:
         self._selector = selector
         self._fd = fd
+        self._is_owner = is_owner
+        self._is_finished = False
         self._pending = bytearray()
         self._watched = False
         self._resume: list[Callable[[], None]] = []
@@ -187,11 +192,23 @@ class _Sink:
     def call_when_drained(self, function: Callable[[], None]) -> None:
         self._resume.append(function)
 
+    def finish(self) -> None:
+        """No more data comes. May be called twice."""
+        self._is_finished = True
+        self._close_if_done()
+
     def abandon(self) -> None:
         self.closed = True
         self._pending.clear()
         self._watch(False)
         self._wake()
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._is_owner and self._is_finished and not self._pending:
+            self._is_owner = False
+            self.closed = True
+            os.close(self._fd)
 
     def _flush(self) -> None:
         while self._pending:
@@ -206,6 +223,7 @@ class _Sink:
             del self._pending[:written]
         self._watch(False)
         self._wake()
+        self._close_if_done()
 
     def _watch(self, wanted: bool) -> None:
         # A regular file, which no selector takes, is always writable.
@@ -224,7 +242,7 @@ class _Sink:
 class _Pipe:
     """What one PE writes to one of its streams."""
 
-    def __init__(self, selector: selectors.BaseSelector, fd: int, pe: int, digits: int, sink: _Sink) -> None:
+    def __init__(self, selector: selectors.BaseSelector, fd: int, pe: int, digits: int, sink: Sink) -> None:
         self._selector = selector
         self._fd = fd
         self._pe: int | None = pe  # None: the process is no PE any more

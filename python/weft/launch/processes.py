@@ -37,12 +37,16 @@ class Pe:
     incarnation: int = 0
     # Its number then, which is in its environment.
     started_as: int = -1
+    # Among the PEs of its host when it was started; no other one that runs there has it.
+    local_rank: int = -1
     # Not so for a process that has started this launcher: it is neither signalled nor reaped.
     is_child: bool = True
 
     def __post_init__(self) -> None:
         if self.started_as < 0:
             self.started_as = self.number
+        if self.local_rank < 0:
+            self.local_rank = self.number
 
     @property
     def name(self) -> str:
@@ -64,6 +68,11 @@ class Pe:
         except OSError:
             return False
         return bool(int(stat.rpartition(")")[2].split()[6]) & _PF_EXITING)
+
+    def describe_end(self) -> str:
+        """How it has ended, see `describe_exit`. REQUIRES: it has been reaped."""
+        assert self.exit_status is not None
+        return describe_exit(self.exit_status)
 
     def bind(self, cpus: set[int]) -> None:
         """Binds all threads of the process to the CPUs."""
@@ -159,6 +168,16 @@ class Starter:
         self._launcher_pid = os.getpid()
 
     @property
+    def programs(self) -> list[Sequence[str]]:
+        """The command lines."""
+        return [self._argvs[self._parts.index(part)] for part in range(self._parts[-1] + 1)]
+
+    @property
+    def program_of_pe(self) -> list[int]:
+        """Which of `programs` each PE has."""
+        return self._parts
+
+    @property
     def has_several_programs(self) -> bool:
         """Whether the PEs have different command lines."""
         return self._parts[-1] > 0
@@ -167,17 +186,21 @@ class Starter:
         """The CPUs of each PE from now on."""
         self._cpus = cpus
 
-    def start(self, number: int, incarnation: int = 0, num_pes: int | None = None) -> Pe:
+    def start(
+        self, number: int, incarnation: int = 0, num_pes: int | None = None, local_rank: int | None = None
+    ) -> Pe:
         """Starts one PE; PE 0 has the terminal's input, the others none.
 
         `incarnation`: how often the job has begun again. `num_pes`: if it is another number than at first.
-        PEs beyond the first ones have the last command line.
+        `local_rank`: in a job of several hosts, that among the PEs of this one. PEs beyond the first ones
+        have the last command line.
 
         Raises:
             UsageError: the system refuses to run the program.
         """
         argv = self._argvs[min(number, len(self._argvs) - 1)]
-        environment = {**self._environment, "WEFT_PE": str(number), LOCAL_RANK_VARIABLE: str(number)}
+        rank = number if local_rank is None else local_rank
+        environment = {**self._environment, "WEFT_PE": str(number), LOCAL_RANK_VARIABLE: str(rank)}
         if num_pes is not None:
             environment["WEFT_NUM_PES"] = str(num_pes)
         if self.has_several_programs:
@@ -196,7 +219,7 @@ class Starter:
                 stdout=stdout,
                 stderr=stderr,
                 pass_fds=passed,
-                preexec_fn=lambda: self._between_fork_and_exec(number),
+                preexec_fn=lambda: self._between_fork_and_exec(rank),
             )
         except OSError as error:
             raise UsageError(f"{argv[0]}: cannot be run as PE {number}: {error.strerror}") from None
@@ -204,11 +227,15 @@ class Starter:
             self._output.close_opened()
         # The job reaps by pid; without this the Popen object would do so as well.
         process.returncode = 0
-        return Pe(number, process.pid, incarnation=incarnation)
+        return Pe(number, process.pid, incarnation=incarnation, local_rank=rank)
 
-    def _between_fork_and_exec(self, number: int) -> None:
+    def _between_fork_and_exec(self, local_rank: int) -> None:
         die_with_parent(self._launcher_pid)
         if self._cpus is not None:
-            os.sched_setaffinity(0, self._cpus[number])
+            os.sched_setaffinity(0, self._cpus[local_rank % len(self._cpus)])
+        self.restore()
+
+    def restore(self) -> None:
+        """Gives a process between fork and exec the signal mask and the limits of this one's start."""
         resource.setrlimit(resource.RLIMIT_NOFILE, self._limits)
         self._signals.restore_mask()

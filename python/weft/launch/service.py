@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from weft.launch.connection import Connection
+from weft.launch.connection import Connection, SocketConnection
 from weft.launch.frames import NO_PE, Frame, FrameType, ProtocolError, encode
 from weft.launch.listener import Listener
 from weft.launch.losses.recovery import Recovery
@@ -157,7 +157,7 @@ class BootstrapService:
         if (answer := self._rendezvous.lose(lost)) is not None:
             self._answer_all(answer)
 
-    def handle(self, connection: Connection, events: int) -> None:
+    def handle(self, connection: SocketConnection, events: int) -> None:
         """Handles the events that the selector reports for a connection."""
         if events & selectors.EVENT_WRITE:
             connection.flush()
@@ -193,12 +193,11 @@ class BootstrapService:
         self._listener.close()
         for key in list(self._selector.get_map().values()):
             if isinstance(key.data, Connection):
-                self._selector.unregister(key.fileobj)
-                key.data.socket.close()
+                key.data.close(self._selector)
 
     def _accept(self) -> None:
         while (accepted := self._listener.accept()) is not None:
-            connection = Connection(accepted)
+            connection = SocketConnection(accepted)
             if connection.peer_uid != os.geteuid():
                 self._events.refused(
                     f"{connection.name} of user {connection.peer_uid}: not the user of this job"
@@ -208,10 +207,7 @@ class BootstrapService:
             self._selector.register(accepted, selectors.EVENT_READ, connection)
 
     def _watch(self, connection: Connection) -> None:
-        if connection.at_end:
-            return
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.wants_to_write else 0)
-        self._selector.modify(connection.socket, events, connection)
+        connection.watch(self._selector)
 
     def _disconnect(self, connection: Connection) -> None:
         pe = connection.pe
@@ -229,11 +225,9 @@ class BootstrapService:
 
     def _close(self, connection: Connection) -> bool:
         """Returns False if it is closed already."""
-        if connection.socket.fileno() < 0:
+        if not connection.is_open:
             return False
-        connection.at_end = True
-        self._selector.unregister(connection.socket)
-        connection.socket.close()
+        connection.close(self._selector)
         return True
 
     def _protocol_error(self, connection: Connection, problem: str) -> None:

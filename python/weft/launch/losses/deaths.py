@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from weft.launch.command import UsageError
 from weft.launch.losses.recovery import Recovery
 from weft.launch.losses.survival import Survival
-from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of
+from weft.launch.processes import Pe, Starter, exit_code_of
 from weft.launch.service import BootstrapService
 
 
@@ -122,7 +122,7 @@ class DeathJudge(ABC):
             obstacle = "no PE is left"
         else:
             obstacle = self._recovery.obstacle([pe.incarnation for pe in lost])
-        sentence = ", ".join(f"{pe.name} {describe_exit(exit_status_of(pe))}" for pe in lost)
+        sentence = ", ".join(f"{pe.name} {pe.describe_end()}" for pe in lost)
         if obstacle is not None:
             self._end(f"{sentence}; {obstacle}", exit_code_of(exit_status_of(lost[0])))
             return True
@@ -153,7 +153,7 @@ class DeathJudge(ABC):
         gone = self._survival.lost | {lost.number}
         living = [pe.number for pe in self._pes if pe.number not in gone and pe.finished_code is None]
         status = exit_status_of(lost)
-        sentence = f"{lost.name} {describe_exit(status)}"
+        sentence = f"{lost.name} {lost.describe_end()}"
         if (obstacle := self._survival.obstacle({lost.number}, living)) is not None:
             self._end(f"{sentence}; {obstacle}", exit_code_of(status))
             return True
@@ -167,7 +167,7 @@ class DeathJudge(ABC):
     def _judge_kill(self, pe: Pe, status: int) -> None:
         if self._ending and (self._killed or -status in (signal.SIGTERM, self._passed_signal)):
             return
-        sentence = f"{pe.name} {describe_exit(status)}"
+        sentence = f"{pe.name} {pe.describe_end()}"
         if pe.finished_code is not None:
             self._exit_code = self._exit_code or exit_code_of(status)
             self._say(f"{sentence} after it had finished")
@@ -194,7 +194,7 @@ class DeathJudge(ABC):
             self._exit_code = self._exit_code or status
             self._leaves_after_job(pe)
         elif status != 0:
-            self._end(f"{pe.name} {describe_exit(status)}", exit_code_of(status))
+            self._end(f"{pe.name} {pe.describe_end()}", exit_code_of(status))
         elif (connection := self._service.connections.get(pe.number)) is not None:
             if connection.broken_off is not None:
                 self._end(f"{pe.name}: {connection.broken_off}", 1)

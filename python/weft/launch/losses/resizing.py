@@ -14,7 +14,7 @@ from weft.launch.losses.recovery import LEAVE_S, Recovery
 from weft.launch.losses.resizes import Resizes, new_places
 from weft.launch.losses.survival import Survival
 from weft.launch.output import Output
-from weft.launch.processes import Pe, describe_exit
+from weft.launch.processes import Pe
 from weft.launch.time_limit import TimeLimit
 
 _CANNOT_BEGIN_AGAIN = "MPI, weft.pgas.run and a second weft.run cannot begin again with another number of PEs"
@@ -204,7 +204,7 @@ class Resizer(DeathJudge):
         if status == 0:
             self._say(f"{pe.name} has left the job")
         elif not self._ending:
-            self._say(f"{pe.name} {describe_exit(status)} while it left the job, which goes on")
+            self._say(f"{pe.name} {pe.describe_end()} while it left the job, which goes on")
 
     def _kill_late_leavers(self, now: float) -> None:
         for i, (pe, at) in enumerate(self._leavers):

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/host_number.h"
 #include "machine/bootstrap/last_words.h"
 
 namespace weft::machine::bootstrap {
@@ -134,6 +135,7 @@ Result<LocalSettings> LocalSettings::from_environment() {
   settings.pe = *pe;
   settings.launcher_pid = *launcher;
   settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
+  if (const char* const name = std::getenv("WEFT_JOB_NAME"); name != nullptr) settings.job_name = name;
   const char* const on_loss = std::getenv("WEFT_ON_LOSS");
   const std::string_view when_lost = on_loss != nullptr && !settings.is_attached ? on_loss : "";
   settings.keeps_job = when_lost == "raise";
@@ -173,6 +175,11 @@ Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSetti
   Result<Frame> welcome = self->receive(FrameType::kWelcome);
   if (!welcome.ok()) return welcome.status();
   if (Status status = self->take_welcome(*welcome); status.failed()) return status;
+  if (!settings.job_name.empty()) {
+    Result<LocalPes> local = find_local_pes(*self, base::host_number());
+    if (!local.ok()) return local.status();
+    self->local_ = *local;
+  }
   return std::unique_ptr<Bootstrap>(std::move(self));
 }
 
@@ -271,11 +278,13 @@ void LocalBootstrap::abort(int exit_code, std::string_view message) {
 }
 
 std::string LocalBootstrap::unique_name() const {
+  if (!settings_.job_name.empty()) return settings_.job_name;
   return base::format("{} {}", settings_.socket_path, settings_.launcher_pid);
 }
 
 Status LocalBootstrap::start_job(std::string_view request) {
-  if (settings_.is_attached) return Bootstrap::start_job(request);
+  // On several hosts nobody says on which of them the processes are to be.
+  if (settings_.is_attached || !settings_.job_name.empty()) return Bootstrap::start_job(request);
   return send(FrameType::kStartJob, std::as_bytes(std::span(request)));
 }
 

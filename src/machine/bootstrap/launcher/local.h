@@ -1,4 +1,5 @@
-// A PE that `weft run` started: one connection to the launcher carries everything.
+// A PE that `weft run` started: one connection to the launcher carries everything. On another host (`weft run --hosts`) the launcher's
+// agent there is the parent and has the socket; it passes frames on.
 //
 // The launcher's death ends the PE: the kernel sends SIGKILL when the launcher was its parent, and watch_fd()
 // becomes readable for every PE, also behind a wrapper such as `weft run -n 2 numactl prog`.
@@ -12,6 +13,7 @@
 
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/frame.h"
+#include "machine/bootstrap/launcher/local_pes.h"
 
 namespace weft::machine::bootstrap {
 
@@ -29,8 +31,10 @@ struct LocalSettings {
   // The program can begin again, too.
   bool can_begin_again = false;
   std::uint32_t incarnation = 0;
+  // What all PEs have in common, and no other job. Only in a job of several hosts (`weft run --hosts`).
+  std::string job_name;
 
-  // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID, WEFT_ATTACHED, WEFT_ON_LOSS, WEFT_INCARNATION; says which one is
+  // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID, WEFT_ATTACHED, WEFT_ON_LOSS, WEFT_INCARNATION, WEFT_JOB_NAME; says which one is
   // wrong. The incarnation, the PE and the number of PEs are those of which the launcher has told this process last.
   static base::Result<LocalSettings> from_environment();
 };
@@ -51,8 +55,8 @@ class LocalBootstrap final : public Bootstrap {
   bool has_launcher() const override { return !settings_.is_attached; }
   int pe() const override { return settings_.pe; }
   int num_pes() const override { return settings_.num_pes; }
-  int local_rank() const override { return settings_.pe; }
-  int local_size() const override { return settings_.num_pes; }
+  int local_rank() const override { return local_.rank; }
+  int local_size() const override { return local_.size; }
   base::Result<std::vector<std::vector<std::byte>>> exchange(const std::vector<std::byte>& mine) override;
   base::Status barrier() override;
   void finished(int exit_code) override;
@@ -74,7 +78,8 @@ class LocalBootstrap final : public Bootstrap {
   std::optional<LostPe> take_loss() override;
 
  private:
-  LocalBootstrap(int fd, LocalSettings settings) : fd_(fd), settings_(std::move(settings)) {}
+  LocalBootstrap(int fd, LocalSettings settings)
+      : fd_(fd), settings_(std::move(settings)), local_{settings_.pe, settings_.num_pes} {}
 
   // The next frame that tells of no loss: in a collective at the end of a job, losses change nothing.
   base::Result<Frame> read_answer();
@@ -94,6 +99,7 @@ class LocalBootstrap final : public Bootstrap {
 
   int fd_;
   LocalSettings settings_;
+  LocalPes local_;
   bool keeps_connection_ = false;
   bool has_finished_ = false;
   // The launcher has said that the job ends.

@@ -149,8 +149,12 @@ class Checkpoints {
   void unpack_values(std::uint64_t loading, const checkpoint_detail::VisitValues& unpack);
 
   // --- In memory, in checkpoint/protection.cpp
-  // `state` outlives this object. Without it the job cannot begin again, and protect() does nothing.
-  void keep_in(checkpoint_files::ProtectedState* state) { protected_state_ = state; }
+  // `state` outlives this object. Without it the job cannot begin again, and protect() does nothing. `hosts`: of each PE; empty if the
+  // job has one host.
+  void keep_in(checkpoint_files::ProtectedState* state, std::vector<int> hosts) {
+    protected_state_ = state;
+    hosts_ = std::move(hosts);
+  }
   runtime::Future<> protect(const checkpoint_detail::VisitValues& pack);
   // Makes the copies of the protected state anew, in a job that has begun again. For the leader, before main begins: from then on a
   // further PE may be lost. Ready at once if there is nothing to do; never fails.
@@ -282,6 +286,7 @@ class Checkpoints {
   std::function<void(const Collection&)> packed_proxy_;  // empty if no state is being packed
   const Translation* translation_ = nullptr;
   checkpoint_files::ProtectedState* protected_state_ = nullptr;
+  std::vector<int> hosts_;                 // of the PEs; empty if the job has one
   bool is_protecting_ = false;             // this PE leads
   std::uint64_t open_state_ = 0;           // is being protected; 0 for none
   std::uint32_t num_blocks_ = 0;           // of the state that is recovered

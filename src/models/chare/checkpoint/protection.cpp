@@ -112,7 +112,8 @@ Task<> Checkpoints::write_state(std::uint64_t state, Named named) {
   share.kind = Kind::kShare;
   share.checkpoint = state;
   const ProtectedState::ResizePlan plan = suitable_plan(manifest);
-  share.transfers = plan_copies(static_cast<std::uint32_t>(chares_.runtime().num_pes()), plan.leaving);
+  share.transfers =
+      plan_copies(static_cast<std::uint32_t>(chares_.runtime().num_pes()), plan.leaving, hosts_);
   static_cast<void>(co_await on_all_pes(std::move(share)));
   CheckpointStep commit;
   commit.kind = Kind::kCommit;
@@ -185,7 +186,7 @@ Task<Checkpoints::Renewed> Checkpoints::renew_blocks(bool sends_strays) {
         "no chares can be recovered: all PEs that kept the protected state were lost. Restore a "
         "checkpoint from a disk, if the program has one, or start the job again");
   }
-  BlockPlan plan = plan_blocks(state, newest->num_blocks, holdings);
+  BlockPlan plan = plan_blocks(state, newest->num_blocks, holdings, hosts_);
   CheckpointStep share;
   share.kind = Kind::kShare;
   share.checkpoint = state;
