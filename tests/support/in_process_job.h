@@ -47,7 +47,10 @@ class InProcessJob {
     for (auto& one : machines_) {
       memory::Memory& memory = *memories_[static_cast<std::size_t>(one->pe())];
       runtimes_.push_back(std::make_unique<Runtime>(*one, memory, options));
-      if (outlives_losses) runtimes_.back()->losses().survive();
+      if (outlives_losses) {
+        runtimes_.back()->losses().survive();
+        runtimes_.back()->set_observer(nullptr);
+      }
       runtimes_.back()->install<collective::Engine>();
       runtimes_.back()->install<chare::Chares>();
       runtimes_.back()->install<channel::Channels>();
