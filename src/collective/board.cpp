@@ -33,7 +33,24 @@ std::optional<BoardReference> Boards::post(std::span<const std::byte> block) {
 }
 
 void Boards::add_reader(const BoardReference& reference) {
-  block_at(own_.data(), reference).readers->fetch_add(1, std::memory_order_relaxed);
+  block_at(own_board(reference), reference).readers->fetch_add(1, std::memory_order_relaxed);
+}
+
+void Boards::lose(int reader_pe) {
+  peers_[static_cast<std::size_t>(reader_pe)].reads = false;
+  drop_read();
+  if (posted_.empty()) return;
+  posted_.clear();
+  earlier_.push_back(std::move(own_));
+}
+
+std::byte* Boards::own_board(const BoardReference& reference) const {
+  if (own_.name().nonce == reference.board.nonce) [[likely]]
+    return own_.data();
+  for (const base::SharedMapping& board : earlier_) {
+    if (board.name().nonce == reference.board.nonce) return board.data();
+  }
+  return nullptr;
 }
 
 void Boards::drop_read() {
@@ -86,13 +103,16 @@ std::optional<Boards::Block> Boards::read(int owner_pe, const BoardReference& re
 }
 
 Boards::Block Boards::refused_by(int reader_pe, const BoardReference& reference) {
-  const auto posted = std::ranges::find(posted_, reference.offset_bytes, &Posted::offset_bytes);
-  if (posted == posted_.end() || reference.size_bytes > posted->size_bytes - kAlignment ||
-      reference.board.nonce != own_.name().nonce ||
-      block_at(own_.data(), reference).readers->load(std::memory_order_relaxed) == 0) [[unlikely]]
+  std::byte* const board = own_board(reference);
+  bool is_posted = board != nullptr;
+  if (board == own_.data()) {
+    const auto posted = std::ranges::find(posted_, reference.offset_bytes, &Posted::offset_bytes);
+    is_posted = posted != posted_.end() && reference.size_bytes <= posted->size_bytes - kAlignment;
+  }
+  if (!is_posted || block_at(board, reference).readers->load(std::memory_order_relaxed) == 0) [[unlikely]]
     base::refuse_claim(base::format("PE {} refuses a block that it was not given", reader_pe));
   peers_[static_cast<std::size_t>(reader_pe)].reads = false;
-  return block_at(own_.data(), reference);
+  return block_at(board, reference);
 }
 
 }  // namespace weft::collective

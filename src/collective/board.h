@@ -52,7 +52,10 @@ class Boards {
   // One more reader of a block. REQUIRES: posts_for() it; nothing was posted since.
   void add_reader(const BoardReference& reference);
   // A reader has not been told.
-  void take_back(const BoardReference& reference) { block_at(own_.data(), reference).release(); }
+  void take_back(const BoardReference& reference) { block_at(own_board(reference), reference).release(); }
+  // That PE is lost. If it may have blocks to read, this PE takes another board, because those would be in the way for ever. The blocks for
+  // others stay where they are.
+  void lose(int reader_pe);
 
   struct Block {
     std::span<const std::byte> bytes;
@@ -86,6 +89,8 @@ class Boards {
 
   static Block block_at(std::byte* board, const BoardReference& reference);
   bool make_own();
+  // Where the blocks of the board in the reference are, which is this PE's; null if it has no such board.
+  std::byte* own_board(const BoardReference& reference) const;
   void drop_read();
   // kBoardBytes if there is no room.
   std::size_t find_room(std::size_t size_bytes);
@@ -96,9 +101,10 @@ class Boards {
   };
 
   base::SharedMapping own_;
-  std::deque<Posted> posted_;  // in the order of the circle
-  std::vector<Peer> peers_;    // by PE
-  bool posts_ = true;          // false if there is no memory for a board
+  std::vector<base::SharedMapping> earlier_;  // that others may still read, see lose()
+  std::deque<Posted> posted_;                 // in the order of the circle
+  std::vector<Peer> peers_;                   // by PE
+  bool posts_ = true;                         // false if there is no memory for a board
   bool opens_ = true;
 };
 

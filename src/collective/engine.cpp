@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/refuse_claim.h"
 #include "collective/run.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::collective {
 
@@ -31,6 +32,7 @@ Engine::Engine(runtime::Runtime& runtime, const runtime::ModelRange& range)
               .sent_again = {}} {
   for (int pe = 0; pe < runtime.num_pes(); ++pe)
     if (shared_.host_of(pe) != shared_.host_of(runtime.pe())) shared_.boards.post_none_for(pe);
+  runtime.losses().on_loss([this](int pe) { shared_.boards.lose(pe); });
   runtime.set_urgent_handler(
       shared_.handler,
       [](void* self, runtime::MessagePtr message) {

@@ -1,5 +1,6 @@
 #include "job/drain_signal.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@ namespace {
 
 // A signal handler has no other way to its data.
 std::atomic<int> asked_fd{-1};
+// Handlers that may write to a descriptor that they have read there.
+std::atomic<int> num_asking{0};
 // The process is to leave. The next incarnation of the job asks again, because the launcher may have dropped what this one has asked.
 std::atomic<bool> has_come{false};
 
@@ -34,7 +37,9 @@ void add_to(int fd, std::uint64_t value) {
 void ask_to_drain(int /*signal*/) {
   const int error = errno;
   has_come.store(true);
+  num_asking.fetch_add(1);
   if (const int fd = asked_fd.load(); fd >= 0) add_to(fd, kDrainAsked);
+  num_asking.fetch_sub(1);
   errno = error;
 }
 
@@ -91,6 +96,7 @@ bool DrainSignal::begin(runtime::Runtime& runtime, machine::Bootstrap& bootstrap
 DrainSignal::~DrainSignal() {
   int own = fd_;
   asked_fd.compare_exchange_strong(own, -1);  // a Job may live on, and end after the next one has begun
+  while (num_asking.load() != 0) sched_yield();
   if (thread_.joinable()) {
     add_to(fd_, kDrainEnds);
     thread_.join();

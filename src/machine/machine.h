@@ -251,9 +251,9 @@ class Machine {
 
   // PE `pe` is gone, and the job continues. Its operations in flight end with kPeerFailed, or as they have ended already, inside this call
   // or the next progress(); later ones fail at once with kPeerFailed. A tagged receive names no PE: its owner cancels it. Messages that
-  // the PE has sent before may still arrive. Returns without effect for a PE that is lost already. REQUIRES: peer_memory() was turned off
-  // before the first message; pe != pe().
-  virtual void lose_peer(int pe) = 0;
+  // the PE has sent before may still arrive. Returns without effect for a PE that is lost already. An error: an operation does not end, so
+  // its memory may still be used, and the job must end. REQUIRES: peer_memory() was turned off before the first message; pe != pe().
+  [[nodiscard]] virtual base::Status lose_peer(int pe) = 0;
 
   // Messages of device memory that take the peer-mapped path.
   virtual PeerMemory& peer_memory() = 0;

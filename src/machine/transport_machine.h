@@ -51,7 +51,7 @@ class TransportMachine : public Machine {
   virtual base::Result<RemoteMemory> transport_register_memory(const memory::Buffer& memory) = 0;
   virtual base::Status transport_deregister_memory(const RemoteMemory& memory) = 0;
   // As lose_peer(), for the operations of the transport.
-  virtual void transport_lose_peer(int pe) = 0;
+  virtual base::Status transport_lose_peer(int pe) = 0;
   virtual void transport_forget_remote(int /*pe*/, const RemoteMemory& /*remote*/) {}
   virtual base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                                      std::size_t offset_bytes, base::Completion* completion) = 0;

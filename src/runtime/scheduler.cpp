@@ -99,7 +99,13 @@ Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory
       spin_rounds_(spin_rounds(shares_processor_, local_pes < machine.num_pes())),
       yield_time_(kYieldTime * ((share.num_pes + share.num_processors - 1) / share.num_processors)),
       awake_time_(shares_processor_ || num_pes_ == 1 ? yield_time_ : kAwakeTime),
-      losses_(std::make_shared<Losses>(machine)) {}
+      losses_(std::make_shared<Losses>(
+          machine,
+          Losses::Ways{.post_after = [this](double seconds, Work* work) { post_after(seconds, work); },
+                       .fail =
+                           [this](std::string why) {
+                             if (!ending()) fail(std::move(why));
+                           }})) {}
 
 memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.default_place(kind); }
 

@@ -50,7 +50,7 @@ void Scheduler::fail_unawaited(const std::exception_ptr& error, const std::strin
 }
 
 void Scheduler::fail_sent(int pe, const base::Status& status) {
-  if (exiting_ || losses_->explain(status)) return;
+  if (exiting_ || losses_->explain(pe, status)) return;
   fail(pe < 0 ? base::format("a message could not be sent: {}", status.to_string())
               : base::format("a message could not be sent to PE {}: {}", pe, status.to_string()));
 }

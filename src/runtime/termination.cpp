@@ -1,7 +1,10 @@
 #include "runtime/termination.h"
 
+#include <cstdint>
 #include <utility>
 
+#include "base/format.h"
+#include "base/refuse_claim.h"
 #include "machine/machine.h"
 #include "runtime/losses/losses.h"
 #include "runtime/message/handlers.h"
@@ -19,6 +22,13 @@ MessagePtr control_message(Messenger& messenger, HandlerId handler, int code) {
 
 SpanningTree tree_of(const Messenger& messenger) {
   return SpanningTree(0, messenger.pe(), messenger.num_pes(), messenger.host_groups());
+}
+
+int sender_of(const Message& message, int num_pes) {
+  const std::uint32_t pe = message.envelope().source_pe;
+  if (pe >= static_cast<std::uint32_t>(num_pes))
+    base::refuse_claim(base::format("a message about the end of the job names PE {} as its sender", pe));
+  return static_cast<int>(pe);
 }
 
 Termination& self(void* context) { return *static_cast<Termination*>(context); }
@@ -40,8 +50,7 @@ Termination::Termination(Messenger& messenger)
       },
       this);
   messenger_.set_handler(
-      kExitHandler, [](void* context, MessagePtr message) { self(context).on_exit(message->unpacker()); },
-      this);
+      kExitHandler, [](void* context, MessagePtr message) { self(context).on_exit(*message); }, this);
   messenger_.set_handler(
       kDrainedHandler,
       [](void* context, MessagePtr message) {
@@ -49,7 +58,7 @@ Termination::Termination(Messenger& messenger)
       },
       this);
   messenger_.set_handler(
-      kCloseHandler, [](void* context, MessagePtr) { self(context).closing_ = true; }, this);
+      kCloseHandler, [](void* context, MessagePtr message) { self(context).on_close(*message); }, this);
 }
 
 void Termination::request(int code) {
@@ -71,10 +80,25 @@ void Termination::begin(int code) {
   tell_all(kExitHandler, code);
 }
 
-void Termination::on_exit(Pup p) {
+void Termination::on_exit(Message& message) {
   int code = 0;
-  p | code;
+  message.unpacker() | code;
   end_with(code);
+  // The hook of that loss has found no end to pass on.
+  if (messenger_.losses().is_lost(sender_of(message, messenger_.num_pes()))) close_everywhere();
+}
+
+// PE 0 closes when all PEs know of the end. Another one may do so without that, and may be lost before it has told all.
+void Termination::on_close(const Message& message) {
+  const bool all_know = !messenger_.losses().are_survived() || sender_of(message, messenger_.num_pes()) == 0;
+  if (begun_ && !all_know) return close_everywhere();
+  closing_ = true;
+}
+
+void Termination::close_everywhere() {
+  if (std::exchange(closing_, true)) return;
+  tell_all(kExitHandler, code_);
+  tell_all(kCloseHandler, 0);
 }
 
 void Termination::end_with(int code) {
@@ -113,8 +137,7 @@ void Termination::tell_all(HandlerId handler, int code) {
 void Termination::on_loss(int pe) {
   if (pe > root()) return;
   if (begun_) {
-    closing_ = true;
-    tell_all(kExitHandler, code_);
+    close_everywhere();
   } else if (requested_) {
     request(code_);
   }

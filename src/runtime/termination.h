@@ -6,7 +6,7 @@
 //   3. `close` goes down the same tree. A PE stops when its last messages are flushed.
 //
 // In a job that outlives losses, the first living PE tells each PE itself and is told by each. If it is lost then, each PE that knows of
-// the end tells the others, and stops.
+// the end sends `exit` and `close` to all others, which do the same once, and stops.
 //
 // A PE that drops the rest of its queue may still send: how much of it it has handled, for instance. So a PE that has stopped makes
 // progress until all have (Job::run).
@@ -30,7 +30,10 @@ class Termination final : public Ending {
 
  private:
   void begin(int code);
-  void on_exit(Pup p);
+  void on_exit(Message& message);
+  void on_close(const Message& message);
+  // Without the PE that ends the job: this PE stops, and the others end and stop.
+  void close_everywhere();
   void end_with(int code);
   bool all_children_drained() const;
   int root() const;

@@ -50,7 +50,7 @@ TEST_P(LossTest, EndsOperationsWithTheLostPeOnce) {
     start([&](auto* c) { return machine.get(kLost, large, *there, 0, c); });
     start([&](auto* c) { return machine.flush(kLost, c); });
   }
-  machine.lose_peer(kLost);
+  EXPECT_TRUE(machine.lose_peer(kLost).ok());
   ASSERT_TRUE(world.until([&] {
     machine.progress();
     return std::ranges::all_of(operations, &CheckedOperation::done);
@@ -65,8 +65,8 @@ TEST_P(LossTest, LaterOperationsFailAtOnce) {
   auto& machine = world.machine(0);
   auto there = world.machine(kLost).register_memory(world.buffer(kLost, kind(), kSmall));
   ASSERT_TRUE(there.ok());
-  machine.lose_peer(kLost);
-  machine.lose_peer(kLost);
+  EXPECT_TRUE(machine.lose_peer(kLost).ok());
+  EXPECT_TRUE(machine.lose_peer(kLost).ok());
   const Buffer buffer = world.buffer(0, kind(), kSmall);
   const auto code_of = [&](auto call) {
     CheckedOperation operation;
@@ -90,7 +90,7 @@ TEST_P(LossTest, OtherPeersAreReached) {
   const Buffer to_lost = world.buffer(0, kind(), kLostBytes);
   CheckedOperation lost;
   lost.start(machine.tag_send(kLost, 1, to_lost, &lost));
-  machine.lose_peer(kLost);
+  EXPECT_TRUE(machine.lose_peer(kLost).ok());
   for (const std::size_t size : kSizes) {
     const auto contents = pattern(size, 7);
     const Buffer from = world.buffer(0, kind(), contents);

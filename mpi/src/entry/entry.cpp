@@ -84,12 +84,12 @@ int raise_given(const char* function, const GivenHandler<Handle>& given, ObjectK
   return hand_to(*kept, function, nullptr, given.none, error);
 }
 
-// The handle of the object itself, or MPI_COMM_SELF if the error has moved there.
 // Programs repeat calls that fail at once, until they hear of a revocation.
 void make_progress_after_loss(const Error& error) {
   if (error.error_class == MPIX_ERR_PROC_FAILED && this_rank().process != nullptr) this_process().progress();
 }
 
+// The handle of the object itself, or MPI_COMM_SELF if the error has moved there.
 template <class Handle>
 int raise_or_move(const char* function, Handle handle, const Error& error) {
   const LibraryRuns library;

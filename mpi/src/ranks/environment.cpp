@@ -193,11 +193,20 @@ void join_job(Rank& rank) {
     rank.predefined_attributes.app_number = static_cast<int>(std::strtol(program, nullptr, 10));
 }
 
+// MPI_COMM_WORLD for the end of MPI. The program may have revoked its own.
+Ref<Communicator> world_of_end(const Communicator& world) {
+  auto made = Ref<Communicator>::adopt(new Communicator(
+      world.engine(), kEndContext, {world.group(), world.rank(), nullptr}, 0, world.error_handler()));
+  made->set_name(world.name());
+  return made;
+}
+
 // Returns at rank 0 when all others have sent their last message, and no longer wait for one.
 void wait_for_last_messages(Process& process) {
-  process.run(barrier_in_teams(process.world()->next_collective_contexts().local));
+  const Ref<Communicator> world = world_of_end(*process.world());
+  process.run(barrier_in_teams(world->next_collective_contexts().local));
   wait_for_streams(process);
-  const CollectiveContext context = process.world()->next_collective_contexts().local;
+  const CollectiveContext context = world->next_collective_contexts().local;
   if (context.rank() == 0) {
     process.run(gather(context, 0, OwnView{{}, true}, Views(static_cast<std::size_t>(context.size()))));
   } else {

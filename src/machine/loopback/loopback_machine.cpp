@@ -231,12 +231,13 @@ void LoopbackMachine::transport_cancel(Completion* completion) {
   }
 }
 
-void LoopbackMachine::transport_lose_peer(int pe) {
+Status LoopbackMachine::transport_lose_peer(int pe) {
   lost_[static_cast<std::size_t>(pe)] = true;
   std::vector<std::shared_ptr<Payload>> lost;
   std::ranges::copy_if(sending_, std::back_inserter(lost),
                        [pe](const auto& sending) { return sending->receiver == pe; });
   for (const auto& payload : lost) drop(*payload, lost_peer(pe));
+  return {};
 }
 
 // --- one-sided operations: done in order, from this PE's progress() ---

@@ -75,7 +75,7 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
                                      base::Completion* completion) override;
   void transport_cancel(base::Completion* completion) override;
   // The machine of the lost PE stays, as a process that is stopped would; what it sends afterwards arrives.
-  void transport_lose_peer(int pe) override;
+  base::Status transport_lose_peer(int pe) override;
   base::Result<RemoteMemory> transport_register_memory(const memory::Buffer& memory) override;
   base::Status transport_deregister_memory(const RemoteMemory& memory) override;
   base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,

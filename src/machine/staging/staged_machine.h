@@ -196,10 +196,11 @@ class StagedMachine : public TransportMachine {
     return staging_.has_unflushed() ? staging_.flush(completion) : self().transport_flush_pe(pe, completion);
   }
 
-  void lose_peer(int pe) final {
-    if (!can_reach(pe)) return;
-    self().transport_lose_peer(pe);
+  base::Status lose_peer(int pe) final {
+    if (!can_reach(pe)) return {};
+    if (base::Status status = self().transport_lose_peer(pe); status.failed()) return status;
     staging_.lose_peer(pe);
+    return {};
   }
 
   bool needs_polling() const final { return staging_.needs_progress() || peer_memory_.needs_polling(); }

@@ -1,4 +1,5 @@
 // The meaning of UCX's failures for the program.
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -91,19 +92,26 @@ base::Status UcxMachine::translate(const Started& started, ucs_status_t status) 
 
 // On one host UCX does not notice that a peer has gone, so its endpoint is closed by force. A PE that has no endpoint to the peer may still
 // fetch a message of it, with UCX's own, to which a first connection leads.
-void UcxMachine::transport_lose_peer(int pe) {
-  constexpr int kMostPolls = 1000;  // UCX ends the operations of a closed endpoint in the first ones
+base::Status UcxMachine::transport_lose_peer(int pe) {
+  // UCX ends the operations of a closed endpoint in the first polls.
+  constexpr auto kLimit = std::chrono::seconds(2);
   const QuietUcx quiet;
   if (endpoints_.find(pe) == nullptr && !endpoints_.has_failed(pe) && tracker_.is_in_flight_to(-1))
     static_cast<void>(endpoints_.connect(worker_.get(), pe));
   const std::vector<base::Completion*> unsent = queues_.lose(pe);
   endpoints_.lose(pe);
   close_failed_peers();
-  for (int i = 0; i < kMostPolls && tracker_.is_in_flight_to(pe); ++i) ucp_worker_progress(worker_.get());
-  const std::vector<base::Completion*> left = tracker_.take_all_to(pe);
-  for (const auto* completions : {&unsent, &left}) {
-    for (base::Completion* completion : *completions) completion->function(completion, lost_peer(pe), 0);
+  for (base::Completion* completion : unsent) completion->function(completion, lost_peer(pe), 0);
+  const auto limit = std::chrono::steady_clock::now() + kLimit;
+  while (tracker_.is_in_flight_to(pe)) {
+    ucp_worker_progress(worker_.get());
+    if (std::chrono::steady_clock::now() > limit) {
+      return {base::StatusCode::kInternal,
+              base::format("PE {} is lost, and UCX has not ended an operation of PE {} with it within {} s",
+                           pe, this->pe(), kLimit.count())};
+    }
   }
+  return {};
 }
 
 }  // namespace weft::machine::ucx

@@ -92,7 +92,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   base::Status transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
                                      base::Completion* completion) override;
   void transport_cancel(base::Completion* completion) override;
-  void transport_lose_peer(int pe) override;
+  base::Status transport_lose_peer(int pe) override;
   base::Result<RemoteMemory> transport_register_memory(const memory::Buffer& memory) override;
   base::Status transport_deregister_memory(const RemoteMemory& memory) override;
   void transport_forget_remote(int pe, const RemoteMemory& remote) override;

@@ -29,6 +29,29 @@ void Losses::tell(int pe, std::string why) {
   told_.push_back({pe, std::move(why)});
 }
 
+void Losses::await_loss(int pe, const base::Status& status) {
+  const bool is_awaited = std::ranges::find(unexplained_, pe, &Unexplained::pe) != unexplained_.end();
+  if (is_explained(pe) || is_awaited) return;
+  Unexplained& failure = unexplained_.emplace_back();
+  failure.function = [](Work* work, Runtime&, WorkAction action) {
+    auto& self = *static_cast<Unexplained*>(work);
+    if (action == WorkAction::kRun) self.losses->check(self);
+  };
+  failure.losses = this;
+  failure.pe = pe;
+  failure.what = status.to_string();
+  ways_.post_after(patience_s_, &failure);
+}
+
+void Losses::check(const Unexplained& failure) {
+  if (!is_explained(failure.pe)) {
+    ways_.fail(base::format(
+        "PE {}: an operation has failed, and the launcher has told of no loss of its peer within {} s: {}",
+        machine_.pe(), patience_s_, failure.what));
+  }
+  unexplained_.remove_if([&](const Unexplained& one) { return &one == &failure; });
+}
+
 void Losses::unblock_told() {
   const std::lock_guard lock(mutex_);
   for (Told& told : told_) {
@@ -49,7 +72,8 @@ void Losses::handle_told() {
     }
     reasons_[static_cast<std::size_t>(told.pe)] = std::move(told.why);
     in_order_.push_back(told.pe);
-    machine_.lose_peer(told.pe);
+    if (const base::Status status = machine_.lose_peer(told.pe); status.failed())
+      return ways_.fail(status.to_string());
     // A hook may add another one.
     for (const auto& hook : hooks_) hook(told.pe);
   }

@@ -2,7 +2,7 @@
 //
 // The launcher alone decides what a loss is. Its word comes by another thread (tell()), and takes effect in the PE's next turn: the
 // machine ends all operations with the lost PE, then each hook is called. Until the word is here, operations that fail with kPeerFailed
-// do not end the job.
+// do not end the job, unless the word does not come.
 //
 // Threads: the PE's, except tell(). Invariant: each hook is called once for each lost PE, on the scheduler's thread, outside of
 // progress(); it may send messages and start operations.
@@ -19,6 +19,7 @@
 #include "weft/base/error.h"
 #include "weft/base/status.h"
 #include "weft/runtime/observer.h"
+#include "weft/runtime/work.h"
 
 #include "base/format.h"
 #include "machine/machine.h"
@@ -29,8 +30,13 @@ class Message;
 
 class Losses {
  public:
-  explicit Losses(machine::Machine& machine)
-      : machine_(machine), reasons_(static_cast<std::size_t>(machine.num_pes())) {}
+  // What Losses need of their scheduler.
+  struct Ways {
+    std::function<void(double seconds, Work* work)> post_after;
+    std::function<void(std::string why)> fail;  // without effect while the job ends
+  };
+  Losses(machine::Machine& machine, Ways ways)
+      : machine_(machine), ways_(std::move(ways)), reasons_(static_cast<std::size_t>(machine.num_pes())) {}
   Losses(const Losses&) = delete;
   Losses& operator=(const Losses&) = delete;
 
@@ -44,9 +50,12 @@ class Losses {
   const std::string& why(int pe) const { return reasons_[static_cast<std::size_t>(pe)]; }
   // The lowest PE that is not lost.
   int first_living() const;
-  // Whether an operation has failed because its peer is lost, or will be told to be: the job continues.
-  bool explain(const base::Status& status) const {
-    return are_survived_ && status.code() == base::StatusCode::kPeerFailed;
+  // Whether an operation with `pe` (-1: not known) has failed because its peer is lost, or will be told to be: the job continues. If
+  // the launcher tells of no such loss in time, the job ends.
+  bool explain(int pe, const base::Status& status) {
+    if (!are_survived_ || status.code() != base::StatusCode::kPeerFailed) return false;
+    await_loss(pe, status);
+    return true;
   }
   // `hook` is called for each PE that is lost from now on, in the order of the calls of on_loss(). It lives as long as the runtime.
   void on_loss(std::function<void(int pe)> hook) { hooks_.push_back(std::move(hook)); }
@@ -69,6 +78,8 @@ class Losses {
   void unblock_told();
   // In a turn of the scheduler: ends the operations with the PEs of tell() and calls the hooks.
   void handle_told();
+  // How long after a failure the launcher may tell of the loss. For tests.
+  void set_patience_s(double seconds) { patience_s_ = seconds; }
   // No hook is called any more.
   void close() { hooks_.clear(); }
 
@@ -78,9 +89,20 @@ class Losses {
     std::string why;
     bool is_unblocked = false;
   };
+  // A failure of an operation whose peer is not known to be lost.
+  struct Unexplained : Work {
+    Losses* losses = nullptr;
+    int pe = -1;
+    std::string what;
+  };
   std::vector<Told> take_told();
+  // Whether that PE is lost; for -1, whether any is.
+  bool is_explained(int pe) const { return pe < 0 ? count() > 0 : is_lost(pe); }
+  [[gnu::cold]] void await_loss(int pe, const base::Status& status);
+  void check(const Unexplained& failure);
 
   machine::Machine& machine_;
+  const Ways ways_;
   bool are_survived_ = false;
   std::vector<std::string> reasons_;  // by PE
   std::vector<int> in_order_;
@@ -88,7 +110,10 @@ class Losses {
   std::function<void(int pe)> unblock_;
   std::function<bool(int pe, Message& message)> watch_;
   Observer no_observer_;
-  std::mutex mutex_;  // of told_
+  // At most one of each PE.
+  std::list<Unexplained> unexplained_;
+  double patience_s_ = 10;  // the launcher sees the end of a process of its host at once
+  std::mutex mutex_;        // of told_
   std::vector<Told> told_;
 };
 

@@ -185,17 +185,21 @@ void Arrival::fail(base::Status status, std::size_t size_bytes) {
   // The sender is here and is told, if it asked to be.
   if (attached_.is_reported()) {
     attached_.failure = std::move(status);
-  } else if (!scheduler_.exiting() && !comes_from_lost() && !scheduler_.losses().explain(status)) {
+  } else if (!scheduler_.exiting() && !comes_from_lost() &&
+             !scheduler_.losses().explain(source_pe(), status)) {
     scheduler_.fail(
         base::format("a buffer of {} bytes that came with a message from PE {} could not be received: {}",
                      size_bytes, message_->envelope().source_pe, status.to_string()));
   }
 }
 
-bool Arrival::comes_from_lost() const {
+int Arrival::source_pe() const {
   const std::uint32_t source = message_->envelope().source_pe;
-  return scheduler_.losses().count() > 0 && source < static_cast<std::uint32_t>(scheduler_.num_pes()) &&
-         scheduler_.losses().is_lost(static_cast<int>(source));
+  return source < static_cast<std::uint32_t>(scheduler_.num_pes()) ? static_cast<int>(source) : -1;
+}
+
+bool Arrival::comes_from_lost() const {
+  return scheduler_.losses().count() > 0 && source_pe() >= 0 && scheduler_.losses().is_lost(source_pe());
 }
 
 void Arrival::cancel() {

@@ -71,6 +71,8 @@ class Arrival {
 
   Arrival(Owner& owner, ReceiveBufferPool& pool, MessagePtr message, bool wanted);
 
+  // The PE that the message names as its sender; -1 if there is no such PE.
+  int source_pe() const;
   void begin(std::size_t which, ReceiveBuffer& receive_buffer);
   bool is_to_be_discarded(const Piece& piece) const;
   // Empty, and this arrival has failed, when there is no memory.

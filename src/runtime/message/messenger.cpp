@@ -44,6 +44,12 @@ namespace {
   return true;
 }
 
+// An observer must see each message, so none goes directly then.
+[[gnu::cold, gnu::noinline]] bool admits_direct(Scheduler& scheduler, int pe) {
+  if (scheduler.closed() || scheduler.message_observer() != scheduler.losses().observer()) return false;
+  return pe >= 0 && pe < scheduler.num_pes() && !scheduler.losses().is_lost(pe);
+}
+
 }  // namespace
 
 Messenger::Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
@@ -99,10 +105,9 @@ void Messenger::send_as(int pe, MessagePtr message) {
   send_active_message(*this, pe, message.release());
 }
 
-// An observer must see each message, so none goes this way then.
 bool Messenger::send_direct_bytes(int pe, std::span<const std::byte> header,
                                   std::span<const std::byte> payload) {
-  if (closed() || message_observer() != nullptr) [[unlikely]]
+  if ((closed() || message_observer() != nullptr) && !admits_direct(*this, pe)) [[unlikely]]
     return false;
   return machine().am_send_at_once(pe, kDirectMessageAm, header, payload);
 }

@@ -224,7 +224,7 @@ void Receiving::fetched(MessagePtr message, const base::Status& status) {
     Envelope& envelope = message->envelope();
     if (envelope.root_pe == kSameAsSource) envelope.root_pe = envelope.source_pe;
     receive(message.release());
-  } else if (!scheduler_.exiting() && !scheduler_.losses().explain(status)) {
+  } else if (!scheduler_.exiting() && !scheduler_.losses().explain(-1, status)) {
     scheduler_.fail(base::format("a message of {} bytes could not be fetched from its sender: {}",
                                  message->wire_bytes(), status.to_string()));
   }

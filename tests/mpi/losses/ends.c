@@ -1,5 +1,6 @@
 /* How a job with a lost rank ends. argv[1]: "unnoticed": no rank meets the loss before MPI_Finalize; "first": that of rank 0; "fatal": an
- * error handler ends the job; "late": a rank is lost when others are in MPI_Finalize; "two": two ranks are. */
+ * error handler ends the job; "late": a rank is lost when others are in MPI_Finalize; "two": two ranks are;
+ * "revoked": no rank is lost, and one revokes MPI_COMM_WORLD. */
 #include "lost.h"
 
 int main(int argc, char** argv) {
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
   die_if(strcmp(how, "first") == 0 && rank == 0);
   die_if((strcmp(how, "unnoticed") == 0 || strcmp(how, "fatal") == 0) && rank == 1);
   if (strcmp(how, "fatal") == 0) MPI_Barrier(comm);
+  if (strcmp(how, "revoked") == 0 && rank == 0) EXPECT(MPIX_Comm_revoke(MPI_COMM_WORLD) == MPI_SUCCESS);
   if (strcmp(how, "late") == 0 || strcmp(how, "two") == 0) {
     /* The others are in MPI_Finalize when their messages are here, or soon after. */
     char byte = 0;

@@ -72,6 +72,10 @@ def test_finalize_does_not_wait_for_lost_ranks(run_losing: RunLosing, how: str, 
     expect_done(run_losing("ends", 3, how), living)
 
 
+def test_finalize_works_if_the_world_is_revoked(run_losing: RunLosing) -> None:
+    expect_done(run_losing("ends", 3, "revoked", options=()), [0, 1, 2])
+
+
 def test_a_fatal_error_handler_ends_the_job(run_losing: RunLosing) -> None:
     ended = run_losing("ends", 3, "fatal")
     assert ended.returncode != 0

@@ -78,6 +78,24 @@ TEST_F(BoardsTest, AFullBoardTakesNothingUntilTheOldestBlockIsRead) {
   expect_block(*next, block_of(9, Boards::kBoardBytes / 8));
 }
 
+TEST_F(BoardsTest, WhatALostReaderHasNotReadIsNotInTheWay) {
+  constexpr std::size_t kHalfBytes = Boards::kBoardBytes / 2;
+  const std::optional<BoardReference> before = owner_.post(block_of(1, kHalfBytes));
+  ASSERT_TRUE(before.has_value());
+  owner_.add_reader(*before);  // PE 1, and one that is lost
+  EXPECT_FALSE(owner_.post(block_of(2, kHalfBytes)).has_value());
+  owner_.lose(0);
+  EXPECT_FALSE(owner_.posts_for(0));
+  EXPECT_TRUE(owner_.posts_for(1));
+  const std::optional<BoardReference> after = owner_.post(block_of(2, kHalfBytes));
+  ASSERT_TRUE(after.has_value());
+  expect_block(*after, block_of(2, kHalfBytes));
+  expect_block(*before, block_of(1, kHalfBytes));
+  EXPECT_EQ(owner_.num_posted(), 0U);
+  const Boards::Block refused = owner_.refused_by(1, *before);
+  EXPECT_TRUE(std::ranges::equal(refused.bytes, block_of(1, kHalfBytes)));
+}
+
 TEST_F(BoardsTest, ABlockThatIsLargerThanTheBoardIsNotPosted) {
   EXPECT_FALSE(owner_.post(block_of(1, Boards::kBoardBytes)).has_value());
   EXPECT_TRUE(owner_.post(block_of(1)).has_value());

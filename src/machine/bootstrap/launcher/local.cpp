@@ -328,6 +328,7 @@ bool LocalBootstrap::take_resize_word(const Frame& frame) {
   return true;
 }
 
+// The header is here as a whole or not at all: the launcher begins a write with each frame, and a Unix socket takes no part of a header.
 std::optional<FrameType> LocalBootstrap::next_type() const {
   std::array<std::byte, kFrameHeaderBytes> header;
   const ssize_t got = recv(fd_, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);

@@ -117,16 +117,6 @@ bool RequestTracker::is_in_flight_to(int peer) const {
   return false;
 }
 
-std::vector<base::Completion*> RequestTracker::take_all_to(int peer) {
-  std::vector<base::Completion*> taken;
-  for (Request* request = in_flight_.next; request != &in_flight_; request = request->next) {
-    if (request->peer != peer || request->completion == nullptr) continue;
-    request->completion->in_flight = nullptr;
-    taken.push_back(std::exchange(request->completion, nullptr));
-  }
-  return taken;
-}
-
 std::vector<base::Completion*> RequestTracker::take_all() {
   std::vector<base::Completion*> taken;
   for (Request* list : {&in_flight_, &deferred_}) {

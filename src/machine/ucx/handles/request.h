@@ -103,8 +103,6 @@ class RequestTracker {
   void cancel_all(ucp_worker_h worker);
   bool anything_in_flight() const { return in_flight_.next != &in_flight_; }
   bool is_in_flight_to(int peer) const;
-  // Detaches the completions of operations with one peer that UCX did not end. REQUIRES: UCX cannot finish them any more.
-  std::vector<base::Completion*> take_all_to(int peer);
   // Detaches the completions of operations that UCX did not end. The caller destroys the worker first, so that
   // UCX no longer uses their buffers, and then calls the completions.
   std::vector<base::Completion*> take_all();

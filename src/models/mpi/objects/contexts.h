@@ -9,7 +9,8 @@ namespace weft::mpi {
 inline constexpr int kContextUseBits = 3;
 
 // The numbers of predefined communicators. A process gives others a number above 2^32, see PointToPoint::new_context_base().
-enum PredefinedContext : std::uint64_t { kWorldContext = 1, kSelfContext = 2 };
+// kEndContext: all ranks at the end of MPI. No program has it.
+enum PredefinedContext : std::uint64_t { kWorldContext = 1, kSelfContext = 2, kEndContext = 3 };
 
 // Each communicator has these contexts, so that its messages do not meet those of its collectives.
 enum class ContextUse : std::uint64_t {

@@ -255,12 +255,11 @@ void SendRequest::start() {
 void SendRequest::on_sent(base::Completion* completion, base::Status status, std::size_t) {
   auto* const self = static_cast<SendRequest*>(completion);
   if (status.failed()) {
-    if (self->engine_.messenger().losses().explain(status)) return self->end_when_told();
+    const int pe = self->engine_.shared().destination(self->address_.rank).pe;
+    if (self->engine_.messenger().losses().explain(pe, status)) return self->end_when_told();
     self->error_ = MPI_ERR_OTHER;
     // The receiver waits for the copy.
-    if (self->is_offered_)
-      self->engine_.messenger().check_sent(self->engine_.shared().destination(self->address_.rank).pe,
-                                           status);
+    if (self->is_offered_) self->engine_.messenger().check_sent(pe, status);
   }
   self->happened(kSent);
 }

@@ -14,11 +14,10 @@ namespace weft::mpi {
 
 namespace {
 
-// Communicators and agreements that peers may name before this process knows them.
+// Communicators that peers may name before this process knows them.
 constexpr std::size_t kMostUnknown = std::size_t{1} << 20;
 // The agreement at the end of the job. No communicator makes so many.
 constexpr std::uint32_t kLastAgreement = ~std::uint32_t{0};
-constexpr std::size_t kNameBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
 
 [[noreturn, gnu::cold]] void refuse_survival(int pe, const char* what) {
   base::refuse_claim(base::format("a message of MPI about lost ranks from PE {} {}", pe, what),
@@ -87,12 +86,7 @@ void Survival::lose(int rank, int pe) {
     one->lose(rank);
   }
   engine().lose(rank);
-  std::vector<AgreementName> names;
-  for (const auto& [name, one] : agreements_) names.push_back(name);
-  for (const AgreementName& name : names) {
-    const auto found = agreements_.find(name);
-    if (found != agreements_.end()) found->second->note_loss();
-  }
+  agreements_.note_loss();
 }
 
 void Survival::refuse_what_cannot_survive(const Communicator& communicator, int rank, int pe) {
@@ -149,24 +143,9 @@ void Survival::on_revoked(const runtime::Message& message) {
 
 // --- Agreements
 
-Agreement* Survival::agreement(AgreementName name) {
-  const auto first = first_kept_.find(name.context);
-  if (first != first_kept_.end() && name.number < first->second) return nullptr;
-  std::unique_ptr<Agreement>& found = agreements_[name];
-  if (found == nullptr) found = std::make_unique<Agreement>(name, static_cast<AgreementWay&>(*this));
-  return found.get();
-}
-
-// All living members have called that one, so they have left those before.
-void Survival::forget_before(AgreementName name) {
-  if (name.number == 0) return;
-  first_kept_[name.context] = name.number;
-  agreements_.erase(agreements_.lower_bound({name.context, 0}), agreements_.lower_bound(name));
-}
-
 void Survival::enter(AgreementName name, Members members, AgreementGift gift, Agreement::Decided decided) {
   const auto place = static_cast<int>(place_in(members, engine().rank()));
-  agreement(name)->enter(std::move(members), place, std::move(gift), std::move(decided));
+  agreements_.enter(name, std::move(members), place, std::move(gift), std::move(decided));
 }
 
 void Survival::agree(Communicator& communicator, std::int32_t flag, Agreement::Decided decided) {
@@ -180,11 +159,7 @@ void Survival::agree(Communicator& communicator, std::int32_t flag, Agreement::D
       if (i < record->num_acknowledged) gift.acknowledged.add(place);
     }
   }
-  enter(name, std::move(members), std::move(gift),
-        [this, name, ends = std::move(decided)](const AgreementResult& result) {
-          ends(result);
-          forget_before(name);
-        });
+  enter(name, std::move(members), std::move(gift), std::move(decided));
 }
 
 void Survival::end_job() {
@@ -199,14 +174,8 @@ void Survival::on_agreement(const runtime::Message& message) {
   const auto pe = static_cast<int>(message.envelope().source_pe);
   const std::span<const std::byte> bytes(const_cast<runtime::Message&>(message).payload(),
                                          message.payload_bytes());
-  if (bytes.size() < kNameBytes) refuse_survival(pe, "is too short");
   if (pe < 0 || pe >= runtime_.num_pes()) refuse_survival(pe, "names its sender wrongly");
-  if (agreements_.size() > kMostUnknown) refuse_survival(pe, "is about one of a million agreements");
-  AgreementName name;
-  std::memcpy(&name.context, bytes.data(), sizeof name.context);
-  std::memcpy(&name.number, bytes.data() + sizeof name.context, sizeof name.number);
-  if (Agreement* const found = agreement(name))
-    found->arrive(engines_.map().ranks_on(pe).front(), bytes.subspan(kNameBytes));
+  agreements_.arrive(engines_.map().ranks_on(pe).front(), bytes);
 }
 
 Ref<Communicator> Survival::shrunk(const Communicator& parent, const AgreementResult& result) {

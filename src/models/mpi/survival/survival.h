@@ -7,17 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "weft/runtime/runtime.h"
 
 #include "models/mpi/communicators/communicator.h"
 #include "models/mpi/p2p/rank_engines.h"
-#include "models/mpi/survival/agreement.h"
+#include "models/mpi/survival/agreements.h"
 
 namespace weft::mpi {
 
@@ -68,9 +65,6 @@ class Survival final : private AgreementWay {
   void pass_on(std::uint64_t base, const Members& members);
   std::vector<Ref<Communicator>> communicators() const;
   void enter(AgreementName name, Members members, AgreementGift gift, Agreement::Decided decided);
-  // Null if all living members have left it.
-  Agreement* agreement(AgreementName name);
-  void forget_before(AgreementName name);
   PointToPoint& engine() const { return *engines_.engines().front(); }
   SharedState& shared() const { return engine().shared(); }
   void send_to(int rank, Handler handler, std::span<const std::byte> bytes);
@@ -83,10 +77,7 @@ class Survival final : private AgreementWay {
   runtime::Runtime& runtime_;
   RankEngines& engines_;
   const runtime::HandlerId first_handler_;
-  // The last one of each communicator, and those that are not decided.
-  std::map<AgreementName, std::unique_ptr<Agreement>> agreements_;
-  std::unordered_map<std::uint64_t, std::uint32_t>
-      first_kept_;  // by context: the number of the first one that is kept
+  Agreements agreements_{*this};
 };
 
 }  // namespace weft::mpi

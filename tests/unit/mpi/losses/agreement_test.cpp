@@ -1,25 +1,22 @@
 // Agreements with members that are lost at any moment, over messages in any order: random schedules with printed seeds.
-#include "models/mpi/survival/agreement.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
 
+#include "models/mpi/survival/agreements.h"
+
 namespace weft::mpi {
 namespace {
 
-constexpr std::size_t kNameBytes = 12;
-
-// Members of one agreement. A lost member's last messages may arrive or not, before or after the others hear of the loss.
+// Members of agreements, which each calls in order without waiting. A lost member's last messages may arrive or not, before or after the others hear of the loss.
 class Simulated {
  public:
   struct Way final : AgreementWay {
@@ -41,36 +38,43 @@ class Simulated {
     std::uint32_t num_contexts = 0;
   };
 
-  explicit Simulated(std::size_t size_in)
-      : size(size_in), is_dead(size), pipes(size * size), results(size), entered(size) {
+  explicit Simulated(std::size_t size_in, std::uint32_t num_agreements_in = 1)
+      : size(size_in),
+        num_agreements(num_agreements_in),
+        is_dead(size),
+        pipes(size * size),
+        results(size),
+        num_called(size) {
     for (std::size_t i = 0; i < size; ++i) {
       ways.push_back(std::make_unique<Way>());
       ways[i]->all = this;
       ways[i]->rank = static_cast<int>(i);
       ways[i]->knows_lost.resize(size);
-      agreements.push_back(std::make_unique<Agreement>(AgreementName{7, 0}, *ways[i]));
+      agreements.push_back(std::make_unique<Agreements>(*ways[i]));
     }
   }
   void kill(int rank) { is_dead[static_cast<std::size_t>(rank)] = true; }
-  void enter(std::size_t i) {
-    entered[i] = true;
+  // The next agreement.
+  void call(std::size_t i) {
+    const std::uint32_t number = num_called[i]++;
     Members members;
     for (std::size_t rank = 0; rank < size; ++rank) members.push_back(static_cast<int>(rank));
-    AgreementGift gift{~(1 << i), PlaceSet(size), PlaceSet(size)};
+    AgreementGift gift{~(1 << i) ^ static_cast<int>(number << 16), PlaceSet(size), PlaceSet(size)};
     for (std::size_t rank = 0; rank < size; ++rank)
       if (ways[i]->knows_lost[rank]) gift.lost.add(rank);
-    agreements[i]->enter(members, static_cast<int>(i), gift, [this, i](const AgreementResult& result) {
-      if (is_dead[i]) return;  // in the middle of telling the others
-      ASSERT_FALSE(results[i].has_value());
-      results[i] = result;
-    });
+    agreements[i]->enter({7, number}, members, static_cast<int>(i), gift,
+                         [this, i, number](const AgreementResult& result) {
+                           if (is_dead[i]) return;  // in the middle of telling the others
+                           ASSERT_EQ(results[i].size(), number);
+                           results[i].push_back(result);
+                         });
   }
   // Does one thing that can be done now. Returns false if there is none.
   bool step(std::mt19937& random) {
     std::vector<std::pair<int, std::size_t>> possible;
     for (std::size_t i = 0; i < size; ++i) {
       if (is_dead[i]) continue;
-      if (!entered[i]) possible.emplace_back(0, i);
+      if (num_called[i] < num_agreements) possible.emplace_back(0, i);
       for (std::size_t other = 0; other < size; ++other) {
         if (is_dead[other] && !ways[i]->knows_lost[other]) possible.emplace_back(1, i * size + other);
         if (!pipes[other * size + i].empty()) possible.emplace_back(2, other * size + i);
@@ -79,53 +83,44 @@ class Simulated {
     if (possible.empty()) return false;
     const auto [what, which] = possible[random() % possible.size()];
     if (what == 0) {
-      enter(which);
+      call(which);
     } else if (what == 1) {
       ways[which / size]->knows_lost[which % size] = true;
       agreements[which / size]->note_loss();
     } else {
       const std::vector<std::byte> message = std::move(pipes[which].front());
       pipes[which].pop_front();
-      agreements[which % size]->arrive(static_cast<int>(which / size),
-                                       std::span(message).subspan(kNameBytes));
+      agreements[which % size]->arrive(static_cast<int>(which / size), message);
     }
     return true;
   }
 
   std::size_t size;
+  std::uint32_t num_agreements;
   std::vector<bool> is_dead;
   std::vector<std::deque<std::vector<std::byte>>> pipes;  // from * size + to
-  std::vector<std::optional<AgreementResult>> results;
-  std::vector<bool> entered;
+  std::vector<std::vector<AgreementResult>> results;      // by member, then by agreement
+  std::vector<std::uint32_t> num_called;
   std::vector<std::unique_ptr<Way>> ways;
-  std::vector<std::unique_ptr<Agreement>> agreements;
+  std::vector<std::unique_ptr<Agreements>> agreements;
 };
 
-void run_schedule(std::uint32_t seed) {
-  SCOPED_TRACE(::testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
-  const std::size_t size = 1 + random() % 6;
-  Simulated members(size);
-  // Some members are lost after so many of their messages, in the middle of telling the others for example.
-  for (std::size_t i = 0; i + 1 < size; ++i) {
-    const std::size_t victim = random() % size;
-    if (random() % 2 == 0) members.ways[victim]->num_sends_left = static_cast<int>(random() % (3 * size));
-  }
-  for (int steps = 0; members.step(random); ++steps) ASSERT_LT(steps, 100000);
+// Those that are lost after their decision count as well.
+void expect_same_results(const Simulated& members, std::size_t number) {
   const AgreementResult* first = nullptr;
-  for (std::size_t i = 0; i < size; ++i) {
-    // Those that are lost after their decision count as well.
-    if (!members.results[i]) {
-      EXPECT_TRUE(members.is_dead[i]) << "rank " << i << " lives and has no result";
+  for (std::size_t i = 0; i < members.size; ++i) {
+    if (members.results[i].size() <= number) {
+      EXPECT_TRUE(members.is_dead[i]) << "rank " << i << " lives and has no result of agreement " << number;
       continue;
     }
-    const AgreementResult& result = *members.results[i];
+    const AgreementResult& result = members.results[i][number];
     if (first == nullptr) first = &result;
     EXPECT_EQ(result.flag, first->flag);
+    EXPECT_EQ(result.flag >> 16, ~static_cast<int>(number));
     EXPECT_EQ(result.contexts, first->contexts);
     EXPECT_EQ(result.lost.words(), first->lost.words());
     EXPECT_EQ(result.has_unacknowledged, first->has_unacknowledged);
-    for (std::size_t rank = 0; rank < size; ++rank) {
+    for (std::size_t rank = 0; rank < members.size; ++rank) {
       if (members.is_dead[rank]) continue;
       EXPECT_FALSE(result.lost.has(rank)) << "rank " << rank << " lives";
       EXPECT_EQ(result.flag & (1 << rank), 0) << "what rank " << rank << " gave is not in the result";
@@ -133,20 +128,45 @@ void run_schedule(std::uint32_t seed) {
   }
 }
 
+void run_schedule(std::uint32_t seed, std::uint32_t num_agreements) {
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  const std::size_t size = 1 + random() % 6;
+  Simulated members(size, num_agreements);
+  // Some members are lost after so many of their messages, in the middle of telling the others for example.
+  for (std::size_t i = 0; i + 1 < size; ++i) {
+    const std::size_t victim = random() % size;
+    if (random() % 2 == 0)
+      members.ways[victim]->num_sends_left = static_cast<int>(random() % (3 * num_agreements * size));
+  }
+  for (int steps = 0; members.step(random); ++steps) ASSERT_LT(steps, 100000);
+  for (std::size_t number = 0; number < num_agreements; ++number) expect_same_results(members, number);
+}
+
 TEST(Agreement, IsTheSameAtAllWhoeverIsLost) {
   for (std::uint32_t seed = 1; seed <= 5000; ++seed) {
-    run_schedule(seed);
+    run_schedule(seed, 1);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// A member that has decided one of them and has begun the next one still answers for it.
+TEST(Agreement, IsTheSameAtAllIfMembersCallSeveralWithoutWaiting) {
+  for (std::uint32_t seed = 1; seed <= 2000; ++seed) {
+    run_schedule(seed, 2 + seed % 2);
     if (::testing::Test::HasFailure()) return;
   }
 }
 
 TEST(Agreement, RefusesMessagesThatCannotBe) {
   Simulated members(3);
-  members.enter(1);
+  members.call(1);
   const auto arrive = [&](int from, std::vector<std::uint32_t> words) {
+    words.insert(words.begin(), {7, 0, 0});  // the name
     const std::span<const std::uint32_t> all(words);
     members.agreements[1]->arrive(from, std::as_bytes(all));
   };
+  EXPECT_THROW(members.agreements[1]->arrive(0, {}), base::Error);  // no name
   EXPECT_THROW(arrive(0, {}), base::Error);
   EXPECT_THROW(arrive(0, {17}), base::Error);    // no type
   EXPECT_THROW(arrive(0, {0, 1}), base::Error);  // a gift that ends too early

@@ -1,0 +1,89 @@
+#include "models/mpi/survival/agreements.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/format.h"
+#include "base/refuse_claim.h"
+
+namespace weft::mpi {
+
+namespace {
+
+// Agreements that peers may name before this process knows them.
+constexpr std::size_t kMostUnknownAgreements = std::size_t{1} << 20;
+
+}  // namespace
+
+Agreement* Agreements::find(AgreementName name) {
+  const auto first = first_kept_.find(name.context);
+  if (first != first_kept_.end() && name.number < first->second) return nullptr;
+  std::unique_ptr<Agreement>& found = agreements_[name];
+  if (found == nullptr) found = std::make_unique<Agreement>(name, way_);
+  return found.get();
+}
+
+void Agreements::enter(AgreementName name, Members members, int place, AgreementGift gift,
+                       Agreement::Decided decided) {
+  std::deque<Call>& calls = calls_[name.context];
+  calls.push_back({name, std::move(members), place, std::move(gift), std::move(decided)});
+  if (calls.size() == 1) begin(calls.front());
+}
+
+void Agreements::begin(Call& call) {
+  find(call.name)->enter(
+      std::move(call.members), call.place, std::move(call.gift),
+      [this, name = call.name, decided = std::move(call.decided)](const AgreementResult& result) {
+        decided(result);
+        end_call(name);
+      });
+}
+
+void Agreements::end_call(AgreementName name) {
+  if (name.number > 0) {
+    first_kept_[name.context] = name.number;
+    agreements_.erase(agreements_.lower_bound({name.context, 0}), agreements_.lower_bound(name));
+  }
+  const auto calls = calls_.find(name.context);
+  calls->second.pop_front();
+  if (calls->second.empty()) {
+    calls_.erase(calls);
+  } else {
+    next_calls_.push_back(name.context);
+  }
+}
+
+void Agreements::begin_next_calls() {
+  while (!next_calls_.empty()) {
+    const std::uint64_t context = next_calls_.back();
+    next_calls_.pop_back();
+    begin(calls_.at(context).front());
+  }
+}
+
+void Agreements::arrive(int from, std::span<const std::byte> message) {
+  AgreementName name;
+  constexpr std::size_t kNameBytes = sizeof name.context + sizeof name.number;
+  if (message.size() < kNameBytes || agreements_.size() > kMostUnknownAgreements) {
+    base::refuse_claim(
+        base::format("a message of an agreement from rank {} {}", from,
+                     message.size() < kNameBytes ? "has no name" : "is about one of a million"),
+        "do all PEs run the same version of Weft?");
+  }
+  std::memcpy(&name.context, message.data(), sizeof name.context);
+  std::memcpy(&name.number, message.data() + sizeof name.context, sizeof name.number);
+  if (Agreement* const found = find(name)) found->arrive(from, message.subspan(kNameBytes));
+  begin_next_calls();
+}
+
+void Agreements::note_loss() {
+  std::vector<AgreementName> names;
+  for (const auto& [name, one] : agreements_) names.push_back(name);
+  for (const AgreementName& name : names) {
+    const auto found = agreements_.find(name);
+    if (found != agreements_.end()) found->second->note_loss();
+  }
+  begin_next_calls();
+}
+
+}  // namespace weft::mpi
