@@ -93,10 +93,10 @@ def main() -> int:
         results = results_of(job)
         seconds = time.monotonic() - began
         expected = results_of(start(steps, Path(folder, "undisturbed")))
-        words, left = job.stderr, job.leftovers()
+        words, left, recoveries = job.stderr, job.leftovers(), job.recoveries
     is_right = results == expected != "" and done >= options.resizes
     print(
-        f"{done} resizes and {job.recoveries} recoveries in {seconds:.0f} s, results "
+        f"{done} resizes and {recoveries} recoveries in {seconds:.0f} s, results "
         f"{'right' if is_right else 'wrong'}, left: {left or 'nothing'}"
     )
     if not is_right:
