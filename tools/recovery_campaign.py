@@ -3,11 +3,13 @@
 
     tools/recovery_campaign.py --kills 10000 --seed 1 --parallel 8 --json campaign.json
 
-Each job is tests/recovery/programs/mixed.py under `weft run --on-loss restart`, a random program with a seed
-of its own. It loses one to three PEs, at once or in a row, also while it protects or recovers. When it has
-protected a state again, it loses further ones, `--kills-per-job` in all. A job must end with the hash of an
-undisturbed one, or in the words of docs/recovery.md where these permit it, and leave no process, no file and
-no shared memory. `--jobs 1 --seed N` runs a job again that is named. Ends with 1 if anything is wrong.
+Each job is tests/recovery/programs/mixed.py, or another --program of its kind, under `weft run --on-loss
+restart`: a random program with a seed of its own. It loses one to three PEs, at once or in a row, also while
+it protects or recovers. When it has protected a state again, it loses further ones, `--kills-per-job` in all.
+A third of the jobs get other numbers of PEs besides, each time with a loss shortly before or after. A job
+must end with the hash of an undisturbed one, or in the words of docs/recovery.md where these permit it, and
+leave no process, no file and no shared memory. `--jobs 1 --seed N` runs a job again that is named. Ends with
+1 if anything is wrong.
 
 It needs files alone and a Python that has numpy and the package weft (PYTHONPATH).
 """
@@ -16,34 +18,36 @@ from __future__ import annotations
 
 import argparse
 import collections
-import contextlib
 import json
 import os
 import platform
 import random
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 
+from campaign_job import HANG_S, Job
+
 PROGRAM = Path(__file__).resolve().parents[1] / "tests" / "recovery" / "programs" / "mixed.py"
-#: A job hangs if it has not protected a state for so long, or has not ended so long after it was to.
-HANG_S = 120.0
 #: More steps than a job gets to.
 ENDLESS = 10**7
-#: By this variable the processes of a job are found.
-MARK = "WEFT_CAMPAIGN_JOB"
 MOST_IN_A_ROW = 3
 #: How often a loss may be that of the buddy of a PE lost before, which ends a job in words.
 CARELESS = 0.01
 #: How often a PE is killed while the job ends.
 AT_THE_END = 0.1
+#: How many jobs get other numbers of PEs, and how often these do.
+RESIZED_JOBS = 1 / 3
+RESIZED_ROWS = 1 / 2
+
+
+def is_resized(seed: int) -> bool:
+    """Whether that job gets other numbers of PEs."""
+    return random.Random(f"resizes {seed}").random() < RESIZED_JOBS
 
 
 @dataclass
@@ -51,7 +55,8 @@ class Kill:
     """A PE that was killed, `at_s` after the start of the job.
 
     `kind`: first: while the job ran undisturbed, so perhaps while it protected; at_once: with the one before;
-    in_a_row: while the job recovered from the one before; at_end: while it ended.
+    in_a_row: while the job recovered from the one before; resizing: shortly before or after the job was asked
+    for another number of PEs; at_end: while it ended.
     """
 
     pe: int
@@ -72,115 +77,52 @@ class Record:
     words: str = ""
     steps: int = 0
     recoveries: int = 0
+    resizes: int = 0
     seconds: float = 0.0
     kills: list[Kill] = field(default_factory=list)
     noise: list[str] = field(default_factory=list)
 
 
-class Job:
-    """A job under `weft run`, with a folder of its own for all that it writes."""
+class MixedJob(Job):
+    """A job of mixed.py, or of a program with the same arguments."""
 
-    def __init__(self, seed: int, num_pes: int, steps: int, folder: Path) -> None:
-        self.folder = folder
-        self._num_pes = num_pes
-        self._mark = f"{MARK}={os.getpid()}-{seed}-{steps}"
-        (folder / "tmp").mkdir()
-        self._files = [(folder / name).open("w+") for name in ("out", "err")]
-        command = [sys.executable, "-m", "weft", "run", "-n", str(num_pes), "--on-loss", "restart"]
-        self.began = time.monotonic()
-        self.process = subprocess.Popen(
-            [*command, str(PROGRAM), str(seed), str(steps), str(folder)],
-            stdout=self._files[0],
-            stderr=self._files[1],
-            start_new_session=True,
-            env={**os.environ, MARK: self._mark.partition("=")[2], "TMPDIR": str(folder / "tmp")},
-        )
+    def __init__(self, program: Path, seed: int, num_pes: int, steps: int, folder: Path) -> None:
+        variant = ["any"] if is_resized(seed) else []
+        super().__init__(num_pes, [str(program), str(seed), str(steps), str(folder), *variant], folder)
 
     @property
-    def stdout(self) -> str:
-        return (self.folder / "out").read_text()
-
-    @property
-    def stderr(self) -> str:
-        return (self.folder / "err").read_text()
-
-    @property
-    def recoveries(self) -> int:
-        """How often it had begun again when it has last protected a state; -1 before the first time."""
+    def incarnation(self) -> int:
+        """The one in which it has last protected a state; -1 before the first time."""
         try:
             return int((self.folder / "progress").read_text().split()[1])
         except (OSError, IndexError):
             return -1
 
-    @property
-    def begun_again(self) -> int:
-        """How often the launcher has said that it begins again."""
-        return self.stderr.count("the job begins again")
-
-    def wait_for_progress(self, killed: set[int]) -> bool:
-        """Waits until a state is protected after the loss of these processes.
+    def wait_for_progress(self, killed: set[int], resizes: int) -> bool:
+        """Waits until a state is protected after the loss of these processes, and after so many resizes.
 
         Returns False if the job hangs, or has ended.
         """
         end = time.monotonic() + HANG_S
-        while self.process.poll() is None and time.monotonic() < end:
-            pes = self.pes()  # the launcher starts others after it has said that it begins again
-            is_whole = len(pes) == self._num_pes and killed.isdisjoint(pes.values())
-            if is_whole and self.recoveries >= self.begun_again:
+        while self.is_running and time.monotonic() < end:
+            # The launcher says that the job begins again before it starts and ends processes.
+            pes = self.pes()
+            is_whole = len(pes) == self.num_pes and killed.isdisjoint(pes.values())
+            has_changed = self.resizes + self.refusals >= resizes
+            if is_whole and has_changed and self.incarnation >= self.recoveries + self.resizes:
                 return True
             time.sleep(0.005)
         return False
 
-    def pes(self) -> dict[int, int]:
-        """The processes of the PEs that there are now."""
-        found = {}
-        with contextlib.suppress(OSError):
-            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-            for pid in children.split():
-                with contextlib.suppress(OSError):
-                    text = Path(f"/proc/{pid}/environ").read_bytes()
-                    if (setting := re.search(rb"(?:^|\0)WEFT_PE=(\d+)\0", text)) is not None:
-                        found[int(setting[1])] = int(pid)
-        return found
-
-    def wait(self) -> int | None:
-        """The exit code; None if it hangs. Then it has printed what it waits for, and is killed."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self.process.wait(HANG_S)
-        self.process.send_signal(signal.SIGUSR1)
-        time.sleep(3)
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        return None
-
-    def leftovers(self) -> list[str]:
-        """The processes, files and folders of shared memory that the job has left."""
-        found = [f"process {pid}" for pid in self._processes()]
-        found += [f"file {path}" for path in (self.folder / "tmp").rglob("*")]
-        with contextlib.suppress(OSError):
-            segments = (self.folder / "segments").read_text()
-            if os.path.exists(segments):
-                found.append(f"folder {segments}")
-        return found
-
-    def _processes(self) -> Iterator[str]:
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # it has ended, or belongs to another user
-                if self._mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    yield f"{folder.name} {(folder / 'cmdline').read_text()!r}"
-
-    def close(self) -> None:
-        """Closes its files."""
-        for file in self._files:
-            file.close()
-
 
 class Killer:
-    """Kills PEs of a job at random."""
+    """Kills PEs of a job at random, and resizes it."""
 
-    def __init__(self, job: Job, numbers: random.Random, num_pes: int, most: int) -> None:
-        self._job, self._numbers, self._num_pes, self._most = job, numbers, num_pes, most
+    def __init__(self, job: MixedJob, numbers: random.Random, pes: tuple[int, int] | None, most: int) -> None:
+        """`pes`: the least and the greatest number of PEs that the job gets; None if it keeps them."""
+        self._job, self._numbers, self._pes, self._most = job, numbers, pes, most
         self._recovery_s = 0.5
+        self._resizes = 0  # that the launcher has accepted
         self.kills: list[Kill] = []
         self._killed: set[int] = set()  # processes
         self.row: set[int] = set()  # the PEs lost since a state was last protected
@@ -188,14 +130,17 @@ class Killer:
     def run(self) -> None:
         """Kills until there are enough kills, or the job has ended or hangs."""
         began = time.monotonic()
-        while self._job.wait_for_progress(self._killed) and len(self.kills) < self._most:
+        while self._job.wait_for_progress(self._killed, self._resizes) and len(self.kills) < self._most:
             if self.kills:
                 self._recovery_s = min(5.0, time.monotonic() - began)
             time.sleep(self._numbers.uniform(0, 0.2))
             self.row.clear()
             self._killed.clear()  # the numbers of processes come again
             began = time.monotonic()
-            self._kill_row(self._numbers.choices(range(1, MOST_IN_A_ROW + 1), (6, 3, 2))[0])
+            if self._pes is not None and self._numbers.random() < RESIZED_ROWS:
+                self._resize(*self._pes)
+            else:
+                self._kill_row(self._numbers.choices(range(1, MOST_IN_A_ROW + 1), (6, 3, 2))[0])
 
     def _kill_row(self, losses: int) -> None:
         at_once = self._numbers.random() < 0.3
@@ -204,6 +149,19 @@ class Killer:
             if not at_once:
                 time.sleep(self._numbers.uniform(0, self._recovery_s))
             self.kill("at_once" if at_once else "in_a_row")
+
+    def _resize(self, fewest: int, most: int) -> None:
+        """One loss, because the buddies depend on whether the job has been resized already."""
+        choice = [num_pes for num_pes in range(fewest, most + 1) if num_pes != self._job.num_pes]
+        kill_first = self._numbers.random() < 0.5
+        if kill_first:
+            self.kill("resizing")
+            time.sleep(self._numbers.uniform(0, self._recovery_s))
+        if choice and self._job.resize(self._numbers.choice(choice)):
+            self._resizes += 1
+        if not kill_first:
+            time.sleep(self._numbers.uniform(0, self._recovery_s))
+            self.kill("resizing")
 
     def kill(self, kind: str) -> None:
         """Kills one PE, as a rule not the buddy of one in the row."""
@@ -214,19 +172,18 @@ class Killer:
         if not choice:
             return
         pe = self._numbers.choice(choice)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pes[pe], signal.SIGKILL)
+        if self._job.kill(pes[pe]):
             self._killed.add(pes[pe])
             self.row.add(pe)
             self.kills.append(Kill(pe, round(time.monotonic() - self._job.began, 3), kind))
 
     def _is_next_to_lost(self, pe: int) -> bool:
-        return any(abs(pe - lost) in (1, self._num_pes - 1) for lost in self.row if lost != pe)
+        return any(abs(pe - lost) in (1, self._job.num_pes - 1) for lost in self.row if lost != pe)
 
     @property
     def has_lost_buddies(self) -> bool:
         """Whether a PE and its buddy were lost without a protected state in between."""
-        return any((pe + 1) % self._num_pes in self.row for pe in self.row)
+        return any((pe + 1) % self._job.num_pes in self.row for pe in self.row)
 
 
 def permitted_words(stderr: str, killer: Killer) -> str:
@@ -248,10 +205,10 @@ def result_in(stdout: str) -> tuple[int, str]:
     return (int(found[-1][0]), found[-1][1]) if found else (0, "")
 
 
-def undisturbed_hash(seed: int, num_pes: int, steps: int) -> str:
+def undisturbed_hash(program: Path, seed: int, num_pes: int, steps: int) -> str:
     """That of a job without losses."""
     with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
-        job = Job(seed, num_pes, steps, Path(folder))
+        job = MixedJob(program, seed, num_pes, steps, Path(folder))
         code = job.wait()
         job.close()
         return result_in(job.stdout)[1] if code == 0 else f"exit code {code}: {job.stderr}"
@@ -262,27 +219,29 @@ def run_one(seed: int, options: argparse.Namespace) -> Record:
     numbers = random.Random(f"campaign {seed}")
     record = Record(seed, numbers.randint(*options.pes))
     with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
-        job = Job(seed, record.pes, ENDLESS, Path(folder))
-        killer = Killer(job, numbers, record.pes, options.kills_per_job)
+        job = MixedJob(options.program, seed, record.pes, ENDLESS, Path(folder))
+        resizes_to = (max(2, options.pes[0]), options.pes[1]) if is_resized(seed) else None
+        killer = Killer(job, numbers, resizes_to, options.kills_per_job)
         killer.run()
         (job.folder / "stop").touch()
-        if job.process.poll() is None and numbers.random() < AT_THE_END:
+        if job.is_running and numbers.random() < AT_THE_END:
             time.sleep(numbers.uniform(0, 0.3))
             killer.kill("at_end")
         code = job.wait()
         job.close()
         record.seconds = round(time.monotonic() - job.began, 2)
-        record.recoveries, record.kills = job.begun_again, killer.kills
+        record.recoveries, record.resizes, record.kills = job.recoveries, job.resizes, killer.kills
         stdout, stderr, left = job.stdout, job.stderr, job.leftovers()
+        words = permitted_words(stderr, killer)
     record.steps, found = result_in(stdout)
     record.noise = [line for line in (stdout + stderr).splitlines() if "UCX" in line]
     if code is None:
         record.end = "hangs"
     elif code == 0:
-        expected = undisturbed_hash(seed, record.pes, record.steps)
+        expected = undisturbed_hash(options.program, seed, record.pes, record.steps)
         record.end = "right" if found == expected else "wrong"
         stderr += f"\nexpected {expected}, found {found}"
-    elif words := permitted_words(stderr, killer):
+    elif words:
         record.end, record.words = "words", words
     else:
         record.end = "wrong"
@@ -317,20 +276,20 @@ def run_all(options: argparse.Namespace) -> list[Record]:
     return records
 
 
-def summary(records: list[Record], seconds: float, left: list[str], options: argparse.Namespace) -> dict:
+def summary(records: list[Record], seconds: float, options: argparse.Namespace) -> dict:
     """The record of the campaign."""
     kills = [kill for record in records for kill in record.kills]
     return {
-        "program": PROGRAM.name,
+        "program": options.program.name,
         "first_seed": options.seed,
         "jobs": len(records),
         "kills": len(kills),
         "kinds": dict(collections.Counter(kill.kind for kill in kills)),
         "kills_of_pe_0": sum(kill.pe == 0 for kill in kills),
         "recoveries": sum(record.recoveries for record in records),
+        "resizes": sum(record.resizes for record in records),
         "ends": dict(collections.Counter(record.end for record in records)),
         "jobs_with_noise": sum(bool(record.noise) for record in records),
-        "left_in_dev_shm": left,
         "seconds": round(seconds, 1),
         "parallel": options.parallel,
         "cores": os.cpu_count(),
@@ -353,6 +312,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--program", type=Path, default=PROGRAM, metavar="FILE")
     parser.add_argument("--jobs", type=int, default=10_000, help="at most so many")
     parser.add_argument("--kills", type=int, default=100, help="no job begins after so many kills")
     parser.add_argument("--kills-per-job", type=int, default=25)
@@ -365,16 +325,14 @@ def main() -> int:
     )
     parser.add_argument("--verbose", action="store_true", help="a line for each job")
     options = parser.parse_args()
-    before = set(os.listdir("/dev/shm"))
     began = time.monotonic()
     records = run_all(options)
-    left = sorted(set(os.listdir("/dev/shm")) - before)
-    found = summary(records, time.monotonic() - began, left, options)
+    found = summary(records, time.monotonic() - began, options)
     print(json.dumps(found))
     if options.json is not None:
         jobs = [line_of(record) for record in sorted(records, key=lambda record: record.seed)]
         options.json.write_text("\n".join([json.dumps(found), *jobs]) + "\n")
-    return 0 if not left and set(found["ends"]) <= {"right", "words"} else 1
+    return 0 if set(found["ends"]) <= {"right", "words"} else 1
 
 
 if __name__ == "__main__":

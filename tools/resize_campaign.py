@@ -11,88 +11,51 @@ With --kills so many PEs are killed at random times besides.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import random
-import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from weft._cli.resize import _ask, _launcher_of
-from weft.launch.command import UsageError
+from campaign_job import HANG_S, Job
 
 PROGRAM = Path(__file__).resolve().parents[1] / "tests" / "recovery" / "programs" / "resized_cells.py"
-HANG_S = 60.0
-CHANGE = re.compile(r"the job goes from \d+ to \d+ PE")
+NUM_PES = 2  # at first
+LONG_S = 600.0
 
 
-def start(steps: int, num_pes: int, errors: Path) -> subprocess.Popen[str]:
+def start(steps: int, folder: Path) -> Job:
     """A job that nothing disturbs yet."""
-    command = [sys.executable, "-m", "weft", "run", "-n", str(num_pes), "--on-loss", "restart"]
-    with errors.open("w") as stderr:
-        return subprocess.Popen(
-            [*command, str(PROGRAM), str(steps), ""], stdout=subprocess.PIPE, stderr=stderr, text=True
-        )
+    folder.mkdir()
+    return Job(NUM_PES, [str(PROGRAM), str(steps), ""], folder)
 
 
-def results_of(job: subprocess.Popen[str], timeout_s: float) -> str:
+def results_of(job: Job) -> str:
     """The line that does not depend on the number of PEs."""
-    stdout = job.communicate(timeout=timeout_s)[0]
-    lines = [line for line in stdout.splitlines() if line.startswith("results ")]
-    return lines[-1] if lines and job.returncode == 0 else ""
-
-
-def children_of(pid: int) -> list[int]:
-    """The processes of the PEs that there are now."""
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def segments_of(job: subprocess.Popen[str]) -> Path | None:
-    """The folder of the job's shared memory, which goes with it."""
-    end = time.monotonic() + HANG_S
-    while job.poll() is None and time.monotonic() < end:
-        for pid in children_of(job.pid):
-            with contextlib.suppress(OSError):
-                for setting in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                    if setting.startswith(b"UCX_POSIX_DIR="):
-                        return Path(setting.partition(b"=")[2].decode())
-        time.sleep(0.01)
-    return None
+    code = job.wait(LONG_S)
+    job.close()
+    lines = [line for line in job.stdout.splitlines() if line.startswith("results ")]
+    return lines[-1] if lines and code == 0 else "hangs" if code is None else ""
 
 
 class Disturber:
     """Asks for random numbers of PEs, and kills random PEs, until it has done enough."""
 
-    def __init__(self, job: subprocess.Popen[str], errors: Path, options: argparse.Namespace) -> None:
+    def __init__(self, job: Job, options: argparse.Namespace) -> None:
         self._job = job
-        self._errors = errors
         self._most_pes: int = options.most_pes
         self._fewest_pes = 1 if options.kills == 0 else 2  # the only PE cannot be lost
         self._random = random.Random(options.seed)
         self._kills_left: int = options.kills
         self._kill_every = max(1, options.resizes // max(1, options.kills))
 
-    def changes(self) -> int:
-        """How often the job has got another number of PEs."""
-        return len(CHANGE.findall(self._errors.read_text()))
-
     def run(self, resizes: int) -> int:
         """Returns how often the job has got another number of PEs. A job that makes no progress hangs."""
-        path = ""
         done, last = 0, time.monotonic()
-        while done < resizes and self._job.poll() is None:
-            with contextlib.suppress(UsageError):
-                path = path or _launcher_of(self._job.pid)
-                _ask(path, self._random.randint(self._fewest_pes, self._most_pes))
+        while done < resizes and self._job.is_running:
+            self._job.resize(self._random.randint(self._fewest_pes, self._most_pes))
             time.sleep(self._random.uniform(0.0, 0.03))
-            now = self.changes()
+            now = self._job.resizes
             if now > done:
                 done, last = now, time.monotonic()
                 if self._kills_left > 0 and done % self._kill_every == 0:
@@ -102,11 +65,9 @@ class Disturber:
         return done
 
     def _kill_one(self) -> None:
-        pids = children_of(self._job.pid)
-        if pids:
+        if pids := sorted(self._job.pes().values()):
             self._kills_left -= 1
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._random.choice(pids), signal.SIGKILL)
+            self._job.kill(self._random.choice(pids))
 
 
 def main() -> int:
@@ -126,24 +87,14 @@ def main() -> int:
     options = parser.parse_args()
     steps = options.steps or 30 * options.resizes
     with tempfile.TemporaryDirectory() as folder:
-        errors = Path(folder, "errors")
         began = time.monotonic()
-        job = start(steps, 2, errors)
-        segments = segments_of(job)
-        done = Disturber(job, errors, options).run(options.resizes)
-        try:
-            results = results_of(job, HANG_S + (time.monotonic() - began))
-        except subprocess.TimeoutExpired:
-            job.send_signal(signal.SIGUSR1)  # it says what waits for what
-            time.sleep(3)
-            job.kill()
-            results = "hangs"
+        job = start(steps, Path(folder, "job"))
+        done = Disturber(job, options).run(options.resizes)
+        results = results_of(job)
         seconds = time.monotonic() - began
-        words = errors.read_text()
-        expected = results_of(start(steps, 2, Path(folder, "undisturbed")), 10 * HANG_S)
-    left = [] if segments is None or not segments.exists() else [str(segments)]
+        expected = results_of(start(steps, Path(folder, "undisturbed")))
+        words, left, recoveries = job.stderr, job.leftovers(), job.recoveries
     is_right = results == expected != "" and done >= options.resizes
-    recoveries = words.count("the job begins again")
     print(
         f"{done} resizes and {recoveries} recoveries in {seconds:.0f} s, results "
         f"{'right' if is_right else 'wrong'}, left: {left or 'nothing'}"

@@ -39,7 +39,7 @@ def _resize(options: argparse.Namespace) -> int:
 
     try:
         num_pes = parse_num_pes(options.num_pes)
-        refusal = _ask(_launcher_of(options.pid), num_pes)
+        refusal = ask(_launcher_of(options.pid), num_pes)
     except UsageError as error:
         print(f"weft resize: {error}", file=sys.stderr)
         return 2
@@ -73,8 +73,12 @@ def _launcher_of(pid: int) -> str:
     return found["WEFT_BOOTSTRAP"]
 
 
-def _ask(path: str, num_pes: int) -> str:
-    """Returns why the launcher refuses; empty if it does not."""
+def ask(path: str, num_pes: int) -> str:
+    """Asks the launcher with that socket. Returns why it refuses; empty if it does not.
+
+    Raises:
+        UsageError: it does not answer.
+    """
     from weft.launch.command import UsageError
     from weft.launch.frames import FrameDecoder, FrameType, ProtocolError, encode
 

@@ -1,8 +1,9 @@
 """A random program that protects what it has: `tools/recovery_campaign.py` kills its PEs at random times.
 
-mixed.py SEED STEPS [FOLDER] prints the number of steps and a hash of what they have computed. Both depend on
-the arguments and the number of PEs alone, and not on losses or on where chares are. With a FOLDER the program
-writes its progress to a file there after each weft.protect, and ends after one when FOLDER/stop exists.
+mixed.py SEED STEPS [FOLDER [any]] prints the number of steps and a hash of what they have computed. Both
+depend on the arguments and the number of PEs alone, and not on losses or on where chares are. With a FOLDER
+the program writes its progress to a file there after each weft.protect, and ends after one when FOLDER/stop
+exists. With `any` it has no groups, runs on any number of PEs, and computes the same on each.
 
 A step is a few operations that the seed chooses. Each is a coroutine with the name `do_...` below.
 """
@@ -25,6 +26,7 @@ import weft.pgas
 
 SEED, STEPS = int(sys.argv[1]), int(sys.argv[2])
 FOLDER = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+SUITS_ANY_NUMBER_OF_PES = sys.argv[4:] == ["any"]
 MODULUS = 2**61 - 1
 
 
@@ -124,7 +126,7 @@ class Cell(weft.Chare):
 
 
 class Counter(weft.Chare):
-    """An element of a group."""
+    """An element of a group, or of an array in its place."""
 
     def __init__(self) -> None:
         self.count = self.index
@@ -187,7 +189,9 @@ class Walker(weft.Chare):
 
 
 class Memory(weft.Chare):
-    """A segment of global memory of each PE. It is made anew when the job has begun again."""
+    """A segment of global memory of each PE, or of each element of an array. It is made anew when the job has
+    begun again.
+    """
 
     def __init__(self) -> None:
         self.segment = weft.pgas.make_segment(WORDS + 4096, "int64")
@@ -223,11 +227,15 @@ class Parts:
     hash: str = ""
 
 
+def group_of(chare: type[weft.Chare]) -> Any:
+    return weft.Array(chare, 3) if SUITS_ANY_NUMBER_OF_PES else weft.Group(chare)
+
+
 async def make_parts() -> Parts:
     cells = weft.Array(Cell, CELL_SHAPE, map=CELL_MAP)
     walkers = weft.Array(Walker, 1_000_000, sparse=True)
     await walkers.done_inserting()
-    return Parts(cells, weft.Group(Counter), weft.Array(Block, NUM_BLOCKS), walkers)
+    return Parts(cells, group_of(Counter), weft.Array(Block, NUM_BLOCKS), walkers)
 
 
 async def do_advance(parts: Parts, memory: Any, numbers: random.Random) -> object:
@@ -317,7 +325,6 @@ async def step_once(parts: Parts, memory: Any) -> None:
 def note_progress(step: int) -> None:
     """One write, so that a reader sees all of it or nothing."""
     assert FOLDER is not None
-    (FOLDER / "segments").write_text(os.environ["UCX_POSIX_DIR"])
     file = os.open(FOLDER / "progress", os.O_WRONLY | os.O_CREAT)
     os.pwrite(file, f"{step:08} {weft.recoveries():08}\n".encode(), 0)
     os.close(file)
@@ -326,7 +333,7 @@ def note_progress(step: int) -> None:
 async def main() -> None:
     saved = await weft.recovered()
     parts = await make_parts() if saved is None else Parts(**saved)
-    memory = weft.Group(Memory)
+    memory = group_of(Memory)
     while parts.step < STEPS:
         await step_once(parts, memory)
         if numbers_of(parts.step, 4).random() < PROTECT:

@@ -118,6 +118,7 @@ class Resizer(DeathJudge):
             return
         sentence = plan.sentence(len(self._pes))
         leaving = [self._pes[pe] for pe in plan.leaving]
+        self._say(sentence)  # before processes are started, as after a loss
         try:
             self._begin_anew([], leaving, plan.num_pes, sentence)
         except UsageError as error:
@@ -125,7 +126,6 @@ class Resizer(DeathJudge):
             self._withdraw()
             return
         self._resizes.carried_out()
-        self._say(sentence)
         self._reaped = [pe for pe in self._reaped if not self._has_left(pe)]
 
     # --- a further incarnation

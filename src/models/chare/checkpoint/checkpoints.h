@@ -8,7 +8,8 @@
 //
 // Protecting in memory is saving, and recovering is restoring, with blocks in the memory of two PEs in place of files:
 //
-//   protect:  as save up to kWrite, then kShare: each PE gives its block to its buddy  kCommit: the state counts
+//   protect:  as save up to kWrite, in which each PE also gives its block to its buddy  kCommit: the state counts
+//             Quiescence is awaited only if the job is not at rest: kCheck and kWrite find that out as two of its waves do
 //   recover:  kHoldings: which blocks does each PE have?  kShare: PEs without their blocks get them  kCommit
 //             These come before main begins, and again when it asks for the state. Then
 //             kCommit sends elements that are not at home there, and kMake follows
@@ -24,6 +25,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -72,7 +74,7 @@ struct CheckpointStep {
   checkpoint_files::Manifest manifest;  // kVerify, kMake, kCommit
   bool exchanges = false;               // kMake: see Chares::open_elements()
   bool is_in_memory = false;            // kWrite, kMake, kCommit: blocks and no files
-  std::vector<Transfer> transfers;      // kShare
+  std::vector<Transfer> transfers;      // kShare, and kWrite in memory
   bool sends_strays = false;            // kCommit: elements of the PE's block go to their homes, see Strays
   // kMake in memory: how many blocks of such elements each PE gets, and the number of the step that sends them.
   std::vector<std::uint32_t> strays;
@@ -188,6 +190,11 @@ class Checkpoints {
   using Translation = std::unordered_map<std::uint64_t, Collection*>;
   using Results = std::vector<CheckpointStepResult>;  // by PE
 
+  // `result`: of kWrite, whose work is done before the PE waits.
+  struct WaitingStep {
+    CheckpointStep step;
+    std::optional<CheckpointStepResult> result;
+  };
   struct Step {
     Results results;
     int num_missing = 0;
@@ -215,12 +222,19 @@ class Checkpoints {
   runtime::Task<> hold_periodic_moves(bool holds);
   runtime::Task<> load_all(std::string folder, std::uint64_t loading, runtime::Future<> done);
   runtime::Task<Results> check(std::vector<std::uint64_t> collections);
-  // All PEs do the step kWrite. Returns what describes what they have written.
+  // All PEs do the step kWrite. Completes the manifest of the step's collections.
   runtime::Task<checkpoint_files::Manifest> write_states(CheckpointStep step, Results checked,
-                                                         std::vector<std::byte> values);
+                                                         checkpoint_files::Manifest manifest);
   runtime::Task<> write(std::string folder, Named named);
   runtime::Task<> write_in_memory(Named named);
-  runtime::Task<> write_state(std::uint64_t state, Named named);
+  // What all PEs have written, and the plan of the launcher for which they have shared it.
+  struct Written {
+    checkpoint_files::Manifest manifest;
+    checkpoint_files::ProtectedState::ResizePlan plan;
+  };
+  // `awaits_rest`: quiescence is awaited before. Without it this fails if the job is not at rest.
+  runtime::Task<Written> write_blocks(std::uint64_t state, const Named& named, bool awaits_rest);
+  runtime::Task<> commit_everywhere(std::uint64_t state, Written written);
   // The plan of the launcher, if what the manifest describes can be restored on its number of PEs. Otherwise tells the launcher why not.
   checkpoint_files::ProtectedState::ResizePlan suitable_plan(const checkpoint_files::Manifest& manifest);
   runtime::Task<> recover_all(std::uint64_t loading, runtime::Future<> done);
@@ -241,9 +255,11 @@ class Checkpoints {
   // Has all PEs do the step. Throws the first failure, when all PEs have answered.
   runtime::Task<Results> on_all_pes(CheckpointStep step);
   void expect_complete(const std::vector<std::uint64_t>& collections, const Results& checked) const;
-  checkpoint_files::Manifest describe(const std::vector<std::uint64_t>& collections) const;
+  checkpoint_files::Manifest describe(const std::vector<std::uint64_t>& collections,
+                                      std::vector<std::byte> values) const;
 
   // --- Of each PE, in checkpoint/files.cpp
+  // With the counters of quiescence at its end.
   CheckpointStepResult do_step(const CheckpointStep& step);
   // Functions of the program run in the steps below, so these may also throw.
   base::Status do_step(const CheckpointStep& step, CheckpointStepResult& result);
@@ -255,12 +271,16 @@ class Checkpoints {
   base::Status read_elements(const CheckpointStep& step, const std::vector<Collection*>& made);
   base::Status read_elements(const CheckpointStep& step, const checkpoint_files::ElementFileReader& file,
                              const std::vector<Collection*>& made);
-  void finish_step(const CheckpointStep& step);
+  void finish_step(WaitingStep waiting);
 
   // --- Of each PE, in checkpoint/protection.cpp
   base::Status read_blocks(const CheckpointStep& step, const std::vector<Collection*>& made);
   base::Status commit(const CheckpointStep& step, CheckpointStepResult& result);
   base::Status send_strays(const CheckpointStep& step, CheckpointStepResult& result);
+  static bool shares_blocks(const CheckpointStep& step) {
+    return step.kind == CheckpointStep::Kind::kShare ||
+           (step.kind == CheckpointStep::Kind::kWrite && step.is_in_memory);
+  }
   void share_blocks(const CheckpointStep& step);
   void send_block(int to, const BlockHeader& header, const checkpoint_files::BlockPtr& block);
   // Blocks land in memory that they stay in.
@@ -293,8 +313,8 @@ class Checkpoints {
   std::deque<runtime::Future<>> resizes_;  // without an answer of the launcher's
   // This PE has protected a state for a plan. Is set if the launcher withdraws it.
   runtime::Future<> withdrawn_;
-  std::uint32_t refused_plan_ = 0;             // the last one that cannot be carried out
-  std::vector<CheckpointStep> waiting_steps_;  // for blocks
+  std::uint32_t refused_plan_ = 0;          // the last one that cannot be carried out
+  std::vector<WaitingStep> waiting_steps_;  // for blocks
   std::vector<Strays> strays_;
   std::vector<std::shared_ptr<checkpoint_files::Block>> landing_;  // of messages that are not handled yet
 };

@@ -33,6 +33,33 @@ namespace {
 
 constexpr std::uint32_t kPinnedFlag = 1;  // in ElementEntry::flags
 
+// For traces.
+std::string_view name_of(CheckpointStep::Kind kind) {
+  switch (kind) {
+    case CheckpointStep::Kind::kCheck:
+      return "check";
+    case CheckpointStep::Kind::kWrite:
+      return "write";
+    case CheckpointStep::Kind::kVerify:
+      return "verify";
+    case CheckpointStep::Kind::kMake:
+      return "make elements";
+    case CheckpointStep::Kind::kHold:
+      return "hold moves";
+    case CheckpointStep::Kind::kRelease:
+      return "release moves";
+    case CheckpointStep::Kind::kHoldings:
+      return "look for blocks";
+    case CheckpointStep::Kind::kShare:
+      return "share blocks";
+    case CheckpointStep::Kind::kCommit:
+      return "commit";
+    case CheckpointStep::Kind::kDrop:
+      return "drop blocks";
+  }
+  return "step";
+}
+
 std::string path_of(const CheckpointStep& step, std::size_t pe) {
   return step.path + "/" + checkpoint_files::element_file_name(pe);
 }
@@ -161,6 +188,10 @@ base::Result<MessagePtr> read_element(runtime::Runtime& runtime, const ElementFi
 }  // namespace
 
 CheckpointStepResult Checkpoints::do_step(const CheckpointStep& step) {
+  runtime::Runtime& runtime = chares_.runtime();
+  // Between its begin and its end the PE does nothing else, so one number is enough.
+  const runtime::SpanEvent span = {.group = "checkpoints", .name = name_of(step.kind), .number = 1};
+  if (runtime.observer() != nullptr) runtime.observer()->span_began(span);
   CheckpointStepResult result;
   const auto fail = [&](base::StatusCode code, std::string_view what) {
     result.code = code;
@@ -174,6 +205,9 @@ CheckpointStepResult Checkpoints::do_step(const CheckpointStep& step) {
   } catch (const std::exception& error) {
     fail(base::StatusCode::kInternal, error.what());
   }
+  if (runtime.observer() != nullptr) runtime.observer()->span_ended(span);
+  result.sent = runtime.sent();
+  result.processed = runtime.processed();
   return result;
 }
 
@@ -223,9 +257,9 @@ base::Status Checkpoints::do_step(const CheckpointStep& step, CheckpointStepResu
     case CheckpointStep::Kind::kCommit:
       return commit(step, result);
     case CheckpointStep::Kind::kDrop:
-      if (open_state_ != step.checkpoint) break;  // another PE's, or committed
-      open_state_ = 0;
-      protected_state_->drop(step.checkpoint);
+      if (open_state_ == step.checkpoint) open_state_ = 0;
+      // Also if another PE's state is open, because blocks have come from PEs that took this one.
+      if (protected_state_->committed() != step.checkpoint) protected_state_->drop(step.checkpoint);
       break;
   }
   return {};

@@ -86,45 +86,59 @@ Future<> Checkpoints::protect(const checkpoint_detail::VisitValues& pack) {
 Task<> Checkpoints::write_in_memory(Named named) {
   const std::uint64_t state =
       next_state(protected_state_->committed(), protected_state_->incarnation, chares_.runtime().pe());
-  std::exception_ptr failure;
-  try {
-    co_await write_state(state, std::move(named));
-  } catch (...) {
-    failure = std::current_exception();
+  // kCheck and kWrite compare the counters of quiescence, as two of its waves do: they are enough in a job that is at rest already. In
+  // another one the first attempt fails.
+  for (const bool awaits_rest : {false, true}) {
+    std::exception_ptr failure;
+    bool tries_again = !awaits_rest;
+    try {
+      Written written = co_await write_blocks(state, named, awaits_rest);
+      tries_again = false;
+      co_await commit_everywhere(state, std::move(written));
+      co_return;
+    } catch (const base::Error& error) {
+      failure = std::current_exception();
+      if (error.code() == base::StatusCode::kClosed) tries_again = false;  // another PE protects
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    CheckpointStep drop;
+    drop.kind = Kind::kDrop;
+    drop.checkpoint = state;
+    static_cast<void>(co_await on_all_pes(std::move(drop)));
+    if (!tries_again) std::rethrow_exception(failure);
   }
-  if (failure == nullptr) co_return;
-  CheckpointStep drop;
-  drop.kind = Kind::kDrop;
-  drop.checkpoint = state;
-  static_cast<void>(co_await on_all_pes(std::move(drop)));
-  std::rethrow_exception(failure);
 }
 
-Task<> Checkpoints::write_state(std::uint64_t state, Named named) {
+Task<Checkpoints::Written> Checkpoints::write_blocks(std::uint64_t state, const Named& named,
+                                                     bool awaits_rest) {
+  if (awaits_rest) co_await chares_.runtime().quiescence();
   Results checked = co_await check(named.collections);
+  Written written{describe(named.collections, named.values), {}};
+  written.plan = suitable_plan(written.manifest);
   CheckpointStep step;
-  step.collections = std::move(named.collections);
+  step.collections = named.collections;
   step.path = kName;
   step.checkpoint = state;
   step.is_in_memory = true;
-  Manifest manifest = co_await write_states(std::move(step), std::move(checked), std::move(named.values));
-  CheckpointStep share;
-  share.kind = Kind::kShare;
-  share.checkpoint = state;
-  const ProtectedState::ResizePlan plan = suitable_plan(manifest);
-  share.transfers =
-      plan_copies(static_cast<std::uint32_t>(chares_.runtime().num_pes()), plan.leaving, hosts_);
-  static_cast<void>(co_await on_all_pes(std::move(share)));
+  step.transfers =
+      plan_copies(static_cast<std::uint32_t>(chares_.runtime().num_pes()), written.plan.leaving, hosts_);
+  written.manifest = co_await write_states(std::move(step), std::move(checked), std::move(written.manifest));
+  co_return written;
+}
+
+Task<> Checkpoints::commit_everywhere(std::uint64_t state, Written written) {
   CheckpointStep commit;
   commit.kind = Kind::kCommit;
   commit.checkpoint = state;
-  commit.manifest = std::move(manifest);
+  commit.manifest = std::move(written.manifest);
   static_cast<void>(co_await on_all_pes(std::move(commit)));
   // The launcher may have withdrawn the plan meanwhile.
-  const bool is_for_plan = plan.number != 0 && protected_state_->resize_plan().number != 0;
-  if (is_for_plan) withdrawn_ = Future<>(chares_.runtime());
-  if (protected_state_->on_protected) protected_state_->on_protected(state, is_for_plan ? plan.number : 0);
-  if (is_for_plan) co_await withdrawn_;  // as a rule the job begins again before
+  const std::uint32_t plan =
+      protected_state_->resize_plan && protected_state_->resize_plan().number != 0 ? written.plan.number : 0;
+  if (plan != 0) withdrawn_ = Future<>(chares_.runtime());
+  if (protected_state_->on_protected) protected_state_->on_protected(state, plan);
+  if (plan != 0) co_await withdrawn_;  // as a rule the job begins again before
 }
 
 checkpoint_detail::Loading Checkpoints::recover() {
@@ -233,7 +247,9 @@ void Checkpoints::share_blocks(const CheckpointStep& step) {
   for (const CheckpointStep::Transfer& transfer : step.transfers) {
     if (transfer.from != static_cast<std::uint32_t>(chares_.runtime().pe())) continue;
     const ProtectedState::BlockId id{step.checkpoint, transfer.block};
-    const BlockPtr block = protected_state_ == nullptr ? nullptr : protected_state_->find(id);
+    BlockPtr block = protected_state_ == nullptr ? nullptr : protected_state_->find(id);
+    // It could not be written, but its keepers wait for it. The state will be dropped.
+    if (block == nullptr && step.kind == Kind::kWrite) block = std::make_shared<checkpoint_files::Block>();
     if (block == nullptr || transfer.to >= static_cast<std::uint32_t>(chares_.runtime().num_pes()))
       base::refuse_claim("a PE is asked for a block of a state that it has not",
                          "do all PEs run the same program?");
@@ -297,13 +313,13 @@ void Checkpoints::on_block(MessagePtr message) {
   } else {
     protected_state_->put(header.id, std::move(block));
   }
-  std::vector<CheckpointStep> ready;
-  std::erase_if(waiting_steps_, [&](CheckpointStep& step) {
-    if (!has_blocks(step)) return false;
-    ready.push_back(std::move(step));
+  std::vector<WaitingStep> ready;
+  std::erase_if(waiting_steps_, [&](WaitingStep& waiting) {
+    if (!has_blocks(waiting.step)) return false;
+    ready.push_back(std::move(waiting));
     return true;
   });
-  for (const CheckpointStep& step : ready) finish_step(step);
+  for (WaitingStep& waiting : ready) finish_step(std::move(waiting));
 }
 
 bool Checkpoints::has_blocks(const CheckpointStep& step) const {
@@ -317,7 +333,7 @@ bool Checkpoints::has_blocks(const CheckpointStep& step) const {
         std::ranges::count_if(strays_, [&](const Strays& one) { return one.step == step.strays_of; });
     return static_cast<std::uint32_t>(come) == step.strays[pe];
   }
-  if (step.kind != Kind::kShare) return true;
+  if (!shares_blocks(step)) return true;
   return std::all_of(step.transfers.begin(), step.transfers.end(), [&](const CheckpointStep::Transfer& each) {
     return each.to != pe || protected_state_->find({step.checkpoint, each.block}) != nullptr;
   });

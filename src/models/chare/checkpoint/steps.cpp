@@ -29,33 +29,6 @@ namespace {
   throw base::Error(base::StatusCode::kInvalidArgument, message);
 }
 
-// For traces.
-std::string_view name_of(CheckpointStep::Kind kind) {
-  switch (kind) {
-    case CheckpointStep::Kind::kCheck:
-      return "check";
-    case CheckpointStep::Kind::kWrite:
-      return "write";
-    case CheckpointStep::Kind::kVerify:
-      return "verify";
-    case CheckpointStep::Kind::kMake:
-      return "make elements";
-    case CheckpointStep::Kind::kHold:
-      return "hold moves";
-    case CheckpointStep::Kind::kRelease:
-      return "release moves";
-    case CheckpointStep::Kind::kHoldings:
-      return "look for blocks";
-    case CheckpointStep::Kind::kShare:
-      return "share blocks";
-    case CheckpointStep::Kind::kCommit:
-      return "commit";
-    case CheckpointStep::Kind::kDrop:
-      return "drop blocks";
-  }
-  return "step";
-}
-
 // Differs from that of any other checkpoint, so that their files cannot be mixed up.
 std::uint64_t draw_number() {
   std::random_device source;
@@ -128,7 +101,6 @@ Task<> Checkpoints::hold_periodic_moves(bool holds) {
 }
 
 Task<Checkpoints::Results> Checkpoints::check(std::vector<std::uint64_t> collections) {
-  co_await chares_.runtime().quiescence();
   CheckpointStep step;
   step.kind = CheckpointStep::Kind::kCheck;
   step.collections = collections;
@@ -138,23 +110,23 @@ Task<Checkpoints::Results> Checkpoints::check(std::vector<std::uint64_t> collect
 }
 
 Task<> Checkpoints::write(std::string folder, Named named) {
+  co_await chares_.runtime().quiescence();
   Results checked = co_await check(named.collections);
   const auto files = base::value_or_throw(checkpoint_files::NewCheckpoint::begin(folder));
+  checkpoint_files::Manifest described = describe(named.collections, std::move(named.values));
   CheckpointStep step;
   step.collections = std::move(named.collections);
   step.path = files->partial_path();
   step.checkpoint = draw_number();
   const checkpoint_files::Manifest manifest =
-      co_await write_states(std::move(step), std::move(checked), std::move(named.values));
+      co_await write_states(std::move(step), std::move(checked), std::move(described));
   base::check(files->publish(manifest));
 }
 
 Task<checkpoint_files::Manifest> Checkpoints::write_states(CheckpointStep step, Results checked,
-                                                           std::vector<std::byte> values) {
+                                                           checkpoint_files::Manifest manifest) {
   step.kind = CheckpointStep::Kind::kWrite;
-  checkpoint_files::Manifest manifest = describe(step.collections);
   manifest.checkpoint = step.checkpoint;
-  manifest.values = std::move(values);
   const Results written = co_await on_all_pes(std::move(step));
   std::uint64_t sent = 0;
   std::uint64_t processed = 0;
@@ -206,8 +178,10 @@ void Checkpoints::expect_complete(const std::vector<std::uint64_t>& collections,
   }
 }
 
-checkpoint_files::Manifest Checkpoints::describe(const std::vector<std::uint64_t>& collections) const {
+checkpoint_files::Manifest Checkpoints::describe(const std::vector<std::uint64_t>& collections,
+                                                 std::vector<std::byte> values) const {
   checkpoint_files::Manifest manifest;
+  manifest.values = std::move(values);
   for (const std::uint64_t id : collections) {
     const Collection& collection = chares_.collection(id);
     collection.expect_alive();
@@ -397,27 +371,22 @@ void Checkpoints::on_step(MessagePtr message) {
   if (needs_memory && protected_state_ == nullptr)
     base::refuse_claim("a PE that cannot begin again is asked for protected chares",
                        "do all PEs run the same program?");
-  if (step.kind == CheckpointStep::Kind::kShare) share_blocks(step);
-  if (has_blocks(step)) {
-    finish_step(step);
+  WaitingStep waiting{std::move(step), {}};
+  if (waiting.step.kind == CheckpointStep::Kind::kWrite) waiting.result = do_step(waiting.step);
+  if (shares_blocks(waiting.step)) share_blocks(waiting.step);
+  if (has_blocks(waiting.step)) {
+    finish_step(std::move(waiting));
   } else {
-    waiting_steps_.push_back(std::move(step));
+    waiting_steps_.push_back(std::move(waiting));
   }
 }
 
-void Checkpoints::finish_step(const CheckpointStep& step) {
-  runtime::Runtime& runtime = chares_.runtime();
-  // Between its begin and its end the PE does nothing else, so one number is enough.
-  const runtime::SpanEvent span = {.group = "checkpoints", .name = name_of(step.kind), .number = 1};
-  if (runtime.observer() != nullptr) runtime.observer()->span_began(span);
-  CheckpointStepResult result = do_step(step);
-  if (runtime.observer() != nullptr) runtime.observer()->span_ended(span);
-  result.number = step.number;
-  result.sent = runtime.sent();
-  result.processed = runtime.processed();
-  MessagePtr answer = Message::pack(runtime, done_handler_, result);
+void Checkpoints::finish_step(WaitingStep waiting) {
+  CheckpointStepResult result = waiting.result ? std::move(*waiting.result) : do_step(waiting.step);
+  result.number = waiting.step.number;
+  MessagePtr answer = Message::pack(chares_.runtime(), done_handler_, result);
   answer->envelope().flags |= runtime::kControlFlag;
-  runtime.send(static_cast<int>(step.leader), std::move(answer));
+  chares_.runtime().send(static_cast<int>(waiting.step.leader), std::move(answer));
 }
 
 void Checkpoints::on_step_done(MessagePtr message) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,15 @@ struct Wanderer : Chare<Wanderer> {
   void go(int to_pe) { migrate(to_pe); }
   int add(int value) { return count += value; }
   int count = 0;
+};
+
+struct Fragile : Chare<Fragile> {
+  void pup(Pup& p) {
+    if (is_broken) throw std::runtime_error("it is broken");
+    p | is_broken;
+  }
+  void set(bool broken) { is_broken = broken; }
+  bool is_broken = false;
 };
 
 // What each PE keeps.
@@ -231,6 +241,23 @@ TEST(Protection, ABlockThatIsNotWholeIsRefused) {
   std::string error;
   EXPECT_EQ(recovered(memories, error), "");
   EXPECT_TRUE(says(error, "the protected state of PE")) << error;
+}
+
+TEST(Protection, AnElementThatCannotBePackedLeavesNoBlocksOnAnyPe) {
+  Memories memories(3);
+  for (auto& state : memories.states) state.emplace();
+  InProcessJob job(3);
+  memories.give_to(job, 0);
+  EXPECT_EQ(job.run([&memories](Runtime& runtime) -> Task<> {
+    auto elements = Array<Fragile>::create(runtime, {3});
+    co_await elements[1].call<&Fragile::set>(true);
+    EXPECT_TRUE(says(co_await error_of(protect(runtime, elements)), "it is broken"));
+    for (const auto& state : memories.states) EXPECT_TRUE(state->block_ids().empty());
+    co_await elements[1].call<&Fragile::set>(false);
+    co_await protect(runtime, elements);
+    for (const auto& state : memories.states) EXPECT_EQ(state->block_ids().size(), 2u);
+  }),
+            "");
 }
 
 TEST(Protection, TwoPesThatProtectAtOnceAreToldSoAndMayTryAgain) {
