@@ -7,6 +7,7 @@
 #include "weft/base/pup.h"
 #include "weft/channel/channel.h"
 #include "weft/channel/queued_channel.h"
+#include "weft/chare/aggregated.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/checkpoint.h"
 #include "weft/chare/combined_section.h"
