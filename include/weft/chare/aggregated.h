@@ -117,18 +117,22 @@ class AggregatedElement {
       : collection_(&collection), index_(linear_index) {}
 
   // Calls the method; what it returns is dropped. An exception that it throws ends the job. A call to a chare of this PE is queued at
-  // once. Flow control may hold the call back, as any call.
+  // once, and a call with payloads travels alone: these are those of ElementProxy::send(). Flow control may hold the call back, as any
+  // call.
   template <auto Method, class... Args>
-  void send(Args&&... arguments) const {
+  auto send(Args&&... arguments) const {
     using Entry = EntryMethod<T, Method>;
-    static_assert(!Entry::kHasPayload,
-                  "the arguments of an aggregated call are copied into a bundle, so none can be a payload: "
-                  "call the method through the proxy itself");
     static_assert(std::tuple_size_v<typename Entry::Arguments> == sizeof...(Args),
                   "the method takes another number of arguments");
-    if (collection_->find(index_) != nullptr) {
-      return ElementProxy<T>(*collection_, index_).template send<Method>(std::forward<Args>(arguments)...);
+    if constexpr (!Entry::kHasPayload) {
+      if (collection_->find(index_) == nullptr) return bundle<Entry>(std::forward<Args>(arguments)...);
     }
+    return ElementProxy<T>(*collection_, index_).template send<Method>(std::forward<Args>(arguments)...);
+  }
+
+ private:
+  template <class Entry, class... Args>
+  void bundle(Args&&... arguments) const {
     [&]<std::size_t... I>(std::index_sequence<I...> indices) {
       proxy_detail::bundle_values<typename Entry::Packing>(
           *collection_, index_, Entry::info(), indices,
@@ -137,7 +141,6 @@ class AggregatedElement {
     }(std::index_sequence_for<Args...>());
   }
 
- private:
   Collection* collection_;
   std::uint64_t index_;
 };
