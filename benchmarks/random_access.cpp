@@ -102,7 +102,8 @@ class Updater : public weft::Chare<Updater> {
 
 weft::Task<> measure(weft::Runtime& runtime, Options options) {
   // A power of two, for the bits of the words' numbers.
-  const std::uint64_t num_parts = std::bit_ceil(static_cast<std::uint64_t>(options.chares * runtime.num_pes()));
+  const std::uint64_t num_parts =
+      std::bit_ceil(static_cast<std::uint64_t>(options.chares * runtime.num_pes()));
   const auto parts = weft::Array<Part>::create(runtime, {static_cast<int>(num_parts)},
                                                std::uint64_t{options.num_words() / num_parts});
   const auto updaters = weft::Group<Updater>::create(runtime);

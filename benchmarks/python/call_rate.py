@@ -1,4 +1,6 @@
-"""Calls of one integer from all PEs to chares of all other PEs, as call_rate.cpp: millions per second, of all PEs together.
+"""Calls of one integer from all PEs to chares of all other PEs, as call_rate.cpp.
+
+Prints the millions per second of all PEs together.
 
     call_rate.py --way single|aggregated|elements [--calls N] [--chares N] [--runs N]
 
@@ -30,7 +32,8 @@ class Caller(weft.Chare):
     def __init__(self):
         pin(weft.my_pe())
         first = weft.my_pe() * OPTIONS.chares
-        others = [i for i in range(OPTIONS.chares * weft.num_pes()) if not first <= i < first + OPTIONS.chares]
+        own = range(first, first + OPTIONS.chares)
+        others = [i for i in range(OPTIONS.chares * weft.num_pes()) if i not in own]
         self.targets = random.Random(weft.my_pe()).choices(others, k=OPTIONS.calls)
 
     async def make_calls(self, counters):
@@ -56,7 +59,8 @@ async def main():
         times_s.append(time.perf_counter() - start)
     calls = OPTIONS.calls * weft.num_pes()
     assert sum(await counters.total.call()) == calls * OPTIONS.runs
-    print(json.dumps({"size_bytes": 8, "metric": "rate_Mps", "value": calls / min(times_s) / 1e6}), flush=True)
+    line = {"size_bytes": 8, "metric": "rate_Mps", "value": calls / min(times_s) / 1e6}
+    print(json.dumps(line), flush=True)
 
 
 parser = argparse.ArgumentParser(description=__doc__)

@@ -275,7 +275,7 @@ class Chares final : public runtime::Model {
   PeriodicBalancing& periodic();
   // Calls to some elements of a collection, and reductions over them, see weft/chare/section.h.
   Sections& sections();
-  // Calls that travel in bundles, see weft/chare/aggregated.h.
+  // Calls that travel in bundles, see weft/chare/bundles/aggregated.h.
   Bundles& bundles();
   // The handlers of messages to one element and to all elements of a collection, for targets of reductions.
   runtime::HandlerId entry_handler() const { return first_handler_ + 1; }

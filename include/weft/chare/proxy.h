@@ -65,7 +65,7 @@ class ElementProxy {
     return proxy;
   }
 
-  // The same element for many small calls without results, which travel in bundles, see aggregated.h.
+  // The same element for many small calls without results, which travel in bundles, see bundles/aggregated.h.
   AggregatedElement<T> aggregated() const;
 
   // Calls the method. For a method with payloads it returns an Operation that completes when their memory may
@@ -163,7 +163,7 @@ class CollectionProxy {
     return (*this)[Index{static_cast<int>(coordinates)...}];
   }
 
-  // The elements for many small calls without results, which travel in bundles, see aggregated.h.
+  // The elements for many small calls without results, which travel in bundles, see bundles/aggregated.h.
   Aggregated<T> aggregated() const;
 
   // Some of the elements, see section.h, which has the functions. section(): those with these indices, in this order. Throws

@@ -1,5 +1,5 @@
 // The chare model's start and end on one PE, and its handlers.
-#include "weft/chare/aggregated.h"
+#include "weft/chare/bundles/aggregated.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/chare/sections.h"

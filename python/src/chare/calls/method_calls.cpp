@@ -97,8 +97,7 @@ void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* con
 }
 
 void raise_if_interrupted(const EntryMethodObject& entry) {
-  if (!entry.core.engine->runtime().exiting() || !entry.core.engine->interrupted()) [[likely]]
-    return;
+  if (!entry.core.engine->interrupted()) return;
   PyErr_SetNone(PyExc_KeyboardInterrupt);
   throw PythonError();
 }
@@ -139,7 +138,8 @@ Sent send(const EntryMethodObject& entry, Outgoing call, Replies replies) {
       message->envelope().priority = entry.priority;
       sent.pe = chares.send_entry(*entry.core.collection, entry.index, std::move(message));
     }
-    raise_if_interrupted(entry);
+    if (chares.runtime().exiting()) [[unlikely]]
+      raise_if_interrupted(entry);
   });
   return sent;
 }

@@ -50,7 +50,8 @@ void encode_arguments(const EntryMethodObject& entry, Encoder& encoder, std::spa
 // take these arguments.
 void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* arguments,
                  Py_ssize_t num_positional, PyObject* keyword_names);
-// Throws PythonError, a KeyboardInterrupt, if Ctrl-C has ended the job while a call waited: the caller may be a loop.
+// The job has ended, perhaps while a call waited. Throws PythonError, a KeyboardInterrupt, if Ctrl-C has ended it: the caller may be a
+// loop.
 void raise_if_interrupted(const EntryMethodObject& entry);
 
 // method(...), method.send(...) and method.call(...), on any thread.

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "weft/base/error.h"
-#include "weft/chare/aggregated.h"
+#include "weft/chare/bundles/aggregated.h"
 
 #include "base/format.h"
 #include "chare/calls/calls.h"
@@ -72,7 +72,8 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flagged_c
         bundles.place(*entry.core.collection, index, python_entry(), encoder.size_bytes());
     encoder.copy_to(place.arguments);
     bundles.commit(place);
-    raise_if_interrupted(entry);
+    if (engine.runtime().exiting()) [[unlikely]]
+      raise_if_interrupted(entry);
     return make_sent(engine, place.pe).release();
   });
 }
@@ -80,7 +81,8 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flagged_c
 PyObject* method_text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     as_method_object(self)->core.engine->expect_open_on_any_thread();
-    return make_text(base::format("<aggregated weft.EntryMethod {}>", name_of(*as_method_object(self)))).release();
+    return make_text(base::format("<aggregated weft.EntryMethod {}>", name_of(*as_method_object(self))))
+        .release();
   });
 }
 
@@ -119,7 +121,8 @@ PyObject* attribute(PyObject* self, PyObject* name) {
   const AggregatedObject& proxy = *as_aggregated(self);
   const int method = proxy.core.info->method(name);
   // Its own function wins: an entry method of that name is called through the proxy itself.
-  if (method < 0 || PyUnicode_CompareWithASCIIString(name, "flush") == 0) return no_method(self, proxy.core, name);
+  if (method < 0 || PyUnicode_CompareWithASCIIString(name, "flush") == 0)
+    return no_method(self, proxy.core, name);
   return guarded([&] { return make_method(proxy, method).release(); });
 }
 
@@ -131,8 +134,8 @@ PyObject* subscript(PyObject* self, PyObject* index) {
       PyErr_SetString(PyExc_TypeError, "this aggregated proxy is of one chare, which has no index");
       throw PythonError();
     }
-    return make_aggregated_proxy(proxy.core, linear_index(proxy.core.collection->shape(), index,
-                                                          proxy.core.info->name()))
+    return make_aggregated_proxy(proxy.core,
+                                 linear_index(proxy.core.collection->shape(), index, proxy.core.info->name()))
         .release();
   });
 }
@@ -152,8 +155,8 @@ PyObject* text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     const AggregatedObject& proxy = *as_aggregated(self);
     proxy.core.engine->expect_open_on_any_thread();
-    const std::string name = proxy.to_all ? "of " + proxy.core.info->name()
-                                          : proxy.core.collection->element_name(proxy.index);
+    const std::string name =
+        proxy.to_all ? "of " + proxy.core.info->name() : proxy.core.collection->element_name(proxy.index);
     return make_text(base::format("<weft.AggregatedProxy {}>", name)).release();
   });
 }
@@ -185,7 +188,8 @@ PyType_Slot slots[] = {
     {Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
     {Py_tp_methods, methods},
     {Py_tp_doc,
-     const_cast<char*>(R"(A collection, or one chare, for many small calls without results; ``proxy.aggregated()`` makes it.
+     const_cast<char*>(
+         R"(A collection, or one chare, for many small calls without results; ``proxy.aggregated()`` makes it.
 
 ``many[i].method(args)`` calls an entry method of a chare, and so does ``many.method(i, args)``, which is faster:
 ``add = many.add`` can be kept. The calls travel in bundles, one for each PE. A bundle is sent when it is full, when its PE has nothing else to do, and on
@@ -213,9 +217,9 @@ PyType_Slot method_slots[] = {
     {Py_tp_repr, reinterpret_cast<void*>(&method_text)},
     {0, nullptr},
 };
-PyType_Spec method_spec = {"weft._AggregatedMethod", sizeof(EntryMethodObject), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                           method_slots};
+PyType_Spec method_spec = {
+    "weft._AggregatedMethod", sizeof(EntryMethodObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, method_slots};
 
 }  // namespace
 

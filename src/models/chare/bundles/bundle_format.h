@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "weft/chare/aggregated.h"
+#include "weft/chare/bundles/aggregated.h"
 
 namespace weft::chare {
 
@@ -26,7 +26,8 @@ struct RunHeader {
 };
 static_assert(std::has_unique_object_representations_v<RunHeader>, "padding would travel");
 
-static_assert(sizeof(BundleHeader) + sizeof(RunHeader) + sizeof(std::uint64_t) + Bundles::kMostArgumentBytes <=
+static_assert(sizeof(BundleHeader) + sizeof(RunHeader) + sizeof(std::uint64_t) +
+                  Bundles::kMostArgumentBytes <=
               kBundleBytes);
 
 }  // namespace weft::chare

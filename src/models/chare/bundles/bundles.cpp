@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/chare/aggregated.h"
+#include "weft/chare/bundles/aggregated.h"
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
@@ -201,13 +201,14 @@ void Bundles::on_bundle(MessagePtr message) {
   const std::uint32_t from = message->envelope().source_pe;
   const std::size_t size_bytes = message->payload_bytes();
   if (from >= sources_.size() || size_bytes < sizeof(BundleHeader) || size_bytes > kBundleBytes) {
-    base::refuse_claim(base::format("a bundle of calls of {} bytes arrived from PE {} of {}", size_bytes, from,
-                                    sources_.size()));
+    base::refuse_claim(base::format("a bundle of calls of {} bytes arrived from PE {} of {}", size_bytes,
+                                    from, sources_.size()));
   }
   Source& source = sources_[from];
   const auto number = read<BundleHeader>(message->payload()).number;
   if (number != source.next_number) {
-    if (number - source.next_number > kMostHeld || !source.held.try_emplace(number, std::move(message)).second) {
+    if (number - source.next_number > kMostHeld ||
+        !source.held.try_emplace(number, std::move(message)).second) {
       base::refuse_claim(base::format("bundle {} of calls arrived from PE {}, where bundle {} is the next",
                                       number, from, source.next_number));
     }
@@ -232,9 +233,8 @@ void Bundles::run(Message& message) {
     if (left_bytes >= sizeof run) run = read<RunHeader>(at);
     const std::size_t call_bytes = sizeof(LinearIndex) + run.argument_bytes;
     if (left_bytes < sizeof run || run.num_calls > (left_bytes - sizeof run) / call_bytes) {
-      base::refuse_claim(
-          base::format("a bundle from PE {} has {} calls of {} bytes in its last {} bytes",
-                       message.envelope().source_pe, run.num_calls, call_bytes, left_bytes));
+      base::refuse_claim(base::format("a bundle from PE {} has {} calls of {} bytes in its last {} bytes",
+                                      message.envelope().source_pe, run.num_calls, call_bytes, left_bytes));
     }
     at += sizeof run;
     left_bytes -= sizeof run + run.num_calls * call_bytes;

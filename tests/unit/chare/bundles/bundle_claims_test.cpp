@@ -17,8 +17,6 @@ namespace {
 
 using test_support::says;
 
-using Logs = Array<BundledLog>;
-
 RunHeader notes_of(const Logs& logs, std::uint32_t num_calls) {
   return {logs.collection().id(), EntryMethod<BundledLog, &BundledLog::note>::info().id, 0,
           sizeof(std::uint64_t), num_calls};
@@ -97,7 +95,8 @@ TEST(BundleClaims, EndTheJobInWords) {
 
 TEST(BundleClaims, ABundleThatComesTwiceEndsTheJob) {
   EXPECT_TRUE(says(failure_of([](Runtime& runtime, const Logs&) {
-                     runtime.send(1, runtime::Message::pack(runtime, bundle_handler(runtime), BundleHeader{1}));
+                     runtime.send(1,
+                                  runtime::Message::pack(runtime, bundle_handler(runtime), BundleHeader{1}));
                      return runtime::Message::pack(runtime, bundle_handler(runtime), BundleHeader{1});
                    }),
                    "bundle 1 of calls arrived"));

@@ -45,6 +45,8 @@ struct BundledLog : Chare<BundledLog> {
   std::string text;
 };
 
+using Logs = Array<BundledLog>;
+
 // 0, 1, ... count - 1.
 inline std::vector<std::uint64_t> numbers_below(std::uint64_t count) {
   std::vector<std::uint64_t> numbers(count);

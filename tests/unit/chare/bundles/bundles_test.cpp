@@ -17,8 +17,6 @@ namespace {
 using test_support::says;
 using test_support::thrown_by;
 
-using Logs = Array<BundledLog>;
-
 // Runs the test on 1, 2 and 5 PEs.
 void run_on_several_pes(const std::function<Task<>(Runtime&)>& test) {
   for (const int num_pes : {1, 2, 5}) {
