@@ -46,10 +46,11 @@ class Bundles {
     int pe = 0;                // where the bundle goes
     std::uint64_t number = 0;  // of the place
   };
-  // A place for a call of the element in the open bundle to its PE. A full bundle is sent first: flow control may hold it back, see
-  // Messenger::send_call(). An exception leaves all earlier calls in their bundles. Throws Error(kClosed) if the collection has been
-  // destroyed. REQUIRES: argument_bytes <= kMostArgumentBytes.
-  Place place(Collection& collection, std::uint64_t index, const EntryInfo& entry,
+  enum class IsHere : bool { kNo, kYes };
+  // A place for a call of the element in the open bundle to its PE. `is_here`: whether the element is on this PE. A full bundle is sent
+  // first: flow control may hold it back, see Messenger::send_call(). An exception leaves all earlier calls in their bundles. Throws
+  // Error(kClosed) if the collection has been destroyed. REQUIRES: argument_bytes <= kMostArgumentBytes.
+  Place place(Collection& collection, std::uint64_t index, IsHere is_here, const EntryInfo& entry,
               std::size_t argument_bytes);
   // The arguments have been packed: the call is made. Without it there is no call. Throws Error(kInvalidArgument) if the packing has
   // made another aggregated call.
@@ -87,7 +88,7 @@ class Bundles {
 
 namespace proxy_detail {
 
-// `values` are sendable.
+// `values` are sendable. The element is on another PE.
 template <class Packing, std::size_t... I, class... Values>
 void bundle_values(Collection& collection, std::uint64_t index, const EntryInfo& entry,
                    std::index_sequence<I...>, Values&&... values) {
@@ -101,7 +102,7 @@ void bundle_values(Collection& collection, std::uint64_t index, const EntryInfo&
     return;
   }
   Bundles& bundles = collection.chares().bundles();
-  const Bundles::Place place = bundles.place(collection, index, entry, size_bytes);
+  const Bundles::Place place = bundles.place(collection, index, Bundles::IsHere::kNo, entry, size_bytes);
   [[maybe_unused]] Pup p = Pup::packer(place.arguments, size_bytes, &runtime);
   (argument_detail::pack<false, std::tuple_element_t<I, Arguments>>(p, std::forward<Values>(values)), ...);
   bundles.commit(place);

@@ -68,8 +68,10 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flagged_c
     if (!encoder.attached().empty() || encoder.size_bytes() > chare::Bundles::kMostArgumentBytes) [[unlikely]]
       return call_alone(entry, index, arguments, count, keyword_names).release();
     chare::Bundles& bundles = engine.chares().bundles();
+    chare::Collection& collection = *entry.core.collection;
+    const auto is_here = chare::Bundles::IsHere{collection.find(index) != nullptr};
     const chare::Bundles::Place place =
-        bundles.place(*entry.core.collection, index, python_entry(), encoder.size_bytes());
+        bundles.place(collection, index, is_here, python_entry(), encoder.size_bytes());
     encoder.copy_to(place.arguments);
     bundles.commit(place);
     if (engine.runtime().exiting()) [[unlikely]]

@@ -94,13 +94,13 @@ void Bundles::close() {
 
 // --- Filling
 
-Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, const EntryInfo& entry,
+Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, IsHere is_here, const EntryInfo& entry,
                               std::size_t argument_bytes) {
   collection.expect_alive();
   if (runtime_.meter().counts_messages()) [[unlikely]]
     runtime_.meter().count_message({collection.id(), index}, argument_bytes);
   runtime::Whereabouts at{runtime_.pe(), 0};
-  if (collection.find(index) == nullptr) {
+  if (is_here == IsHere::kNo) {
     at = collection.elements_->directory.whereabouts(index, collection.home(index));
   }
   Open& open = open_[static_cast<std::size_t>(at.pe)];
