@@ -10,7 +10,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -26,7 +25,7 @@ struct Options {
   int log2_words = 24;  // 128 MiB
   std::uint64_t updates_per_word = 4;
   std::uint64_t look_ahead = 1024;
-  int chares = 4;  // of each PE
+  std::uint64_t chares = 4;  // of each PE
 
   std::uint64_t num_words() const { return std::uint64_t{1} << log2_words; }
   void pup(auto& p) { p | log2_words | updates_per_word | look_ahead | chares; }
@@ -103,7 +102,7 @@ class Updater : public weft::Chare<Updater> {
 weft::Task<> measure(weft::Runtime& runtime, Options options) {
   // A power of two, for the bits of the words' numbers.
   const std::uint64_t num_parts =
-      std::bit_ceil(static_cast<std::uint64_t>(options.chares * runtime.num_pes()));
+      std::bit_ceil(options.chares * static_cast<std::uint64_t>(runtime.num_pes()));
   const auto parts = weft::Array<Part>::create(runtime, {static_cast<int>(num_parts)},
                                                std::uint64_t{options.num_words() / num_parts});
   const auto updaters = weft::Group<Updater>::create(runtime);
@@ -134,7 +133,7 @@ Options parse_options(int argc, char** argv) {
     } else if (name == "--look-ahead" && value > 0) {
       options.look_ahead = value;
     } else if (name == "--chares" && value > 0 && value <= 64) {
-      options.chares = static_cast<int>(value);
+      options.chares = value;
     } else {
       die("random_access [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]");
     }

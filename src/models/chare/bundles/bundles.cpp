@@ -36,6 +36,13 @@ Header read(const std::byte* from) {
   return header;
 }
 
+// Of arguments that are in the message.
+inline Pup unpacker_of(std::span<const std::byte> arguments, Message& message) {
+  Pup p = Pup::unpacker(arguments.data(), arguments.size(), &message.runtime());
+  p.set_carrier(&message);
+  return p;
+}
+
 }  // namespace
 
 // The bundle to one PE that is being filled.
@@ -94,8 +101,8 @@ void Bundles::close() {
 
 // --- Filling
 
-Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, IsHere is_here, const EntryInfo& entry,
-                              std::size_t argument_bytes) {
+Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, IsHere is_here,
+                              const EntryInfo& entry, std::size_t argument_bytes) {
   collection.expect_alive();
   if (runtime_.meter().counts_messages()) [[unlikely]]
     runtime_.meter().count_message({collection.id(), index}, argument_bytes);
@@ -255,9 +262,7 @@ void Bundles::run(Message& message) {
 inline void Bundles::run_one(Collection& target, const EntryHeader& header, const EntryInfo* entry,
                              std::span<const std::byte> arguments, Message& message) {
   if (ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr) [[likely]] {
-    Pup p = Pup::unpacker(arguments.data(), arguments.size(), &runtime_);
-    p.set_carrier(&message);
-    return chares_.parts_->invoke(*chare, *entry, std::move(p), {});
+    return chares_.parts_->invoke(*chare, *entry, unpacker_of(arguments, message), {});
   }
   // The chare is elsewhere, or not made yet: the call goes on as a message of its own.
   MessagePtr call = chares_.make_entry_message(header, arguments.size());

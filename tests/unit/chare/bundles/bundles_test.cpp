@@ -218,5 +218,57 @@ TEST(AggregatedCalls, ThatFlowControlRefusesLeaveTheOthers) {
             "");
 }
 
+// As other calls without results.
+TEST(AggregatedCalls, ToALostPeAreDropped) {
+  auto job = testing::InProcessJob::outliving_losses(4);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    const auto logs = Logs::create(runtime, {4});
+    const auto many = logs.aggregated();
+    co_await logs.created();
+    many[2].send<&BundledLog::note>(0U);  // in a bundle when the PE is lost
+    job.lose(2);
+    for (std::uint64_t i = 0; i < 3000; ++i) {
+      for (int element = 1; element < 4; ++element) many[element].send<&BundledLog::note>(i);
+      if (i % 500 == 0) co_await yield_now(runtime);
+    }
+    for (const int element : {1, 3}) {
+      Future<> noted(runtime);
+      many[element].send<&BundledLog::note_and_set>(3000U, noted);
+      co_await noted;
+      EXPECT_EQ(co_await logs[element].call<&BundledLog::all_numbers>(), numbers_below(3001));
+    }
+  }),
+            "");
+}
+
+struct CountedMessages final : runtime::WorkTime {
+  void sent(runtime::ElementId to, std::uint64_t size_bytes) override {
+    EXPECT_EQ(to.index, 3U);
+    messages += 1;
+    bytes += size_bytes;
+  }
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Load balancing that looks at communication.
+TEST(AggregatedCalls, AreCountedForLoadBalancing) {
+  testing::InProcessJob job(2);
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    const auto logs = Logs::create(runtime, {4});
+    co_await logs.created();
+    runtime.meter().set_counts_messages(true);
+    auto& counted = *new CountedMessages;
+    const runtime::WorkTimeShare owner(&counted);
+    {
+      const runtime::WorkMeter::Span span(runtime.meter(), counted);
+      for (int i = 0; i < 5; ++i) logs.aggregated()[3].send<&BundledLog::note>(1U);
+    }
+    EXPECT_EQ(counted.messages, 5U);
+    EXPECT_EQ(counted.bytes, 5 * sizeof(std::uint64_t));
+  }),
+            "");
+}
+
 }  // namespace
 }  // namespace weft::chare::bundle_testing
