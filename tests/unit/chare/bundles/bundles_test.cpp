@@ -218,6 +218,28 @@ TEST(AggregatedCalls, ThatFlowControlRefusesLeaveTheOthers) {
             "");
 }
 
+// No caller could wait when the PE is idle.
+TEST(AggregatedCalls, OfAnIdlePeWaitForRoom) {
+  runtime::RuntimeOptions options;
+  options.watermarks = {10'000, 20'000, 1'000'000};
+  testing::InProcessJob job(2, "loopback", options);
+  Runtime& runtime = job.runtime(0);
+  const auto logs = Logs::create(runtime, {5});
+  std::uint64_t count = 0;
+  for (; runtime.has_room(1); ++count) logs[4].send<&BundledLog::note>(count);
+  logs.aggregated()[4].send<&BundledLog::note>(count);
+  const std::int64_t room_bytes = runtime.room_bytes(1);
+  for (int i = 0; i < 200; ++i) runtime.step();
+  EXPECT_EQ(runtime.room_bytes(1), room_bytes);
+  EXPECT_TRUE(runtime.awaits_room());
+  EXPECT_EQ(job.run([&](Runtime&) -> Task<> {
+    co_await runtime.quiescence();
+    EXPECT_EQ(co_await logs[4].call<&BundledLog::all_numbers>(), numbers_below(count + 1));
+  }),
+            "");
+  EXPECT_FALSE(runtime.awaits_room());
+}
+
 // As other calls without results.
 TEST(AggregatedCalls, ToALostPeAreDropped) {
   auto job = testing::InProcessJob::outliving_losses(4);
