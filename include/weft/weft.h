@@ -7,6 +7,7 @@
 #include "weft/base/pup.h"
 #include "weft/channel/channel.h"
 #include "weft/channel/queued_channel.h"
+#include "weft/chare/bundles/aggregated.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/checkpoint.h"
 #include "weft/chare/combined_section.h"
@@ -40,6 +41,7 @@ using base::StatusCode;
 using base::unpack;
 using channel::Channel;
 using channel::QueuedChannel;
+using chare::Aggregated;
 using chare::Array;
 using chare::Chare;
 using chare::checkpoint;

@@ -22,6 +22,7 @@
 #include "chare/calls/sent.h"
 #include "chare/chare_type.h"
 #include "chare/checkpoint.h"
+#include "chare/collections/aggregated_proxy.h"
 #include "chare/collections/collection_type.h"
 #include "chare/collections/combined_section.h"
 #include "chare/collections/element_proxy.h"
@@ -88,6 +89,7 @@ void init_topics(PyObject* module) {
   init_entry_method(module);
   init_section(module);
   init_combined_section(module);
+  init_aggregated_proxy(module);
   init_sent(module);
   init_checkpoint(module);
   init_channel(module);

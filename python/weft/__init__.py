@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from weft._chare.reducers import Reducer
     from weft._chare.when import when
     from weft._core import (
+        AggregatedProxy,
         Array,
         Channel,
         Chare,
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from weft._support.progress import ProgressBar, progress_bar
 
 __all__ = [
+    "AggregatedProxy",
     "Array",
     "Channel",
     "Chare",

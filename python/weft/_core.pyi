@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, Self, TypeVar
 
+from weft._chare.proxies import AggregatedProxy as AggregatedProxy
 from weft._chare.proxies import Array as Array
 from weft._chare.proxies import CollectionProxy as CollectionProxy
 from weft._chare.proxies import CombinedSection as CombinedSection

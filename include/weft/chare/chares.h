@@ -24,6 +24,7 @@
 
 namespace weft::chare {
 
+class Bundles;
 class ChareBase;
 class Chares;
 class Checkpoints;
@@ -212,6 +213,7 @@ class Collection {
   std::string element_name(std::uint64_t index) const;
 
  private:
+  friend class Bundles;
   friend class Chares;
   friend class SyncPoints;
   friend class Checkpoints;
@@ -244,7 +246,7 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 29, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 30, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -273,6 +275,8 @@ class Chares final : public runtime::Model {
   PeriodicBalancing& periodic();
   // Calls to some elements of a collection, and reductions over them, see weft/chare/section.h.
   Sections& sections();
+  // Calls that travel in bundles, see weft/chare/bundles/aggregated.h.
+  Bundles& bundles();
   // The handlers of messages to one element and to all elements of a collection, for targets of reductions.
   runtime::HandlerId entry_handler() const { return first_handler_ + 1; }
   runtime::HandlerId broadcast_handler() const { return first_handler_ + 2; }
@@ -409,6 +413,7 @@ class Chares final : public runtime::Model {
   // The result of the chare's next reduction goes to `state`. Returns the target of its contribution.
   runtime::Target await_all_reduced(ChareBase& chare, runtime::FutureState* state);
 
+  friend class Bundles;
   friend class ChareBase;
   friend class Checkpoints;
   friend class LeavingChares;

@@ -28,6 +28,10 @@ namespace weft::chare {
 
 struct Range;
 template <class T>
+class Aggregated;
+template <class T>
+class AggregatedElement;
+template <class T>
 class Section;
 
 namespace proxy_detail {
@@ -60,6 +64,9 @@ class ElementProxy {
     proxy.priority_ = priority;
     return proxy;
   }
+
+  // The same element for many small calls without results, which travel in bundles, see bundles/aggregated.h.
+  AggregatedElement<T> aggregated() const;
 
   // Calls the method. For a method with payloads it returns an Operation that completes when their memory may
   // change again, else nothing.
@@ -155,6 +162,9 @@ class CollectionProxy {
   ElementProxy<T> operator()(Ints... coordinates) const {
     return (*this)[Index{static_cast<int>(coordinates)...}];
   }
+
+  // The elements for many small calls without results, which travel in bundles, see bundles/aggregated.h.
+  Aggregated<T> aggregated() const;
 
   // Some of the elements, see section.h, which has the functions. section(): those with these indices, in this order. Throws
   // Error(kOutOfRange) for an index outside of the shape, Error(kInvalidArgument) for one that is there twice.

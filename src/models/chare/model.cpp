@@ -1,4 +1,5 @@
 // The chare model's start and end on one PE, and its handlers.
+#include "weft/chare/bundles/aggregated.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/chare/sections.h"
@@ -84,6 +85,7 @@ Chares::Parts::Parts(Chares& chares, runtime::Runtime& runtime, runtime::Handler
       sync(std::make_unique<SyncPoints>(chares, features)),
       periodic(std::make_unique<PeriodicBalancing>(chares, features)),
       checkpoints(std::make_unique<Checkpoints>(chares, features)),
+      bundles(std::make_unique<Bundles>(chares, features)),
       sets(sparse.get()),
       large_merges(std::make_unique<EngineMerges>(runtime)),
       losses(runtime.losses().are_survived() ? std::make_unique<LostElements>(chares, first_handler_)
@@ -148,6 +150,7 @@ Chares::~Chares() {
 
 void Chares::close() {
   parts_->placements.close();
+  parts_->bundles->close();
   for (auto& [id, collection] : parts_->collections) {
     collection->elements_->waiting.clear();
     collection->elements_->held.clear();
@@ -199,6 +202,7 @@ runtime::Future<> Chares::revive(Collection& collection, std::uint64_t index) {
 }
 
 base::VectorPool& Chares::vectors() { return parts_->vectors; }
+Bundles& Chares::bundles() { return *parts_->bundles; }
 Checkpoints& Chares::checkpoints() { return *parts_->checkpoints; }
 PeriodicBalancing& Chares::periodic() { return *parts_->periodic; }
 SyncPoints& Chares::sync() { return *parts_->sync; }

@@ -66,6 +66,24 @@ def test_windows_through_ucx_alone(build_folder, way):
     assert [json.loads(line)["size_bytes"] for line in done.stdout.splitlines()] == [0, 100000]
 
 
+@pytest.mark.parametrize("way", ["single", "aggregated"])
+def test_rates_of_calls_in_cpp(build_folder, way):
+    arguments = ["--way", way, "--calls", "2000", "--chares", "10", "--runs", "2"]
+    assert figures(build_folder / "benchmarks" / "call_rate", 3, *arguments)["rate_Mps", 8] > 0
+
+
+@pytest.mark.parametrize("way", ["single", "aggregated", "elements"])
+def test_rates_of_calls_in_python(python_programs, way):
+    arguments = ["--way", way, "--calls", "500", "--chares", "10", "--runs", "2"]
+    assert figures(python_programs / "call_rate.py", 2, *arguments)["rate_Mps", 8] > 0
+
+
+@pytest.mark.parametrize("pes", [1, 3])
+def test_random_access(build_folder, pes):
+    arguments = ["--log2-words", "12", "--chares", "2", "--look-ahead", "100"]
+    assert figures(build_folder / "benchmarks" / "random_access", pes, *arguments)["rate_GUPS", 8] > 0
+
+
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])
 @pytest.mark.parametrize(
     ("question", "metric"),

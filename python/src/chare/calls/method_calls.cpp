@@ -81,6 +81,8 @@ void expect_arguments(const EntryMethodObject& entry, Py_ssize_t num_positional,
   }
 }
 
+}  // namespace
+
 void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* arguments,
                  Py_ssize_t num_positional, PyObject* keyword_names) {
   expect_arguments(entry, entry.num_bound + num_positional, keyword_names);
@@ -93,6 +95,14 @@ void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* con
   encode_arguments(entry, encoder, {arguments, static_cast<std::size_t>(num_positional + num_keywords)});
   for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
 }
+
+void raise_if_interrupted(const EntryMethodObject& entry) {
+  if (!entry.core.engine->interrupted()) return;
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw PythonError();
+}
+
+namespace {
 
 OutOfBand out_of_band_of(const EntryMethodObject& entry) {
   return has_post_entry(entry) ? OutOfBand::kArrays : OutOfBand::kLarge;
@@ -128,11 +138,8 @@ Sent send(const EntryMethodObject& entry, Outgoing call, Replies replies) {
       message->envelope().priority = entry.priority;
       sent.pe = chares.send_entry(*entry.core.collection, entry.index, std::move(message));
     }
-    // Ctrl-C while the call waited: the job has ended, and the caller may be a loop.
-    if (chares.runtime().exiting() && entry.core.engine->interrupted()) [[unlikely]] {
-      PyErr_SetNone(PyExc_KeyboardInterrupt);
-      throw PythonError();
-    }
+    if (chares.runtime().exiting()) [[unlikely]]
+      raise_if_interrupted(entry);
   });
   return sent;
 }

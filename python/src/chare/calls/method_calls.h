@@ -46,6 +46,14 @@ void write_bound(const EntryMethodObject& entry, Encoder& encoder);
 // Throws base::Error, which names the argument and the method, if one cannot travel.
 void encode_arguments(const EntryMethodObject& entry, Encoder& encoder, std::span<PyObject* const> arguments);
 
+// Encodes the header and the arguments of a call. Throws PythonError or base::Error if an argument cannot travel, or the method does not
+// take these arguments.
+void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* arguments,
+                 Py_ssize_t num_positional, PyObject* keyword_names);
+// The job has ended, perhaps while a call waited. Throws PythonError, a KeyboardInterrupt, if Ctrl-C has ended it: the caller may be a
+// loop.
+void raise_if_interrupted(const EntryMethodObject& entry);
+
 // method(...), method.send(...) and method.call(...), on any thread.
 PyObject* call_without_result(PyObject* self, PyObject* const* arguments, std::size_t count,
                               PyObject* keyword_names);

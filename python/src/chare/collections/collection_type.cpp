@@ -9,6 +9,7 @@
 #include "chare/calls/calls.h"
 #include "chare/calls/entry_method.h"
 #include "chare/classes/indices.h"
+#include "chare/collections/aggregated_proxy.h"
 #include "chare/collections/collection_proxy.h"
 #include "chare/collections/constructors.h"
 #include "chare/collections/element_proxy.h"
@@ -134,6 +135,14 @@ PyObject* split(PyObject* self, PyObject* parts) {
   });
 }
 
+PyObject* aggregated(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open_on_any_thread();
+    return make_aggregated_proxy(core, std::nullopt).release();
+  });
+}
+
 PyObject* destroy(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     const ProxyCore& core = collection_core(self);
@@ -183,6 +192,17 @@ PyGetSetDef collection_properties[] = {
     {},
 };
 PyMethodDef collection_methods[] = {
+    {"aggregated", &aggregated, METH_NOARGS, R"(aggregated($self, /)
+--
+
+The collection for many small calls without results, which travel in bundles: ``many = array.aggregated()``, then
+``many[i].add(1)``.
+
+Returns:
+    weft.AggregatedProxy.
+
+Raises:
+    weft.Error: no job is running.)"},
     {"created", &created_future, METH_NOARGS, R"(created($self, /)
 --
 

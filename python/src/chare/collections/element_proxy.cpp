@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "chare/calls/entry_method.h"
 #include "chare/classes/indices.h"
+#include "chare/collections/aggregated_proxy.h"
 #include "chare/collections/collection_proxy.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
@@ -70,6 +71,14 @@ PyObject* with_priority(PyObject* self, PyObject* priority) {
     ElementObject* element = as_element(self);
     element->core.engine->expect_open_on_any_thread();
     return make_element_proxy(element->core, element->index, coordinate(priority)).release();
+  });
+}
+
+PyObject* aggregated(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ElementObject& element = *as_element(self);
+    element.core.engine->expect_open_on_any_thread();
+    return make_aggregated_proxy(element.core, element.index).release();
   });
 }
 
@@ -148,6 +157,16 @@ PyGetSetDef element_properties[] = {
     {},
 };
 PyMethodDef element_methods[] = {
+    {"aggregated", &aggregated, METH_NOARGS, R"(aggregated($self, /)
+--
+
+The chare for many small calls without results, which travel in bundles with those to other chares of its PE.
+
+Returns:
+    weft.AggregatedProxy. Its calls have no priority.
+
+Raises:
+    weft.Error: no job is running.)"},
     {"with_priority", &with_priority, METH_O, R"(with_priority($self, priority, /)
 --
 

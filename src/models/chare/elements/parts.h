@@ -225,6 +225,7 @@ struct Chares::Parts {
   std::unique_ptr<SyncPoints> sync;
   std::unique_ptr<PeriodicBalancing> periodic;
   std::unique_ptr<Checkpoints> checkpoints;
+  std::unique_ptr<Bundles> bundles;
   ElementSets* sets = nullptr;
   std::unique_ptr<runtime::LargeMerges> large_merges;
   std::unique_ptr<LostElements> losses;  // null unless the job outlives losses

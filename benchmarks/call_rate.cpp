@@ -1,0 +1,116 @@
+// Calls of 8 bytes from all PEs to chares of all other PEs, one by one or aggregated in bundles: millions per second, of all PEs
+// together.
+//
+//   call_rate --way single|aggregated [--calls N] [--chares N] [--runs N]
+//
+// Each PE makes N calls to chares that it chooses at random among those of other PEs, and waits for room now and then. The clock of PE 0
+// runs from the first call until no message is under way. The best run counts.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "weft/weft.h"
+
+#include "benchmarks/measuring.h"
+
+namespace weft::benchmarks {
+namespace {
+
+struct Options {
+  bool is_aggregated = false;
+  std::uint64_t calls = 1'000'000;  // of each PE
+  std::uint64_t chares = 1000;      // of each PE
+  std::uint64_t runs = 5;
+
+  void pup(auto& p) { p | is_aggregated | calls | chares | runs; }
+};
+
+class Counter : public weft::Chare<Counter> {
+ public:
+  void add(std::uint64_t value) { sum_ += value; }
+  std::uint64_t sum() { return sum_; }
+
+ private:
+  std::uint64_t sum_ = 0;
+};
+
+class Caller : public weft::Chare<Caller> {
+ public:
+  Caller() { pin(pe()); }
+
+  weft::Task<> make_calls(weft::CollectionProxy<Counter> counters, Options options) {
+    if (options.is_aggregated) {
+      co_await call_each(counters.aggregated(), options);
+      counters.aggregated().flush();
+    } else {
+      co_await call_each(counters, options);
+    }
+  }
+
+ private:
+  template <class Counters>
+  weft::Task<> call_each(Counters counters, Options options) {
+    const std::uint64_t others = options.chares * static_cast<std::uint64_t>(num_pes() - 1);
+    const std::uint64_t first_own = options.chares * static_cast<std::uint64_t>(pe());
+    for (std::uint64_t i = 0; i < options.calls; ++i) {
+      state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+      std::uint64_t target = (state_ >> 32) * others >> 32;
+      if (target >= first_own) target += options.chares;
+      counters(static_cast<int>(target)).template send<&Counter::add>(1U);
+      if (i % 64 == 63) co_await weft::room(runtime());
+    }
+  }
+
+  std::uint64_t state_ = static_cast<std::uint64_t>(linear_index()) + 1;
+};
+
+weft::Task<> measure(weft::Runtime& runtime, Options options) {
+  if (runtime.num_pes() < 2) die("this needs several PEs: weft run -n 2 call_rate ...");
+  const auto counters =
+      weft::Array<Counter>::create(runtime, {static_cast<int>(options.chares) * runtime.num_pes()});
+  const auto callers = weft::Group<Caller>::create(runtime);
+  co_await runtime.quiescence();
+  const double all_calls = static_cast<double>(options.calls) * runtime.num_pes();
+  double best_s = 1e9;
+  for (std::uint64_t run = 0; run < options.runs; ++run) {
+    Stopwatch stopwatch;
+    callers.send<&Caller::make_calls>(counters, options);
+    co_await runtime.quiescence();
+    best_s = std::min(best_s, stopwatch.elapsed_s());
+  }
+  std::uint64_t sum = 0;
+  for (const std::uint64_t one : co_await counters.call<&Counter::sum>()) sum += one;
+  if (sum != options.calls * options.runs * static_cast<std::uint64_t>(runtime.num_pes()))
+    die("calls were lost");
+  report("rate_Mps", sizeof(std::uint64_t), all_calls / best_s / 1e6);
+}
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    const std::uint64_t number = std::strtoull(argv[i + 1], nullptr, 10);
+    if (name == "--way") {
+      options.is_aggregated = std::string_view(argv[i + 1]) == "aggregated";
+    } else if (name == "--calls" && number > 0) {
+      options.calls = number;
+    } else if (name == "--chares" && number > 0 && number <= 1'000'000) {
+      options.chares = number;
+    } else if (name == "--runs" && number > 0) {
+      options.runs = number;
+    } else {
+      die("call_rate --way single|aggregated [--calls N] [--chares N] [--runs N]");
+    }
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace weft::benchmarks
+
+int main(int argc, char** argv) {
+  using namespace weft::benchmarks;
+  const Options options = parse_options(argc, argv);
+  return weft::run(argc, argv, [options](weft::Runtime& runtime) { return measure(runtime, options); });
+}

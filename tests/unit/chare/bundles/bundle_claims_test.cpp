@@ -1,0 +1,122 @@
+// Bundles that a peer makes up, and bundles that overtake one another.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/chare/bundles/bundle_format.h"
+#include "tests/support/errors.h"
+#include "tests/support/in_process_job.h"
+#include "tests/unit/chare/bundles/bundled_log.h"
+#include "tests/unit/chare/chare_handler.h"
+
+namespace weft::chare::bundle_testing {
+namespace {
+
+using test_support::says;
+
+RunHeader notes_of(const Logs& logs, std::uint32_t num_calls) {
+  return {logs.collection().id(), EntryMethod<BundledLog, &BundledLog::note>::info().id, 0,
+          sizeof(std::uint64_t), num_calls};
+}
+
+// Sends a made-up message to PE 1.
+std::string failure_of(const std::function<runtime::MessagePtr(Runtime&, const Logs&)>& make) {
+  testing::InProcessJob job(2, "loopback");
+  return job.run([&](Runtime& runtime) -> Task<> {
+    const auto logs = Logs::create(runtime, {6});
+    co_await logs.created();
+    runtime.send(1, make(runtime, logs));
+    co_await runtime.quiescence();
+    co_await runtime.sleep(0);
+  });
+}
+
+constexpr std::uint64_t kElement = 5;  // on PE 1
+
+TEST(BundleClaims, EndTheJobInWords) {
+  struct Case {
+    const char* sentence;
+    std::function<runtime::MessagePtr(Runtime&, const Logs&)> make;
+  };
+  const auto pack = [](Runtime& runtime, const auto&... values) {
+    return runtime::Message::pack(runtime, bundle_handler(runtime), values...);
+  };
+  const std::vector<Case> cases = {
+      {"a bundle of calls of 4 bytes",
+       [&](Runtime& runtime, const Logs&) { return pack(runtime, std::uint32_t{0}); }},
+      {"a bundle of calls of 8016 bytes",
+       [&](Runtime& runtime, const Logs&) {
+         return pack(runtime, BundleHeader{}, std::vector<char>(kBundleBytes));
+       }},
+      {"from PE 7 of 2",
+       [&](Runtime& runtime, const Logs&) {
+         auto message = pack(runtime, BundleHeader{});
+         message->envelope().source_pe = 7;
+         return message;
+       }},
+      {"bundle 8193 of calls arrived from PE 0, where bundle 0 is the next",
+       [&](Runtime& runtime, const Logs&) { return pack(runtime, BundleHeader{8193}); }},
+      {"in its last 10 bytes",
+       [&](Runtime& runtime, const Logs&) {
+         return pack(runtime, BundleHeader{}, std::uint64_t{1}, std::uint16_t{2});
+       }},
+      {"has 2 calls of 16 bytes in its last 40 bytes",
+       [&](Runtime& runtime, const Logs& logs) {
+         return pack(runtime, BundleHeader{}, notes_of(logs, 2), kElement, std::uint64_t{1});
+       }},
+      {"has 4294967295 calls of 4294967303 bytes",
+       [&](Runtime& runtime, const Logs& logs) {
+         RunHeader run = notes_of(logs, ~std::uint32_t{0});
+         run.argument_bytes = ~std::uint32_t{0};
+         return pack(runtime, BundleHeader{}, run, kElement, std::uint64_t{1});
+       }},
+      {"does not fit that collection",
+       [&](Runtime& runtime, const Logs& logs) {
+         RunHeader run = notes_of(logs, 1);
+         run.entry = 1'000'000;
+         return pack(runtime, BundleHeader{}, run, kElement, std::uint64_t{1});
+       }},
+      {"is for element 6 of a collection of shape",
+       [&](Runtime& runtime, const Logs& logs) {
+         return pack(runtime, BundleHeader{}, notes_of(logs, 1), std::uint64_t{6}, std::uint64_t{1});
+       }},
+      {"ends too early",
+       [&](Runtime& runtime, const Logs& logs) {
+         RunHeader run = notes_of(logs, 1);
+         run.argument_bytes = 4;
+         return pack(runtime, BundleHeader{}, run, kElement, std::uint32_t{1});
+       }},
+  };
+  for (const Case& one : cases) EXPECT_TRUE(says(failure_of(one.make), one.sentence));
+}
+
+TEST(BundleClaims, ABundleThatComesTwiceEndsTheJob) {
+  EXPECT_TRUE(says(failure_of([](Runtime& runtime, const Logs&) {
+                     runtime.send(1,
+                                  runtime::Message::pack(runtime, bundle_handler(runtime), BundleHeader{1}));
+                     return runtime::Message::pack(runtime, bundle_handler(runtime), BundleHeader{1});
+                   }),
+                   "bundle 1 of calls arrived"));
+}
+
+TEST(BundleClaims, ABundleThatHasOvertakenAnotherWaitsForIt) {
+  testing::InProcessJob job(2, "loopback");
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    const auto logs = Logs::create(runtime, {6});
+    co_await logs.created();
+    for (const std::uint64_t number : {3, 1, 2, 0, 4}) {
+      runtime.send(1, runtime::Message::pack(runtime, bundle_handler(runtime), BundleHeader{number},
+                                             notes_of(logs, 1), kElement, number));
+      for (int i = 0; i < 10; ++i) co_await yield_now(runtime);
+    }
+    co_await runtime.quiescence();
+    EXPECT_EQ(co_await logs[5].call<&BundledLog::all_numbers>(), numbers_below(5));
+  }),
+            "");
+}
+
+}  // namespace
+}  // namespace weft::chare::bundle_testing
