@@ -6,8 +6,8 @@ Runs the command of each system on task graphs with shorter and shorter tasks, a
 gets the options of Task Bench's core library, and prints what the core prints; "{pes}" in it is the number of
 PEs. The granularity of a task is the elapsed time times the PEs, divided by the tasks. The efficiency is the
 rate of floating-point operations, divided by the best rate of any system on the same pattern. METG(50 %) is
-the granularity at which the efficiency falls below one half, between two sizes: less is better. Times are
-medians of --runs.
+the granularity at which the efficiency falls below one half for good, between two sizes: less is better.
+Times are medians of --runs.
 """
 
 from __future__ import annotations
@@ -106,11 +106,12 @@ def measure(pattern: str, systems: dict[str, str], options: argparse.Namespace) 
 
 
 def metg_us(points: Sequence[tuple[float, float]]) -> float | None:
-    """Where the efficiency falls below the threshold: (granularity, efficiency) of long tasks come first.
+    """Where the efficiency falls below the threshold for good. Points are (granularity, efficiency).
 
-    None if it does not: then even the shortest tasks were long enough, or the longest too short.
+    Long tasks come first. None if it does not fall: then even the shortest tasks were long enough, or the
+    longest too short.
     """
-    for (longer, above), (shorter, below) in itertools.pairwise(points):
+    for (longer, above), (shorter, below) in reversed(list(itertools.pairwise(points))):
         if above >= THRESHOLD > below:
             part = (above - THRESHOLD) / (above - below)
             return math.exp(math.log(longer) + part * (math.log(shorter) - math.log(longer)))
@@ -157,7 +158,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
         "--steps", type=int, default=1000, metavar="N", help="height of a graph (%(default)s)"
     )
     parser.add_argument(
-        "--iterations", type=int, default=8192, metavar="N", help="of the longest task (%(default)s)"
+        "--iterations", type=int, default=65536, metavar="N", help="of the longest task (%(default)s)"
     )
     parser.add_argument("--output-bytes", type=int, default=16, metavar="N", help="of a task (%(default)s)")
     parser.add_argument("--imbalance", type=float, default=0.0, metavar="X", help="0 to 2 (%(default)s)")
