@@ -51,10 +51,10 @@ class Column : public weft::Chare<Column> {
   }
 
  private:
-  // Of one task. Used again for later ones.
+  // Of one task, one behind the other. Used again for later ones.
   struct Inputs {
     long arrived = 0;
-    std::vector<std::vector<char>> bytes;
+    std::vector<char> bytes;
   };
 
   static std::vector<long> points_of(const std::vector<std::pair<long, long>>& intervals) {
@@ -84,9 +84,11 @@ class Column : public weft::Chare<Column> {
   void store(long step, long from, std::span<const char> output) {
     const std::vector<long>& needs = needs_of(step);
     Inputs& inputs = inputs_of(step);
-    inputs.bytes.resize(std::max(inputs.bytes.size(), needs.size()));
+    inputs.bytes.resize(needs.size() * output_.size());
     const auto place = static_cast<std::size_t>(std::ranges::find(needs, from) - needs.begin());
-    inputs.bytes.at(place).assign(output.begin(), output.end());
+    if (place == needs.size() || output.size() != output_.size())
+      throw std::runtime_error("an input that no task needs");
+    std::ranges::copy(output, inputs.bytes.data() + place * output_.size());
     ++inputs.arrived;
   }
 
@@ -111,7 +113,7 @@ class Column : public weft::Chare<Column> {
     const std::vector<long>& needs = needs_of(step_);
     pointers_.clear();
     for (std::size_t i = 0; i < needs.size(); ++i) {  // in the order that the core expects
-      if (has_task(step_ - 1, needs[i])) pointers_.push_back(inputs.bytes[i].data());
+      if (has_task(step_ - 1, needs[i])) pointers_.push_back(inputs.bytes.data() + i * output_.size());
     }
     sizes_.assign(pointers_.size(), output_.size());
     graph_.execute_point(step_, here_, output_.data(), output_.size(), pointers_.data(), sizes_.data(),
