@@ -39,7 +39,7 @@ class Column : public weft::Chare<Column> {
 
   // Runs all tasks of the column, and contributes their number to `done`.
   void run(weft::Future<long> done) {
-    done_ = done;
+    done_ = std::move(done);
     is_running_ = true;
     advance();
   }

@@ -44,7 +44,7 @@ struct Cell : weft::Chare<Cell> {
   }
 
   void run(weft::Future<Values> done) {
-    done_ = done;
+    done_ = std::move(done);
     pairs_.send<&Pair::take>(index(), positions_);
   }
 
