@@ -46,6 +46,7 @@ SECTIONS = {
         r"(?:examples|miniapps|benchmarks)/.+",
         (
             "miniapps/*/README",
+            "benchmarks/task_bench/README",
             "benchmarks/results/*/README",
             "benchmarks/results/*/pes-*",
             "benchmarks/results/*/*/report",

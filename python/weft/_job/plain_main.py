@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import types
 from typing import Any, NoReturn
 
 from weft import _core
+from weft._job.modules import loaded
 from weft._job.signals import HANDLERS
 
 _NOTHING_LEFT = (
@@ -52,7 +52,7 @@ def may_act() -> bool:
 
 def _threads_may_post() -> bool:
     """Whether a thread of the program, or a coroutine in asyncio's loop, may still call Weft."""
-    asyncio_edge = sys.modules.get("weft._await.asyncio_edge")
+    asyncio_edge = loaded("weft._await.asyncio_edge")
     if asyncio_edge is not None and asyncio_edge.num_running() > 0:
         return True
     own = {threading.main_thread(), threading.current_thread()}

@@ -11,6 +11,7 @@ from typing import Any, TextIO, TypeVar, overload
 
 from weft import _core
 from weft._await.async_generators import closed_when_left
+from weft._job.modules import loaded
 from weft._job.signals import EndingSignals, ignore_termination
 
 _T = TypeVar("_T")
@@ -129,14 +130,13 @@ def _start(start: Start, main: Callable[[], Any]) -> _End:
         with closed_when_left():
             return start(main)
     finally:
-        if "weft._pool.members" in sys.modules:
-            sys.modules["weft._pool.members"].end_of_job()
-        if "weft._await.waiting" in sys.modules:
-            sys.modules["weft._await.waiting"].end_of_job()
-        if "weft._job.devices" in sys.modules:
-            sys.modules["weft._job.devices"].stop_watching()
-        if "weft._await.asyncio_edge" in sys.modules:
-            sys.modules["weft._await.asyncio_edge"].end_of_job()
+        for name in ("weft._pool.members", "weft._await.waiting"):
+            if module := loaded(name):
+                module.end_of_job()
+        if devices := loaded("weft._job.devices"):
+            devices.stop_watching()
+        if asyncio_edge := loaded("weft._await.asyncio_edge"):
+            asyncio_edge.end_of_job()
         _flush(sys.stdout)
         _flush(sys.stderr)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from types import FrameType
 from typing import Any
+
+from weft._job.modules import loaded
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Of a wait for several things.
@@ -43,7 +44,7 @@ def _frame_and_inner(part: Any) -> tuple[FrameType | None, Any]:
 
 
 def _things_of_wait(frame: FrameType) -> tuple[Any, ...]:
-    waiting = sys.modules.get("weft._await.waiting")
+    waiting = loaded("weft._await.waiting")
     if waiting is None or frame.f_code is not waiting._Wait.change.__code__:
         return ()
     pending = [thing for thing in frame.f_locals["self"].things if id(thing) in waiting._Watch.known]

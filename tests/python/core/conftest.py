@@ -41,7 +41,11 @@ def run_job() -> RunJob:
     """
 
     def run(
-        num_pes: int, program: str, *arguments: str, environment: Mapping[str, str] | None = None
+        num_pes: int,
+        program: str,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> subprocess.CompletedProcess[str]:
         script = [str(program_path(program)), *arguments]
         launcher = [] if num_pes == 1 else ["-m", "weft", "run", "-n", str(num_pes)]
@@ -49,7 +53,7 @@ def run_job() -> RunJob:
             [sys.executable, *launcher, *script],
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_S,
+            timeout=timeout_s,
             check=False,
             env=program_environment(environment),
         )

@@ -18,7 +18,7 @@ def test_a_job_in_which_nothing_can_happen_ends_with_a_sentence(run_job: RunJob,
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
-@pytest.mark.parametrize("mode", ["at_once", "messages", "timers", "inside_asyncio", "thread"])
+@pytest.mark.parametrize("mode", ["at_once", "messages", "timers", "inside_asyncio", "thread", "importing"])
 def test_an_ordinary_main_waits_for_exit(run_job: RunJob, mode: str, num_pes: int) -> None:
     ended = run_job(num_pes, "plain_main.py", mode)
     assert ended.returncode == 7, ended.stderr

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,15 @@ from .conftest import TIMEOUT_S, program_environment, program_path
 )
 def test_program(expect_success: Callable[..., str], program: str, num_pes: int) -> None:
     assert expect_success(num_pes, program) == "all checked\n"
+
+
+@pytest.mark.long
+def test_more_than_2_gib(expect_success: Callable[..., str]) -> None:
+    meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
+    available_gib = int(meminfo.partition("MemAvailable:")[2].split()[0]) >> 20
+    if available_gib < 8:
+        pytest.skip(f"needs 8 GiB of memory, and {available_gib} GiB are available")
+    assert expect_success(2, "more_than_2_gib.py", timeout_s=600) == "all checked\n"
 
 
 def test_runs_after_each_other(expect_success: Callable[..., str]) -> None:

@@ -231,3 +231,17 @@ def test_teams(run_example, language: str, num_pes: int | None) -> None:
     if total > 1:
         expected.append(f"the ranks of the odd team add up to {sum(range(1, total, 2))}")
     assert lines_of(run_example("teams", language, num_pes)) == expected
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_queens(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("queens", language, num_pes)) == ["8 queens have 92 solutions"]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_molecules(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("molecules", language, num_pes)) == [
+        "after 20 steps: momentum 0.0000, kinetic energy 0.0265"
+    ]

@@ -73,6 +73,37 @@ TEST(Checkpoint, WorksOverUcxWithLargeStates) {
   restore_and_use(3, folder.path(), "ucx", 400'000);
 }
 
+// Charm++'s issue 3898: after a restart, collections that are new got the numbers of others.
+TEST(Checkpoint, CollectionsThatWereDestroyedBeforeLeaveNoGap) {
+  const TemporaryFolder folder;
+  {
+    InProcessJob job(2);
+    EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+      auto first = Array<Counter>::create(runtime, {3});
+      auto kept = Array<Counter>::create(runtime, {4});
+      auto last = Array<Counter>::create(runtime, {5});
+      co_await kept.call<&Counter::add>(7);
+      co_await first.destroy();
+      co_await last.destroy();
+      co_await checkpoint(runtime, folder.path(), kept);
+    }),
+              "");
+  }
+  InProcessJob job(3);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto before = Array<Counter>::create(runtime, {2});
+    Array<Counter> restored;
+    co_await restore(runtime, folder.path(), restored);
+    std::vector<Array<Counter>> after;
+    for (int i = 0; i < 4; ++i) after.push_back(Array<Counter>::create(runtime, {4}));
+    for (const Array<Counter>& made : after) co_await made.call<&Counter::add>(1);
+    co_await before.call<&Counter::add>(1);
+    const std::vector<int> expected(4, 7);
+    EXPECT_EQ(co_await restored.call<&Counter::add>(0), expected);
+  }),
+            "");
+}
+
 int reversed(const Index& index, const Shape& shape, int num_pes) {
   return (shape.extent(0) - 1 - index[0]) % num_pes;
 }

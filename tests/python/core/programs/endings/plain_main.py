@@ -1,10 +1,13 @@
 """A main that is an ordinary function: argument 1 says what it does."""
 
 import asyncio
+import importlib.abc
+import importlib.machinery
 import sys
 import threading
 
 import weft
+from weft._job import plain_main
 
 
 class Worker(weft.Chare):
@@ -122,6 +125,41 @@ def thread():
     threading.Thread(target=act).start()
     silent()
     threading.Timer(0.3, released.set).start()
+
+
+class SlowImport(importlib.abc.MetaPathFinder):
+    """Finds the module of weft.as_concurrent, whose import goes on when `polled` is set."""
+
+    def __init__(self, polled):
+        self.polled = polled
+
+    def find_spec(self, name, path, target=None):
+        if name != "weft._await.asyncio_edge":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+        spec.loader.exec_module = lambda module: self.polled.wait(60) and execute(module)
+        return spec
+
+
+def importing():
+    """The watch asks whether something may happen while a thread imports a part of Weft."""
+    polled = threading.Event()
+    may_act = plain_main.may_act
+
+    def may_act_and_tell():
+        answer = may_act()
+        polled.set()
+        return answer
+
+    plain_main.may_act = may_act_and_tell
+    sys.meta_path.insert(0, SlowImport(polled))
+
+    def act():
+        assert weft.as_concurrent
+        weft.post_from_any_thread(lambda: weft.exit(7))
+
+    threading.Thread(target=act).start()
 
 
 def at_once():

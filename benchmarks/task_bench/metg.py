@@ -1,0 +1,214 @@
+"""The smallest tasks that programs of Task Bench run well: METG, the minimum effective task granularity.
+
+    metg.py --system weft='weft run -n {pes} task_bench_chares' --system mpi='mpiexec -n {pes} nonblock'
+
+Runs the command of each system on task graphs with shorter and shorter tasks, all systems in turn. A command
+gets the options of Task Bench's core library, and prints what the core prints; "{pes}" in it is the number of
+PEs. The granularity of a task is the elapsed time times the PEs, divided by the tasks. The efficiency is the
+rate of floating-point operations, divided by the best rate of any system on the same pattern. METG(50 %) is
+the granularity at which the efficiency falls below one half for good, between two sizes: less is better.
+Times are medians of --runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import math
+import re
+import shlex
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft_bench.errors import BenchError
+from weft_bench.plot import new_figure, save
+from weft_bench.process import capture
+from weft_bench.provenance import provenance
+
+PATTERNS = ("stencil_1d", "fft", "tree", "random_nearest", "spread")
+THRESHOLD = 0.5
+#: A system is not asked for shorter tasks once it is less efficient.
+_LEAST_EFFICIENCY = 0.25
+_RADIX = 3
+_PERIOD = 3
+_ELAPSED = re.compile(r"^Elapsed Time (\S+) seconds$", re.MULTILINE)
+_TASKS = re.compile(r"^Total Tasks (\d+)$", re.MULTILINE)
+_FLOPS = re.compile(r"^Total FLOPs (\d+)$", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A system on one pattern with tasks of one length."""
+
+    system: str
+    pattern: str
+    iterations: int
+    tasks: int
+    elapsed_s: float
+    granularity_us: float
+    flops_per_s: float
+
+
+def graph_options(pattern: str, width: int, iterations: int, options: argparse.Namespace) -> list[str]:
+    words = ["-type", pattern, "-steps", str(options.steps), "-width", str(width)]
+    words += ["-iter", str(iterations), "-output", str(options.output_bytes)]
+    if options.imbalance > 0:
+        words += ["-kernel", "load_imbalance", "-imbalance", str(options.imbalance)]
+    else:
+        words += ["-kernel", "compute_bound"]
+    radix = min(_RADIX, width)
+    words += ["-radix", str(radix)]
+    if pattern == "spread":  # the core refuses longer ones
+        words += ["-period", str(min(_PERIOD, -(-width // radix)))]
+    return words
+
+
+def ask(system: str, command: str, graph: Sequence[str], pes: int, runs: int) -> tuple[int, int, float]:
+    """Tasks, floating-point operations, and the median of the seconds. Raises BenchError."""
+    words = [*shlex.split(command.replace("{pes}", str(pes))), *graph]
+    seconds = []
+    for _ in range(runs):
+        output = capture(words, f"{system} ({shlex.join(words)})")
+        found = [pattern.search(output) for pattern in (_TASKS, _FLOPS, _ELAPSED)]
+        tasks, flops, elapsed = (match and match.group(1) for match in found)
+        if tasks is None or flops is None or elapsed is None:
+            raise BenchError(f"{system}: `{shlex.join(words)}` printed no times of Task Bench")
+        seconds.append(float(elapsed))
+    return int(tasks or 0), int(flops or 0), statistics.median(seconds)
+
+
+def measure(pattern: str, systems: dict[str, str], options: argparse.Namespace) -> list[Point]:
+    """All systems on one pattern, from long tasks to short ones."""
+    points: list[Point] = []
+    left = list(systems)
+    iterations = options.iterations
+    while iterations >= 1 and left:
+        graph = graph_options(pattern, options.pes * options.columns_per_pe, iterations, options)
+        for system in left:
+            tasks, flops, elapsed_s = ask(system, systems[system], graph, options.pes, options.runs)
+            granularity_us = elapsed_s * options.pes / tasks * 1e6
+            points.append(
+                Point(system, pattern, iterations, tasks, elapsed_s, granularity_us, flops / elapsed_s)
+            )
+            print(f"{pattern} {iterations} {system}: {granularity_us:.2f} us", file=sys.stderr, flush=True)
+        peak = max(point.flops_per_s for point in points)
+        left = [
+            point.system
+            for point in points
+            if point.iterations == iterations and point.flops_per_s >= _LEAST_EFFICIENCY * peak
+        ]
+        iterations //= 2
+    return points
+
+
+def metg_us(points: Sequence[tuple[float, float]]) -> float | None:
+    """Where the efficiency falls below the threshold for good. Points are (granularity, efficiency).
+
+    Long tasks come first. None if it does not fall: then even the shortest tasks were long enough, or the
+    longest too short.
+    """
+    for (longer, above), (shorter, below) in reversed(list(itertools.pairwise(points))):
+        if above >= THRESHOLD > below:
+            part = (above - THRESHOLD) / (above - below)
+            return math.exp(math.log(longer) + part * (math.log(shorter) - math.log(longer)))
+    return None
+
+
+def curve(points: Sequence[Point], system: str, pattern: str) -> list[tuple[float, float]]:
+    of_pattern = [point for point in points if point.pattern == pattern]
+    peak = max(point.flops_per_s for point in of_pattern)
+    return [(p.granularity_us, p.flops_per_s / peak) for p in of_pattern if p.system == system]
+
+
+def draw(path: Path, points: Sequence[Point], patterns: Sequence[str], title: str) -> None:
+    columns = min(3, len(patterns))
+    rows = -(-len(patterns) // columns)
+    figure = new_figure(5.0 * columns, 4.0 * rows)
+    figure.suptitle(title, fontsize=9)
+    for number, pattern in enumerate(patterns):
+        axes = figure.add_subplot(rows, columns, number + 1)
+        for system in dict.fromkeys(point.system for point in points):
+            line = curve(points, system, pattern)
+            axes.plot(
+                [x for x, _ in line], [100 * y for _, y in line], marker="o", markersize=3, label=system
+            )
+        axes.axhline(100 * THRESHOLD, color="grey", linewidth=0.8, linestyle=":")
+        axes.set_xscale("log")
+        axes.set_title(pattern, fontsize=9)
+        axes.set_xlabel("granularity of a task, us")
+        axes.set_ylabel("efficiency, %")
+        axes.grid(True, alpha=0.4)
+        axes.legend(fontsize=7)
+    save(figure, path)
+
+
+def parse(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pes", type=int, default=2, metavar="N")
+    parser.add_argument("--system", action="append", required=True, metavar="NAME=COMMAND", dest="systems")
+    parser.add_argument("--patterns", default=",".join(PATTERNS), help="separated by commas (%(default)s)")
+    parser.add_argument("--columns-per-pe", type=int, default=1, metavar="N", help="overdecomposition")
+    parser.add_argument(
+        "--steps", type=int, default=1000, metavar="N", help="height of a graph (%(default)s)"
+    )
+    parser.add_argument(
+        "--iterations", type=int, default=65536, metavar="N", help="of the longest task (%(default)s)"
+    )
+    parser.add_argument("--output-bytes", type=int, default=16, metavar="N", help="of a task (%(default)s)")
+    parser.add_argument("--imbalance", type=float, default=0.0, metavar="X", help="0 to 2 (%(default)s)")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="of each graph (%(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="one object per line")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png")
+    options = parser.parse_args(words)
+    wrong = [entry for entry in options.systems if not re.match(r"[^=]+=.", entry)]
+    if wrong:
+        parser.error(f"--system {wrong[0]}: give NAME=COMMAND")
+    if options.pes * options.columns_per_pe < 2:
+        parser.error("the patterns need two columns at least: raise --pes or --columns-per-pe")
+    return options
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = parse(words)
+    systems = dict(entry.split("=", 1) for entry in options.systems)
+    patterns = options.patterns.split(",")
+    points: list[Point] = []
+    try:
+        for pattern in patterns:
+            points += measure(pattern, systems, options)
+    except BenchError as error:
+        print(f"metg: {error}", file=sys.stderr)
+        return 1
+    about = dataclasses.asdict(provenance())
+    shared = {"pes": options.pes, "columns_per_pe": options.columns_per_pe, "imbalance": options.imbalance}
+    shared |= {"output_bytes": options.output_bytes, "steps": options.steps, "runs": options.runs}
+    lines = [{"bench": "task-bench", **dataclasses.asdict(point), **shared, **about} for point in points]
+    print(f"METG(50 %) in us, {options.pes} PEs, {options.columns_per_pe} columns per PE")
+    print("".join(f"{name:>16}" for name in ("", *systems)))
+    for pattern in patterns:
+        found = {system: metg_us(curve(points, system, pattern)) for system in systems}
+        print(
+            "".join(
+                [f"{pattern:>16}", *(f"{value:16.2f}" if value else f"{'-':>16}" for value in found.values())]
+            )
+        )
+        for system, value in found.items():
+            lines.append(
+                {"bench": "metg", "system": system, "pattern": pattern, "metg_us": value, **shared, **about}
+            )
+    if options.json is not None:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    if options.plot is not None:
+        draw(options.plot, points, patterns, f"{about['host']}; {about['date']}; {options.pes} PEs")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
