@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from weft._ucx_hooks import GRACE, NO_THREADS
 from weft.launch.command import UsageError
+from weft.launch.losses.recovery import VARIABLE as ON_LOSS
 from weft.launch.mpi_compiler import package_folder
 
 HOST = "weft-mpi-host"
@@ -62,7 +63,9 @@ def with_virtual_ranks(argvs: Sequence[list[str]], environment: Mapping[str, str
         return argvs
     num_pes = len(argvs)
     ranks = parse_ranks(text, num_pes)
-    if ranks == num_pes and rank_map in PLAIN_MAPS:
+    # In a process of its own a rank has no slot, whose memory Weft_protect() protects.
+    begins_again = environment.get(ON_LOSS) in ("restart", "shrink")
+    if ranks == num_pes and rank_map in PLAIN_MAPS and not begins_again:
         return argvs
     argv = argvs[0]
     if any(other != argv for other in argvs):
