@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -273,8 +274,17 @@ bool RankMoves::restore() {
 runtime::Task<> RankMoves::restore_ranks() {
   std::uint64_t has_state = 0;
   if (runtime_.pe() == 0) {
-    const bool has_recovered = co_await recover_ranks(runtime_);
-    if (has_recovered) has_state = 1;
+    std::string failure;
+    try {
+      const bool has_recovered = co_await recover_ranks(runtime_);
+      if (has_recovered) has_state = 1;
+    } catch (const std::exception& error) {
+      failure = base::format("the MPI ranks cannot be recovered: {}", error.what());
+    }
+    if (!failure.empty()) {
+      runtime_.fail(failure);
+      co_return;
+    }
   }
   const std::vector<std::uint64_t> told(static_cast<std::size_t>(runtime_.num_pes()), has_state);
   const std::uint64_t sum = co_await sum_over_pes(told);

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weft.launch.binding import binding_lines, shares, thread_settings
-from weft.launch.command import UsageError
+from weft.launch.command import MAX_PES, UsageError
 from weft.launch.connection import Connection
 from weft.launch.leftovers import SHARED_MEMORY, SegmentFolder, is_segment_folder, queue_settings
 from weft.launch.losses.recovery import LEAVE_S, LOOK_S, MOST_HOLD_S, Recovery
@@ -31,6 +31,7 @@ from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
 from weft.launch.time_limit import EXIT_CODE, TimeLimit
 from weft.launch.topology import usable_cores
+from weft.launch.virtual_ranks import most_pes
 
 if TYPE_CHECKING:
     from weft._top.metrics import MetricsServer
@@ -71,7 +72,11 @@ class Job(Resizer):
         recovery: Recovery | None = None,
         raises: bool = False,
     ) -> None:
-        super().__init__(recovery, Survival() if raises else None)
+        super().__init__(
+            recovery,
+            Survival() if raises else None,
+            MAX_PES if recovery is None else most_pes(environment),
+        )
         self._argvs = argvs
         self._num_pes = len(argvs)
         self._environment = environment
