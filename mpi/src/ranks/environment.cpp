@@ -41,7 +41,7 @@ namespace {
 
 // The job of this process, which all ranks in it share.
 struct RunningJob {
-  std::optional<job::Launch> launch;  // until it becomes the job
+  std::optional<job::Launch> launch;              // until it becomes the job
   std::optional<job::Incarnations> incarnations;  // of ranks that share processes
   std::unique_ptr<job::Job> job;
   std::vector<std::unique_ptr<Process>> processes;  // of the ranks that have started MPI

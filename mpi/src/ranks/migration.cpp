@@ -67,9 +67,10 @@ Error agree_on_balance() {
 
 Error agree_on_protection() {
   if (HostedRanks::current() == nullptr) {
-    return {MPI_ERR_OTHER,
-            "each PE has one rank, whose state cannot be protected. Start the program with `weft run --ranks`, "
-            "or leave out --on-loss"};
+    return {
+        MPI_ERR_OTHER,
+        "each PE has one rank, whose state cannot be protected. Start the program with `weft run --ranks`, "
+        "or leave out --on-loss"};
   }
   const std::vector<MoveWish> wishes = wishes_of_all(wish_of_this_rank(-1));
   if (Error error = obstacle_to_moves(wishes, {}, "be protected"); !error.ok()) return error;

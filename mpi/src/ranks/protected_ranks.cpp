@@ -39,8 +39,8 @@ class ProtectedRank : public chare::Chare<ProtectedRank> {
 
 ProtectedRank::Ranges ProtectedRank::own_ranges() const {
   Ranges ranges(WEFT_MPI_HOST_MOST_RANGES);
-  const int count = program().moves->ranges_of_rank(
-      program().context, rank(), ranks().place_of(rank())->lowest_in_use(), ranges.data());
+  const int count = program().moves->ranges_of_rank(program().context, rank(),
+                                                    ranks().place_of(rank())->lowest_in_use(), ranges.data());
   ranges.resize(static_cast<std::size_t>(count));
   return ranges;
 }

@@ -185,9 +185,8 @@ runtime::Task<> RankMoves::check_messages(CollectiveContext context) {
     Left left;
     std::memcpy(&left, all.data() + offset, sizeof left);
     if (left.count == 0) continue;
-    failure_ =
-        base::format("rank {} cannot {}: {} messages for it have not been received", left.rank,
-                     protects_ ? "be protected" : "move", left.count);
+    failure_ = base::format("rank {} cannot {}: {} messages for it have not been received", left.rank,
+                            protects_ ? "be protected" : "move", left.count);
   }
 }
 

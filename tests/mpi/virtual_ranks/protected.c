@@ -20,9 +20,9 @@ enum { kNumbers = 2000, kStepsOfProtection = 3 };
 static int rank, size;
 static int num_losses;
 static char** losses;
-static double* numbers;  // on the heap
-static int num_calls;    // counts what the program does, also in vain
-static int num_arrivals;
+static double* numbers;   // on the heap
+static int num_calls;     // counts what the program does, also in vain
+static int num_arrivals;  // other than by moves
 
 static void die_if_lost(int recoveries, char where, int step) {
   if (recoveries >= num_losses) return;
@@ -33,8 +33,8 @@ static void die_if_lost(int recoveries, char where, int step) {
 }
 
 static void on_move(int event, void* data) {
-  EXPECT(event == WEFT_MPI_ARRIVED && data == &num_arrivals);
-  ++num_arrivals;
+  EXPECT(data == &num_arrivals);
+  num_arrivals += event == WEFT_MPI_ARRIVED ? 1 : -1;
 }
 
 static double next_number(int i, int step, double from_left) {
@@ -44,8 +44,8 @@ static double next_number(int i, int step, double from_left) {
 static void advance(MPI_Comm ring, MPI_Datatype every_second, int step) {
   static double from_left[kNumbers];
   MPI_Status status;
-  MPI_Sendrecv(numbers, 1, every_second, (rank + 1) % size, step, from_left, 1, every_second, (rank + size - 1) % size,
-               step, ring, &status);
+  MPI_Sendrecv(numbers, 1, every_second, (rank + 1) % size, step, from_left, 1, every_second,
+               (rank + size - 1) % size, step, ring, &status);
   for (int i = 0; i < kNumbers; ++i) numbers[i] = next_number(i, step, from_left[i]);
 }
 
@@ -121,6 +121,8 @@ int main(int argc, char** argv) {
     die_if_lost(recoveries, '@', step);
     advance(ring, every_second, step);
     ++num_calls;
+    if (step == 1 && size > Weft_num_pes())
+      EXPECT(Weft_migrate((Weft_pe() + 1) % Weft_num_pes()) == MPI_SUCCESS);
     if (step % kStepsOfProtection != kStepsOfProtection - 1) continue;
     die_if_lost(recoveries, '#', step);
     const int before = recoveries;
@@ -133,7 +135,9 @@ int main(int argc, char** argv) {
   }
   const unsigned long long bits = bits_of_all();
   EXPECT(num_arrivals <= recoveries);
-  if (rank == 0) printf("bits %016llx\nrecoveries %d\narrivals %d\npes %d\n", bits, recoveries, num_arrivals, Weft_num_pes());
+  if (rank == 0)
+    printf("bits %016llx\nrecoveries %d\narrivals %d\npes %d\n", bits, recoveries, num_arrivals,
+           Weft_num_pes());
   free(numbers);
   MPI_Type_free(&every_second);
   MPI_Comm_free(&ring);
