@@ -76,6 +76,10 @@ void ProtectedState::drop(std::uint64_t state) {
 
 void ProtectedState::commit(std::uint64_t state, Manifest manifest) {
   std::erase_if(blocks_, [state](const auto& entry) { return entry.first.state != state; });
+  set_committed(state, std::move(manifest));
+}
+
+void ProtectedState::set_committed(std::uint64_t state, Manifest manifest) {
   committed_ = state;
   manifest_ = std::move(manifest);
 }

@@ -93,6 +93,8 @@ class ProtectedState {
   void drop(std::uint64_t state);
   // All PEs have all their blocks of the state. Drops all others.
   void commit(std::uint64_t state, Manifest manifest);
+  // As commit(), and drops nothing: for a state that another program of this process has committed.
+  void set_committed(std::uint64_t state, Manifest manifest);
 
   // 0 if there is none.
   std::uint64_t committed() const { return committed_; }

@@ -1,4 +1,9 @@
 // A job that begins again after losses: its incarnations, one after the other (docs/decisions/recovery.md).
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -12,17 +17,44 @@
 #include "checkpoint/protected_state.h"
 #include "job/drain_signal.h"
 #include "job/launch.h"
+#include "job/new_program.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "runtime/waits/program_threads.h"
 
 namespace weft::job {
 
-Incarnations::Incarnations() : state_(std::make_unique<checkpoint_files::ProtectedState>()) {}
+// As they were when the process began.
+struct Incarnations::Begin {
+  Begin() { pthread_sigmask(SIG_SETMASK, nullptr, &signals); }
+  ~Begin() {
+    if (folder >= 0) close(folder);
+  }
+  Begin(const Begin&) = delete;
+  Begin& operator=(const Begin&) = delete;
+
+  int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  sigset_t signals{};
+};
+
+Incarnations::Incarnations(Way way)
+    : way_(way), state_(std::make_unique<checkpoint_files::ProtectedState>()) {
+  if (way == Way::kInPlace) return;
+  begin_ = std::make_unique<Begin>();
+  base::check(take_handed_over(*state_));
+}
 Incarnations::~Incarnations() { DrainSignal::give_back(); }
 
 bool Incarnations::begin_again() const { return machine::begins_again() && !machine::leaves_job(); }
 
 bool Incarnations::has_left() const { return machine::leaves_job(); }
+
+void Incarnations::begin_in_new_program() {
+  if (has_left()) std::_Exit(EXIT_SUCCESS);
+  if (!begin_again()) return;
+  const base::Status status = start_program_anew(*state_, begin_->folder, begin_->signals);
+  std::fputs(base::format("weft: this process cannot begin again: {}\n", status.message()).c_str(), stderr);
+  std::_Exit(EXIT_FAILURE);
+}
 
 namespace {
 

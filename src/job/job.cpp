@@ -194,6 +194,7 @@ std::vector<int> hosts_of_pes(const machine::HostTable& table) {
 
 struct Job::Parts {
   std::unique_ptr<machine::bootstrap::StartingBootstrap> bootstrap;
+  Incarnations* incarnations = nullptr;  // of a job that may begin again
   std::unique_ptr<memory::Memory> memory;
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<runtime::Runtime> runtime;
@@ -297,14 +298,19 @@ struct Job::Parts {
 
 Job::Job(const InstallModels& more_models) : Job(more_models, Launch::join()) {}
 
-Job::Job(const InstallModels& more_models, Launch&& launch) : Job(more_models, std::move(launch), nullptr) {}
+Job::Job(const InstallModels& more_models, Launch&& launch)
+    : Job(more_models, std::move(launch), static_cast<Incarnations*>(nullptr)) {}
 
 Job::Job(const InstallModels& more_models, Incarnations& incarnations)
-    : Job(more_models, Launch::join(true), incarnations.state_.get()) {}
+    : Job(more_models, Launch::join(true), &incarnations) {}
 
-Job::Job(const InstallModels& more_models, Launch&& launch, checkpoint_files::ProtectedState* state)
+Job::Job(const InstallModels& more_models, Launch&& launch, Incarnations& incarnations)
+    : Job(more_models, std::move(launch), &incarnations) {}
+
+Job::Job(const InstallModels& more_models, Launch&& launch, Incarnations* incarnations)
     : parts_(std::make_unique<Parts>()) {
   parts_->bootstrap = std::move(launch.bootstrap_);
+  parts_->incarnations = incarnations;
   if (!parts_->bootstrap->can_begin_again()) {
     start(more_models, launch);
     return;
@@ -317,7 +323,8 @@ Job::Job(const InstallModels& more_models, Launch&& launch, checkpoint_files::Pr
     parts_->abort(1, base::format("weft: {}", error.what()));
     throw base::Error(base::StatusCode::kCancelled, error.what());
   }
-  if (state == nullptr) return;
+  if (incarnations == nullptr) return;
+  checkpoint_files::ProtectedState* const state = incarnations->state_.get();
   machine::Bootstrap& bootstrap = *parts_->bootstrap;
   state->incarnation = bootstrap.incarnation().number;
   state->known_to_launcher = bootstrap.incarnation().newest_protected;
@@ -386,6 +393,8 @@ Job::~Job() {
 
 runtime::Runtime& Job::runtime() { return *parts_->runtime; }
 
+bool Job::can_begin_again() const { return parts_->bootstrap->can_begin_again(); }
+
 bool Job::has_launcher() const { return parts_->bootstrap->has_launcher(); }
 
 int Job::expect_own_stacks() const { return ReportSignal::expect_own_stacks(); }
@@ -411,6 +420,10 @@ void Job::abort(int code, const std::string& sentence) {
   } else {
     parts_->watch.reset();
     parts_->abort(code, sentence);
+    if (parts_->incarnations != nullptr && parts_->incarnations->way_ == Incarnations::Way::kInNewProgram) {
+      leave_incarnation();
+      parts_->incarnations->begin_in_new_program();
+    }
   }
   std::_Exit(code);
 }

@@ -25,6 +25,7 @@ Launch Launch::join(bool can_begin_again) {
 
 int Launch::pe() const { return bootstrap_->pe(); }
 int Launch::num_pes() const { return bootstrap_->num_pes(); }
+std::uint32_t Launch::incarnation() const { return bootstrap_->incarnation().number; }
 
 std::vector<std::string> Launch::exchange(std::string_view text) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());

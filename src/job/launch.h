@@ -3,6 +3,7 @@
 // Threads: the one that makes the Job.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ class Launch {
 
   int pe() const;
   int num_pes() const;
+  // How often the job has begun again before.
+  std::uint32_t incarnation() const;
 
   // Collective: each process gives a text, and gets those of all, by PE. Texts of peers may hold anything. Throws Error.
   std::vector<std::string> exchange(std::string_view text);

@@ -25,7 +25,13 @@ class Launch;  // of this process, see src/job/launch.h
 // gets another number of them (docs/recovery.md). The program makes Jobs with it, one after the other, while begin_again() is true.
 class Incarnations {
  public:
-  Incarnations();
+  // How a process that is left begins again: it makes another Job, or it starts its program anew (exec) and hands over what is protected.
+  // The latter suits programs whose stacks and libraries refer to the Job that has ended.
+  enum class Way { kInPlace, kInNewProgram };
+
+  // kInNewProgram: notes the folder and the signal mask of the process for the programs that follow, and takes what the one before has
+  // handed over. Throws Error if that cannot be read.
+  explicit Incarnations(Way way = Way::kInPlace);
   ~Incarnations();
   Incarnations(const Incarnations&) = delete;
   Incarnations& operator=(const Incarnations&) = delete;
@@ -35,9 +41,17 @@ class Incarnations {
   // Whether the last Job has ended because the job goes on with fewer PEs, without this process, which is to end with code 0.
   bool has_left() const;
 
+  // If the job begins again, the process starts its program anew with the words and the environment of its begin, or, if the job goes on
+  // without it, ends with code 0. Otherwise it returns. All descriptors but the standard ones are closed. REQUIRES: kInNewProgram, and the
+  // Job, or the Launch of which none was made, has ended or has been aborted.
+  void begin_in_new_program();
+
  private:
   friend class Job;
+  const Way way_;
   std::unique_ptr<checkpoint_files::ProtectedState> state_;
+  struct Begin;
+  std::unique_ptr<Begin> begin_;  // of kInNewProgram
 };
 
 class Job {
@@ -51,11 +65,16 @@ class Job {
   Job(const InstallModels& more_models, Launch&& launch);
   // Makes the next incarnation of the job, in a launch that begins it again after losses. Elsewhere as the first constructor.
   Job(const InstallModels& more_models, Incarnations& incarnations);
+  // Both: `launch` has joined with can_begin_again. With Way::kInNewProgram abort() begins the next incarnation if the loss of another PE is
+  // the reason.
+  Job(const InstallModels& more_models, Launch&& launch, Incarnations& incarnations);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   runtime::Runtime& runtime();
+  // Whether the launcher begins the job again when it loses a PE.
+  bool can_begin_again() const;
   // Whether a launcher started the PEs. A launcher reports the reason if a PE ends before the job is done.
   bool has_launcher() const;
   // A text that all PEs of the job have and no other job on this host; empty if there is none.
@@ -88,7 +107,7 @@ class Job {
 
  private:
   struct Parts;
-  Job(const InstallModels& more_models, Launch&& launch, checkpoint_files::ProtectedState* state);
+  Job(const InstallModels& more_models, Launch&& launch, Incarnations* incarnations);
   void start(const InstallModels& more_models, const Launch& launch);
   // The launcher begins the job again: the process is ready to join it.
   void leave_incarnation();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/chare/checkpoint.h"
 #include "weft/job/job.h"
 #include "weft/mpi/mpi.h"
 
@@ -40,7 +41,8 @@ namespace {
 
 // The job of this process, which all ranks in it share.
 struct RunningJob {
-  std::optional<job::Launch> launch;  // until it becomes the job
+  std::optional<job::Launch> launch;              // until it becomes the job
+  std::optional<job::Incarnations> incarnations;  // of ranks that share processes
   std::unique_ptr<job::Job> job;
   std::vector<std::unique_ptr<Process>> processes;  // of the ranks that have started MPI
   std::optional<ReportedCalls> reported_calls;
@@ -101,7 +103,8 @@ std::unique_ptr<job::Job> new_job(const job::InstallModels& models) {
   job::Launch joined = launch.has_value() ? std::move(*launch) : job::Launch::join();
   launch.reset();
   joined.expect_calls_of(machine::CallingThreads::kSeveral);
-  return std::make_unique<job::Job>(models, std::move(joined));
+  if (!running_job().incarnations) return std::make_unique<job::Job>(models, std::move(joined));
+  return std::make_unique<job::Job>(models, std::move(joined), *running_job().incarnations);
 }
 
 // Other launchers than `weft run` pass the setting to a program that they start as it is.
@@ -117,6 +120,7 @@ void check_no_ranks_were_asked_for(int num_pes) {
 
 // The launcher or another process has printed the reason, and the job ends.
 [[noreturn]] void end_because_another_did() {
+  begin_again_if_told();
   std::fflush(nullptr);
   std::_Exit(EXIT_FAILURE);
 }
@@ -158,6 +162,7 @@ Error make_job() {
   if (hosted == nullptr) return {};
   runtime::Runtime& runtime = running.job->runtime();
   RankMoves::begin(*hosted, runtime, runtime.model<Mpi>().engines());  // other PEs may be in a move earlier
+  if (chare::recoveries(runtime) > 0 && !RankMoves::of_this_pe().restore()) end_failed_job();
   hosted->enter_job(runtime);
   for (const HostedRank* const rank : hosted->ranks()) {
     if (rank->has_ended()) abort_for_ended_rank(rank->number(), rank->exit_code(), false);
@@ -361,11 +366,26 @@ void continue_mpi(const KeptState& kept) {
   move_objects([&] { unpack_objects(*VirtualRank::current(), kept.objects); });
 }
 
-void set_launch(job::Launch launch) { running_job().launch.emplace(std::move(launch)); }
+void join_launch() {
+  running_job().incarnations.emplace(job::Incarnations::Way::kInNewProgram);
+  running_job().launch.emplace(job::Launch::join(true));
+}
 job::Launch& launch() { return *running_job().launch; }
 void leave_launch(int exit_code) {
   if (running_job().launch.has_value()) running_job().launch->leave(exit_code);
 }
+
+void begin_again_if_told() {
+  if (!running_job().incarnations) return;
+  running_job().launch.reset();
+  running_job().incarnations->begin_in_new_program();
+}
+
+Error resume_job() {
+  const std::optional<job::Launch>& launch = running_job().launch;
+  return launch && launch->incarnation() > 0 ? make_job() : Error();
+}
+bool job_can_begin_again() { return running_job().job->can_begin_again(); }
 
 runtime::Runtime& job_runtime() { return running_job().job->runtime(); }
 
@@ -395,7 +415,12 @@ int thread_level() {
 }
 
 HostedRanks::Hooks hosted_rank_hooks() {
-  return {.finish_job = [] { return running_job().job->run(); },
+  return {.finish_job =
+              [] {
+                const int code = running_job().job->run();
+                begin_again_if_told();
+                return code;
+              },
           .fail_job = [] { end_failed_job(); },
           .rank_ends = &on_rank_end};
 }

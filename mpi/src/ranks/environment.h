@@ -39,12 +39,21 @@ bool is_forked_child();
 // only the thread that runs them may call MPI.
 int thread_level();
 
-// The launch that weft-mpi-host has joined. The job is made of it.
-void set_launch(job::Launch launch);
-// REQUIRES: set_launch(), and no job.
+// weft-mpi-host joins the launch, of which the job is made. Throws Error, as job::Launch::join().
+void join_launch();
+// REQUIRES: join_launch(), and no job.
 job::Launch& launch();
 // The process ends with that code. If no rank has made a job of the launch, the launcher learns of it here.
 void leave_launch(int exit_code);
+
+// On the main stack, before ranks run. In a launch that has begun again it makes the job, and the ranks of the protected state come, if there
+// is one. Does nothing in others.
+Error resume_job();
+// Whether the job begins again when it loses a PE. REQUIRES: there is a job.
+bool job_can_begin_again();
+// Does not return if the launcher has told this process that the job begins again, or goes on without it. REQUIRES: the job has ended or there
+// is none.
+void begin_again_if_told();
 
 // How MPI takes part in the life of the ranks of a process.
 HostedRanks::Hooks hosted_rank_hooks();

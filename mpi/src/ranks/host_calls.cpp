@@ -29,6 +29,7 @@ int refuse_program(const std::string& why) {
 
 // Another process, or the launcher, has printed the reason of kCancelled.
 int end_without_launch(const base::Error& error) {
+  begin_again_if_told();
   return error.code() == base::StatusCode::kCancelled ? 1 : refuse_program(error.what());
 }
 
@@ -42,7 +43,7 @@ extern "C" {
 
 int weft_mpi_host_join(weft_mpi_host_place* place) {
   try {
-    set_launch(weft::job::Launch::join());
+    join_launch();
   } catch (const weft::base::Error& error) {
     return end_without_launch(error);
   }
@@ -84,6 +85,7 @@ int weft_mpi_host_run(const weft_mpi_host_program* program) {
     auto* const ranks = std::exchange(is_first, false) ? new (place)
                                                              HostedRanks(*program, hosted_rank_hooks())
                                                        : new HostedRanks(*program, hosted_rank_hooks());
+    if (const Error error = resume_job(); !error.ok()) return refuse_program(error.text);
     const int code = ranks->run();
     // A failure is a death for the launcher, which ends the job with that code. Others may compute for long before they start MPI.
     if (code == 0) leave_launch(code);

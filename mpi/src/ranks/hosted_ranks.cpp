@@ -205,6 +205,21 @@ void HostedRanks::replace_map(RankMap map) {
   num_in_job_ += change;
 }
 
+void HostedRanks::expect_restored(RankMap map) {
+  if (restored_map_) return;
+  restored_map_ = std::move(map);
+  ready_.clear();
+  for (const int number : map_.ranks_on(program_.pe)) {
+    place_of(number)->depart();
+    program_.moves->rank_left(program_.context, number);
+  }
+}
+
+void HostedRanks::take_restored() {
+  replace_map(*restored_map_);
+  ready_.assign(ranks_.begin(), ranks_.end());
+}
+
 int HostedRanks::run() {
   while (num_alive_ > 0) {
     if (runtime_ != nullptr) {

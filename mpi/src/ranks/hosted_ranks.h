@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -148,6 +149,14 @@ class HostedRanks {
   // places.
   void replace_map(RankMap map);
 
+  // --- Ranks of a protected state, in a job that has begun again. They come in place of those that this process has made.
+  // The first call frees these. REQUIRES: no rank has begun. `map`: where the ranks will be.
+  void expect_restored(RankMap map);
+  // Null if none are expected.
+  const RankMap* restored_map() const { return restored_map_ ? &*restored_map_ : nullptr; }
+  // REQUIRES: restored_map() is not null, and its ranks of this PE lie at their places.
+  void take_restored();
+
  private:
   friend class HostedRank;
 
@@ -163,6 +172,7 @@ class HostedRanks {
   const pthread_t thread_ = pthread_self();
   const pid_t process_ = getpid();
   RankMap map_;
+  std::optional<RankMap> restored_map_;
   std::vector<HostedRank*> ranks_;  // of this PE, never destroyed
   HostedRank* running_ = nullptr;
   std::deque<HostedRank*> ready_;  // while there is no job

@@ -1,11 +1,14 @@
 // Ranks that move to other PEs: the functions of weft_mpi.h.
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "weft/chare/checkpoint.h"
 #include "weft/mpi/mpi.h"
 #include "weft/mpi/weft_mpi.h"
 
@@ -24,7 +27,9 @@ namespace {
 
 Error agree_on_move(int pe) {
   if (Error error = check_running(); !error.ok()) return error;
-  const std::vector<MoveWish> wishes = wishes_of_all(wish_of_this_rank(pe));
+  MoveWish mine = wish_of_this_rank(pe);
+  if (HostedRanks::current() != nullptr) mine.load_s = HostedRanks::running()->take_load_s();
+  const std::vector<MoveWish> wishes = wishes_of_all(mine);
   std::vector<int> places;
   for (const MoveWish& wish : wishes) places.push_back(wish.pe);
   if (Error error = obstacle_to_moves(wishes, places); !error.ok()) return error;
@@ -35,7 +40,9 @@ Error agree_on_move(int pe) {
 // Rank 0 decides. Its error reaches all as an impossible place.
 Error agree_on_balance() {
   constexpr int kNoPlace = -1;
-  const std::vector<MoveWish> wishes = wishes_of_all(wish_of_this_rank(-1));
+  MoveWish mine = wish_of_this_rank(-1);
+  mine.load_s = HostedRanks::running()->take_load_s();
+  const std::vector<MoveWish> wishes = wishes_of_all(mine);
   if (Error error = obstacle_to_moves(wishes, {}); !error.ok()) return error;
   std::vector<int> places(wishes.size(), kNoPlace);
   std::string failure = "the strategy failed at rank 0";
@@ -56,6 +63,30 @@ Error agree_on_balance() {
   if (Error error = obstacle_to_moves(wishes, places); !error.ok()) return error;
   plan_moves(std::move(places));
   return {};
+}
+
+Error agree_on_protection() {
+  if (HostedRanks::current() == nullptr) {
+    return {
+        MPI_ERR_OTHER,
+        "each PE has one rank, whose state cannot be protected. Start the program with `weft run --ranks`, "
+        "or leave out --on-loss"};
+  }
+  const std::vector<MoveWish> wishes = wishes_of_all(wish_of_this_rank(-1));
+  if (Error error = obstacle_to_moves(wishes, {}, "be protected"); !error.ok()) return error;
+  plan_protection();
+  return {};
+}
+
+// Of a job that loses processes and begins again, whether its ranks can be protected or not.
+bool is_job_to_begin_again() {
+  if (HostedRanks::current() != nullptr) return job_can_begin_again();
+  const char* const on_loss = std::getenv("WEFT_ON_LOSS");
+  return on_loss != nullptr && std::string_view(on_loss) != "raise";
+}
+
+[[gnu::noinline]] void store_recoveries(int* recoveries) {
+  if (recoveries != nullptr) *recoveries = chare::recoveries(job_runtime());
 }
 
 // A handler that returns the code drops the text, so rank 0 says it, once for each reason since it has come to its PE.
@@ -90,6 +121,17 @@ int Weft_load_balance(void) {
     if (HostedRanks::current() == nullptr || !balances_loads()) return {};
     if (Error error = agree_on_balance(); !error.ok()) return said("Weft_load_balance", std::move(error));
     return said("Weft_load_balance", move_as_planned());
+  });
+}
+
+int Weft_protect(int* recoveries) {
+  return guarded(__func__, MPI_COMM_WORLD, [recoveries]() -> Error {
+    if (Error error = check_running(); !error.ok()) return error;
+    Error error;
+    if (is_job_to_begin_again()) error = said("Weft_protect", agree_on_protection());
+    if (error.ok()) error = said("Weft_protect", move_as_planned());
+    store_recoveries(recoveries);
+    return error;
   });
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "weft/chare/checkpoint.h"
+
 #include "base/format.h"
 #include "communication/communication.h"
 #include "entry/entry.h"
@@ -82,7 +84,6 @@ MoveWish wish_of_this_rank(int pe) {
   copy_string(obstacle_of_this_rank(pe).message(), sizeof wish.obstacle, static_cast<char*>(wish.obstacle));
   const HostedRanks* const all = HostedRanks::current();
   if (all != nullptr && all->program().moves != nullptr) wish.fingerprint = all->program().moves->fingerprint;
-  if (all != nullptr) wish.load_s = HostedRanks::running()->take_load_s();
   return wish;
 }
 
@@ -97,14 +98,15 @@ std::vector<MoveWish> wishes_of_all(const MoveWish& mine) {
   return wishes;
 }
 
-Error obstacle_to_moves(const std::vector<MoveWish>& wishes, const std::vector<int>& pe_of_rank) {
+Error obstacle_to_moves(const std::vector<MoveWish>& wishes, const std::vector<int>& pe_of_rank,
+                        std::string_view what) {
   const int num_pes = job_runtime().num_pes();
   std::vector<int> num_ranks(static_cast<std::size_t>(num_pes));
   for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
     const MoveWish& wish = wishes[rank];
     if (wish.obstacle[0] != '\0')
       return {MPI_ERR_OTHER,
-              base::format("rank {} cannot move: {}", rank, static_cast<const char*>(wish.obstacle))};
+              base::format("rank {} cannot {}: {}", rank, what, static_cast<const char*>(wish.obstacle))};
     if (wish.fingerprint != wishes[0].fingerprint) {
       return {MPI_ERR_OTHER,
               base::format(
@@ -138,6 +140,8 @@ void plan_moves(std::vector<int> pe_of_rank) {
   if (changes) RankMoves::of_this_pe().plan(RankMap(std::move(pe_of_rank), all->map().num_pes()));
 }
 
+void plan_protection() { RankMoves::of_this_pe().plan_protection(); }
+
 namespace {
 
 // Out of line: no address of this process stays in the frame of the caller.
@@ -153,6 +157,7 @@ namespace {
   if (failure.empty()) return {};
   return {MPI_ERR_OTHER, failure};
 }
+[[gnu::noinline]] int num_recoveries() { return chare::recoveries(job_runtime()); }
 [[gnu::noinline]] void tell_program(int event) { HostedRanks::running()->call_move_functions(event); }
 
 }  // namespace
@@ -161,10 +166,12 @@ Error move_as_planned() {
   if (!is_move_planned()) return {};
   const bool leaves = does_this_rank_leave();
   if (leaves) tell_program(WEFT_MPI_LEAVES);
+  const int recovery = num_recoveries();
   const KeptState kept = pause_mpi();
   RankMoves::take_part();
   continue_mpi(kept);
-  if (leaves) tell_program(WEFT_MPI_ARRIVED);
+  // A rank that comes from a protected state is in another process, or in a new program of this one.
+  if (leaves || num_recoveries() != recovery) tell_program(WEFT_MPI_ARRIVED);
   return outcome_of_move();
 }
 

@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <utility>
 
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "ranks/protected_ranks.h"
 
 namespace weft::mpi {
 
@@ -48,6 +50,11 @@ RankMoves::RankMoves(HostedRanks& ranks, runtime::Runtime& runtime, RankEngines&
 
 void RankMoves::plan(const RankMap& map) {
   if (!next_) next_ = map;
+}
+
+void RankMoves::plan_protection() {
+  plan(engines_.map());
+  protects_ = true;
 }
 
 // Nothing that refers to this process lives on the stack while the rank waits.
@@ -138,7 +145,13 @@ runtime::Task<> RankMoves::move() {
   const CollectiveContext context = leaders_context();
   co_await check_messages(context);
   if (failure_.empty()) {
-    co_await exchange(context);
+    if (protects_) {
+      co_await protect();
+    } else {
+      co_await exchange(context);
+    }
+  }
+  if (failure_.empty()) {
     engines_.replace(*next_);
     ranks_.replace_map(*next_);
   }
@@ -172,8 +185,8 @@ runtime::Task<> RankMoves::check_messages(CollectiveContext context) {
     Left left;
     std::memcpy(&left, all.data() + offset, sizeof left);
     if (left.count == 0) continue;
-    failure_ =
-        base::format("rank {} cannot move: {} messages for it have not been received", left.rank, left.count);
+    failure_ = base::format("rank {} cannot {}: {} messages for it have not been received", left.rank,
+                            protects_ ? "be protected" : "move", left.count);
   }
 }
 
@@ -237,8 +250,56 @@ runtime::Task<> RankMoves::receive_rank(CollectiveContext context, int rank) {
   ranks_.place_of(rank)->arrive(runtime_);
 }
 
+// No memory of a rank refers to this process meanwhile.
+runtime::Task<> RankMoves::protect() {
+  for (HostedRank* const rank : ranks_.ranks()) rank->depart();
+  co_await wait_for_pes();
+  std::uint64_t has_failed = 0;
+  if (runtime_.pe() == 0) {
+    failure_ = co_await protect_ranks(runtime_, engines_.map());
+    if (!failure_.empty()) has_failed = 1;
+  }
+  const std::vector<std::uint64_t> told(static_cast<std::size_t>(runtime_.num_pes()), has_failed);
+  const std::uint64_t sum = co_await sum_over_pes(told);
+  if (sum != 0 && failure_.empty()) failure_ = "the state could not be protected; rank 0 has the reason";
+  for (HostedRank* const rank : ranks_.ranks()) rank->arrive(runtime_);
+}
+
+bool RankMoves::restore() {
+  runtime_.spawn(restore_ranks(), "restoring MPI ranks");
+  return runtime_.run_until([](void* self) { return static_cast<RankMoves*>(self)->has_restored_; }, this);
+}
+
+runtime::Task<> RankMoves::restore_ranks() {
+  std::uint64_t has_state = 0;
+  if (runtime_.pe() == 0) {
+    std::string failure;
+    try {
+      const bool has_recovered = co_await recover_ranks(runtime_);
+      if (has_recovered) has_state = 1;
+    } catch (const std::exception& error) {
+      failure = base::format("the MPI ranks cannot be recovered: {}", error.what());
+    }
+    if (!failure.empty()) {
+      runtime_.fail(failure);
+      co_return;
+    }
+  }
+  const std::vector<std::uint64_t> told(static_cast<std::size_t>(runtime_.num_pes()), has_state);
+  const std::uint64_t sum = co_await sum_over_pes(told);
+  if (sum != 0) {
+    const RankMap* const map = ranks_.restored_map();
+    if (map == nullptr) throw base::Error(base::StatusCode::kInternal, "no MPI rank has come to this PE");
+    engines_.replace(*map);
+    ranks_.take_restored();
+  }
+  co_await wait_for_pes();  // no rank sends before all PEs have their ranks
+  has_restored_ = true;
+}
+
 void RankMoves::finish() {
   next_.reset();
+  protects_ = false;
   num_waiting_ = 0;
   for (HostedRank* const rank : ranks_.ranks()) rank->wake();
 }

@@ -6,6 +6,7 @@
 //   1. The first rank of each PE, its leader, sends the memory of the ranks that leave, and receives that of those that come.
 //   2. When all PEs have done so, each replaces the map of ranks and the engines of its ranks.
 //   3. PE 0 waits until all have done that, and tells them. Then ranks run again.
+// A protection is a move to the same PEs, with a copy of all memory in place of step 1. So a rank goes on from a copy as after a move.
 // Quiescence detection would not do: small messages of ranks are not counted, and a PE without work need not have come here.
 //
 // Threads: the PE's.
@@ -41,6 +42,8 @@ class RankMoves {
   // --- On the stacks of all ranks of the job
   // All have agreed on the same map.
   void plan(const RankMap& map);
+  // All have agreed to protect their state.
+  void plan_protection();
   bool is_planned() const { return next_.has_value(); }
   // REQUIRES: is_planned().
   int next_pe_of(int rank) const { return next_->pe_of(rank); }
@@ -49,6 +52,10 @@ class RankMoves {
   static void take_part();
   // Why the last move has not taken place; empty if it has.
   const std::string& failure() const { return failure_; }
+
+  // In a job that has begun again, on all PEs, before ranks run: those of the protected state come, if there is one. Returns false if the
+  // runtime has failed.
+  bool restore();
 
  private:
   // The memory of a rank, as it is announced.
@@ -71,6 +78,8 @@ class RankMoves {
   // Sets the failure if a rank of any PE has messages left.
   runtime::Task<> check_messages(CollectiveContext context);
   runtime::Task<> exchange(CollectiveContext context);
+  runtime::Task<> protect();
+  runtime::Task<> restore_ranks();
   void send_rank(const CollectiveContext& context, int rank, Announcement& announcement, Sends& sends);
   runtime::Task<> receive_rank(CollectiveContext context, int rank);
   bool has_queued_ranks() const;
@@ -82,6 +91,8 @@ class RankMoves {
   runtime::Runtime& runtime_;
   RankEngines& engines_;
   std::optional<RankMap> next_;  // while a move is planned or under way
+  bool protects_ = false;
+  bool has_restored_ = false;
   int num_waiting_ = 0;
   std::string failure_;
   std::optional<runtime::Future<std::uint64_t>> sum_;  // while this PE waits for it

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weft.launch.binding import binding_lines, shares
-from weft.launch.command import UsageError
+from weft.launch.command import MAX_PES, UsageError
 from weft.launch.connection import SocketConnection
 from weft.launch.environment import host_environment
 from weft.launch.hosts.remote import Hosts, HostsStarter
@@ -33,6 +33,7 @@ from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
 from weft.launch.time_limit import EXIT_CODE, TimeLimit
 from weft.launch.topology import usable_cores
+from weft.launch.virtual_ranks import most_pes
 
 if TYPE_CHECKING:
     from weft._top.metrics import MetricsServer
@@ -77,7 +78,11 @@ class Job(Resizer):
         raises: bool = False,
         hosts: Hosts | None = None,
     ) -> None:
-        super().__init__(recovery, Survival() if raises else None)
+        super().__init__(
+            recovery,
+            Survival() if raises else None,
+            MAX_PES if recovery is None else most_pes(environment),
+        )
         self._argvs = argvs
         self._num_pes = len(argvs)
         self._environment = environment

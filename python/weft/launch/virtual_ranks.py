@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from weft._ucx_hooks import GRACE, NO_THREADS
-from weft.launch.command import UsageError
+from weft.launch.command import MAX_PES, UsageError
+from weft.launch.losses.recovery import VARIABLE as ON_LOSS
 from weft.launch.mpi_compiler import package_folder
 
 HOST = "weft-mpi-host"
@@ -62,7 +63,9 @@ def with_virtual_ranks(argvs: Sequence[list[str]], environment: Mapping[str, str
         return argvs
     num_pes = len(argvs)
     ranks = parse_ranks(text, num_pes)
-    if ranks == num_pes and rank_map in PLAIN_MAPS:
+    # In a process of its own a rank has no slot, whose memory Weft_protect() protects.
+    begins_again = environment.get(ON_LOSS) in ("restart", "shrink")
+    if ranks == num_pes and rank_map in PLAIN_MAPS and not begins_again:
         return argvs
     argv = argvs[0]
     if any(other != argv for other in argvs):
@@ -71,6 +74,11 @@ def with_virtual_ranks(argvs: Sequence[list[str]], environment: Mapping[str, str
     host = _host()
     _check(host, program, {**environment, "WEFT_NUM_PES": str(num_pes)})
     return [[host, *argv]] * num_pes
+
+
+def most_pes(environment: Mapping[str, str]) -> int:
+    """The largest number of PEs that a job with that environment, in which it runs, can get."""
+    return min(int(environment.get(RANKS, MAX_PES)), MAX_PES)
 
 
 def run_host(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:

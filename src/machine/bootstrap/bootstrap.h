@@ -123,6 +123,15 @@ bool begins_again();
 // Whether it has told this process that the job goes on without it.
 bool leaves_job();
 
+// For a process that begins again in a new program (exec): the variables of the environment, "NAME=value", with which that program joins
+// the next incarnation, over the connection that it inherits; -1 if there is none.
+struct NextProgram {
+  std::vector<std::string> variables;
+  int connection = -1;
+};
+// REQUIRES: begins_again() and not leaves_job(), and the bootstrap that was told has given its connection up.
+NextProgram next_program();
+
 // Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, PMI_FD and PMI_SIZE
 // give pmi, else singleton. With variables of several launchers, the innermost one counts:
 // - pmi if PMI_FD is open, because the launchers inside of it pass on the variable, but not the connection;

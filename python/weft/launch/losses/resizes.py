@@ -47,9 +47,10 @@ class Plan:
 
 
 class Resizes:
-    """What one job was asked for. `now` is its number of PEs."""
+    """What one job was asked for. `now` is its number of PEs. `most_pes`: that its ranks of MPI allow."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_pes: int = MAX_PES) -> None:
+        self._most_pes = most_pes
         self._asked: int | None = None
         self._draining: set[int] = set()
         self._plans: dict[int, Plan] = {}  # of this incarnation
@@ -61,6 +62,8 @@ class Resizes:
             return f"{num_pes} PEs: a job has at least one"
         if num_pes > MAX_PES:
             return f"{num_pes} PEs: `weft run` starts at most {MAX_PES}"
+        if num_pes > self._most_pes:
+            return f"{num_pes} PEs: the job has {self._most_pes} MPI ranks, and each PE has at least one"
         if self._asked is not None or self._draining:
             return (
                 f"a resize to {self._target(now)} PEs is under way; it takes effect at the next weft.protect "

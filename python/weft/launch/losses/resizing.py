@@ -8,7 +8,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from weft.launch.command import UsageError
+from weft.launch.command import MAX_PES, UsageError
 from weft.launch.losses.deaths import DeathJudge, exit_status_of
 from weft.launch.losses.recovery import LEAVE_S, Recovery
 from weft.launch.losses.resizes import Resizes, new_places
@@ -29,9 +29,11 @@ class Resizer(DeathJudge):
     _time_limit: TimeLimit | None
     _num_pes: int
 
-    def __init__(self, recovery: Recovery | None, survival: Survival | None = None) -> None:
+    def __init__(
+        self, recovery: Recovery | None, survival: Survival | None = None, most_pes: int = MAX_PES
+    ) -> None:
         super().__init__(recovery, survival)
-        self._resizes = Resizes()
+        self._resizes = Resizes(most_pes)
         # With the time at which each is killed; None if it was.
         self._leavers: list[tuple[Pe, float | None]] = []
 

@@ -1,9 +1,11 @@
 #include "machine/bootstrap/launcher/local.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -111,8 +113,23 @@ NextIncarnation next_incarnation;
 // A job of this launch has ended. One that follows cannot begin again.
 bool has_finished_a_job = false;
 
+const char kConnectionVariable[] = "WEFT_LAUNCHER_CONNECTION";
+
+// The one that the program has kept of which this process was before it began again; -1 if there is none.
+int take_inherited_connection() {
+  const char* const text = std::getenv(kConnectionVariable);
+  if (text == nullptr) return -1;
+  Result<int> fd = integer_variable(kConnectionVariable, 0, 1 << 30);
+  unsetenv(kConnectionVariable);  // programs that this one starts have no connection
+  struct stat about{};
+  if (!fd.ok() || fstat(*fd, &about) != 0 || !S_ISSOCK(about.st_mode)) return -1;
+  fcntl(*fd, F_SETFD, FD_CLOEXEC);
+  return *fd;
+}
+
 // Of the same launch; -1 if there is none. A forked process has none: it is no PE.
 int take_kept_connection(const LocalSettings& settings) {
+  if (const int inherited = take_inherited_connection(); inherited >= 0) return inherited;
   const KeptConnection kept = std::exchange(kept_connection, {});
   if (kept.fd >= 0 && kept.process == getpid() && kept.socket_path == settings.socket_path) return kept.fd;
   if (kept.fd >= 0) close(kept.fd);
@@ -461,5 +478,16 @@ namespace weft::machine {
 
 bool begins_again() { return bootstrap::next_incarnation.is_awaited; }
 bool leaves_job() { return bootstrap::next_incarnation.goes_without; }
+
+NextProgram next_program() {
+  const bootstrap::NextIncarnation& next = bootstrap::next_incarnation;
+  NextProgram program{{base::format("WEFT_PE={}", next.pe), base::format("WEFT_NUM_PES={}", next.num_pes),
+                       base::format("WEFT_INCARNATION={}", next.number.value_or(0))},
+                      bootstrap::kept_connection.fd};
+  if (program.connection < 0) return program;
+  program.variables.push_back(base::format("{}={}", bootstrap::kConnectionVariable, program.connection));
+  fcntl(program.connection, F_SETFD, 0);
+  return program;
+}
 
 }  // namespace weft::machine

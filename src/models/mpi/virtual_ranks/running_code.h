@@ -54,8 +54,11 @@ class RunningCode {
     }
     note();
   }
-  // The process has several ranks, only one of whose threads calls MPI.
-  static void expect_ranks() { CallLock::of_process().use(false); }
+  // The process has several ranks, which run on the caller's thread. Only this thread calls MPI.
+  static void expect_ranks() {
+    CallLock::of_process().use(false);
+    thread_ = pthread_self();
+  }
   // REQUIRES: the rank begins or ends, and the caller is the PE's thread.
   static void set_program(VirtualRank* rank) {
     thread_ = pthread_self();
