@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from weft import _core
+from weft.charm4py._device import arrays_in
 from weft.charm4py._threads import wait
-
-
-def _is_device_array(value: Any) -> bool:
-    return isinstance(value, _core.DeviceArray) or hasattr(value, "__cuda_array_interface__")
 
 
 class Channel:
@@ -29,34 +27,66 @@ class Channel:
         self._weft = _core.Channel(chare._weft, peer, number)
         self._next: Any = None
 
-    def send(self, *msg: Any) -> None:
+    def send(
+        self,
+        *msg: Any,
+        src_ptrs: Iterable[int] | None = None,
+        src_sizes: Iterable[int] | None = None,
+        **others: Any,
+    ) -> None:
         """Sends values, which are copied; does not block.
 
-        If the first value is a device array, it alone is sent, in place, and `send` blocks until it may be
-        changed. The other end receives it with ``recv(array)``. A size behind it has no effect.
-        """
-        if msg and _is_device_array(msg[0]):
-            wait(self._weft.send(msg[0]))
-        else:
-            self._weft.send_object(msg)
+        Device arrays are sent in place, each as a message of its own, and `send` blocks until they may be
+        changed. The other end receives them with ``recv(array)``.
 
-    def recv(self, into: Any = None, size: Any = None) -> Any:
+        Args:
+            msg: the values, or device arrays alone; a size behind an array has no effect.
+            src_ptrs: addresses of device memory to be sent in place.
+            src_sizes: their sizes in bytes.
+            others: ``gpu_src_ptrs`` and ``gpu_src_sizes`` are other names of the two.
+
+        Raises:
+            weft.Error: device arrays and other values are in one message.
+        """
+        addresses = others.pop("gpu_src_ptrs", src_ptrs)
+        arrays = arrays_in(msg, addresses, others.pop("gpu_src_sizes", src_sizes))
+        _refuse(others, "send")
+        if not arrays:
+            self._weft.send_object(msg)
+        for operation in [self._weft.send(array) for array in arrays]:
+            wait(operation)
+
+    def recv(
+        self,
+        *into: Any,
+        post_addresses: Iterable[int] | None = None,
+        post_sizes: Iterable[int] | None = None,
+        **others: Any,
+    ) -> Any:
         """Blocks until the next message is there: the value, or the tuple of several.
 
         Args:
-            into: the device array, or other memory, for what the other end sends in place.
-            size: accepted; an array has its size.
+            into: device arrays, or other memory, for what the other end sends in place; a size behind an
+                array has no effect.
+            post_addresses: addresses of device memory for it.
+            post_sizes: their sizes in bytes.
+            others: ``post_buf_addresses`` and ``post_buf_sizes`` are other names of the two.
 
         Raises:
             weft.Error: `into` after `charm.iwait` or `ready`, which have asked for a value already.
         """
-        if into is not None:
+        addresses = others.pop("post_buf_addresses", post_addresses)
+        arrays = arrays_in((), addresses, others.pop("post_buf_sizes", post_sizes))
+        arrays = [array for array in into if not isinstance(array, int | None)] + arrays
+        _refuse(others, "recv")
+        if arrays:
             if self._next is not None:
                 raise _core.Error(
                     "recv(array) cannot follow iwait or ready on a channel; receive the value first, or "
                     "call recv(array) without them"
                 )
-            return wait(self._weft.recv(into=into))
+            received = [wait(operation) for operation in [self._weft.recv(into=array) for array in arrays]]
+            return received[0] if len(received) == 1 else tuple(received)
         future = self._when_ready()
         self._next = None
         values = future.result() if future.done() else wait(future)
@@ -77,3 +107,8 @@ class Channel:
                 "a chare cannot move after charm.iwait or ready() of a channel; receive the message first"
             )
         return self.__dict__
+
+
+def _refuse(others: dict[str, Any], name: str) -> None:
+    if others:
+        raise TypeError(f"Channel.{name}() got an unexpected keyword argument '{next(iter(others))}'")

@@ -15,6 +15,7 @@ from weft import _core
 from weft._job.run import run as run_job
 from weft.charm4py import _elements, _proxies, _topology
 from weft.charm4py._chare import Array, Chare, Group, make_single
+from weft.charm4py._device import CudaCopies
 from weft.charm4py._futures import Future, iwait, wait_all
 from weft.charm4py._pool import Pool
 from weft.charm4py._proxies import Proxy, target_of
@@ -77,6 +78,8 @@ class Charm(Chare):
         self.reducers = reducers
         self.started = False
         self._pool: Pool | None = None
+        #: Copies of device memory.
+        self.lib = CudaCopies()
         self._timers: set[Any] = set()
 
     @staticmethod

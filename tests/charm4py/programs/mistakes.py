@@ -14,6 +14,16 @@ class Worker(Chare):
         return 1
 
     @coro
+    def mix_devices(self):
+        channel = Channel(self, self.thisProxy[self.thisIndex[0]])
+        array = weft.DeviceArray(1, "float64", "emulated")
+        return [
+            message_of(lambda: channel.send(array, "text")),
+            message_of(lambda: channel.send(src_ptrs=[1, 2], src_sizes=[1])),
+            message_of(lambda: channel.send(1, to=2)),
+        ]
+
+    @coro
     def receive_after_ready(self):
         channel = Channel(self, self.thisProxy[1 - self.thisIndex[0]])
         channel.send("text")
@@ -47,6 +57,11 @@ def main(args):
     for found, received in Array(Worker, 2).receive_after_ready(ret=True).get():
         assert "cannot follow iwait or ready" in found, found
         assert received == "text"
+    mixed, sizes, name = Array(Worker, 1)[0].mix_devices(ret=True).get()
+    assert "has device arrays or other values" in mixed, mixed
+    assert "2 addresses of device memory and 1 sizes" in sizes, sizes
+    assert "unexpected keyword argument 'to'" in name, name
+    assert "charm.lib.CudaMalloc does not exist" in message_of(lambda: charm.lib.CudaMalloc)
     print("mistakes passed")
     exit()
 
