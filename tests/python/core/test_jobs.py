@@ -53,12 +53,13 @@ def test_program(expect_success: Callable[..., str], program: str, num_pes: int)
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_more_than_2_gib(expect_success: Callable[..., str]) -> None:
     meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
     available_gib = int(meminfo.partition("MemAvailable:")[2].split()[0]) >> 20
     if available_gib < 8:
         pytest.skip(f"needs 8 GiB of memory, and {available_gib} GiB are available")
-    assert expect_success(2, "more_than_2_gib.py", timeout_s=600) == "all checked\n"
+    assert expect_success(2, "more_than_2_gib.py", timeout_s=550) == "all checked\n"
 
 
 def test_runs_after_each_other(expect_success: Callable[..., str]) -> None:

@@ -115,7 +115,9 @@ class DeathJudge(ABC):
         if finished and all(pe in finished for pe in lost):
             return False
         if not self._service.can_begin_again:
-            obstacle: str | None = "MPI, weft.pgas.run and a second weft.run cannot begin again"
+            obstacle: str | None = (
+                "MPI without --ranks, weft.pgas.run and a second weft.run cannot begin again"
+            )
         elif finished:
             obstacle = f"{finished[0].name} had finished the job"
         elif self._recovery.shrinks and len(lost) == len(self._pes):

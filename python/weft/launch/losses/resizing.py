@@ -17,7 +17,9 @@ from weft.launch.output import Output
 from weft.launch.processes import Pe
 from weft.launch.time_limit import TimeLimit
 
-_CANNOT_BEGIN_AGAIN = "MPI, weft.pgas.run and a second weft.run cannot begin again with another number of PEs"
+_CANNOT_BEGIN_AGAIN = (
+    "MPI without --ranks, weft.pgas.run and a second weft.run cannot begin again with another number of PEs"
+)
 _SEVERAL_PROGRAMS = "the job has several programs, and the numbers of its PEs say which one they run"
 _NO_OPTION = "the job was not started with --on-loss restart or --on-loss shrink"
 

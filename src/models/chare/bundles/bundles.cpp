@@ -60,6 +60,7 @@ struct Bundles::Open {
            last_run.move == other.move && last_run.argument_bytes == other.argument_bytes;
   }
   void begin_run(const RunHeader& header) {
+    if (run_at != 0 && last_run.num_calls == 0) used_bytes = run_at;  // the packing of its call has failed
     end_run();
     last_run = header;
     run_at = used_bytes;

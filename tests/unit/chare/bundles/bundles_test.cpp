@@ -193,6 +193,32 @@ TEST(AggregatedCalls, AreRefusedWhileAnotherOneIsPacked) {
             "");
 }
 
+struct FailingArgument {
+  void pup(Pup& p) {
+    if (p.is_packing()) throw base::Error(base::StatusCode::kInvalidArgument, "it cannot be packed");
+  }
+};
+struct TakesFailing : Chare<TakesFailing> {
+  void take(const FailingArgument&) {}
+  void take_too(const FailingArgument&) {}
+};
+
+TEST(AggregatedCalls, WhosePackingFailsAreNotMade) {
+  testing::InProcessJob job(2);
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    const auto logs = Logs::create(runtime, {5});
+    const auto takers = Array<TakesFailing>::create(runtime, {5}).aggregated();
+    for (std::uint64_t i = 0; i < 500; ++i) {
+      EXPECT_NE(thrown_by([&] { takers[4].send<&TakesFailing::take>(FailingArgument()); }), "");
+      EXPECT_NE(thrown_by([&] { takers[4].send<&TakesFailing::take_too>(FailingArgument()); }), "");
+      if (i >= 490) logs.aggregated()[4].send<&BundledLog::note>(i - 490);
+    }
+    co_await runtime.quiescence();
+    EXPECT_EQ(co_await logs[4].call<&BundledLog::all_numbers>(), numbers_below(10));
+  }),
+            "");
+}
+
 // Outside of the scheduler a call never waits, and past the limit it throws.
 TEST(AggregatedCalls, ThatFlowControlRefusesLeaveTheOthers) {
   runtime::RuntimeOptions options;
