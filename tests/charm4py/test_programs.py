@@ -19,6 +19,11 @@ def test_programs(run_program, name):
     assert done.stdout == f"{name} passed\n"
 
 
+def test_device_memory_by_address(run_program, stand_in_cuda):
+    ended = run_program("addresses", **stand_in_cuda)
+    assert (ended.returncode, ended.stdout) == (0, "addresses passed\n"), ended.stderr
+
+
 def test_ordered_calls_run_in_the_order_of_sending(run_program):
     done = run_program("order")
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

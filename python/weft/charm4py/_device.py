@@ -75,8 +75,10 @@ def _call(name: str, *arguments: Any) -> None:
         raise _core.Error(f"{name} of the CUDA driver failed with error {result}")
 
 
-def _copy(name: str, to: int, source: int, size: int, stream: int) -> None:
-    _call(name, *map(ctypes.c_void_p, (to, source)), ctypes.c_size_t(size), ctypes.c_void_p(stream))
+def _copy(to: int, source: int, size: int, stream: int) -> None:
+    # The driver finds out which side is the host.
+    pointers = map(ctypes.c_void_p, (to, source))
+    _call("cuMemcpyAsync", *pointers, ctypes.c_size_t(size), ctypes.c_void_p(stream))
 
 
 class CudaCopies:
@@ -85,12 +87,12 @@ class CudaCopies:
     @staticmethod
     def CudaDtoH(to_host: int, from_device: int, size: int, stream: int = 0) -> None:
         """Queues a copy to the host. The host memory is valid after `CudaStreamSynchronize`."""
-        _copy("cuMemcpyDtoHAsync_v2", to_host, from_device, size, stream)
+        _copy(to_host, from_device, size, stream)
 
     @staticmethod
     def CudaHtoD(to_device: int, from_host: int, size: int, stream: int = 0) -> None:
         """Queues a copy to the device. The host memory may change after `CudaStreamSynchronize`."""
-        _copy("cuMemcpyHtoDAsync_v2", to_device, from_host, size, stream)
+        _copy(to_device, from_host, size, stream)
 
     @staticmethod
     def CudaStreamSynchronize(stream: int = 0) -> None:
