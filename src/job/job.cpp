@@ -381,7 +381,7 @@ void Job::start(const InstallModels& more_models, const Launch& launch) {
   parts_->report_signal.emplace(*parts_->runtime);
   parts_->status = StatusPublisher::make(*parts_->runtime, name_of_job(*parts_->bootstrap));
   if (has_other_hosts && parts_->status != nullptr)
-    parts_->runtime->model<OtherHosts>().begin(*parts_->status, std::move(hosts));
+    parts_->runtime->model<OtherHosts>().begin(*parts_->status, hosts);
   parts_->bootstrap->start_is_complete();
   parts_->has_started = true;
 }

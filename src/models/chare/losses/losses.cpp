@@ -2,6 +2,7 @@
 #include "runtime/losses/losses.h"
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -247,6 +248,7 @@ void LostElements::ask_all(Collection& collection, std::uint64_t index, const ru
   struct Asked {
     int left = 0;
     std::uint32_t moves = 0;
+    std::exception_ptr failure;
   };
   const auto asked = std::make_shared<Asked>();
   const int num_lost = runtime_.losses().count();
@@ -257,11 +259,13 @@ void LostElements::ask_all(Collection& collection, std::uint64_t index, const ru
     part.then([this, asked, num_lost, &collection, index, done](const auto& answer) {
       try {
         asked->moves = std::max(asked->moves, answer.get());
-      } catch (...) {  // that PE is lost
+      } catch (...) {
+        asked->failure = std::current_exception();
       }
       if (--asked->left > 0) return;
       // After a loss meanwhile, the others may not have known of it.
       if (runtime_.losses().count() != num_lost) return ask_all(collection, index, done);
+      if (asked->failure != nullptr) return done.set_error(asked->failure);
       make_at_home(collection, index, asked->moves, done);
     });
   }
