@@ -200,13 +200,13 @@ def _run(options: argparse.Namespace) -> int:
 def _hosts_of(options: argparse.Namespace, num_pes: int) -> Hosts | None:
     if options.hosts is None:
         return None
-    from weft.launch.command import UsageError
+    from weft.launch.command import UsageError, parse_variables
     from weft.launch.hosts.host_list import parse_hosts
     from weft.launch.hosts.remote import Hosts
 
     if options.metrics is not None:
         raise UsageError("--metrics cannot be given with --hosts: PEs publish it on their own hosts")
-    return Hosts(parse_hosts(options.hosts, num_pes))
+    return Hosts(parse_hosts(options.hosts, num_pes), num_pes, parse_variables(options.variables))
 
 
 def _metrics_of(address: str | None) -> MetricsServer | None:

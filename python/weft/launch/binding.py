@@ -39,11 +39,14 @@ def shares(cores: Sequence[Core], num_pes: int) -> list[list[Core]]:
     return [part for group, count in zip(groups, counts, strict=True) for part in _divide(group, count)]
 
 
-def binding_lines(parts: Sequence[Sequence[Core]]) -> list[str]:
-    """The map, a line for each PE: its CPUs, and the NUMA nodes of them if the PEs use several."""
+def binding_lines(parts: Sequence[Sequence[Core]], first_pe: int = 0) -> list[str]:
+    """The map, a line for each PE: its CPUs, and the NUMA nodes of them if the PEs use several.
+
+    `first_pe`: the number of the first one.
+    """
     several_nodes = len({core.node for part in parts for core in part}) > 1
     lines = []
-    for pe, part in enumerate(parts):
+    for pe, part in enumerate(parts, first_pe):
         cpus = cpu_list_text({cpu for core in part for cpu in core.cpus})
         number = "1 core" if len(part) == 1 else f"{len(part)} cores"
         nodes = f", node {cpu_list_text({core.node for core in part})}" if several_nodes else ""

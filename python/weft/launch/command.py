@@ -48,8 +48,8 @@ def parse_num_pes(text: str) -> int:
         raise UsageError(f"-n {num_pes}: a job has at least one PE; give a number from 1 to {MAX_PES}")
     if num_pes > MAX_PES:
         raise UsageError(
-            f"-n {num_pes}: `weft run` starts the PEs of one host, at most {MAX_PES}; "
-            "for more hosts use the resource manager's launcher (srun, mpiexec)"
+            f"-n {num_pes}: `weft run` starts at most {MAX_PES} PEs; for more use the resource manager's "
+            "launcher (srun, mpiexec)"
         )
     return num_pes
 

@@ -73,7 +73,8 @@ def pe_environment(environment: Mapping[str, str]) -> dict[str, str]:
     inherited = dict(environment)
     # PEs do not inherit the connection.
     inherited.pop("PMI_FD", None)
-    # The program of a job around this one is not that of this job.
+    # The name and the program of a job around this one are not those of this job.
+    inherited.pop("WEFT_JOB_NAME", None)
     inherited.pop("WEFT_PROGRAM", None)
     inherited.pop(TIME_LIMIT_VARIABLE, None)
     inherited.pop(INCARNATION_VARIABLE, None)

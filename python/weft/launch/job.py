@@ -91,6 +91,7 @@ class Job(Resizer):
         self._bound = bound
         self._metrics = metrics
         self._hosts = hosts
+        self._has_new_shares = hosts is None
         self._selector = selectors.DefaultSelector()
         self._passed_at = 0.0
         self._spawned: SpawnedJobs | None = None  # from the first one on
@@ -143,9 +144,8 @@ class Job(Resizer):
         )
 
     def _is_output_pending(self) -> bool:
-        # Other hosts' output may go through pipes that `_output` drains.
-        is_pending = self._hosts is not None and self._hosts.is_pending
-        return self._output.is_pending() or is_pending
+        # `_output` closes its pipes when it is asked, and what other hosts have sent may go through them.
+        return (self._hosts is not None and self._hosts.is_pending) or self._output.is_pending()
 
     def _wait_and_handle(self) -> None:
         limit = None if self._time_limit is None else self._time_limit.deadline
@@ -167,6 +167,8 @@ class Job(Resizer):
                 self._service.handle(key.data, events)
             else:
                 key.data()
+        if self._hosts is not None:
+            self._hosts.tick(time.monotonic())
         self._settle()
         self._handle_deadlines(time.monotonic())
 
@@ -177,8 +179,6 @@ class Job(Resizer):
             self._look_for_another_mpi(now)
         if self._time_limit is not None:
             self._check_time_limit(self._time_limit, now)
-        if self._hosts is not None:
-            self._hosts.tick(now)
         if self._recovery is not None and (busy := self._recovery.busy()):
             self._end(
                 f"{self._pes[busy[0]].name} has not left the job within {LEAVE_S:g} s after a loss, or for "
@@ -232,8 +232,10 @@ class Job(Resizer):
         """`common`: what the environment of all PEs has."""
         hosts = self._hosts
         if hosts is not None:
+            # PEs of other hosts write into pipes.
+            common.setdefault("PYTHONUNBUFFERED", "1")
             common[JOB_NAME] = f"{os.uname().nodename} {os.getpid()} {time.time_ns()}"
-        num_here = self._num_pes if hosts is None else max(1, hosts.num_here)
+        num_here = self._num_pes if hosts is None else hosts.num_here
         self._environment = host_environment(common, num_here, self._segments.path, self._service.path)
         arguments = self._argvs, self._environment, self._signals
         if hosts is None:
@@ -251,6 +253,8 @@ class Job(Resizer):
 
     def _make_room(self, num_pes: int) -> None:
         of_pe = 1 + self._output.descriptors_per_pe + (self._time_limit is not None)
+        if self._hosts is not None:
+            of_pe += 2 + self._output.descriptors_per_pe
         reserve_descriptors(of_pe * num_pes + _DESCRIPTORS_BESIDE_PES)
 
     def _start_pe(self, starter: Starter, number: int) -> Pe:
@@ -260,9 +264,11 @@ class Job(Resizer):
         """Prints the map of the binding. Returns the CPUs of each PE, or None if PEs are not bound."""
         if not self._bound:
             return None
-        num_here = self._num_pes if self._hosts is None else max(1, self._hosts.num_here)
+        num_here = self._num_pes if self._hosts is None else self._hosts.num_here
+        if num_here == 0:
+            return None
         parts = shares(usable_cores(os.sched_getaffinity(0)), num_here)
-        for line in binding_lines(parts):
+        for line in binding_lines(parts, 0 if self._hosts is None else self._hosts.first_here):
             self._say(line)
         return [{cpu for core in part for cpu in core.cpus} for part in parts]
 
@@ -368,9 +374,16 @@ class Job(Resizer):
         for pe in pes:
             self._note_exit(pe, -signal.SIGKILL)
 
-    def cannot_start(self, sentence: str) -> None:
-        """A host cannot be reached, or a PE not be started there."""
-        self._end(sentence, 2)
+    def cannot_start(self, sentence: str, pes: Sequence[Pe]) -> None:
+        """A host cannot be reached, or these PEs not be started there."""
+        if self._recovery is None or self._recovery.incarnation == 0 or self._ending:
+            for pe in pes:
+                pe.exit_status = -signal.SIGKILL
+            self._end(sentence, 2)
+            return
+        self._say(sentence)
+        for pe in pes:  # another host may do
+            self._note_exit(pe, -signal.SIGKILL)
 
     def said_elsewhere(self, sentence: str) -> None:
         """A host has something to say to the user."""

@@ -19,7 +19,7 @@ _MOST_LINE_BYTES = 64 << 10
 # If so much waits for a reader of the launcher's output, the PEs wait.
 _MOST_PENDING_BYTES = 256 << 10
 _READ_BYTES = 64 << 10
-# select(2) calls a pipe writable if it takes so much (PIPE_BUF) without blocking.
+# poll(2) calls a pipe writable if it takes so much (PIPE_BUF) without blocking.
 _WRITE_BYTES = 4096
 # Of a pipe whose PE has ended. More comes only from processes that the PE has left behind.
 _MOST_LEFT_BYTES = 1 << 20
@@ -168,6 +168,8 @@ class Sink:
         self._fd = fd
         self._is_owner = is_owner
         self._is_finished = False
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLOUT)
         self._pending = bytearray()
         self._watched = False
         self._resume: list[Callable[[], None]] = []
@@ -212,11 +214,13 @@ class Sink:
 
     def _flush(self) -> None:
         while self._pending:
-            if not select.select([], [self._fd], [], 0)[1]:
+            try:
+                if not self._poll.poll(0):
+                    raise BlockingIOError
+                written = os.write(self._fd, self._pending[:_WRITE_BYTES])
+            except BlockingIOError:
                 self._watch(True)
                 return
-            try:
-                written = os.write(self._fd, self._pending[:_WRITE_BYTES])
             except OSError:  # EPIPE: PEs that write get it too, as if they wrote themselves
                 self.abandon()
                 return

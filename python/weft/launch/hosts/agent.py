@@ -108,6 +108,7 @@ class Agent:
         self._heard_at = time.monotonic()
         self._is_paused = False
         self._starter: Starter | None = None
+        self._obstacle = "a process is to be started before the job is known"
         self._pipes = _Pipes()
         self._is_done = False
 
@@ -184,7 +185,9 @@ class Agent:
 
     def _send_bytes(self, data: bytes) -> None:
         self._outgoing.put(data)
-        if not self._is_writing:
+        if self._is_writing:
+            self._hold(len(self._outgoing) > _MOST_PENDING_BYTES)
+        else:
             self._flush()
 
     def _flush(self) -> None:
@@ -218,16 +221,24 @@ class Agent:
     # --- processes
 
     def begin(self, job: Mapping[str, Any]) -> None:
-        """`job`: environment; folder; programs, and which one each PE has; num_pes of this host; is_bound."""
-        own = {name: os.environ[name] for name in _OF_THE_HOST if name in os.environ}
-        shared = {name: value for name, value in job["environment"].items() if name not in _OF_THE_HOST}
+        """Prepares for PEs. What stands in the way is the answer to each START.
+
+        `job`: environment; the names in it that the user has given, which count; folder; programs, and which
+        one each PE has; num_pes of this host; is_bound.
+        """
+        names = [name for name in _OF_THE_HOST if name not in job["given"]]
+        own = {name: os.environ[name] for name in names if name in os.environ}
+        shared = {name: value for name, value in job["environment"].items() if name not in names}
         environment = host_environment(
             {**shared, **own}, max(1, job["num_pes"]), self._segments.path, self._listener.path
         )
         try:
             os.chdir(job["folder"])
         except OSError as error:
-            raise UsageError(f"{job['folder']}: {error.strerror}; start the job in a shared folder") from None
+            self._obstacle = (
+                f"{job['folder']}: {error.strerror}; start the job in a folder that all hosts have"
+            )
+            return
         cpus = None
         if job["is_bound"] and job["num_pes"] > 0:
             parts = shares(usable_cores(os.sched_getaffinity(0)), job["num_pes"])
@@ -237,10 +248,10 @@ class Agent:
         self._starter = Starter(argvs, environment, self._signals, self._pipes, None, cpus)
 
     def _start(self, number: int, process: Mapping[str, Any]) -> None:
-        if self._starter is None:
-            raise LinkError("a process is to be started before the job is known")
-        reserve_descriptors(4 * (len(self._processes) + 1) + _DESCRIPTORS_BESIDE_PES)
         try:
+            if self._starter is None:
+                raise UsageError(self._obstacle)
+            reserve_descriptors(4 * (len(self._processes) + 1) + _DESCRIPTORS_BESIDE_PES)
             pe = self._starter.start(
                 process["number"],
                 process["incarnation"],

@@ -16,10 +16,12 @@ from weft.launch.frames import MAX_FRAME_BYTES
 GREETING = b"weft host agent 1\n"
 #: So often the launcher sends a PING.
 PING_S = 3.0
-#: A host that has not answered for so long is lost.
-SILENCE_S = 12.0
-#: An agent that has heard nothing for so long ends its PEs: the launcher takes them for lost.
-AGENT_SILENCE_S = 30.0
+#: An agent that has heard nothing for so long ends its PEs.
+AGENT_SILENCE_S = 10.0
+#: A host that has not answered for so long is lost. Its PEs have ended by then: others take their places.
+SILENCE_S = 15.0
+#: A host must greet within this time.
+GREETING_S = 60.0
 
 _HEADER = struct.Struct("<III")
 # An exchange of a large job is the largest frame; a message has a part of it.

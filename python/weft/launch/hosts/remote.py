@@ -1,6 +1,6 @@
 """The launcher's side of hosts: their agents, the PEs there, and which host each PE gets.
 
-Threads: the launcher's. Nothing here blocks but `close`.
+Threads: the launcher's. Nothing here blocks but `close`, and for a moment the end of a link.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from weft.launch.connection import Connection
 from weft.launch.hosts.host_list import HostSlots
 from weft.launch.hosts.link import (
     GREETING,
+    GREETING_S,
     PING_S,
     SILENCE_S,
     Decoder,
@@ -55,8 +56,8 @@ class Owner(Protocol):
     def host_lost(self, pes: Sequence[Pe]) -> None:
         """A host is lost, and these PEs with it."""
 
-    def cannot_start(self, sentence: str) -> None:
-        """A host cannot be reached, or a PE not be started there."""
+    def cannot_start(self, sentence: str, pes: Sequence[Pe]) -> None:
+        """A host cannot be reached, or these PEs not be started there."""
 
     def said_elsewhere(self, sentence: str) -> None:
         """A host has something to say to the user."""
@@ -70,10 +71,15 @@ class RemotePe(Pe):
         self.host = host
         self.key = key
         self.sinks: tuple[Sink, Sink] | None = None
+        self.has_hung_up = False
 
     @property
     def name(self) -> str:
         return f"PE {self.number} (pid {self.pid} on {self.host.name})"
+
+    @property
+    def is_dying(self) -> bool:
+        return self.running and self.has_hung_up
 
     def describe_end(self) -> str:
         if self.host.loss is not None:
@@ -146,6 +152,7 @@ class RemoteHost:
         self.slots = slots.slots
         self.pes: list[RemotePe] = []
         self.loss: str | None = None  # why it is lost
+        self.is_unfit = False  # a PE could not be started there
         self._hosts = hosts
         self._process: subprocess.Popen[bytes] | None = None
         self._decoder = Decoder(GREETING)
@@ -153,6 +160,7 @@ class RemoteHost:
         self._channels: dict[int, RemoteConnection] = {}
         self._next_key = 1
         self._heard_at = 0.0
+        self._reached_at = 0.0
         self._is_held = False
 
     @property
@@ -175,20 +183,39 @@ class RemoteHost:
     def _reach(self) -> None:
         ours, theirs = socket.socketpair()
         agent = [sys.executable, "-c", _AGENT.format(path=str(_PACKAGES))]
-        shell = shlex.split(os.environ.get(SHELL_VARIABLE) or _SHELL)
+        command = os.environ.get(SHELL_VARIABLE) or _SHELL
         with theirs:
-            self._process = subprocess.Popen(
-                [*shell, self.name, f"exec {shlex.join(agent)}"],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                # Ctrl-C in a terminal is for the job, which ends the agent.
-                start_new_session=True,
-                preexec_fn=self._hosts.before_exec,
-            )
+            try:
+                self._process = subprocess.Popen(
+                    [*shlex.split(command), self.name, f"exec {shlex.join(agent)}"],
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    # Not the launcher's own: ssh may make its descriptor one that does not block.
+                    stderr=subprocess.PIPE,
+                    # Ctrl-C in a terminal is for the job, which ends the agent.
+                    start_new_session=True,
+                    preexec_fn=self._hosts.before_exec,
+                )
+            except (OSError, ValueError) as error:
+                ours.close()
+                raise UsageError(f"{command}: {error}; {SHELL_VARIABLE} is the command for ssh") from None
         ours.setblocking(False)
         self._link = ours
+        self._reached_at = time.monotonic()
         self._hosts.selector.register(ours, selectors.EVENT_READ, self._on_link)
+        assert self._process.stderr is not None
+        self._hosts.selector.register(self._process.stderr, selectors.EVENT_READ, self._on_words)
         self.send(Kind.JOB, 0, json.dumps(self._hosts.job_of(self)).encode())
+
+    def _on_words(self) -> None:
+        """The remote shell, or the agent, says something."""
+        assert self._process is not None and self._process.stderr is not None
+        words = os.read(self._process.stderr.fileno(), _READ_BYTES)
+        if words:
+            self._hosts.own_sinks()[1].put(words)
+        else:
+            self._hosts.selector.unregister(self._process.stderr)
+            self._process.stderr.close()
 
     def reaped(self, pid: int, status: int) -> bool:
         """Whether the process that has ended is its remote shell."""
@@ -257,7 +284,7 @@ class RemoteHost:
     def _how_shell_ended(self) -> str:
         assert self._process is not None
         try:
-            status = self._process.wait(1.0)
+            status = self._process.wait(0.5)
         except subprocess.TimeoutExpired:
             return "its connection has ended"
         words = f"; it said: {self._decoder.noise}" if self._decoder.noise else ""
@@ -271,9 +298,7 @@ class RemoteHost:
         for pe in lost:
             self._finish_output(pe)
         if not self.is_joined:
-            for pe in lost:
-                pe.exit_status = -signal.SIGKILL
-            self._hosts.owner.cannot_start(f"the host {self.name} cannot be reached: {why}")
+            self._hosts.owner.cannot_start(f"the host {self.name} cannot be reached: {why}", lost)
             return
         for connection in list(self._channels.values()):
             connection.end()
@@ -290,12 +315,19 @@ class RemoteHost:
 
     def tick(self, now: float) -> None:
         """It is time for a PING."""
-        if self.loss is not None or not self.is_linked or not self.is_joined:
+        if self.loss is not None or not self.is_linked:
             return
-        if now - self._heard_at > SILENCE_S and not self._is_held:
-            self.lose(f"nothing was heard of it for {SILENCE_S:g} s")
-            return
-        self.send(Kind.PING)
+        limit_s, since = (SILENCE_S, self._heard_at) if self.is_joined else (GREETING_S, self._reached_at)
+        if now - since > limit_s and not self._is_held:
+            if self._process is not None:
+                self._process.kill()
+            self.lose(f"nothing was heard of it for {limit_s:g} s")
+        elif self.is_joined:
+            self.send(Kind.PING)
+
+    def forgive(self, now: float) -> None:
+        """The launcher itself was stopped until now."""
+        self._heard_at = self._reached_at = now
 
     def close(self, deadline: float) -> None:
         """The job is over: the agent ends, and with it what is left of its PEs."""
@@ -314,6 +346,8 @@ class RemoteHost:
 
     def start(self, number: int, incarnation: int, num_pes: int | None, output: Output) -> RemotePe:
         """Has its agent start a PE. That it cannot be started is told to the owner later."""
+        if self._process is None:
+            self._reach()
         key = self._next_key
         self._next_key += 1
         local_rank = _free_rank(self.pes)
@@ -321,8 +355,6 @@ class RemoteHost:
         pe.sinks = self._hosts.sinks_of(output.open(number))
         output.close_opened()
         self.pes.append(pe)
-        if self._process is None:
-            self._reach()
         process = {
             "number": number,
             "incarnation": incarnation,
@@ -347,6 +379,8 @@ class RemoteHost:
                 connection.feed(payload)
                 if kind is Kind.CLOSE:
                     connection.end()
+                    if isinstance(connection.pe, RemotePe):
+                        connection.pe.has_hung_up = True
                 self._hosts.service.read(connection)
         elif kind is Kind.SAY:
             self._hosts.owner.said_elsewhere(f"{self.name}: {payload.decode(errors='replace')}")
@@ -357,9 +391,9 @@ class RemoteHost:
         if kind is Kind.STARTED and len(payload) == 4:
             (pe.pid,) = struct.unpack("<I", payload)
         elif kind is Kind.FAILED:
-            pe.exit_status = 127
+            self.is_unfit = True
             self._finish_output(pe)
-            self._hosts.owner.cannot_start(f"{self.name}: {payload.decode(errors='replace')}")
+            self._hosts.owner.cannot_start(f"{self.name}: {payload.decode(errors='replace')}", [pe])
         elif kind is Kind.EXITED and len(payload) == 4:
             self._finish_output(pe)
             self._hosts.owner.exited_elsewhere(pe, struct.unpack("<i", payload)[0])
@@ -385,10 +419,15 @@ class RemoteHost:
 
 
 class Hosts:
-    """The hosts of one job. `before_exec` runs in remote shells between fork and exec."""
+    """The hosts of one job of `num_pes` PEs. `given`: names of variables that the user has set for all hosts."""
 
-    def __init__(self, named: Sequence[HostSlots]) -> None:
+    def __init__(self, named: Sequence[HostSlots], num_pes: int, given: Iterable[str] = ()) -> None:
         self._named = named
+        self._given = list(given)
+        # How many PEs each host begins with.
+        self._begin = [0] * len(named)
+        for i, host in enumerate(named):
+            self._begin[i] = min(host.slots, num_pes - sum(self._begin))
         self._remote = [None if host.is_here else RemoteHost(self, host) for host in named]
         self._here: list[Pe] = []
         self._tick_at: float | None = None
@@ -403,7 +442,10 @@ class Hosts:
         job: Mapping[str, Any],
         before_exec: Callable[[], None],
     ) -> None:
-        """`job`: what agents need to know, see `Agent.begin`."""
+        """`job`: what agents need to know, see `Agent.begin`.
+
+        `before_exec` runs in remote shells between fork and exec.
+        """
         self.selector = selector
         self.service = service
         self.owner = owner
@@ -413,8 +455,14 @@ class Hosts:
 
     @property
     def num_here(self) -> int:
-        """How many PEs of the job begin on the launcher's own host, if it fills the hosts in their order."""
-        return sum(host.slots for host in self._named if host.is_here)
+        """How many PEs begin on the launcher's own host."""
+        return sum(count for count, host in zip(self._begin, self._named, strict=True) if host.is_here)
+
+    @property
+    def first_here(self) -> int:
+        """The number of the first one of them."""
+        here = next((i for i, host in enumerate(self._named) if host.is_here), 0)
+        return sum(self._begin[:here])
 
     @property
     def deadline(self) -> float | None:
@@ -425,6 +473,9 @@ class Hosts:
         """Looks after the links, if it is time."""
         if self._tick_at is None or now < self._tick_at:
             return
+        if now > self._tick_at + PING_S:
+            for host in self._hosts():
+                host.forgive(now)
         self._tick_at = now + PING_S
         for host in self._hosts():
             host.tick(now)
@@ -434,7 +485,8 @@ class Hosts:
 
     def job_of(self, host: RemoteHost) -> dict[str, Any]:
         """The job as its agent needs to know it."""
-        return {**self._job, "num_pes": host.slots}
+        begins_with = self._begin[self._remote.index(host)]
+        return {**self._job, "given": self._given, "num_pes": begins_with or host.slots}
 
     def place(self) -> RemoteHost | None:
         """Where the next PE is started; None: on the launcher's host.
@@ -444,7 +496,9 @@ class Hosts:
         Raises:
             UsageError: all hosts are lost.
         """
-        living = [i for i, host in enumerate(self._remote) if host is None or host.loss is None]
+        living = [
+            i for i, host in enumerate(self._remote) if host is None or not (host.loss or host.is_unfit)
+        ]
         if not living:
             raise UsageError("no host is left")
         room = [self._named[i].slots - self._num_running(i) for i in living]
@@ -468,13 +522,17 @@ class Hosts:
         """Where a PE's output goes: to the descriptors, or to the launcher's own."""
         out, err = opened
         if out is None or err is None:
-            if self._sinks is None:
-                self._sinks = (Sink(self.selector, 1), Sink(self.selector, 2))
-            return self._sinks
+            return self.own_sinks()
         first = Sink(self.selector, os.dup(out), is_owner=True)
         second = first if err == out else Sink(self.selector, os.dup(err), is_owner=True)
-        self._pe_sinks = [sink for sink in self._pe_sinks if sink.is_pending] + [first, second]
+        self._pe_sinks = [sink for sink in self._pe_sinks if not sink.closed] + [first, second]
         return first, second
+
+    def own_sinks(self) -> tuple[Sink, Sink]:
+        """The launcher's own stdout and stderr."""
+        if self._sinks is None:
+            self._sinks = (Sink(self.selector, 1), Sink(self.selector, 2))
+        return self._sinks
 
     @property
     def is_pending(self) -> bool:

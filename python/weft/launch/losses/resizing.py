@@ -30,6 +30,8 @@ class Resizer(DeathJudge):
     _output: Output
     _time_limit: TimeLimit | None
     _num_pes: int
+    # Whether PEs get other cores in a job with another number of PEs.
+    _has_new_shares = True
 
     def __init__(
         self, recovery: Recovery | None, survival: Survival | None = None, most_pes: int = MAX_PES
@@ -152,7 +154,7 @@ class Resizer(DeathJudge):
         if num_pes > now:
             self._make_room(num_pes)
         self._num_pes = num_pes
-        cpus = self._bind() if num_pes != now else None
+        cpus = self._bind() if num_pes != now and self._has_new_shares else None
         if cpus is not None:
             self._starter.bind(cpus)
         if self._time_limit is not None:
@@ -189,7 +191,10 @@ class Resizer(DeathJudge):
         except UsageError:
             for pe in started:
                 pe.send_signal(signal.SIGKILL)
-                os.waitpid(pe.pid, 0)
+                if pe.is_child:
+                    os.waitpid(pe.pid, 0)
+                else:
+                    self._leavers.append((pe, None))
             raise
         return started
 
