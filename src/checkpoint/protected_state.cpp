@@ -75,7 +75,10 @@ void ProtectedState::drop(std::uint64_t state) {
 }
 
 void ProtectedState::commit(std::uint64_t state, Manifest manifest) {
-  std::erase_if(blocks_, [state](const auto& entry) { return entry.first.state != state; });
+  std::erase_if(blocks_, [&](const auto& entry) {
+    const std::uint64_t other = entry.first.state;
+    return other != state && (other == committed_ || other >> kIncarnationShift != incarnation);
+  });
   set_committed(state, std::move(manifest));
 }
 

@@ -74,6 +74,10 @@ class BlockSource final : public ByteSource {
 
 class ProtectedState {
  public:
+  // The number of a state has the incarnation in which it was written, from this bit on.
+  static constexpr int kIncarnationShift = 40;
+
+ public:
   // Names a block: the state's number, and the PE whose elements it has.
   struct BlockId {
     std::uint64_t state = 0;

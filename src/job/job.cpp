@@ -192,6 +192,9 @@ std::vector<int> hosts_of_pes(const machine::HostTable& table) {
 
 }  // namespace
 
+// So long the launcher may wait for the death that made a PE abort (MOST_HOLD_S of python/weft/launch/losses/recovery.py), and some more.
+constexpr int kAwaitedDeathMs = 25000;
+
 struct Job::Parts {
   std::unique_ptr<machine::bootstrap::StartingBootstrap> bootstrap;
   Incarnations* incarnations = nullptr;  // of a job that may begin again
@@ -208,6 +211,10 @@ struct Job::Parts {
   std::vector<int> hosts;                          // of each PE; empty if the job has one host
   const pid_t process = getpid();
 
+  // Whether abort() begins the next incarnation in a new program of this process.
+  bool begins_in_new_program() const {
+    return incarnations != nullptr && incarnations->way_ == Incarnations::Way::kInNewProgram;
+  }
   // Whether this is a process that the PE has forked. The job, its memory and its connections are the PE's.
   bool is_in_forked_child() const { return getpid() != process; }
 
@@ -236,7 +243,8 @@ struct Job::Parts {
         }));
   }
   void abort(int code, const std::string& sentence) {
-    const machine::ExitDeadline deadline(machine::LauncherWatch::kGraceMs, bootstrap->pe(), code);
+    const int limit_ms = bootstrap->can_begin_again() ? kAwaitedDeathMs : machine::LauncherWatch::kGraceMs;
+    const machine::ExitDeadline deadline(limit_ms, bootstrap->pe(), code);
     host_watch.reset();
     bootstrap->abort(code, sentence);
   }
@@ -354,6 +362,8 @@ void Job::start(const InstallModels& more_models, const Launch& launch) {
   const std::vector<int>& hosts = parts_->hosts;
   parts_->machine =
       base::value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory, launch.threads_));
+  // A PE that begins again in a new program keeps its process number and addresses: others must not copy to them.
+  if (parts_->begins_in_new_program()) parts_->machine->peer_memory().turn_off();
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
   options.processor_share = own_share(parts_->bootstrap->pe(), processors, hosts);
@@ -420,7 +430,7 @@ void Job::abort(int code, const std::string& sentence) {
   } else {
     parts_->watch.reset();
     parts_->abort(code, sentence);
-    if (parts_->incarnations != nullptr && parts_->incarnations->way_ == Incarnations::Way::kInNewProgram) {
+    if (parts_->begins_in_new_program()) {
       leave_incarnation();
       parts_->incarnations->begin_in_new_program();
     }

@@ -15,11 +15,14 @@ from test_faults import SEEDS
 
 # It steps on until a host is lost, and some steps more. A lost or doubled step changes the sums.
 PROGRAM = """\
+import os
 import weft
 
 class Cell(weft.Chare):
     def __init__(self):
         self.sum = 0
+    def host(self):
+        return os.uname().nodename
     def add(self, step):
         self.sum += step * (self.index + 1)
         return self.sum
@@ -37,6 +40,7 @@ async def main():
             print("ready", flush=True)
     right = [sum(range(step)) * (i + 1) for i in range(16)]
     print(weft.num_pes(), weft.recoveries(), "right" if sums == right else f"wrong at {step}: {sums}")
+    print(*(await weft.Group(Cell).host.call()))
 
 weft.run(main)
 """
@@ -69,7 +73,8 @@ def test_a_job_outlives_the_loss_of_a_host(
     run_for_a_while(seed)
     two_hosts.hosts[1].kill(noticed=fault == "killed")
     outcome = finish(job, 60)
-    assert outcome.stdout == f"{num_pes} 1 right\n", outcome.stderr
+    hosts = " ".join(["nodeA"] * num_pes)
+    assert outcome.stdout == f"{num_pes} 1 right\n{hosts}\n", outcome.stderr
     assert re.search(r"PE 2 \(pid \d+ on nodeB\) is lost with its host", outcome.stderr)
     assert outcome.exit_code == 0
 
@@ -79,7 +84,7 @@ def test_a_spare_host_takes_the_place_of_a_lost_one(need_cluster: None) -> None:
         job = start(cluster, "--on-loss", "restart", "-n", "4")
         cluster.hosts[1].kill()
         outcome = finish(job, 60)
-        assert outcome.stdout == "4 1 right\n", outcome.stderr
+        assert outcome.stdout == "4 1 right\nnodeA nodeA nodeC nodeC\n", outcome.stderr
         assert outcome.exit_code == 0
 
 

@@ -363,6 +363,7 @@ void continue_mpi(const KeptState& kept) {
   rank.phase = Rank::Phase::kRunning;
   rank.world = rank.process->world().get();
   rank.self = rank.process->self().get();
+  if (!running_job().reported_calls) report_calls(rank.process->runtime());
   move_objects([&] { unpack_objects(*VirtualRank::current(), kept.objects); });
 }
 

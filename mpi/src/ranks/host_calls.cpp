@@ -91,7 +91,7 @@ int weft_mpi_host_run(const weft_mpi_host_program* program) {
     if (code == 0) leave_launch(code);
     return code;
   } catch (const weft::base::Error& error) {
-    return refuse_program(error.what());
+    return end_without_launch(error);
   }
 }
 

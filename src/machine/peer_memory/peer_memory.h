@@ -53,9 +53,13 @@ class PeerMemory {
   base::Status open();
   // No message is copied from now on, for comparison with the other paths.
   void turn_off() {
+    is_off_ = true;
     reach_ = Reach::kNone;
     shares_host_memory_ = false;
   }
+
+  // Whether no process is to copy from or to the memory of another one.
+  bool is_off() const { return is_off_; }
 
   // Starts a send of device memory, or of host memory from SharedCopy::kLeastBytes on: the contract of
   // Machine::tag_send. A send that fails does not end its
@@ -174,6 +178,7 @@ class PeerMemory {
   Reach reach_;
   bool has_peers_on_host_;
   bool shares_host_memory_ = false;
+  bool is_off_ = false;
   base::Status process_copies_;  // why host memory is not shared; ok if it is
   ControlMessages control_;
   PeerContext context_;

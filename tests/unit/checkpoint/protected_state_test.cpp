@@ -41,6 +41,22 @@ TEST(ProtectedState, TheOneBeforeStaysUntilTheNextIsCommitted) {
   EXPECT_EQ(state.find({2, 0})->size(), 2u);
 }
 
+// Blocks of a state that another PE has begun to protect are dropped by its own word.
+TEST(ProtectedState, ACommitDropsTheOneBeforeAndThoseOfEarlierIncarnations) {
+  ProtectedState state;
+  const auto number = [](std::uint64_t incarnation, std::uint64_t count) {
+    return (incarnation << ProtectedState::kIncarnationShift) + count;
+  };
+  state.put({number(0, 1), 0}, block_of(1));
+  state.commit(number(0, 1), {});
+  state.put({number(0, 2), 0}, block_of(2));  // was not complete when a PE was lost
+  state.incarnation = 1;
+  state.put({number(1, 1), 0}, block_of(3));
+  state.put({number(1, 2), 0}, block_of(4));
+  state.commit(number(1, 1), {});
+  EXPECT_EQ(state.block_ids(), (std::vector<ProtectedState::BlockId>{{number(1, 1), 0}, {number(1, 2), 0}}));
+}
+
 TEST(Block, GrowsAndGivesMuchRoomBack) {
   Block block;
   EXPECT_EQ(block.size(), 0u);

@@ -419,7 +419,10 @@ class RemoteHost:
 
 
 class Hosts:
-    """The hosts of one job of `num_pes` PEs. `given`: names of variables that the user has set for all hosts."""
+    """The hosts of one job of `num_pes` PEs.
+
+    `given`: names of variables that the user has set for all hosts.
+    """
 
     def __init__(self, named: Sequence[HostSlots], num_pes: int, given: Iterable[str] = ()) -> None:
         self._named = named

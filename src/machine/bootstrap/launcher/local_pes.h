@@ -2,7 +2,9 @@
 // numbers of their own as one host, between which there is no shared memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/launcher/start_notice.h"
@@ -13,6 +15,9 @@ struct LocalPes {
   int rank = 0;  // of this PE among them
   int size = 1;
 };
+
+// `hosts`: what the PEs have given of their hosts, in an exchange.
+LocalPes local_pes(const std::vector<std::vector<std::byte>>& hosts, int pe);
 
 // Collective over the bootstrap, and its first exchange. `host` is base::host_number(). `notice_ms` and `say` as for
 // StartNotice.

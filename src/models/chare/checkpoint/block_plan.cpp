@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "weft/base/error.h"
@@ -51,14 +52,15 @@ std::map<std::uint32_t, std::vector<std::uint32_t>> holders_of(
   return holders;
 }
 
-[[noreturn]] void block_is_lost(std::uint32_t block, std::uint32_t buddy, std::uint32_t num_blocks,
-                                std::uint32_t num_pes) {
+// `buddy`: empty if the hosts of the PEs were perhaps others when the state was protected.
+[[noreturn]] void block_is_lost(std::uint32_t block, std::optional<std::uint32_t> buddy,
+                                std::uint32_t num_blocks, std::uint32_t num_pes) {
   const std::string who =
       num_blocks == num_pes
           ? base::format(
-                "the chares of PE {0} cannot be recovered: PE {0}, which kept their state, and PE {1}, "
+                "the chares of PE {0} cannot be recovered: PE {0}, which kept their state, and {1}, "
                 "which kept a copy, were both lost",
-                block, buddy)
+                block, buddy ? base::format("PE {}", *buddy) : "another PE")
           : base::format(
                 "the chares that PE {} of {} had protected cannot be recovered: the PEs that kept "
                 "their state were lost",
@@ -80,7 +82,9 @@ BlockPlan plan_blocks(std::uint64_t state, std::uint32_t num_blocks,
   std::vector<std::uint32_t> num_owned(num_pes);
   for (std::uint32_t block = 0; block < num_blocks; ++block) {
     const std::vector<std::uint32_t>& who = holders[block];
-    if (who.empty()) block_is_lost(block, (block + distance) % num_pes, num_blocks, num_pes);
+    if (who.empty())
+      block_is_lost(block, hosts.empty() ? std::optional((block + 1) % num_pes) : std::nullopt, num_blocks,
+                    num_pes);
     // The elements of a block have their homes on the PE of its number, if there are as many PEs as before.
     std::uint32_t owner = block;
     if (num_blocks != num_pes) {

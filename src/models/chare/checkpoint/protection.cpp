@@ -42,7 +42,7 @@ using Kind = CheckpointStep::Kind;
 
 // Bits of the number of a state: the incarnation, a count, and the PE that has led.
 constexpr int kCountShift = 20;
-constexpr int kIncarnationShift = 40;
+constexpr int kIncarnationShift = ProtectedState::kIncarnationShift;
 constexpr std::uint64_t kMostCounts = std::uint64_t{1} << (kIncarnationShift - kCountShift);
 
 std::uint64_t next_state(std::uint64_t before, std::uint32_t incarnation, int leader) {
@@ -345,6 +345,11 @@ base::Status Checkpoints::open_state(std::uint64_t state) {
             base::format(
                 "protect was called on PE {} while PE {} protects; call it on one PE, and await each call",
                 state % (std::uint64_t{1} << kCountShift), open_state_ % (std::uint64_t{1} << kCountShift))};
+  }
+  if (state <= protected_state_->committed()) {
+    return {base::StatusCode::kClosed,
+            "protect was called on another PE too, which has protected a state meanwhile; call it on one PE, "
+            "and await each call"};
   }
   open_state_ = state;
   return {};

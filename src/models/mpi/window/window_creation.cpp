@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 
+#include "machine/peer_memory/peer_memory.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/communicators/communicator_creation.h"
 
@@ -159,7 +160,7 @@ class Creation {
     target.is_direct = target.memory != nullptr && target.control != nullptr;
     // Processes that map the same memory are on one host.
     if (memory_.flavor == MPI_WIN_FLAVOR_CREATE && !target.is_direct && target.control != nullptr &&
-        one.probe.succeeds())
+        !communicator_.engine().messenger().machine().peer_memory().is_off() && one.probe.succeeds())
       target.process = {one.probe.pid, one.base};
     return target;
   }
