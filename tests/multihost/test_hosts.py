@@ -88,9 +88,10 @@ def test_a_spare_host_takes_the_place_of_a_lost_one(need_cluster: None) -> None:
         assert outcome.exit_code == 0
 
 
-def test_without_the_option_the_loss_of_a_host_ends_the_job(two_hosts: Cluster) -> None:
+@pytest.mark.parametrize("noticed", [True, pytest.param(False, marks=pytest.mark.multihost_all)])
+def test_without_the_option_the_loss_of_a_host_ends_the_job(two_hosts: Cluster, noticed: bool) -> None:
     job = start(two_hosts)
-    two_hosts.hosts[1].kill()
+    two_hosts.hosts[1].kill(noticed=noticed)
     outcome = finish(job, 60)
     assert re.search(r"PE [23] .*nodeB", outcome.stderr), outcome.stderr
     assert outcome.exit_code != 0

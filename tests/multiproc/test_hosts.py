@@ -76,15 +76,32 @@ def test_pes_are_numbered_host_by_host(run, write, hosts: str) -> None:
 
 
 def test_output_has_labels_and_comes_whole(run, write) -> None:
-    line = "print('x' * 100_000 + os.environ['WEFT_PE'])"
-    program = write(f"import os, weft\n{line}\nasync def main(): pass\nweft.run(main)\n")
-    outcome = run("--hosts", "one:1,two:1", "-n", 2, "--label", program)
-    lines = sorted(outcome.stdout.splitlines())
-    # A line of more than 64 KiB comes in pieces.
-    assert [sum(line.count("x") for line in lines if line.startswith(f"{pe}: ")) for pe in (0, 1)] == [
-        100_000
-    ] * 2
-    assert outcome.exit_code == 0, outcome.stderr
+    program = write(
+        "import os, weft\n"
+        "async def main(): pass\n"
+        "weft.run(main)\n"
+        # At the end, so that most of it is under way when the PE has ended.
+        "print('\\n'.join(f\"{os.environ['WEFT_PE']} {line}\" for line in range(20_000)))\n"
+    )
+    outcome = run("--hosts", "one:2,two:1", "-n", 3, "--label", program)
+    lines = outcome.stdout.splitlines()
+    for pe in range(3):
+        mine = [line for line in lines if line.startswith(f"{pe}: ")]
+        assert mine == [f"{pe}: {pe} {line}" for line in range(20_000)]
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+
+
+def test_variables_of_the_user_hold_on_all_hosts(run, write) -> None:
+    program = write("import os\nprint(os.environ['DISPLAY'], os.environ.get('WEFT_JOB_NAME') is not None)\n")
+    outcome = run("--hosts", "one", "-n", 1, "--env", "DISPLAY=here", program)
+    assert (outcome.stdout, outcome.exit_code) == ("here True\n", 0), outcome.stderr
+
+
+def test_a_shell_that_is_missing_is_named(run, probe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_REMOTE_SHELL", "/no/such/shell")
+    outcome = run("--hosts", "one", "-n", 1, probe, 1)
+    assert outcome.stderr.startswith("weft run: /no/such/shell: "), outcome.stderr
+    assert outcome.exit_code == 2
 
 
 @pytest.mark.parametrize(
