@@ -104,7 +104,9 @@ Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory
           Losses::Ways{.post_after = [this](double seconds, Work* work) { post_after(seconds, work); },
                        .fail =
                            [this](std::string why) {
-                             if (!ending()) fail(std::move(why));
+                             if (ending()) return false;
+                             fail(std::move(why));
+                             return true;
                            }})) {}
 
 memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.default_place(kind); }

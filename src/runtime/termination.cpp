@@ -1,5 +1,6 @@
 #include "runtime/termination.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -54,7 +55,9 @@ Termination::Termination(Messenger& messenger)
   messenger_.set_handler(
       kDrainedHandler,
       [](void* context, MessagePtr message) {
-        self(context).drained_.at(message->envelope().source_pe) = true;
+        Termination& ending = self(context);
+        const int pe = sender_of(*message, ending.messenger_.num_pes());
+        ending.drained_[static_cast<std::size_t>(pe)] = true;
       },
       this);
   messenger_.set_handler(
@@ -84,8 +87,10 @@ void Termination::on_exit(Message& message) {
   int code = 0;
   message.unpacker() | code;
   end_with(code);
-  // The hook of that loss has found no end to pass on.
-  if (messenger_.losses().is_lost(sender_of(message, messenger_.num_pes()))) close_everywhere();
+  // The hook of that loss, or a `close` that has come first, has found no end to pass on.
+  const Losses& losses = messenger_.losses();
+  const bool close_was_first = losses.are_survived() && closing_;
+  if (close_was_first || losses.is_lost(sender_of(message, messenger_.num_pes()))) close_everywhere();
 }
 
 // PE 0 closes when all PEs know of the end. Another one may do so without that, and may be lost before it has told all.
@@ -93,10 +98,12 @@ void Termination::on_close(const Message& message) {
   const bool all_know = !messenger_.losses().are_survived() || sender_of(message, messenger_.num_pes()) == 0;
   if (begun_ && !all_know) return close_everywhere();
   closing_ = true;
+  has_passed_on_ |= begun_;
 }
 
 void Termination::close_everywhere() {
-  if (std::exchange(closing_, true)) return;
+  if (std::exchange(has_passed_on_, true)) return;
+  closing_ = true;
   tell_all(kExitHandler, code_);
   tell_all(kCloseHandler, 0);
 }

@@ -49,6 +49,7 @@ class Termination final : public Ending {
   bool begun_ = false;
   bool reported_ = false;
   bool closing_ = false;
+  bool has_passed_on_ = false;  // the end, or knows that it need not: see close_everywhere()
   bool flushing_ = false;
   int code_ = 0;  // once requested or begun
   bool requested_ = false;

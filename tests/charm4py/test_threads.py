@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Iterator
 
@@ -26,7 +27,7 @@ class Kept:
 
 @pytest.fixture(autouse=True)
 def no_idle_threads(monkeypatch):
-    monkeypatch.setattr(_threads, "_idle", [])
+    monkeypatch.setattr(_threads._idle, "threads", [])
 
 
 def finish(coroutine):
@@ -92,8 +93,8 @@ def test_idle_threads_keep_nothing_of_a_method(fails):
         finish(coroutine)
     del argument, coroutine
     gc.collect()
-    assert len(_threads._idle) == 1
-    assert _threads._idle[0].gr_context is None
+    assert len(_threads._idle.threads) == 1
+    assert _threads._idle.threads[0].gr_context is None
     assert reference() is None
 
 
@@ -103,6 +104,18 @@ def test_a_thread_is_used_again_after_an_exception():
 
     with pytest.raises(KeyError, match="first"):
         finish(_threads.run(fail))
-    [thread] = _threads._idle
+    [thread] = _threads._idle.threads
     assert finish(_threads.run(lambda: _threads.wait(Pause()) or "second")) == "second"
-    assert _threads._idle == [thread]
+    assert _threads._idle.threads == [thread]
+
+
+def test_a_job_on_another_thread_of_the_process_takes_none_of_the_first():
+    def run_job():
+        results.append(finish(_threads.run(lambda: _threads.wait(Pause()) or "done")))
+
+    results: list[str] = []
+    run_job()
+    other = threading.Thread(target=run_job)
+    other.start()
+    other.join()
+    assert results == ["done", "done"]

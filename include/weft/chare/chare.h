@@ -63,7 +63,8 @@ class ChareBase {
   //
   // A method that has been called since and waits delays the move to its end. So do calls whose large arguments have not landed,
   // and sends and receives of the chare's channels that are not complete. Throws Error(kInvalidArgument) if the chare cannot move
-  // now, with the reason: a method of it waits, it is pinned, or its class cannot move; Error(kOutOfRange) if there is no such PE.
+  // now, with the reason: a method of it waits, it is pinned, or its class cannot move; Error(kOutOfRange) if there is no such PE;
+  // LostPe if that PE is lost. The chare stays if the PE is lost before the move.
   void migrate(int to_pe);
   // A pinned chare does not move. A move that has been asked for and has not begun is cancelled.
   void set_pinned(bool pinned);

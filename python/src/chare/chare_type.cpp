@@ -228,7 +228,8 @@ Args:
 
 Raises:
     weft.Error: there is no such PE, or the chare cannot move now: one of its entry methods waits (also the caller, if
-        it is ``async def``), or it is pinned. A state that cannot be pickled ends the job.)"},
+        it is ``async def``), or it is pinned. A state that cannot be pickled ends the job.
+    weft.LostPE: that PE is lost. The chare stays if the PE is lost before the move.)"},
     {"migrated", &migrated, METH_NOARGS, R"(migrated($self)
 --
 

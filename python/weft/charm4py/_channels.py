@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import _core
 from weft.charm4py._device import arrays_in
-from weft.charm4py._threads import wait
+from weft.charm4py._threads import expect_thread, wait
 
 
 class Channel:
@@ -46,6 +46,7 @@ class Channel:
             others: ``gpu_src_ptrs`` and ``gpu_src_sizes`` are other names of the two.
 
         Raises:
+            NotThreadedError: the running method is no coroutine, and there are device arrays.
             weft.Error: device arrays and other values are in one message.
         """
         addresses = others.pop("gpu_src_ptrs", src_ptrs)
@@ -53,6 +54,8 @@ class Channel:
         _refuse(others, "send")
         if not arrays:
             self._weft.send_object(msg)
+            return
+        expect_thread()  # before a transfer starts
         for operation in [self._weft.send(array) for array in arrays]:
             wait(operation)
 
@@ -73,6 +76,7 @@ class Channel:
             others: ``post_buf_addresses`` and ``post_buf_sizes`` are other names of the two.
 
         Raises:
+            NotThreadedError: the call would block, and the running method is no coroutine. Nothing is lost.
             weft.Error: `into` after `charm.iwait` or `ready`, which have asked for a value already.
         """
         addresses = others.pop("post_buf_addresses", post_addresses)
@@ -85,9 +89,12 @@ class Channel:
                     "recv(array) cannot follow iwait or ready on a channel; receive the value first, or "
                     "call recv(array) without them"
                 )
+            expect_thread()
             received = [wait(operation) for operation in [self._weft.recv(into=array) for array in arrays]]
             return received[0] if len(received) == 1 else tuple(received)
         future = self._when_ready()
+        if not future.done():
+            expect_thread()  # else the receive is kept for the next call
         self._next = None
         values = future.result() if future.done() else wait(future)
         return values[0] if len(values) == 1 else values

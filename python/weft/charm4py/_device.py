@@ -53,7 +53,7 @@ def arrays_in(
         raise _core.Error(f"a channel got {len(at)} addresses of device memory and {len(sizes)} sizes")
     arrays += [AtAddress(address, size) for address, size in zip(at, sizes, strict=True)]
     others = len(values) - (len(arrays) - len(at))
-    is_size = len(values) == 2 and isinstance(values[1], int)
+    is_size = len(values) == 2 and is_device_array(values[0]) and isinstance(values[1], int)
     if arrays and others > 0 and not is_size:
         raise _core.Error("a message of a channel has device arrays or other values; send them one by one")
     return arrays

@@ -8,6 +8,7 @@ Threads: the PE's.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -62,21 +63,35 @@ def in_thread() -> bool:
     return type(getcurrent()) is EntryThread
 
 
+def expect_thread() -> None:
+    """Raises NotThreadedError unless the running code may block."""
+    if not in_thread():
+        raise NotThreadedError(
+            "a method that blocks (get(), recv(), wait()) must be a coroutine: decorate it with @coro"
+        )
+
+
 def wait(awaitable: Any) -> Any:
     """Blocks the running method until the awaitable is ready, and returns its value. The PE goes on.
 
     Raises:
         NotThreadedError: the running method is no coroutine.
     """
-    if not in_thread():
-        raise NotThreadedError(
-            "a method that blocks (get(), recv(), wait()) must be a coroutine: decorate it with @coro"
-        )
+    expect_thread()
     return getcurrent().parent.switch(awaitable)
 
 
-# Threads without a function. A new one costs several times as much as a switch: Python maps a stack for it.
-_idle: list[EntryThread] = []
+class _Idle(threading.local):
+    """Entry threads without a function. A greenlet runs only on the thread of the process that has made it.
+
+    A new one costs several times as much as a switch: Python maps a stack for it.
+    """
+
+    def __init__(self) -> None:
+        self.threads: list[EntryThread] = []
+
+
+_idle = _Idle()
 _MAX_IDLE = 64
 
 
@@ -98,7 +113,8 @@ def _work() -> None:
 
 async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Runs a function that may block. Returns what it returns."""
-    thread = _idle.pop() if _idle else EntryThread()
+    idle = _idle.threads
+    thread = idle.pop() if idle else EntryThread()
     thread.is_over = False
     thread.gr_context = copy_context()
     thread.parent = getcurrent()
@@ -115,9 +131,9 @@ async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             thread.parent = getcurrent()
             step = thread.switch(value)
     (result, raised), thread.outcome = thread.outcome, _NO_OUTCOME
-    if len(_idle) < _MAX_IDLE:
+    if len(idle) < _MAX_IDLE:
         thread.gr_context = None
-        _idle.append(thread)
+        idle.append(thread)
     if raised is None:
         return result
     try:

@@ -29,9 +29,14 @@ void Losses::tell(int pe, std::string why) {
   told_.push_back({pe, std::move(why)});
 }
 
+bool Losses::is_explained(int pe, Clock::time_point at) const {
+  return pe < 0 ? last_loss_ > at - std::chrono::duration<double>(patience_s_) : is_lost(pe);
+}
+
 void Losses::await_loss(int pe, const base::Status& status) {
   const bool is_awaited = std::ranges::find(unexplained_, pe, &Unexplained::pe) != unexplained_.end();
-  if (is_explained(pe) || is_awaited) return;
+  const Clock::time_point now = Clock::now();
+  if (is_awaited || is_explained(pe, now)) return;
   Unexplained& failure = unexplained_.emplace_back();
   failure.function = [](Work* work, Runtime&, WorkAction action) {
     auto& self = *static_cast<Unexplained*>(work);
@@ -40,11 +45,12 @@ void Losses::await_loss(int pe, const base::Status& status) {
   failure.losses = this;
   failure.pe = pe;
   failure.what = status.to_string();
+  failure.at = now;
   ways_.post_after(patience_s_, &failure);
 }
 
 void Losses::check(const Unexplained& failure) {
-  if (!is_explained(failure.pe)) {
+  if (!is_explained(failure.pe, failure.at)) {
     ways_.fail(base::format(
         "PE {}: an operation has failed, and the launcher has told of no loss of its peer within {} s: {}",
         machine_.pe(), patience_s_, failure.what));
@@ -72,8 +78,11 @@ void Losses::handle_told() {
     }
     reasons_[static_cast<std::size_t>(told.pe)] = std::move(told.why);
     in_order_.push_back(told.pe);
-    if (const base::Status status = machine_.lose_peer(told.pe); status.failed())
-      return ways_.fail(status.to_string());
+    last_loss_ = Clock::now();
+    // While the job ends, the hooks are called all the same: the end is to be passed on.
+    if (const base::Status status = machine_.lose_peer(told.pe);
+        status.failed() && ways_.fail(status.to_string()))
+      return;
     // A hook may add another one.
     for (const auto& hook : hooks_) hook(told.pe);
   }

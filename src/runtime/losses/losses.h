@@ -8,6 +8,7 @@
 // progress(); it may send messages and start operations.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <list>
@@ -33,7 +34,7 @@ class Losses {
   // What Losses need of their scheduler.
   struct Ways {
     std::function<void(double seconds, Work* work)> post_after;
-    std::function<void(std::string why)> fail;  // without effect while the job ends
+    std::function<bool(std::string why)> fail;  // false: without effect, because the job ends
   };
   Losses(machine::Machine& machine, Ways ways)
       : machine_(machine), ways_(std::move(ways)), reasons_(static_cast<std::size_t>(machine.num_pes())) {}
@@ -78,12 +79,14 @@ class Losses {
   void unblock_told();
   // In a turn of the scheduler: ends the operations with the PEs of tell() and calls the hooks.
   void handle_told();
-  // How long after a failure the launcher may tell of the loss. For tests.
+  // How long after a failure the launcher may tell of the loss, and after a loss an operation may fail whose peer is not known. For
+  // tests.
   void set_patience_s(double seconds) { patience_s_ = seconds; }
   // No hook is called any more.
   void close() { hooks_.clear(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Told {
     int pe;
     std::string why;
@@ -94,10 +97,12 @@ class Losses {
     Losses* losses = nullptr;
     int pe = -1;
     std::string what;
+    Clock::time_point at;
   };
   std::vector<Told> take_told();
-  // Whether that PE is lost; for -1, whether any is.
-  bool is_explained(int pe) const { return pe < 0 ? count() > 0 : is_lost(pe); }
+  // Whether the peer of an operation that has failed at that time is lost. For -1: whether any PE has been lost since then, or at most
+  // patience_s_ before.
+  bool is_explained(int pe, Clock::time_point at) const;
   [[gnu::cold]] void await_loss(int pe, const base::Status& status);
   void check(const Unexplained& failure);
 
@@ -106,6 +111,7 @@ class Losses {
   bool are_survived_ = false;
   std::vector<std::string> reasons_;  // by PE
   std::vector<int> in_order_;
+  Clock::time_point last_loss_ = Clock::time_point::min();
   std::list<std::function<void(int pe)>> hooks_;  // each stays where it is while it runs
   std::function<void(int pe)> unblock_;
   std::function<bool(int pe, Message& message)> watch_;

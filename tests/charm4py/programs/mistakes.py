@@ -19,6 +19,7 @@ class Worker(Chare):
         array = weft.DeviceArray(1, "float64", "emulated")
         return [
             message_of(lambda: channel.send(array, "text")),
+            message_of(lambda: channel.send("text", 4, src_ptrs=[8], src_sizes=[8])),
             message_of(lambda: channel.send(src_ptrs=[1, 2], src_sizes=[1])),
             message_of(lambda: channel.send(1, to=2)),
         ]
@@ -30,6 +31,17 @@ class Worker(Chare):
         channel.ready()
         found = message_of(lambda: channel.recv(weft.DeviceArray(1, "float64", "emulated")))
         return found, channel.recv()
+
+    def block_on_channel(self):
+        self.channel = Channel(self, self.thisProxy[1 - self.thisIndex[0]])
+        array = weft.DeviceArray(1, "float64", "emulated")
+        calls = (lambda: self.channel.send(array), lambda: self.channel.recv(array), self.channel.recv)
+        return [message_of(call) for call in calls]
+
+    @coro
+    def use_channel(self):
+        self.channel.send("text")
+        return self.channel.recv()
 
 
 def fifth(chare):
@@ -57,8 +69,12 @@ def main(args):
     for found, received in Array(Worker, 2).receive_after_ready(ret=True).get():
         assert "cannot follow iwait or ready" in found, found
         assert received == "text"
-    mixed, sizes, name = Array(Worker, 1)[0].mix_devices(ret=True).get()
-    assert "has device arrays or other values" in mixed, mixed
+    workers = Array(Worker, 2)
+    for failures in workers.block_on_channel(ret=True).get():
+        assert all("NotThreadedError" in found for found in failures), failures
+    assert workers.use_channel(ret=True).get() == ["text", "text"]
+    *mixed, sizes, name = Array(Worker, 1)[0].mix_devices(ret=True).get()
+    assert all("has device arrays or other values" in found for found in mixed), mixed
     assert "2 addresses of device memory and 1 sizes" in sizes, sizes
     assert "unexpected keyword argument 'to'" in name, name
     assert "charm.lib.CudaMalloc does not exist" in message_of(lambda: charm.lib.CudaMalloc)

@@ -101,5 +101,30 @@ TEST_F(LossesTest, CallsToAChareThatWasLostAfterMovesFail) {
   }
 }
 
+TEST_F(LossesTest, AChareDoesNotMoveToALostPe) {
+  run([this](Runtime& runtime) -> Task<> {
+    auto workers = Array<Worker>::create(runtime, {4}, 10);
+    co_await workers.created();
+    workers.local(0)->migrate(3);
+    job.kill(3);
+    runtime.losses().tell(3, "it was killed");
+    runtime.losses().handle_told();  // before the turn of the move
+    job.lose(3);
+    int at = co_await workers[0].call<&Worker::where_now>();
+    EXPECT_EQ(at, 0);
+    int refused = -1;
+    try {
+      workers.local(0)->migrate(3);
+    } catch (const LostPe& error) {
+      refused = error.pe();
+      EXPECT_NE(std::string(error.what()).find("cannot move: PE 3 is lost"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_EQ(refused, 3);
+    at = co_await workers[0].call<&Worker::where_now>();
+    EXPECT_EQ(at, 0);
+  });
+}
+
 }  // namespace
 }  // namespace weft::chare

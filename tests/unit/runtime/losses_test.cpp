@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "tests/support/in_process_job.h"
@@ -19,6 +20,11 @@ class LossesOfJob : public ::testing::Test {
   std::string failure_after_turns() {
     int turns = 0;
     return job_.run_until([&] { return ++turns > 100; });
+  }
+  std::string failure_within(std::chrono::duration<double> time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    int turns = 0;  // after the end
+    return job_.run_until([&] { return std::chrono::steady_clock::now() > end && ++turns > 100; });
   }
   void be_impatient() { job_.runtime(0).losses().set_patience_s(0); }
 
@@ -47,13 +53,23 @@ TEST_F(LossesOfJob, TheLossOfAnotherPeDoesNotExplainAFailure) {
 }
 
 TEST_F(LossesOfJob, AFailureWhoseLossIsToldInTimeIsExplained) {
-  EXPECT_TRUE(fail_with(1));
-  job_.lose(1);
-  EXPECT_EQ(failure_after_turns(), "");
-  be_impatient();
+  job_.runtime(0).losses().set_patience_s(0.02);
   EXPECT_TRUE(fail_with(1));
   EXPECT_TRUE(fail_with(-1));
+  job_.lose(1);
+  EXPECT_EQ(failure_within(std::chrono::duration<double>(0.03)), "");
+  be_impatient();
+  EXPECT_TRUE(fail_with(1));
   EXPECT_EQ(failure_after_turns(), "");
+}
+
+TEST_F(LossesOfJob, OnlyARecentLossExplainsAFailureWithAPeerThatIsNotKnown) {
+  job_.lose(1);
+  EXPECT_EQ(failure_after_turns(), "");
+  EXPECT_TRUE(fail_with(-1));  // explained: else it would be awaited, and the next one not
+  be_impatient();
+  EXPECT_TRUE(fail_with(-1));
+  EXPECT_NE(failure_after_turns(), "");
 }
 
 TEST_F(LossesOfJob, OtherFailuresAreNotExplained) {

@@ -1,6 +1,8 @@
 // The end of a job that outlives losses, when the PE that ends it is lost on the way.
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
 #include "runtime/message/handlers.h"
 #include "tests/support/in_process_job.h"
 
@@ -56,9 +58,9 @@ TEST_P(EndWithoutRoot, IsPassedOnByThePeThatHearsOfItAfterTheLoss) {
 INSTANTIATE_TEST_SUITE_P(Told, EndWithoutRoot, ::testing::Values(1, 2));
 
 // PE 1 has passed the end of PE 0 on to PE 2 alone.
-TEST(End, IsPassedOnAgainWhenThePeThatHasPassedItOnIsLostToo) {
+void expect_passed_on(std::initializer_list<HandlerId> messages) {
   testing::InProcessJob job = testing::InProcessJob::outliving_losses(4);
-  for (const HandlerId handler : {kExitHandler, kCloseHandler}) {
+  for (const HandlerId handler : messages) {
     MessagePtr message = Message::pack(job.runtime(1), handler, 3);
     message->envelope().flags |= kControlFlag;
     job.runtime(1).send(2, std::move(message));
@@ -67,6 +69,14 @@ TEST(End, IsPassedOnAgainWhenThePeThatHasPassedItOnIsLostToo) {
   job.kill(1);
   EXPECT_EQ(job.run_until([&] { return job.runtime(2).stopped() && job.runtime(3).stopped(); }), "");
   EXPECT_EQ(job.runtime(3).run(), 3);
+}
+
+TEST(End, IsPassedOnAgainWhenThePeThatHasPassedItOnIsLostToo) {
+  expect_passed_on({kExitHandler, kCloseHandler});
+}
+
+TEST(End, IsPassedOnAgainIfItsMessagesComeInTheOtherOrder) {
+  expect_passed_on({kCloseHandler, kExitHandler});
 }
 
 }  // namespace

@@ -138,6 +138,8 @@ base::Status Chares::Parts::expect_movable(const ChareBase& chare, int to_pe) co
     return cannot_move(chare, base::format("there is no PE {}; the job has {}", to_pe, runtime_.num_pes()),
                        base::StatusCode::kOutOfRange);
   }
+  if (runtime_.losses().is_lost(to_pe))
+    return cannot_move(chare, base::format("PE {} is lost", to_pe), base::StatusCode::kPeerFailed);
   if (chare.collection().kind() == CollectionKind::kGroup) {
     return cannot_move(
         chare,
@@ -185,7 +187,7 @@ void Chares::Parts::move_when_idle(runtime::ElementId element) {
     return runtime_.stay(element);
   }
   const int to_pe = chare->move_to_;
-  if (to_pe == runtime_.pe()) {
+  if (to_pe == runtime_.pe() || runtime_.losses().is_lost(to_pe)) {  // lost since it was asked to move
     chare->move_to_ = -1;
     runtime_.stay(element);
     return stays();
