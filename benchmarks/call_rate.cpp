@@ -90,9 +90,10 @@ Options parse_options(int argc, char** argv) {
   Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
+    const std::string_view word = argv[i + 1];
     const std::uint64_t number = std::strtoull(argv[i + 1], nullptr, 10);
-    if (name == "--way") {
-      options.is_aggregated = std::string_view(argv[i + 1]) == "aggregated";
+    if (name == "--way" && (word == "single" || word == "aggregated")) {
+      options.is_aggregated = word == "aggregated";
     } else if (name == "--calls" && number > 0) {
       options.calls = number;
     } else if (name == "--chares" && number > 0 && number <= 1'000'000) {

@@ -103,6 +103,7 @@ weft::Task<> measure(weft::Runtime& runtime, Options options) {
   // A power of two, for the bits of the words' numbers.
   const std::uint64_t num_parts =
       std::bit_ceil(options.chares * static_cast<std::uint64_t>(runtime.num_pes()));
+  if (num_parts > options.num_words()) die("there are more chares than words: raise --log2-words");
   const auto parts = weft::Array<Part>::create(runtime, {static_cast<int>(num_parts)},
                                                std::uint64_t{options.num_words() / num_parts});
   const auto updaters = weft::Group<Updater>::create(runtime);

@@ -21,8 +21,9 @@ import re
 import shlex
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from weft_bench.errors import BenchError
 from weft_bench.plot import new_figure, save
@@ -81,8 +82,8 @@ def ask(system: str, command: str, graph: Sequence[str], pes: int, runs: int) ->
     return int(tasks or 0), int(flops or 0), statistics.median(seconds)
 
 
-def measure(pattern: str, systems: dict[str, str], options: argparse.Namespace) -> list[Point]:
-    """All systems on one pattern, from long tasks to short ones."""
+def measure(pattern: str, systems: dict[str, str], options: argparse.Namespace) -> Iterator[Point]:
+    """All systems on one pattern, from long tasks to short ones. Raises BenchError."""
     points: list[Point] = []
     left = list(systems)
     iterations = options.iterations
@@ -95,6 +96,7 @@ def measure(pattern: str, systems: dict[str, str], options: argparse.Namespace) 
                 Point(system, pattern, iterations, tasks, elapsed_s, granularity_us, flops / elapsed_s)
             )
             print(f"{pattern} {iterations} {system}: {granularity_us:.2f} us", file=sys.stderr, flush=True)
+            yield points[-1]
         peak = max(point.flops_per_s for point in points)
         left = [
             point.system
@@ -102,7 +104,6 @@ def measure(pattern: str, systems: dict[str, str], options: argparse.Namespace) 
             if point.iterations == iterations and point.flops_per_s >= _LEAST_EFFICIENCY * peak
         ]
         iterations //= 2
-    return points
 
 
 def metg_us(points: Sequence[tuple[float, float]]) -> float | None:
@@ -111,6 +112,8 @@ def metg_us(points: Sequence[tuple[float, float]]) -> float | None:
     Long tasks come first. None if it does not fall: then even the shortest tasks were long enough, or the
     longest too short.
     """
+    if not points or points[-1][1] >= THRESHOLD:
+        return None
     for (longer, above), (shorter, below) in reversed(list(itertools.pairwise(points))):
         if above >= THRESHOLD > below:
             part = (above - THRESHOLD) / (above - below)
@@ -169,26 +172,33 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     wrong = [entry for entry in options.systems if not re.match(r"[^=]+=.", entry)]
     if wrong:
         parser.error(f"--system {wrong[0]}: give NAME=COMMAND")
+    names = [entry.partition("=")[0] for entry in options.systems]
+    if len(set(names)) < len(names):
+        parser.error("two --system have one name")
+    if options.runs < 1:
+        parser.error("--runs: each graph needs one run at least")
     if options.pes * options.columns_per_pe < 2:
         parser.error("the patterns need two columns at least: raise --pes or --columns-per-pe")
     return options
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    options = parse(words)
+def compare(options: argparse.Namespace, file: TextIO | None) -> None:
+    """Measures, prints and draws. Each line goes to the file as soon as it is known. Raises BenchError."""
     systems = dict(entry.split("=", 1) for entry in options.systems)
     patterns = options.patterns.split(",")
-    points: list[Point] = []
-    try:
-        for pattern in patterns:
-            points += measure(pattern, systems, options)
-    except BenchError as error:
-        print(f"metg: {error}", file=sys.stderr)
-        return 1
     about = dataclasses.asdict(provenance())
     shared = {"pes": options.pes, "columns_per_pe": options.columns_per_pe, "imbalance": options.imbalance}
     shared |= {"output_bytes": options.output_bytes, "steps": options.steps, "runs": options.runs}
-    lines = [{"bench": "task-bench", **dataclasses.asdict(point), **shared, **about} for point in points]
+
+    def record(line: dict[str, object]) -> None:
+        if file is not None:
+            print(json.dumps({**line, **shared, **about}), file=file, flush=True)
+
+    points: list[Point] = []
+    for pattern in patterns:
+        for point in measure(pattern, systems, options):
+            points.append(point)
+            record({"bench": "task-bench", **dataclasses.asdict(point)})
     print(f"METG(50 %) in us, {options.pes} PEs, {options.columns_per_pe} columns per PE")
     print("".join(f"{name:>16}" for name in ("", *systems)))
     for pattern in patterns:
@@ -199,14 +209,23 @@ def main(words: Sequence[str] | None = None) -> int:
             )
         )
         for system, value in found.items():
-            lines.append(
-                {"bench": "metg", "system": system, "pattern": pattern, "metg_us": value, **shared, **about}
-            )
-    if options.json is not None:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+            record({"bench": "metg", "system": system, "pattern": pattern, "metg_us": value})
     if options.plot is not None:
         draw(options.plot, points, patterns, f"{about['host']}; {about['date']}; {options.pes} PEs")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = parse(words)
+    try:
+        if options.json is None:
+            compare(options, None)
+        else:
+            options.json.parent.mkdir(parents=True, exist_ok=True)
+            with options.json.open("w", encoding="utf-8") as file:
+                compare(options, file)
+    except BenchError as error:
+        print(f"metg: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

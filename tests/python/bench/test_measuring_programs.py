@@ -72,6 +72,13 @@ def test_rates_of_calls_in_cpp(build_folder, way):
     assert figures(build_folder / "benchmarks" / "call_rate", 3, *arguments)["rate_Mps", 8] > 0
 
 
+def test_another_way_of_calls_is_refused(build_folder):
+    command = [build_folder / "benchmarks" / "call_rate", "--way", "aggregate"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 2
+    assert "--way single|aggregated" in done.stderr
+
+
 @pytest.mark.parametrize("way", ["single", "aggregated", "elements"])
 def test_rates_of_calls_in_python(python_programs, way):
     arguments = ["--way", way, "--calls", "500", "--chares", "10", "--runs", "2"]

@@ -62,6 +62,7 @@ def test_metg_is_found_between_two_sizes(tmp_path, capsys):
         ([(90, 1.0), (80, 0.4), (50, 0.75), (20, 0.25)], pytest.approx(1000**0.5)),  # a disturbed run
         ([(100, 1.0), (50, 0.75)], None),  # all tasks were long enough
         ([(100, 0.4), (50, 0.3)], None),
+        ([(100, 0.9), (50, 0.4), (20, 0.6)], None),  # it does not stay below
         ([], None),
     ],
 )
@@ -88,6 +89,21 @@ def test_what_is_wrong_is_said(capsys):
     with pytest.raises(SystemExit):
         metg.main(["--system", "a=b", "--pes", "1"])
     assert "two columns at least" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        metg.main(["--system", "a=b", "--runs", "0"])
+    assert "one run at least" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        metg.main(["--system", "a=b", "--system", "a=c"])
+    assert "two --system have one name" in capsys.readouterr().err
+
+
+def test_what_was_measured_before_a_failure_is_kept(tmp_path):
+    file = tmp_path / "metg.jsonl"
+    words = ["--runs", "1", "--patterns", "fft", "--json", str(file), "--system", f"fast={command(3)}"]
+    failing = shlex.join([sys.executable, "-c", "raise SystemExit(3)"])
+    assert metg.main([*words, "--system", f"failing={failing}"]) == 1
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [(line["bench"], line["system"]) for line in lines] == [("task-bench", "fast")]
 
 
 @pytest.mark.parametrize("language", ["cpp", "python"])

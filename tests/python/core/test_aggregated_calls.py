@@ -15,7 +15,8 @@ from .conftest import RunJob
 
 @pytest.mark.parametrize("num_pes", [1, 3])
 @pytest.mark.parametrize(
-    "what", ["order", "arguments", "large", "changes", "idle", "quiescence", "refusals", "threads"]
+    "what",
+    ["order", "arguments", "large", "large_objects", "changes", "idle", "quiescence", "refusals", "threads"],
 )
 def test_aggregated_calls(expect_success: Callable[..., str], num_pes: int, what: str) -> None:
     assert "all checked" in expect_success(num_pes, "aggregated_calls.py", what)

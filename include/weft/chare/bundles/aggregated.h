@@ -42,32 +42,48 @@ class Bundles {
   // Where the arguments of one call are packed. Valid until the next call of a function of this class.
   struct Place {
     std::byte* arguments = nullptr;
-    int pe = 0;                // where the bundle goes
-    std::uint64_t number = 0;  // of the place
+    int pe = 0;  // where the bundle goes
+  };
+  // While it lives, the arguments of a call are packed by code of the program: place() and flush() throw.
+  class Packing {
+   public:
+    explicit Packing(Bundles& bundles) : bundles_(bundles) { bundles_.is_packing_ = true; }
+    ~Packing() { bundles_.is_packing_ = false; }
+    Packing(const Packing&) = delete;
+    Packing& operator=(const Packing&) = delete;
+
+   private:
+    Bundles& bundles_;
   };
   enum class IsHere : bool { kNo, kYes };
   // A place for a call of the element in the open bundle to its PE. `is_here`: whether the element is on this PE. A full bundle is sent
   // first: flow control may hold it back, see Messenger::send_call(). An exception leaves all earlier calls in their bundles. Throws
-  // Error(kClosed) if the collection has been destroyed. REQUIRES: argument_bytes <= kMostArgumentBytes.
+  // Error(kClosed) if the collection has been destroyed, and Error(kInvalidArgument) during a Packing, or while an earlier call sends
+  // the bundle to that PE. REQUIRES: argument_bytes <= kMostArgumentBytes.
   Place place(Collection& collection, std::uint64_t index, IsHere is_here, const EntryInfo& entry,
               std::size_t argument_bytes);
-  // The arguments have been packed: the call is made. Without it there is no call. Throws Error(kInvalidArgument) if the packing has
-  // made another aggregated call.
+  // The arguments have been packed: the call is made. Without it there is no call.
   void commit(const Place& place);
-  // Sends all open bundles of this PE. Flow control may hold them back, as a call. An exception leaves those that were not sent open.
+  // Sends all open bundles of this PE, except those that an earlier call sends already. Flow control may hold them back, as a call. An
+  // exception leaves those that were not sent open. Throws Error(kInvalidArgument) during a Packing.
   void flush();
+  // Sends the open bundle to this PE itself, if there is one: what the caller queues now comes behind its calls.
+  void send_own();
   // Drops all that is open or held back.
   void close();
 
  private:
   struct Open;
+  struct Room;
   struct Source;
+  class Sending;
 
   enum class Sender : bool { kTurn, kCall };
 
   void send(int pe, Sender sender);
   void turn();
-  void flush_where_is_room();
+  void send_if_room(int pe);
+  void on_loss(int pe);
   void on_bundle(runtime::MessagePtr message);
   void run(runtime::Message& message);
   void run_one(Collection& target, const EntryHeader& header, const EntryInfo* entry,
@@ -76,7 +92,7 @@ class Bundles {
   Chares& chares_;
   runtime::Runtime& runtime_;
   runtime::HandlerId handler_;
-  std::uint64_t last_place_ = 0;
+  bool is_packing_ = false;
   std::vector<Open> open_;     // by PE
   std::vector<int> open_pes_;  // those that may have open bundles
   std::vector<Source> sources_;
@@ -102,8 +118,11 @@ void bundle_values(Collection& collection, std::uint64_t index, const EntryInfo&
   }
   Bundles& bundles = collection.chares().bundles();
   const Bundles::Place place = bundles.place(collection, index, Bundles::IsHere::kNo, entry, size_bytes);
-  [[maybe_unused]] Pup p = Pup::packer(place.arguments, size_bytes, &runtime);
-  (argument_detail::pack<false, std::tuple_element_t<I, Arguments>>(p, std::forward<Values>(values)), ...);
+  {
+    const Bundles::Packing packing(bundles);
+    [[maybe_unused]] Pup p = Pup::packer(place.arguments, size_bytes, &runtime);
+    (argument_detail::pack<false, std::tuple_element_t<I, Arguments>>(p, std::forward<Values>(values)), ...);
+  }
   bundles.commit(place);
 }
 
@@ -126,6 +145,7 @@ class AggregatedElement {
                   "the method takes another number of arguments");
     if constexpr (!Entry::kHasPayload) {
       if (collection_->find(index_) == nullptr) return bundle<Entry>(std::forward<Args>(arguments)...);
+      collection_->chares().bundles().send_own();  // earlier calls, which found the chare not made yet
     }
     return ElementProxy<T>(*collection_, index_).template send<Method>(std::forward<Args>(arguments)...);
   }

@@ -199,6 +199,13 @@ void send_for_result(const EntryMethodObject& entry, PyFutureState* state, SendC
 
 }  // namespace
 
+Ref send_encoded(const EntryMethodObject& entry, Encoder& encoder) {
+  const auto [sending, pe] = send(entry, encoder, {});
+  if (sending != nullptr)
+    return make_operation_object(*entry.core.engine, sending, Ref(), Ref::borrow(Py_None));
+  return make_sent(*entry.core.engine, pe);
+}
+
 PyObject* call_without_result(PyObject* self, PyObject* const* arguments, std::size_t count,
                               PyObject* keyword_names) {
   return guarded([&]() -> PyObject* {
@@ -207,10 +214,7 @@ PyObject* call_without_result(PyObject* self, PyObject* const* arguments, std::s
       return send_from_other_thread(self, arguments, PyVectorcall_NARGS(count), keyword_names);
     Encoder encoder(out_of_band_of(entry));
     encode_call(entry, encoder, arguments, PyVectorcall_NARGS(count), keyword_names);
-    const auto [sending, pe] = send(entry, encoder, {});
-    if (sending != nullptr)
-      return make_operation_object(*entry.core.engine, sending, Ref(), Ref::borrow(Py_None)).release();
-    return make_sent(*entry.core.engine, pe).release();
+    return send_encoded(entry, encoder).release();
   });
 }
 

@@ -50,6 +50,8 @@ void encode_arguments(const EntryMethodObject& entry, Encoder& encoder, std::spa
 // take these arguments.
 void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* arguments,
                  Py_ssize_t num_positional, PyObject* keyword_names);
+// Makes the call without a result whose header and arguments `encoder` holds, on the PE's thread. Returns what the program may await.
+Ref send_encoded(const EntryMethodObject& entry, Encoder& encoder);
 // The job has ended, perhaps while a call waited. Throws PythonError, a KeyboardInterrupt, if Ctrl-C has ended it: the caller may be a
 // loop.
 void raise_if_interrupted(const EntryMethodObject& entry);

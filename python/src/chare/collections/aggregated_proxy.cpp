@@ -34,7 +34,7 @@ AggregatedObject* as_aggregated(PyObject* object) { return reinterpret_cast<Aggr
 
 // --- Methods. Their objects are those of weft.EntryMethod.
 
-// Any call, as through the proxy itself: on another thread, or with arguments that do not fit in a bundle.
+// Any call, as through the proxy itself: on another thread, or of a method that chooses where its arguments land.
 Ref call_alone(const EntryMethodObject& entry, std::uint64_t index, PyObject* const* arguments,
                Py_ssize_t count, PyObject* keyword_names) {
   const Ref method = make_entry_method(entry.core, index, entry.method, 0);
@@ -65,8 +65,11 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flagged_c
       return call_alone(entry, index, arguments, count, keyword_names).release();
     Encoder encoder(OutOfBand::kLarge);
     encode_call(entry, encoder, arguments, count, keyword_names);
-    if (!encoder.attached().empty() || encoder.size_bytes() > chare::Bundles::kMostArgumentBytes) [[unlikely]]
-      return call_alone(entry, index, arguments, count, keyword_names).release();
+    if (!encoder.attached().empty() || encoder.size_bytes() > chare::Bundles::kMostArgumentBytes)
+        [[unlikely]] {
+      const Ref alone = make_entry_method(entry.core, index, entry.method, 0);
+      return send_encoded(*as_method_object(alone.get()), encoder).release();
+    }
     chare::Bundles& bundles = engine.chares().bundles();
     chare::Collection& collection = *entry.core.collection;
     const auto is_here = chare::Bundles::IsHere{collection.find(index) != nullptr};

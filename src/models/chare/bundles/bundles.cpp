@@ -14,6 +14,7 @@
 #include "base/refuse_claim.h"
 #include "models/chare/bundles/bundle_format.h"
 #include "models/chare/elements/parts.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::chare {
 
@@ -24,8 +25,10 @@ namespace {
 
 // How often the turn that sends open bundles gives way to other work. A program that polls in its own coroutine always has some.
 constexpr int kMostPasses = 64;
-// Bundles of one PE that have overtaken an earlier one. More come from no program of Weft.
-constexpr std::uint64_t kMostHeld = 8192;
+// The bounds of what one PE's bundles that have overtaken an earlier one may take here. Large bundles may wait for UCX to connect the PEs
+// while small ones overtake them, but no program of Weft comes near these.
+constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 20;
+constexpr std::size_t kMostHeldBytes = std::size_t{64} << 20;
 
 using LinearIndex = std::uint64_t;
 
@@ -43,6 +46,20 @@ inline Pup unpacker_of(std::span<const std::byte> arguments, Message& message) {
   return p;
 }
 
+[[noreturn, gnu::cold]] void refuse_while_packing() {
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    "an argument of an aggregated call makes aggregated calls itself while it is packed; "
+                    "make them before");
+}
+
+[[noreturn, gnu::cold]] void refuse_while_sending(int pe) {
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("an aggregated call to PE {} is made inside of one that waits for room there, as in a "
+                   "signal handler: call the proxy itself",
+                   pe));
+}
+
 }  // namespace
 
 // The bundle to one PE that is being filled.
@@ -52,9 +69,11 @@ struct Bundles::Open {
   std::size_t run_at = 0;  // where the header of the last run goes; 0: there is none
   RunHeader last_run;
   std::uint32_t num_calls = 0;
-  bool is_listed = false;  // in open_pes_
+  bool is_listed = false;      // in open_pes_
+  std::unique_ptr<Room> room;  // null until the PE has had no room
   std::uint64_t next_number = 0;
 
+  bool is_being_sent() const { return used_bytes > kBundleBytes; }
   bool continues(const RunHeader& other) const {
     return run_at != 0 && last_run.collection == other.collection && last_run.entry == other.entry &&
            last_run.move == other.move && last_run.argument_bytes == other.argument_bytes;
@@ -71,10 +90,40 @@ struct Bundles::Open {
   }
 };
 
+// While it lives, the bundle takes no call: its bytes are in a message, and the send may run code of the program, such as a signal
+// handler while it waits for room.
+class Bundles::Sending {
+ public:
+  explicit Sending(Open& open) : open_(open), used_bytes_(std::exchange(open.used_bytes, kBundleBytes + 1)) {}
+  ~Sending() { open_.used_bytes = used_bytes_; }
+  Sending(const Sending&) = delete;
+  Sending& operator=(const Sending&) = delete;
+  // The bundle is empty afterwards.
+  void succeeded() { used_bytes_ = sizeof(BundleHeader); }
+
+ private:
+  Open& open_;
+  std::size_t used_bytes_;
+};
+
+// Sends the bundle to a PE when that PE has room.
+struct Bundles::Room final : runtime::Work {
+  Room(Bundles& owner_in, int pe_in) : Work(&Room::call), owner(owner_in), pe(pe_in) {}
+  static void call(Work* self, runtime::Runtime& /*runtime*/, runtime::WorkAction action) {
+    auto& room = *static_cast<Room*>(self);
+    room.is_awaited = false;
+    if (action == runtime::WorkAction::kRun) room.owner.send_if_room(room.pe);
+  }
+  Bundles& owner;
+  int pe;
+  bool is_awaited = false;
+};
+
 // The bundles that come from one PE.
 struct Bundles::Source {
   std::uint64_t next_number = 0;
   std::map<std::uint64_t, MessagePtr> held;  // have overtaken the next one
+  std::size_t held_bytes = 0;
 };
 
 struct Bundles::Turn {
@@ -91,7 +140,9 @@ Bundles::Bundles(Chares& chares, FeatureTable& features)
       handler_(features.add_handlers<&Bundles::on_bundle>(*this)),
       open_(static_cast<std::size_t>(runtime_.num_pes())),
       sources_(open_.size()),
-      turn_(std::make_unique<Turn>(*this)) {}
+      turn_(std::make_unique<Turn>(*this)) {
+  runtime_.losses().on_loss([this](int pe) { on_loss(pe); });
+}
 
 Bundles::~Bundles() = default;
 
@@ -105,6 +156,8 @@ void Bundles::close() {
 Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, IsHere is_here,
                               const EntryInfo& entry, std::size_t argument_bytes) {
   collection.expect_alive();
+  if (is_packing_) [[unlikely]]
+    refuse_while_packing();
   if (runtime_.meter().counts_messages()) [[unlikely]]
     runtime_.meter().count_message({collection.id(), index}, argument_bytes);
   runtime::Whereabouts at{runtime_.pe(), 0};
@@ -122,15 +175,10 @@ Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, IsHer
   if (!open.continues(run)) open.begin_run(run);
   std::byte* const to = open.bytes.get() + open.used_bytes;
   std::memcpy(to, &index, sizeof index);
-  return {to + sizeof index, at.pe, ++last_place_};
+  return {to + sizeof index, at.pe};
 }
 
 void Bundles::commit(const Place& place) {
-  if (place.number != last_place_) [[unlikely]] {
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      "an argument of an aggregated call makes aggregated calls itself while it is packed; "
-                      "make them before");
-  }
   Open& open = open_[static_cast<std::size_t>(place.pe)];
   ++open.last_run.num_calls;
   open.used_bytes += sizeof(LinearIndex) + open.last_run.argument_bytes;
@@ -146,28 +194,41 @@ void Bundles::commit(const Place& place) {
 
 void Bundles::send(int pe, Sender sender) {
   Open& open = open_[static_cast<std::size_t>(pe)];
+  if (open.is_being_sent()) refuse_while_sending(pe);
   open.end_run();
   const BundleHeader header{open.next_number};
   std::memcpy(open.bytes.get(), &header, sizeof header);
   MessagePtr message = Message::create(runtime_, handler_, open.used_bytes);
   std::memcpy(message->payload(), open.bytes.get(), open.used_bytes);
+  Sending sending(open);
   if (sender == Sender::kCall) {
     runtime_.send_call(pe, std::move(message));  // may throw: the bundle stays open
   } else {
     runtime_.send(pe, std::move(message));
   }
+  sending.succeeded();
   ++open.next_number;
-  open.used_bytes = sizeof(BundleHeader);
   open.run_at = 0;
   open.num_calls = 0;
   runtime_.count_processed();  // the message counts from now on
-  ++last_place_;
 }
 
 void Bundles::flush() {
-  for (const int pe : open_pes_) {
-    if (open_[static_cast<std::size_t>(pe)].num_calls > 0) send(pe, Sender::kCall);
+  if (is_packing_) [[unlikely]]
+    refuse_while_packing();
+  // A send that waits may run code of the program, whose calls list more PEs. NOLINTNEXTLINE(modernize-loop-convert)
+  for (std::size_t i = 0; i < open_pes_.size(); ++i) {
+    const Open& open = open_[static_cast<std::size_t>(open_pes_[i])];
+    if (open.num_calls > 0 && !open.is_being_sent()) send(open_pes_[i], Sender::kCall);
   }
+}
+
+void Bundles::send_own() {
+  if (open_[static_cast<std::size_t>(runtime_.pe())].num_calls == 0) [[likely]]
+    return;
+  if (is_packing_) [[unlikely]]
+    refuse_while_packing();
+  send(runtime_.pe(), Sender::kTurn);
 }
 
 // Sends what is open when the PE has nothing else to do: its queue is empty, and a poll of the network has brought nothing.
@@ -182,25 +243,22 @@ void Bundles::turn() {
   }
   turn.is_posted = turn.has_polled = false;
   turn.passes = 0;
-  flush_where_is_room();
-}
-
-// The others wait until all PEs have room: no caller could wait here.
-void Bundles::flush_where_is_room() {
   std::vector<int> pes;
   pes.swap(open_pes_);
   for (const int pe : pes) {
-    Open& open = open_[static_cast<std::size_t>(pe)];
-    open.is_listed = open.num_calls > 0 && !runtime_.has_room(pe);
-    if (open.is_listed) {
-      open_pes_.push_back(pe);
-    } else if (open.num_calls > 0) {
-      send(pe, Sender::kTurn);
-    }
+    open_[static_cast<std::size_t>(pe)].is_listed = false;
+    send_if_room(pe);
   }
-  if (open_pes_.empty()) return;
-  turn_->is_posted = true;
-  runtime_.when_room(-1, &turn_->work);
+}
+
+// Without room the bundle stays open, and is sent when there is some: no caller could wait here.
+void Bundles::send_if_room(int pe) {
+  Open& open = open_[static_cast<std::size_t>(pe)];
+  if (open.num_calls == 0) return;
+  if (runtime_.has_room(pe)) return send(pe, Sender::kTurn);
+  if (!std::exchange(open.is_listed, true)) open_pes_.push_back(pe);
+  if (open.room == nullptr) open.room = std::make_unique<Room>(*this, pe);
+  if (!std::exchange(open.room->is_awaited, true)) runtime_.when_room(pe, open.room.get());
 }
 
 // --- Bundles that arrive
@@ -215,11 +273,14 @@ void Bundles::on_bundle(MessagePtr message) {
   Source& source = sources_[from];
   const auto number = read<BundleHeader>(message->payload()).number;
   if (number != source.next_number) {
-    if (number - source.next_number > kMostHeld ||
+    if (number - source.next_number > kMostHeld || source.held_bytes + size_bytes > kMostHeldBytes ||
         !source.held.try_emplace(number, std::move(message)).second) {
-      base::refuse_claim(base::format("bundle {} of calls arrived from PE {}, where bundle {} is the next",
-                                      number, from, source.next_number));
+      base::refuse_claim(
+          base::format("bundle {} of calls arrived from PE {}, where bundle {} is the next and {} bytes of "
+                       "later ones wait",
+                       number, from, source.next_number, source.held_bytes));
     }
+    source.held_bytes += size_bytes;
     runtime_.count_sent();  // it has not been handled
     return;
   }
@@ -228,9 +289,18 @@ void Bundles::on_bundle(MessagePtr message) {
   while (!source.held.empty() && source.held.begin()->first == source.next_number) {
     const MessagePtr next = std::move(source.held.extract(source.held.begin()).mapped());
     ++source.next_number;
+    source.held_bytes -= next->payload_bytes();
     runtime_.count_processed();
     run(*next);
   }
+}
+
+// The bundles that the held ones wait for may never arrive.
+void Bundles::on_loss(int pe) {
+  Source& source = sources_[static_cast<std::size_t>(pe)];
+  for (std::size_t i = 0; i < source.held.size(); ++i) runtime_.count_processed();
+  source.held.clear();
+  source.held_bytes = 0;
 }
 
 void Bundles::run(Message& message) {

@@ -1,6 +1,7 @@
 // Bundles that a peer makes up, and bundles that overtake one another.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -57,8 +58,8 @@ TEST(BundleClaims, EndTheJobInWords) {
          message->envelope().source_pe = 7;
          return message;
        }},
-      {"bundle 8193 of calls arrived from PE 0, where bundle 0 is the next",
-       [&](Runtime& runtime, const Logs&) { return pack(runtime, BundleHeader{8193}); }},
+      {"bundle 1048577 of calls arrived from PE 0, where bundle 0 is the next",
+       [&](Runtime& runtime, const Logs&) { return pack(runtime, BundleHeader{1'048'577}); }},
       {"in its last 10 bytes",
        [&](Runtime& runtime, const Logs&) {
          return pack(runtime, BundleHeader{}, std::uint64_t{1}, std::uint16_t{2});
@@ -102,6 +103,20 @@ TEST(BundleClaims, ABundleThatComesTwiceEndsTheJob) {
                    "bundle 1 of calls arrived"));
 }
 
+TEST(BundleClaims, BundlesThatWaitTakeABoundedMemory) {
+  constexpr std::size_t kBytes = kBundleBytes - 2 * sizeof(std::uint64_t);
+  constexpr std::uint64_t kFitting = (std::size_t{64} << 20) / kBundleBytes;
+  EXPECT_TRUE(says(failure_of([&](Runtime& runtime, const Logs&) {
+                     const auto make = [&](std::uint64_t number) {
+                       return runtime::Message::pack(runtime, bundle_handler(runtime), BundleHeader{number},
+                                                     std::vector<char>(kBytes));
+                     };
+                     for (std::uint64_t i = 1; i <= kFitting; ++i) runtime.send(1, make(i));
+                     return make(kFitting + 1);
+                   }),
+                   "bundle 8389 of calls arrived from PE 0, where bundle 0 is the next and 67104000 bytes"));
+}
+
 TEST(BundleClaims, ABundleThatHasOvertakenAnotherWaitsForIt) {
   testing::InProcessJob job(2, "loopback");
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
@@ -116,6 +131,23 @@ TEST(BundleClaims, ABundleThatHasOvertakenAnotherWaitsForIt) {
     EXPECT_EQ(co_await logs[5].call<&BundledLog::all_numbers>(), numbers_below(5));
   }),
             "");
+}
+
+// What it waits for never arrives. It counts as under way until then.
+TEST(BundleClaims, ABundleThatWaitsIsDroppedWhenItsPeIsLost) {
+  auto job = testing::InProcessJob::outliving_losses(2);
+  Runtime& lost = job.runtime(1);
+  const Runtime& runtime = job.runtime(0);
+  for (int i = 0; i < 100; ++i) {
+    for (int pe = 0; pe < 2; ++pe) job.runtime(pe).step();
+  }
+  const std::uint64_t processed = runtime.processed();
+  lost.send(0, runtime::Message::pack(lost, bundle_handler(lost), BundleHeader{1}));
+  ASSERT_EQ(job.run_until([&] { return runtime.processed() > processed; }), "");
+  EXPECT_EQ(runtime.processed(), processed + 1);
+  job.lose(1);
+  ASSERT_EQ(job.run_until([&] { return runtime.losses().is_lost(1); }), "");
+  EXPECT_EQ(runtime.processed(), processed + 2);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/errors.h"
@@ -39,6 +41,20 @@ TEST(AggregatedCalls, ArriveOnceAndInTheOrderOfThePe) {
     co_await runtime.quiescence();
     for (const auto& numbers : co_await logs.call<&BundledLog::all_numbers>())
       EXPECT_EQ(numbers, numbers_below(kCalls));
+  });
+}
+
+// The first ones wait in a bundle, because the chare is not made yet; the last one would be queued at once.
+TEST(AggregatedCalls, ArriveInOrderWhenTheChareIsMadeMeanwhile) {
+  run_on_several_pes([](Runtime& runtime) -> Task<> {
+    const auto logs = Logs::create(runtime, {10});
+    const auto many = logs.aggregated();
+    for (int element = 0; element < 10; ++element) many[element].send<&BundledLog::note>(0U);
+    co_await logs.created();
+    for (int element = 0; element < 10; ++element) many[element].send<&BundledLog::note>(1U);
+    co_await runtime.quiescence();
+    for (const auto& numbers : co_await logs.call<&BundledLog::all_numbers>())
+      EXPECT_EQ(numbers, numbers_below(2));
   });
 }
 
@@ -167,12 +183,14 @@ TEST(AggregatedCalls, AnExceptionEndsTheJobInWords) {
   }
 }
 
-// The pup function of an argument makes an aggregated call to the same PE.
+// The pup function of an argument makes an aggregated call to the same PE, and packs the rest of it behind that.
 struct CallingArgument {
   CollectionProxy<BundledLog> logs;
+  bool flushes = false;
   void pup(Pup& p) {
-    p | logs;
-    if (p.is_packing()) logs.aggregated()[4].send<&BundledLog::note>(7U);
+    if (p.is_packing() && flushes) logs.aggregated().flush();
+    if (p.is_packing() && !flushes) logs.aggregated()[4].send<&BundledLog::note>(7U);
+    p | logs | flushes;
   }
 };
 struct TakesCalling : Chare<TakesCalling> {
@@ -184,11 +202,56 @@ TEST(AggregatedCalls, AreRefusedWhileAnotherOneIsPacked) {
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
     const auto logs = Logs::create(runtime, {5});
     const auto takers = Array<TakesCalling>::create(runtime, {5});
-    const auto call = [&] { takers.aggregated()[4].send<&TakesCalling::take>(CallingArgument{logs}); };
-    EXPECT_TRUE(says(thrown_by(call), "make them before"));
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      const CallingArgument calling{logs, i == 1};
+      const auto call = [&] { takers.aggregated()[4].send<&TakesCalling::take>(calling); };
+      EXPECT_TRUE(says(thrown_by(call), "make them before"));
+      logs.aggregated()[4].send<&BundledLog::note>(i);
+    }
     co_await runtime.quiescence();
-    const std::vector<std::uint64_t> numbers = co_await logs[4].call<&BundledLog::all_numbers>();
-    EXPECT_EQ(numbers, std::vector<std::uint64_t>(1, 7));
+    EXPECT_EQ(co_await logs[4].call<&BundledLog::all_numbers>(), numbers_below(2));
+  }),
+            "");
+}
+
+// Stands for a signal handler of the program in a call that waits for room: it runs inside of the sending of a bundle.
+struct CallsWhileSending final : runtime::Observer {
+  explicit CallsWhileSending(const Logs& logs_in) : logs(logs_in) {}
+  void message_sent(const runtime::MessageEvent& event) override {
+    if (!std::exchange(is_armed, false)) return;
+    EXPECT_EQ(event.pe, 1);
+    logs.aggregated().flush();
+    refusal = thrown_by([this] { logs.aggregated()[2].send<&BundledLog::note>(99U); });
+    for (const int element : {0, 5}) logs.aggregated()[element].send<&BundledLog::note>(0U);
+  }
+  Logs logs;
+  bool is_armed = false;
+  std::string refusal;
+};
+
+TEST(AggregatedCalls, ToAPeAreRefusedWhileTheBundleToItIsSent) {
+  testing::InProcessJob job(3);
+  std::unique_ptr<CallsWhileSending> calls;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    const auto logs = Logs::create(runtime, {6});
+    co_await logs.created();
+    const auto many = logs.aggregated();
+    calls = std::make_unique<CallsWhileSending>(logs);
+    runtime.set_observer(calls.get());
+    for (const bool fills : {false, true}) {
+      calls->is_armed = fills;
+      for (std::uint64_t i = 0; i < (fills ? 1000U : 1U); ++i) many[3].send<&BundledLog::note>(i);
+      EXPECT_FALSE(calls->is_armed);
+      calls->is_armed = !fills;
+      many.flush();
+      EXPECT_TRUE(says(std::exchange(calls->refusal, ""), "call the proxy itself"));
+    }
+    runtime.set_observer(nullptr);
+    co_await runtime.quiescence();
+    EXPECT_EQ((co_await logs[3].call<&BundledLog::all_numbers>()).size(), 1001U);
+    EXPECT_EQ(co_await logs[2].call<&BundledLog::all_numbers>(), numbers_below(0));
+    for (const int element : {0, 5})
+      EXPECT_EQ((co_await logs[element].call<&BundledLog::all_numbers>()).size(), 2U);
   }),
             "");
 }
@@ -248,19 +311,26 @@ TEST(AggregatedCalls, ThatFlowControlRefusesLeaveTheOthers) {
 TEST(AggregatedCalls, OfAnIdlePeWaitForRoom) {
   runtime::RuntimeOptions options;
   options.watermarks = {10'000, 20'000, 1'000'000};
-  testing::InProcessJob job(2, "loopback", options);
+  testing::InProcessJob job(3, "loopback", options);
   Runtime& runtime = job.runtime(0);
-  const auto logs = Logs::create(runtime, {5});
+  const auto logs = Logs::create(runtime, {6});
   std::uint64_t count = 0;
-  for (; runtime.has_room(1); ++count) logs[4].send<&BundledLog::note>(count);
-  logs.aggregated()[4].send<&BundledLog::note>(count);
+  for (; runtime.has_room(1); ++count) logs[3].send<&BundledLog::note>(count);
+  logs.aggregated()[3].send<&BundledLog::note>(count);
   const std::int64_t room_bytes = runtime.room_bytes(1);
   for (int i = 0; i < 200; ++i) runtime.step();
   EXPECT_EQ(runtime.room_bytes(1), room_bytes);
   EXPECT_TRUE(runtime.awaits_room());
+  // Another PE has room.
+  const std::int64_t other_room_bytes = runtime.room_bytes(2);
+  logs.aggregated()[5].send<&BundledLog::note>(0U);
+  for (int i = 0; i < 200; ++i) runtime.step();
+  EXPECT_LT(runtime.room_bytes(2), other_room_bytes);
+  EXPECT_EQ(runtime.room_bytes(1), room_bytes);
   EXPECT_EQ(job.run([&](Runtime&) -> Task<> {
     co_await runtime.quiescence();
-    EXPECT_EQ(co_await logs[4].call<&BundledLog::all_numbers>(), numbers_below(count + 1));
+    EXPECT_EQ(co_await logs[3].call<&BundledLog::all_numbers>(), numbers_below(count + 1));
+    EXPECT_EQ(co_await logs[5].call<&BundledLog::all_numbers>(), numbers_below(1));
   }),
             "");
   EXPECT_FALSE(runtime.awaits_room());

@@ -90,6 +90,23 @@ async def large(logs):
     assert got == sorted(3 * sizes)
 
 
+class Large:
+    """More than a bundle takes. Counts how often it is pickled."""
+
+    pickled = 0
+
+    def __reduce__(self):
+        Large.pickled += 1
+        return bytes, (bytes(2000),)
+
+
+async def large_objects(logs):
+    logs.aggregated().note(9, Large())
+    logs[9].aggregated().note(Large())
+    assert Large.pickled == 2
+    assert (await taken(logs))[9] == [bytes(2000)] * 2
+
+
 async def changes(logs):
     """What the caller changes after the call never reaches the callee."""
     value = [1, 2]
