@@ -91,6 +91,8 @@ def test_what_cannot_be_is_refused_once(launched, compiled, tmp_path: Path, word
     assert errors.read_text().count(sentence) == 1, errors.read_text()
 
 
+# `weft run` starts ranks by that variable.
+@pytest.mark.parametrize("launched", ["prrte", "hydra", "slurm-pmix", "slurm-pmi2"], indirect=True)
 def test_ranks_for_a_program_that_was_started_as_it_is(launched, compiled, tmp_path: Path) -> None:
     cluster, launch = launched
     errors = tmp_path / "errors"

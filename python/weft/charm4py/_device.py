@@ -11,6 +11,11 @@ from functools import cache
 from typing import Any
 
 from weft import _core
+from weft.charm4py._threads import in_thread, wait
+
+
+# The name of stream 0 in Weft.
+_LEGACY_STREAM = 1
 
 
 def is_device_array(value: Any) -> bool:
@@ -96,8 +101,11 @@ class CudaCopies:
 
     @staticmethod
     def CudaStreamSynchronize(stream: int = 0) -> None:
-        """Waits for the stream. The PE does nothing else meanwhile."""
-        _call("cuStreamSynchronize", ctypes.c_void_p(stream))
+        """Waits for the stream. Outside of a method with `@coro` the PE does nothing else meanwhile."""
+        if in_thread():
+            wait(_core.stream_done(stream or _LEGACY_STREAM, "cuda"))
+        else:
+            _call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(

@@ -104,9 +104,11 @@ METHODS += ["put", "store", "without_chare", "wrapped"]
 
 
 def check_names(cells, walls):
-    own = ["created", "destroy", "done_inserting", "insert", "section", "shape", "split"]
+    own = ["aggregated", "created", "destroy", "done_inserting", "insert", "section", "shape", "split"]
     assert public(cells) == sorted(METHODS + own)
-    assert public(cells[0]) == sorted([*METHODS, "collection", "index", "remove", "with_priority"])
+    assert public(cells[0]) == sorted(
+        [*METHODS, "aggregated", "collection", "index", "remove", "with_priority"]
+    )
     assert public(cells[0:2]) == sorted([*METHODS, "collection", "indices", "section", "split"])
     assert public(weft.combine(cells, walls)) == ["parts", "put"]
 
