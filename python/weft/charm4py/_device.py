@@ -13,7 +13,6 @@ from typing import Any
 from weft import _core
 from weft.charm4py._threads import in_thread, wait
 
-
 # The name of stream 0 in Weft.
 _LEGACY_STREAM = 1
 
