@@ -97,11 +97,11 @@ async def run_until(step: int, blocks: Any) -> None:
 async def solve(options: argparse.Namespace, problem: Problem) -> Result:
     last_step = options.warmup + options.steps
     saved = await weft.recovered()
+    await weft.Group(NewTurns)
     if saved is None:
         blocks, step = await begin_blocks(options, problem), options.warmup
     else:
         blocks, step = saved["blocks"], saved["step"]
-    await weft.Group(NewTurns)
     begin = time.perf_counter()
     while step < last_step:
         step = min(step + (options.protect_every or options.steps), last_step)

@@ -24,8 +24,8 @@ def expect_sentence(outcome, sentence: str) -> None:
         ("1.5", "-n takes the number of PEs, a whole number from 1 to 4096, not '1.5'"),
         (
             "4097",
-            "-n 4097: `weft run` starts the PEs of one host, at most 4096; "
-            "for more hosts use the resource manager's launcher (srun, mpiexec)",
+            "-n 4097: `weft run` starts at most 4096 PEs; for more use the resource manager's "
+            "launcher (srun, mpiexec)",
         ),
     ],
 )

@@ -235,7 +235,7 @@ class Job(Resizer):
             # PEs of other hosts write into pipes.
             common.setdefault("PYTHONUNBUFFERED", "1")
             common[JOB_NAME] = f"{os.uname().nodename} {os.getpid()} {time.time_ns()}"
-        num_here = self._num_pes if hosts is None else hosts.num_here
+        num_here = self._num_pes if hosts is None else max(1, hosts.num_here)
         self._environment = host_environment(common, num_here, self._segments.path, self._service.path)
         arguments = self._argvs, self._environment, self._signals
         if hosts is None:
