@@ -29,7 +29,7 @@ std::string_view text_of(const BlockPtr& block) {
   return {reinterpret_cast<const char*>(block->data()), block->size()};
 }
 
-class StateFile : public testing::Test {
+class StateFile : public ::testing::Test {
  protected:
   StateFile() {
     Manifest manifest;
