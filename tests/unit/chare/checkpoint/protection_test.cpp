@@ -51,7 +51,7 @@ struct Memories {
     for (int pe = 0; pe < job.num_pes(); ++pe) {
       ProtectedState& state = *states[static_cast<std::size_t>(pe)];
       state.incarnation = incarnation;
-      job.runtime(pe).model<Chares>().checkpoints().keep_in(&state);
+      job.runtime(pe).model<Chares>().checkpoints().keep_in(&state, {});
     }
   }
   void lose(std::size_t pe) { states[pe].emplace(); }
