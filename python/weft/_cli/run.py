@@ -12,7 +12,7 @@ from weft._cli.settings import SETTINGS
 
 if TYPE_CHECKING:
     from weft._top.metrics import MetricsServer
-    from weft.launch.hosts.remote import Hosts
+    from weft.launch.hosts.hosts import Hosts
 
 _RUN_DESCRIPTION = """\
 Starts N processes (PEs) of a program on this host, or with --hosts on several, and ends them together. The
@@ -202,7 +202,7 @@ def _hosts_of(options: argparse.Namespace, num_pes: int) -> Hosts | None:
         return None
     from weft.launch.command import UsageError, parse_variables
     from weft.launch.hosts.host_list import parse_hosts
-    from weft.launch.hosts.remote import Hosts
+    from weft.launch.hosts.hosts import Hosts
 
     if options.metrics is not None:
         raise UsageError("--metrics cannot be given with --hosts: PEs publish it on their own hosts")

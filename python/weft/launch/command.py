@@ -20,6 +20,7 @@ OWN_VARIABLES = frozenset(
         "PE",
         "PROGRAM",
         "BOOTSTRAP",
+        "JOB_NAME",
         "LAUNCHER_PID",
         "MPI_PARENT",
         "OUTER_PMIX",

@@ -18,7 +18,7 @@ from weft.launch.binding import binding_lines, shares
 from weft.launch.command import MAX_PES, UsageError
 from weft.launch.connection import SocketConnection
 from weft.launch.environment import host_environment
-from weft.launch.hosts.remote import Hosts, HostsStarter
+from weft.launch.hosts.hosts import Hosts, HostsStarter
 from weft.launch.leftovers import SegmentFolder
 from weft.launch.losses.recovery import LEAVE_S, LOOK_S, MOST_HOLD_S, Recovery
 from weft.launch.losses.recovery import VARIABLE as ON_LOSS
@@ -48,9 +48,6 @@ HANGUP_S = 2.0
 # timeout(1) signals the launcher and then its process group: two signals within microseconds. A person who
 # wants to kill the job takes longer.
 REPEAT_S = 0.2
-
-# In a job of several hosts: what all its PEs have in common, and no other job.
-JOB_NAME = "WEFT_JOB_NAME"
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
@@ -232,23 +229,15 @@ class Job(Resizer):
         """`common`: what the environment of all PEs has."""
         hosts = self._hosts
         if hosts is not None:
-            # PEs of other hosts write into pipes.
-            common.setdefault("PYTHONUNBUFFERED", "1")
-            common[JOB_NAME] = f"{os.uname().nodename} {os.getpid()} {time.time_ns()}"
+            common = {**hosts.variables(), **common}
         num_here = self._num_pes if hosts is None else max(1, hosts.num_here)
         self._environment = host_environment(common, num_here, self._segments.path, self._service.path)
-        arguments = self._argvs, self._environment, self._signals
+        here = self._argvs, self._environment, self._signals, self._output, self._time_limit, self._bind()
         if hosts is None:
-            return Starter(*arguments, self._output, self._time_limit, self._bind())
-        starter = HostsStarter(hosts, self._output, *arguments, self._time_limit, self._bind())
-        job = {
-            "environment": common,
-            "folder": os.getcwd(),
-            "programs": starter.programs,
-            "program_of_pe": starter.program_of_pe,
-            "is_bound": self._bound,
-        }
-        hosts.begin(self._selector, self._service, self, job, starter.restore)
+            return Starter(*here)
+        starter = HostsStarter(hosts, *here)
+        job = {"environment": common, "is_bound": self._bound}
+        hosts.begin(self._selector, self._service, self, job, starter)
         return starter
 
     def _make_room(self, num_pes: int) -> None:
@@ -362,32 +351,6 @@ class Job(Resizer):
                 self._spawned.send_signal(signal.SIGTERM)
             self._spawned.send_signal(signal.SIGCONT)
         self._kill_at = time.monotonic() + (GRACE_S if terminates else CLEANUP_S)
-
-    # --- events of other hosts
-
-    def exited_elsewhere(self, pe: Pe, status: int) -> None:
-        """A PE of another host has ended."""
-        self._note_exit(pe, status)
-
-    def host_lost(self, pes: Sequence[Pe]) -> None:
-        """A host is lost, and these PEs with it."""
-        for pe in pes:
-            self._note_exit(pe, -signal.SIGKILL)
-
-    def cannot_start(self, sentence: str, pes: Sequence[Pe]) -> None:
-        """A host cannot be reached, or these PEs not be started there."""
-        if self._recovery is None or self._recovery.incarnation == 0 or self._ending:
-            for pe in pes:
-                pe.exit_status = -signal.SIGKILL
-            self._end(sentence, 2)
-            return
-        self._say(sentence)
-        for pe in pes:  # another host may do
-            self._note_exit(pe, -signal.SIGKILL)
-
-    def said_elsewhere(self, sentence: str) -> None:
-        """A host has something to say to the user."""
-        self._say(sentence)
 
     # --- events of the service
 

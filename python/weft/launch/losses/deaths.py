@@ -42,6 +42,10 @@ class DeathJudge(ABC):
         """Appends the PEs that have died to `_reaped`, when their last frames have been read."""
 
     @abstractmethod
+    def _note_exit(self, pe: Pe, status: int) -> None:
+        """As `_reap`, for one PE that has ended so."""
+
+    @abstractmethod
     def _begin_anew(self, lost: Sequence[Pe], leaving: Sequence[Pe], num_pes: int, why: str) -> None:
         """Has the job begin again with so many PEs."""
 
@@ -64,6 +68,34 @@ class DeathJudge(ABC):
     @abstractmethod
     def _write(self, text: str) -> None:
         """Prints a text of a PE's."""
+
+    # --- told by other hosts, see `hosts.remote_host.Owner`
+
+    def exited_elsewhere(self, pe: Pe, status: int) -> None:
+        """A PE of another host has ended."""
+        self._note_exit(pe, status)
+
+    def host_lost(self, pes: Sequence[Pe]) -> None:
+        """A host is lost, and these PEs with it."""
+        for pe in pes:
+            self._note_exit(pe, -signal.SIGKILL)
+
+    def cannot_start(self, sentence: str, pes: Sequence[Pe]) -> None:
+        """A host cannot be reached, or these PEs not be started there."""
+        if self._recovery is None or self._recovery.incarnation == 0 or self._ending:
+            for pe in pes:
+                pe.exit_status = -signal.SIGKILL
+            self._end(sentence, 2)
+            return
+        self._say(sentence)
+        for pe in pes:  # another host may do
+            self._note_exit(pe, -signal.SIGKILL)
+
+    def said_elsewhere(self, sentence: str) -> None:
+        """A host has something to say to the user."""
+        self._say(sentence)
+
+    # --- judging
 
     def _settle(self) -> None:
         """Judges deaths and aborts together: if a death made other PEs abort, the death is the reason."""
