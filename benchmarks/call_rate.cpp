@@ -17,6 +17,8 @@
 namespace weft::benchmarks {
 namespace {
 
+constexpr const char* kUsage = "call_rate --way single|aggregated [--calls N] [--chares N] [--runs N]";
+
 struct Options {
   bool is_aggregated = false;
   std::uint64_t calls = 1'000'000;  // of each PE
@@ -88,10 +90,11 @@ weft::Task<> measure(weft::Runtime& runtime, Options options) {
 
 Options parse_options(int argc, char** argv) {
   Options options;
+  if (argc % 2 == 0) die(kUsage);
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
     const std::string_view word = argv[i + 1];
-    const std::uint64_t number = std::strtoull(argv[i + 1], nullptr, 10);
+    const std::uint64_t number = number_in(word);
     if (name == "--way" && (word == "single" || word == "aggregated")) {
       options.is_aggregated = word == "aggregated";
     } else if (name == "--calls" && number > 0) {
@@ -101,7 +104,7 @@ Options parse_options(int argc, char** argv) {
     } else if (name == "--runs" && number > 0) {
       options.runs = number;
     } else {
-      die("call_rate --way single|aggregated [--calls N] [--chares N] [--runs N]");
+      die(kUsage);
     }
   }
   return options;

@@ -145,4 +145,10 @@ void die(std::string_view message) {
   std::exit(2);
 }
 
+std::uint64_t number_in(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
 }  // namespace weft::benchmarks

@@ -87,4 +87,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// The number that the whole text is; 0 if it is none.
+std::uint64_t number_in(std::string_view text);
+
 }  // namespace weft::benchmarks

@@ -21,6 +21,9 @@
 namespace weft::benchmarks {
 namespace {
 
+constexpr const char* kUsage =
+    "random_access [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]";
+
 struct Options {
   int log2_words = 24;  // 128 MiB
   std::uint64_t updates_per_word = 4;
@@ -124,19 +127,20 @@ weft::Task<> measure(weft::Runtime& runtime, Options options) {
 
 Options parse_options(int argc, char** argv) {
   Options options;
+  if (argc % 2 == 0) die(kUsage);
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
-    const auto value = std::strtoull(argv[i + 1], nullptr, 10);
+    const std::uint64_t value = number_in(argv[i + 1]);
     if (name == "--log2-words" && value >= 10 && value < 40) {
       options.log2_words = static_cast<int>(value);
-    } else if (name == "--updates-per-word") {
+    } else if (name == "--updates-per-word" && value > 0) {
       options.updates_per_word = value;
     } else if (name == "--look-ahead" && value > 0) {
       options.look_ahead = value;
     } else if (name == "--chares" && value > 0 && value <= 64) {
       options.chares = value;
     } else {
-      die("random_access [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]");
+      die(kUsage);
     }
   }
   return options;

@@ -4,7 +4,8 @@
     tools/resize_campaign.py --resizes 1000 --seed 1 [--most-pes 4] [--kills 0]
 
 The job is tests/recovery/programs/resized_cells.py under `weft run --on-loss restart`. It counts each message
-that a chare gets. It must end with the results of a job that keeps its PEs, and leave nothing in /dev/shm.
+that a chare gets. It must end with the results of a job that keeps its PEs, and leave no process, no file
+and no shared memory.
 With --kills so many PEs are killed at random times besides.
 """
 

@@ -175,8 +175,8 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     names = [entry.partition("=")[0] for entry in options.systems]
     if len(set(names)) < len(names):
         parser.error("two --system have one name")
-    if options.runs < 1:
-        parser.error("--runs: each graph needs one run at least")
+    if min(options.runs, options.steps, options.iterations) < 1:
+        parser.error("--runs, --steps and --iterations: 1 at least")
     if options.pes * options.columns_per_pe < 2:
         parser.error("the patterns need two columns at least: raise --pes or --columns-per-pe")
     return options

@@ -49,7 +49,10 @@ class Interval(ctypes.Structure):
 def load_core():
     """The library, with the types of the functions in use. Its handles are structs of one pointer."""
     long, pointer = ctypes.c_long, ctypes.c_void_p
-    core = ctypes.CDLL(str(Path(os.environ["TASK_BENCH"]) / "core/libcore.so"))
+    folder = os.environ.get("TASK_BENCH")
+    if folder is None:
+        sys.exit("TASK_BENCH names no folder of Task Bench: see benchmarks/task_bench/README.md")
+    core = ctypes.CDLL(str(Path(folder) / "core/libcore.so"))
     for name, result, arguments in (
         ("app_create", pointer, (ctypes.c_int, ctypes.POINTER(ctypes.c_char_p))),
         ("app_display", None, (pointer,)),

@@ -77,7 +77,6 @@ class ProtectedState {
   // The number of a state has the incarnation in which it was written, from this bit on.
   static constexpr int kIncarnationShift = 40;
 
- public:
   // Names a block: the state's number, and the PE whose elements it has.
   struct BlockId {
     std::uint64_t state = 0;
@@ -95,7 +94,8 @@ class ProtectedState {
   std::vector<BlockId> block_ids() const;
   // Drops the blocks of a state that is not committed.
   void drop(std::uint64_t state);
-  // All PEs have all their blocks of the state. Drops all others.
+  // All PEs have all their blocks of the state. Drops the one before and those of earlier incarnations; what another PE has begun to
+  // protect stays until drop().
   void commit(std::uint64_t state, Manifest manifest);
   // As commit(), and drops nothing: for a state that another program of this process has committed.
   void set_committed(std::uint64_t state, Manifest manifest);

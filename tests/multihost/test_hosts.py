@@ -48,9 +48,9 @@ weft.run(main)
 pytestmark = pytest.mark.usefixtures("need_cluster")
 
 
-def start(cluster: Cluster, *options: object) -> Popen[str]:
+def start(cluster: Cluster, *options: object, text: str = PROGRAM) -> Popen[str]:
     program = cluster.folder / "program.py"
-    program.write_text(PROGRAM)
+    program.write_text(text)
     job = cluster.hosts[0].start(launchers.weft_run(cluster, 2, [sys.executable, program], options=options))
     assert job.stdout is not None
     assert job.stdout.readline() == "ready\n", job.communicate()[1]
@@ -86,6 +86,38 @@ def test_a_spare_host_takes_the_place_of_a_lost_one(need_cluster: None) -> None:
         outcome = finish(job, 60)
         assert outcome.stdout == "4 1 right\nnodeA nodeA nodeC nodeC\n", outcome.stderr
         assert outcome.exit_code == 0
+
+
+RAISES = """\
+import weft
+
+class Cell(weft.Chare):
+    def where(self):
+        return weft.my_pe()
+
+async def main():
+    cells = weft.Array(Cell, 4)
+    print("ready", flush=True)
+    lost = None
+    while lost is None:
+        try:
+            await cells[3].where.call()
+            await weft.sleep(0.01)
+        except weft.LostPE as error:
+            lost = error.pe
+    await weft.revive(cells[3])
+    print("lost", lost, "now", await cells[3].where.call(), "others", await cells[1].where.call())
+
+weft.run(main)
+"""
+
+
+def test_a_program_handles_the_loss_of_a_host(two_hosts: Cluster) -> None:
+    job = start(two_hosts, "--on-loss", "raise", text=RAISES)
+    two_hosts.hosts[1].kill()
+    outcome = finish(job, 60)
+    assert re.fullmatch(r"lost 3 now [01] others 1\n", outcome.stdout), outcome
+    assert outcome.exit_code == 0
 
 
 @pytest.mark.parametrize("noticed", [True, pytest.param(False, marks=pytest.mark.multihost_all)])

@@ -81,8 +81,9 @@ Error agree_on_protection() {
 // Of a job that loses processes and begins again, whether its ranks can be protected or not.
 bool is_job_to_begin_again() {
   if (HostedRanks::current() != nullptr) return job_can_begin_again();
-  const char* const on_loss = std::getenv("WEFT_ON_LOSS");
-  return on_loss != nullptr && std::string_view(on_loss) != "raise";
+  const char* const variable = std::getenv("WEFT_ON_LOSS");
+  const std::string_view on_loss = variable == nullptr ? "" : variable;
+  return on_loss == "restart" || on_loss == "shrink";
 }
 
 [[gnu::noinline]] void store_recoveries(int* recoveries) {

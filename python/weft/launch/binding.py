@@ -56,6 +56,11 @@ def binding_lines(parts: Sequence[Sequence[Core]], first_pe: int = 0) -> list[st
     return lines
 
 
+def cpus_of(parts: Sequence[Sequence[Core]]) -> list[set[int]]:
+    """The CPUs of each share."""
+    return [{cpu for core in part for cpu in core.cpus} for part in parts]
+
+
 def thread_settings(num_pes: int, environment: Mapping[str, str]) -> dict[str, str]:
     """OMP_NUM_THREADS of a PE, its share of the cores; nothing if it is set, or for one PE."""
     if num_pes == 1 or THREADS in environment:

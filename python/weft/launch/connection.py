@@ -16,6 +16,12 @@ _UCRED = struct.Struct("=iII")  # pid, uid, gid
 _READ_BYTES = 1 << 18
 
 
+def peer_of(connected: socket.socket) -> tuple[int, int]:
+    """The process at the other end of a Unix socket when it connected, and its user."""
+    pid, uid, _ = _UCRED.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+    return pid, uid
+
+
 class Connection(ABC):
     """A process that has connected; `pe` is set once it has said which PE it is."""
 
@@ -89,9 +95,7 @@ class SocketConnection(Connection):
     """One accepted socket."""
 
     def __init__(self, connected: socket.socket) -> None:
-        credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-        peer_pid, peer_uid, _ = _UCRED.unpack(credentials)
-        super().__init__(peer_pid, peer_uid)
+        super().__init__(*peer_of(connected))
         connected.setblocking(False)
         self._socket = connected
         self._unsent: deque[memoryview] = deque()

@@ -17,6 +17,8 @@ from weft.launch.time_limit import VARIABLE as TIME_LIMIT_VARIABLE
 SESSION_FOLDER = "WEFT_SESSION_FOLDER"
 _OUTER_PMIX = "WEFT_OUTER_PMIX"
 HANG_REPORT = "WEFT_HANG_REPORT"
+#: What all PEs of a job of several hosts have in common, and no other job.
+JOB_NAME = "WEFT_JOB_NAME"
 # If all PEs are idle for so long, and nothing can go on, the program hangs. Large messages end the idleness
 # of a PE; one that a device carries alone for this time has more than 100 GB.
 HANG_REPORT_S = "10"
@@ -74,7 +76,7 @@ def pe_environment(environment: Mapping[str, str]) -> dict[str, str]:
     # PEs do not inherit the connection.
     inherited.pop("PMI_FD", None)
     # The name and the program of a job around this one are not those of this job.
-    inherited.pop("WEFT_JOB_NAME", None)
+    inherited.pop(JOB_NAME, None)
     inherited.pop("WEFT_PROGRAM", None)
     inherited.pop(TIME_LIMIT_VARIABLE, None)
     inherited.pop(INCARNATION_VARIABLE, None)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from weft.launch.binding import binding_lines, shares
+from weft.launch.binding import binding_lines, cpus_of, shares
 from weft.launch.command import MAX_PES, UsageError
 from weft.launch.connection import SocketConnection
 from weft.launch.environment import host_environment
@@ -28,7 +28,14 @@ from weft.launch.losses.survival import Survival
 from weft.launch.mpi.other_mpi import OtherMpiWatch
 from weft.launch.mpi.spawned import SpawnedJobs
 from weft.launch.output import Output
-from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
+from weft.launch.processes import (
+    DESCRIPTORS_BESIDE_PES,
+    Pe,
+    Starter,
+    describe_exit,
+    exit_code_of,
+    reserve_descriptors,
+)
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
 from weft.launch.time_limit import EXIT_CODE, TimeLimit
@@ -51,7 +58,6 @@ REPEAT_S = 0.2
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
-_DESCRIPTORS_BESIDE_PES = 64
 
 
 class Job(Resizer):
@@ -244,7 +250,7 @@ class Job(Resizer):
         of_pe = 1 + self._output.descriptors_per_pe + (self._time_limit is not None)
         if self._hosts is not None:
             of_pe += 2 + self._output.descriptors_per_pe
-        reserve_descriptors(of_pe * num_pes + _DESCRIPTORS_BESIDE_PES)
+        reserve_descriptors(of_pe * num_pes + DESCRIPTORS_BESIDE_PES)
 
     def _start_pe(self, starter: Starter, number: int) -> Pe:
         return starter.start(number)
@@ -259,7 +265,7 @@ class Job(Resizer):
         parts = shares(usable_cores(os.sched_getaffinity(0)), num_here)
         for line in binding_lines(parts, 0 if self._hosts is None else self._hosts.first_here):
             self._say(line)
-        return [{cpu for core in part for cpu in core.cpus} for part in parts]
+        return cpus_of(parts)
 
     def _reap(self) -> None:
         # Looked up anew in each turn: what is read may have the job begin again, with other processes.

@@ -22,7 +22,7 @@ _READ_BYTES = 64 << 10
 # poll(2) calls a pipe writable if it takes so much (PIPE_BUF) without blocking.
 _WRITE_BYTES = 4096
 # Of a pipe whose PE has ended. More comes only from processes that the PE has left behind.
-_MOST_LEFT_BYTES = 1 << 20
+MOST_LEFT_BYTES = 1 << 20
 
 # Python's print() would otherwise come in large blocks, and not at all from a PE that is killed.
 UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
@@ -268,7 +268,7 @@ class _Pipe:
 
     def drain(self) -> None:
         """The PE has ended: takes what it has left, and closes the pipe."""
-        left = _MOST_LEFT_BYTES
+        left = MOST_LEFT_BYTES
         while self._fd >= 0 and left > 0 and (size := self._take()) > 0:
             left -= size
         self._close()

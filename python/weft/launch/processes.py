@@ -123,6 +123,10 @@ def exit_code_of(status: int) -> int:
     return status if status >= 0 else 128 - status
 
 
+#: Of a launcher or an agent, besides those of its PEs.
+DESCRIPTORS_BESIDE_PES = 64
+
+
 def reserve_descriptors(count: int) -> None:
     """Raises the soft limit on open files where `count` needs it.
 

@@ -118,8 +118,9 @@ class Losses {
   Observer no_observer_;
   // At most one of each PE.
   std::list<Unexplained> unexplained_;
-  double patience_s_ = 10;  // the launcher sees the end of a process of its host at once
-  std::mutex mutex_;        // of told_
+  // More than SILENCE_S of python/weft/launch/hosts/link.py. Of the end of a process of its own host the launcher knows at once.
+  double patience_s_ = 20;
+  std::mutex mutex_;  // of told_
   std::vector<Told> told_;
 };
 

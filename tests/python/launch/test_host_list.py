@@ -40,6 +40,7 @@ def test_hosts_are_read(text: str, hosts: list[tuple[str, int]]) -> None:
         ("a:x", "'x' is no number of PEs"),
         ("a:4,b", "give all hosts a number of PEs"),
         ("a:4,a:4", "a is there twice"),
+        ("localhost:4,127.0.0.1:4", "localhost and 127.0.0.1 are both this host"),
         ("a:4,b:2", "there is room for 6 PEs, and -n says 8"),
     ],
 )

@@ -16,10 +16,9 @@ inline runtime::HandlerId handler_of(Runtime& runtime, SectionHandler which) {
   return static_cast<runtime::HandlerId>(runtime.model<Chares>().sections().first_handler() + which);
 }
 
-// Of bundles of aggregated calls: the last one of the model.
+// Of bundles of aggregated calls.
 inline runtime::HandlerId bundle_handler(Runtime& runtime) {
-  return static_cast<runtime::HandlerId>(runtime.model<Chares>().entry_handler() - kEntry +
-                                         Chares::kNeeds.num_handlers - 1);
+  return runtime.model<Chares>().bundles().handler();
 }
 
 }  // namespace weft::chare

@@ -52,6 +52,9 @@ class Bundles {
     Packing(const Packing&) = delete;
     Packing& operator=(const Packing&) = delete;
 
+    // Of bundles, for tests.
+    runtime::HandlerId handler() const { return handler_; }
+
    private:
     Bundles& bundles_;
   };

@@ -21,8 +21,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from weft.launch.binding import shares
+from weft.launch.binding import cpus_of, shares
 from weft.launch.command import UsageError
+from weft.launch.connection import peer_of
 from weft.launch.environment import host_environment
 from weft.launch.hosts.link import (
     AGENT_SILENCE_S,
@@ -35,8 +36,8 @@ from weft.launch.hosts.link import (
 )
 from weft.launch.leftovers import SegmentFolder
 from weft.launch.listener import Listener
-from weft.launch.output import Output
-from weft.launch.processes import Pe, Starter, reserve_descriptors
+from weft.launch.output import MOST_LEFT_BYTES, Output
+from weft.launch.processes import DESCRIPTORS_BESIDE_PES, Pe, Starter, reserve_descriptors
 from weft.launch.signals import SignalFd
 from weft.launch.topology import usable_cores
 
@@ -59,10 +60,6 @@ _OF_THE_HOST = (
 _READ_BYTES = 64 << 10
 # If so much waits for the launcher, nothing more is read from the PEs.
 _MOST_PENDING_BYTES = 1 << 20
-# What a PE that has ended has left in a pipe. More comes only from processes that it has left behind.
-_MOST_LEFT_BYTES = 1 << 20
-_DESCRIPTORS_BESIDE_PES = 64
-_UCRED = struct.Struct("=iII")  # pid, uid, gid
 
 
 class _Pipes(Output):
@@ -242,7 +239,7 @@ class Agent:
         cpus = None
         if job["is_bound"] and job["num_pes"] > 0:
             parts = shares(usable_cores(os.sched_getaffinity(0)), job["num_pes"])
-            cpus = [{cpu for core in part for cpu in core.cpus} for part in parts]
+            cpus = cpus_of(parts)
         # The starter tells programs apart by their lists.
         argvs = [job["programs"][index] for index in job["program_of_pe"]]
         self._starter = Starter(argvs, environment, self._signals, self._pipes, None, cpus)
@@ -251,7 +248,7 @@ class Agent:
         try:
             if self._starter is None:
                 raise UsageError(self._obstacle)
-            reserve_descriptors(4 * (len(self._processes) + 1) + _DESCRIPTORS_BESIDE_PES)
+            reserve_descriptors(4 * (len(self._processes) + 1) + DESCRIPTORS_BESIDE_PES)
             pe = self._starter.start(
                 process["number"],
                 process["incarnation"],
@@ -322,7 +319,7 @@ class Agent:
         for channel in list(self._channels):
             self._read_channel(channel)
         for kind in list(process.pipes):
-            left = _MOST_LEFT_BYTES
+            left = MOST_LEFT_BYTES
             while left > 0 and (size := self._read_pipe(number, kind)) > 0:
                 left -= size
             if kind in process.pipes:
@@ -334,9 +331,7 @@ class Agent:
 
     def _accept(self) -> None:
         while (accepted := self._listener.accept()) is not None:
-            pid, uid, _ = _UCRED.unpack(
-                accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-            )
+            pid, uid = peer_of(accepted)
             if uid != os.geteuid():
                 self._send(
                     Kind.SAY, 0, f"refused process {pid} of user {uid}: not the user of this job".encode()

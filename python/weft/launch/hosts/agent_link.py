@@ -140,7 +140,7 @@ class AgentLink:
         limit_s = SILENCE_S if self.is_greeted else GREETING_S
         if now - self._heard_at > limit_s and not self.is_held:
             self._process.kill()
-            self._end(f"nothing was heard of it for {limit_s:g} s")
+            self._end(f"nothing was heard of it for {limit_s:g} s{self._what_it_said()}")
         elif self.is_greeted:
             self.send(Kind.PING)
 
@@ -216,8 +216,10 @@ class AgentLink:
             status = self._process.wait(0.5)
         except subprocess.TimeoutExpired:
             return "its connection has ended"
-        words = f"; it said: {self._decoder.noise}" if self._decoder.noise else ""
-        return f"the remote shell {describe_exit(status)}{words}"
+        return f"the remote shell {describe_exit(status)}{self._what_it_said()}"
+
+    def _what_it_said(self) -> str:
+        return f"; it said: {self._decoder.noise}" if self._decoder.noise else ""
 
     def _end(self, why: str) -> None:
         self._close_socket()

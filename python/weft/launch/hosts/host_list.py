@@ -36,6 +36,9 @@ def parse_hosts(text: str, num_pes: int) -> list[HostSlots]:
     names = [name for name, _ in named]
     if doubled := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"--hosts {text}: {doubled} is there twice; say how many PEs it gets, {doubled}:2")
+    here = [name for name in names if HostSlots(name, 0).is_here]
+    if len(here) > 1:
+        raise UsageError(f"--hosts {text}: {here[0]} and {here[1]} are both this host; name it once")
     counted = [slots for _, slots in named if slots is not None]
     if counted and len(counted) < len(named):
         raise UsageError(f"--hosts {text}: give all hosts a number of PEs, as in a:4,b:4, or none")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from weft.launch.command import UsageError
+from weft.launch.environment import JOB_NAME
 from weft.launch.hosts.host_list import HostSlots
 from weft.launch.hosts.link import PING_S, Kind
 from weft.launch.hosts.remote_host import Owner, RemoteHost, Surroundings, free_rank
@@ -23,8 +24,6 @@ from weft.launch.time_limit import TimeLimit
 
 # From the end of the job to SIGKILL for remote shells.
 _CLOSE_S = 5.0
-#: What all PEs of a job of several hosts have in common, and no other job.
-JOB_NAME = "WEFT_JOB_NAME"
 
 
 class Hosts:
@@ -138,7 +137,7 @@ class Hosts:
 
     def started_here(self, pe: Pe) -> None:
         """A PE has been started on the launcher's host."""
-        self._here.append(pe)
+        self._here = [*(one for one in self._here if one.running), pe]
 
     @property
     def free_rank_here(self) -> int:

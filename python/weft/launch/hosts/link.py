@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from weft.launch.frames import MAX_FRAME_BYTES
 
-#: The agent begins with it. What a login shell has printed before is no message.
+#: The agent begins with it. Its number rises with every change of the messages. What a login shell has
+#: printed before is no message.
 GREETING = b"weft host agent 1\n"
 #: So often the launcher sends a PING.
 PING_S = 3.0
@@ -50,6 +51,9 @@ class Kind(enum.IntEnum):
     STDERR = 13  # process; bytes
     SAY = 14  # a sentence for the user
     PONG = 15
+
+
+_KINDS = {int(kind): kind for kind in Kind}
 
 
 class LinkError(Exception):
@@ -95,14 +99,15 @@ class Decoder:
             self._bytes = bytearray(rest)
         while len(self._bytes) >= _HEADER.size:
             kind, number, size = _HEADER.unpack_from(self._bytes)
-            if kind not in Kind.__members__.values() or size > _MOST_BYTES:
+            known = _KINDS.get(kind)
+            if known is None or size > _MOST_BYTES:
                 raise LinkError(f"a message begins with {bytes(self._bytes[: _HEADER.size])!r}")
             end = _HEADER.size + size
             if len(self._bytes) < end:
                 return
             payload = bytes(self._bytes[_HEADER.size : end])
             del self._bytes[:end]
-            yield Kind(kind), number, payload
+            yield known, number, payload
 
 
 class Outgoing:

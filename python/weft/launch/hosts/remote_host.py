@@ -95,6 +95,7 @@ class RemoteHost:
 
     def start(self, number: int, incarnation: int, num_pes: int | None, sinks: tuple[Sink, Sink]) -> RemotePe:
         """Has its agent start a PE. That it cannot be started is told to the owner later."""
+        self.pes = [pe for pe in self.pes if pe.running]
         pe = RemotePe(self, self._next_key, sinks, number, incarnation, free_rank(self.pes))
         self._next_key += 1
         self.pes.append(pe)
@@ -124,7 +125,11 @@ class RemoteHost:
         for pe in lost:
             self._finish_output(pe)
         if self.link is not None and not self.link.is_greeted:
-            self._around.owner.cannot_start(f"the host {self.name} cannot be reached: {why}", lost)
+            self._around.owner.cannot_start(
+                f"the host {self.name} cannot be reached: {why}. ssh must enter it without a question, and "
+                "it must have this Python and Weft at the same paths",
+                lost,
+            )
             return
         for connection in list(self._channels.values()):
             connection.end()

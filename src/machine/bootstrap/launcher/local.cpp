@@ -193,11 +193,9 @@ Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSetti
   if (!welcome.ok()) return welcome.status();
   if (Status status = self->take_welcome(*welcome); status.failed()) return status;
   if (!settings.job_name.empty()) {
-    std::vector<std::byte> host(8);
-    set_integer(std::span(host), 0, base::host_number());
-    auto hosts = self->exchange(host);
-    if (!hosts.ok()) return hosts.status();
-    self->local_ = local_pes(*hosts, settings.pe);
+    Result<LocalPes> local = exchange_local_pes(*self, base::host_number());
+    if (!local.ok()) return local.status();
+    self->local_ = *local;
   }
   return std::unique_ptr<Bootstrap>(std::move(self));
 }

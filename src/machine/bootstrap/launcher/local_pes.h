@@ -2,9 +2,7 @@
 // numbers of their own as one host, between which there is no shared memory.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/launcher/start_notice.h"
@@ -16,11 +14,10 @@ struct LocalPes {
   int size = 1;
 };
 
-// `hosts`: what the PEs have given of their hosts, in an exchange.
-LocalPes local_pes(const std::vector<std::vector<std::byte>>& hosts, int pe);
+// Collective over the bootstrap. `host` is base::host_number().
+base::Result<LocalPes> exchange_local_pes(Bootstrap& bootstrap, std::uint64_t host);
 
-// Collective over the bootstrap, and its first exchange. `host` is base::host_number(). `notice_ms` and `say` as for
-// StartNotice.
+// The same as the first exchange under a launcher that may not notice every end: with a StartNotice, which has `notice_ms` and `say`.
 base::Result<LocalPes> find_local_pes(Bootstrap& bootstrap, std::uint64_t host,
                                       int notice_ms = kStartNoticeMs, const Say& say = {});
 
