@@ -52,9 +52,6 @@ class Bundles {
     Packing(const Packing&) = delete;
     Packing& operator=(const Packing&) = delete;
 
-    // Of bundles, for tests.
-    runtime::HandlerId handler() const { return handler_; }
-
    private:
     Bundles& bundles_;
   };
@@ -74,6 +71,8 @@ class Bundles {
   void send_own();
   // Drops all that is open or held back.
   void close();
+  // Of bundles, for tests.
+  runtime::HandlerId handler() const { return handler_; }
 
  private:
   struct Open;
