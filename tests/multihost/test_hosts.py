@@ -97,6 +97,7 @@ class Cell(weft.Chare):
 
 async def main():
     cells = weft.Array(Cell, 4)
+    await cells.where.call()  # until then a PE may be starting, and the job would end
     print("ready", flush=True)
     lost = None
     while lost is None:

@@ -91,7 +91,7 @@ def test_what_is_wrong_is_said(capsys):
     assert "two columns at least" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         metg.main(["--system", "a=b", "--runs", "0"])
-    assert "one run at least" in capsys.readouterr().err
+    assert "--runs, --steps and --iterations: 1 at least" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         metg.main(["--system", "a=b", "--system", "a=c"])
     assert "two --system have one name" in capsys.readouterr().err

@@ -132,8 +132,11 @@ class Judge(Resizer):
 
     def die(self, number: int, status: int) -> None:
         """The PE has been reaped."""
-        self._pes[number].exit_status = status
-        self._reaped.append(self._pes[number])
+        self._note_exit(self._pes[number], status)
+
+    def _note_exit(self, pe: Pe, status: int) -> None:
+        pe.exit_status = status
+        self._reaped.append(pe)
 
     def _make_room(self, num_pes: int) -> None:
         pass
@@ -192,6 +195,15 @@ def test_a_job_that_outlives_losses_goes_on_after_two_at_once() -> None:
         "PE 0 (pid 1) was killed by signal 9 (SIGKILL); the job goes on without it",
         "PE 2 (pid 3) was killed by signal 9 (SIGKILL); the job goes on without it",
     ]
+
+
+def test_a_pe_that_is_lost_with_another_one_may_have_been_starting() -> None:
+    judge = Judge(num_pes=3, survival=(survival := Survival()))
+    survival.outlives(0, may_lose_pe_0=True)
+    judge.die(1, KILLED)
+    judge.die(2, KILLED)
+    judge.settle()
+    assert judge.service.lost == [1, 2] and judge.exit_code == 0
 
 
 def test_the_loss_of_pe_0_ends_a_job_whose_main_it_runs() -> None:

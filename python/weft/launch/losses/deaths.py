@@ -185,7 +185,12 @@ class DeathJudge(ABC):
         if self._ending or lost.finished_code is not None:
             return False
         gone = self._survival.lost | {lost.number}
-        living = [pe.number for pe in self._pes if pe.number not in gone and pe.finished_code is None]
+        # Not PEs that were lost with it: they need not have started.
+        living = [
+            pe.number
+            for pe in self._pes
+            if pe.running and pe.number not in gone and pe.finished_code is None
+        ]
         status = exit_status_of(lost)
         sentence = f"{lost.name} {lost.describe_end()}"
         if (obstacle := self._survival.obstacle({lost.number}, living)) is not None:

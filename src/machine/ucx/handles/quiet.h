@@ -68,8 +68,9 @@ class QuietLostPeers {
     static const char* const on_loss = std::getenv("WEFT_ON_LOSS");
     const bool outlives_losses = on_loss != nullptr && std::string_view(on_loss) != "end";
     const std::string_view text = format;
-    const bool is_unreachable =
-        text.starts_with("no %s transport to") || text.starts_with("connect(fd=%d, dest_addr=%s) failed");
+    const bool is_unreachable = text.starts_with("no %s transport to") ||
+                                text.starts_with("connect(fd=%d, dest_addr=%s) failed") ||
+                                text.starts_with("try to increase \"net.core.somaxconn\"");
     return outlives_losses && is_unreachable ? UCS_LOG_FUNC_RC_STOP : UCS_LOG_FUNC_RC_CONTINUE;
   }
 
