@@ -34,6 +34,8 @@ Error end_mpi(Starter starter);
 
 // Whether a process of a job has forked this one. MPI has ended in it, and MPI_Finalize and MPI_Session_finalize do nothing.
 bool is_forked_child();
+// Whether this is the thread that called MPI_Init, or that opened the first session.
+bool is_main_thread();
 
 // MPI_THREAD_MULTIPLE if the program has asked for it, else MPI_THREAD_SERIALIZED. MPI_THREAD_FUNNELED for ranks that share a process:
 // only the thread that runs them may call MPI.
