@@ -85,7 +85,7 @@ class Bundles {
   struct Room;
   struct Source;
 
-  void commit(Open& open);
+  [[gnu::noinline]] void list(Open& open);
   void send(Open& open);
   void turn();
   void send_if_room(Open& open);
@@ -95,8 +95,8 @@ class Bundles {
   void handle_held(Source& source);
   void handle(runtime::Message& message);
   void run(runtime::Message& message);
-  void run_one(Collection& target, const EntryHeader& header, const EntryInfo* entry, const Call& call,
-               runtime::Message& message);
+  void begin_named(const Call& call, std::size_t call_bytes, std::uint32_t from_pe);
+  void run_elsewhere(Collection& target, const EntryHeader& header, const Call& call);
   void pass_on(runtime::Message& message);
   [[noreturn, gnu::cold]] void refuse_pe(const Call& call, std::uint32_t from_pe) const;
 

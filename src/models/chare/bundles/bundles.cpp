@@ -39,6 +39,13 @@ Value read(const std::byte* from) {
   return value;
 }
 
+// Returns where the arguments go.
+std::byte* write_pe(std::byte* to, int pe) {
+  const auto number = static_cast<PeNumber>(pe);
+  std::memcpy(to, &number, sizeof number);
+  return to + sizeof number;
+}
+
 // Calls visit(run, at) for each run of a bundle: its header, and where its calls begin. The calls of the run are in the bundle.
 template <class Visit>
 void for_each_run(Message& message, const Visit& visit) {
@@ -83,6 +90,7 @@ struct Bundles::Open {
   std::size_t used_bytes = sizeof(BundleHeader);
   std::size_t run_at = 0;  // where the header of the last run goes; 0: there is none
   RunHeader last_run;
+  std::size_t call_bytes = 0;  // of each call of the last run
   std::uint32_t num_calls = 0;
   std::uint32_t num_passed = 0;  // of these: calls that other PEs have made
   bool is_listed = false;
@@ -91,21 +99,19 @@ struct Bundles::Open {
 
   // Whether the PE that gets it passes calls on.
   bool is_passed_on() const { return named == NamedPe::kDestination; }
-  bool has_room_for(const RunHeader& run) const {
-    return used_bytes + sizeof run + run.call_bytes() <= kBundleBytes;
+  bool has_room_for(std::size_t argument_bytes) const {
+    constexpr std::size_t kMostBesides = sizeof(RunHeader) + sizeof(LinearIndex) + sizeof(PeNumber);
+    return used_bytes + kMostBesides + argument_bytes <= kBundleBytes;
   }
-  // Returns the place for the arguments of a call of such a run. `pe_named`: the PE that it names. REQUIRES: has_room_for(run).
-  std::byte* begin_call(const RunHeader& run, LinearIndex index, int pe_named) {
+  // Returns the place for the arguments of a call of such a run, or for the number of the PE in front of them if the call names one.
+  // REQUIRES: has_room_for(run.argument_bytes).
+  std::byte* begin_call(const RunHeader& run, LinearIndex index) {
     if (bytes == nullptr) [[unlikely]]
       bytes = std::make_unique<std::byte[]>(kBundleBytes);
     if (!continues(run)) begin_run(run);
     std::byte* const to = bytes.get() + used_bytes;
     std::memcpy(to, &index, sizeof index);
-    if (run.named == NamedPe::kNone) [[likely]]
-      return to + sizeof index;
-    const auto number = static_cast<PeNumber>(pe_named);
-    std::memcpy(to + sizeof index, &number, sizeof number);
-    return to + sizeof index + sizeof number;
+    return to + sizeof index;
   }
   bool continues(const RunHeader& other) const {
     return run_at != 0 && last_run.collection == other.collection && last_run.entry == other.entry &&
@@ -116,8 +122,15 @@ struct Bundles::Open {
     if (run_at != 0 && last_run.num_calls == 0) used_bytes = run_at;  // the packing of its call has failed
     end_run();
     last_run = header;
+    call_bytes = header.call_bytes();
     run_at = used_bytes;
     used_bytes += sizeof header;
+  }
+  // The arguments are there. Returns whether it is the first call.
+  bool end_call() {
+    ++last_run.num_calls;
+    used_bytes += call_bytes;
+    return num_calls++ == 0;
   }
   void end_run() {
     if (run_at != 0) std::memcpy(bytes.get() + run_at, &last_run, sizeof last_run);
@@ -239,25 +252,26 @@ Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, IsHer
   // Where calls are passed on, each is charged to the account with its destination: other PEs send it there.
   if (run.named != NamedPe::kNone) [[unlikely]]
     runtime_.await_room(at.pe, run.call_bytes());
-  if (!open.has_room_for(run)) [[unlikely]] {
+  if (!open.has_room_for(argument_bytes)) [[unlikely]] {
     runtime_.await_room(open.pe, open.used_bytes);  // meanwhile others may send the bundle
-    if (!open.has_room_for(run)) send(open);
+    if (!open.has_room_for(argument_bytes)) send(open);
   }
-  return {open.begin_call(run, index, open.is_passed_on() ? at.pe : runtime_.pe()), at.pe};
+  std::byte* arguments = open.begin_call(run, index);
+  if (run.named != NamedPe::kNone) [[unlikely]]
+    arguments = write_pe(arguments, open.is_passed_on() ? at.pe : runtime_.pe());
+  return {arguments, at.pe};
 }
 
 void Bundles::commit(const Place& place) {
   Open& open = *ways_[static_cast<std::size_t>(place.pe)];
   if (open.named != NamedPe::kNone) [[unlikely]]
-    runtime_.charge_part(place.pe, open.last_run.call_bytes());
-  commit(open);
+    runtime_.charge_part(place.pe, open.call_bytes);
+  if (open.end_call()) [[unlikely]]
+    list(open);
 }
 
-inline void Bundles::commit(Open& open) {
-  ++open.last_run.num_calls;
-  open.used_bytes += open.last_run.call_bytes();
-  if (open.num_calls++ != 0) [[likely]]
-    return;
+// The bundle has its first call.
+void Bundles::list(Open& open) {
   // For quiescence an open bundle is a message that has not been handled.
   runtime_.count_sent();
   if (!std::exchange(open.is_listed, true)) listed_.push_back(&open);
@@ -397,7 +411,6 @@ void Bundles::on_loss(int pe) {
 }
 
 void Bundles::run(Message& message) {
-  const auto own_pe = static_cast<std::uint32_t>(runtime_.pe());
   for_each_run(message, [&](const RunHeader& run, const std::byte* at) {
     if (runtime_.ending()) [[unlikely]]
       return;
@@ -407,27 +420,36 @@ void Bundles::run(Message& message) {
     if (target.created_ && !target.destroyed_ && (entry == nullptr || entry->type != target.type()))
       return chares_.parts_->fail_unfit(header);
     const std::size_t call_bytes = run.call_bytes();
+    const bool names_pe = run.named != NamedPe::kNone;
+    const auto call_at = [&] {
+      return Call::read_at(at, run, message.envelope().source_pe, static_cast<std::uint32_t>(runtime_.pe()));
+    };
     for (std::uint32_t i = 0; i < run.num_calls; ++i, at += call_bytes) {
       if (runtime_.ending()) [[unlikely]]
         return;
-      const Call call = Call::read_at(at, run, message.envelope().source_pe, own_pe);
-      if (run.named != NamedPe::kNone) [[unlikely]] {
-        if (call.source_pe >= sources_.size() || call.destination_pe != own_pe)
-          refuse_pe(call, message.envelope().source_pe);
-        runtime_.part_handled(static_cast<int>(call.source_pe), call_bytes);
+      if (names_pe) [[unlikely]]
+        begin_named(call_at(), call_bytes, message.envelope().source_pe);
+      header.index = read<LinearIndex>(at);
+      ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr;
+      if (chare == nullptr) [[unlikely]] {
+        run_elsewhere(target, header, call_at());
+        continue;
       }
-      header.index = call.index;
-      run_one(target, header, entry, call, message);
+      const std::span<const std::byte> arguments(at + call_bytes - run.argument_bytes, run.argument_bytes);
+      chares_.parts_->invoke(*chare, *entry, unpacker_of(arguments, message), {});
     }
   });
 }
 
-inline void Bundles::run_one(Collection& target, const EntryHeader& header, const EntryInfo* entry,
-                             const Call& call, Message& message) {
-  if (ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr) [[likely]] {
-    return chares_.parts_->invoke(*chare, *entry, unpacker_of(call.arguments, message), {});
-  }
-  // The chare is elsewhere, or not made yet: the call goes on as a message of its own.
+// The call counts as handled for the PE that has made it.
+void Bundles::begin_named(const Call& call, std::size_t call_bytes, std::uint32_t from_pe) {
+  if (call.source_pe >= sources_.size() || call.destination_pe != static_cast<std::uint32_t>(runtime_.pe()))
+    refuse_pe(call, from_pe);
+  runtime_.part_handled(static_cast<int>(call.source_pe), call_bytes);
+}
+
+// The chare is elsewhere, or not made yet: the call goes on as a message of its own.
+void Bundles::run_elsewhere(Collection& target, const EntryHeader& header, const Call& call) {
   MessagePtr alone = chares_.make_entry_message(header, call.arguments.size());
   std::memcpy(alone->payload() + sizeof header, call.arguments.data(), call.arguments.size());
   alone->envelope().source_pe = call.source_pe;  // it is told where the chare is
@@ -436,24 +458,26 @@ inline void Bundles::run_one(Collection& target, const EntryHeader& header, cons
 
 // Runs no code of the program and never waits, because it runs inside progress().
 void Bundles::pass_on(Message& message) {
+  const auto own_pe = static_cast<std::uint32_t>(runtime_.pe());
+  const std::uint32_t from_pe = message.envelope().source_pe;
   for_each_run(message, [&](const RunHeader& run, const std::byte* at) {
     if (runtime_.ending()) return;
     RunHeader passed = run;
     passed.num_calls = 0;
     passed.named = NamedPe::kSource;
-    const std::uint32_t from_pe = message.envelope().source_pe;
-    for (std::uint32_t i = 0; i < run.num_calls; ++i, at += run.call_bytes()) {
-      const Call call = Call::read_at(at, run, from_pe, static_cast<std::uint32_t>(runtime_.pe()));
+    const std::size_t call_bytes = run.call_bytes();
+    for (std::uint32_t i = 0; i < run.num_calls; ++i, at += call_bytes) {
+      const Call call = Call::read_at(at, run, from_pe, own_pe);
       // At the PE where a call is passed on to, it arrives: no claim makes it circle.
       if (call.source_pe >= sources_.size() || call.destination_pe >= sources_.size() ||
           ways_[call.destination_pe]->pe != static_cast<int>(call.destination_pe))
         refuse_pe(call, from_pe);
       Open& open = *ways_[call.destination_pe];
-      if (!open.has_room_for(passed)) send(open);
-      std::ranges::copy(call.arguments,
-                        open.begin_call(passed, call.index, static_cast<int>(call.source_pe)));
+      if (!open.has_room_for(run.argument_bytes)) send(open);
+      std::byte* const at_pe = open.begin_call(passed, call.index);
+      std::ranges::copy(call.arguments, write_pe(at_pe, static_cast<int>(call.source_pe)));
       ++open.num_passed;
-      commit(open);
+      if (open.end_call()) list(open);
     }
   });
 }
