@@ -1,8 +1,9 @@
 // Calls of 8 bytes from all PEs to chares of all other PEs, one by one or aggregated in bundles: millions per second, of all PEs
 // together.
 //
-//   call_rate --way single|aggregated [--calls N] [--chares N] [--runs N]
+//   call_rate --way single|aggregated|direct|grid [--calls N] [--chares N] [--runs N]
 //
+// direct and grid: aggregated, and the bundles go from each PE to each other one, or through a grid; else the number of PEs decides.
 // Each PE makes N calls to chares that it chooses at random among those of other PEs, and waits for room now and then. The clock of PE 0
 // runs from the first call until no message is under way. The best run counts.
 #include <algorithm>
@@ -17,15 +18,18 @@
 namespace weft::benchmarks {
 namespace {
 
-constexpr const char* kUsage = "call_rate --way single|aggregated [--calls N] [--chares N] [--runs N]";
+constexpr const char* kUsage =
+    "call_rate --way single|aggregated|direct|grid [--calls N] [--chares N] [--runs N]";
 
 struct Options {
   bool is_aggregated = false;
+  bool sets_ways = false;
+  bool has_grid = false;
   std::uint64_t calls = 1'000'000;  // of each PE
   std::uint64_t chares = 1000;      // of each PE
   std::uint64_t runs = 5;
 
-  void pup(auto& p) { p | is_aggregated | calls | chares | runs; }
+  void pup(auto& p) { p | is_aggregated | sets_ways | has_grid | calls | chares | runs; }
 };
 
 class Counter : public weft::Chare<Counter> {
@@ -39,7 +43,12 @@ class Counter : public weft::Chare<Counter> {
 
 class Caller : public weft::Chare<Caller> {
  public:
-  Caller() { pin(pe()); }
+  explicit Caller(Options options) {
+    pin(pe());
+    using Ways = weft::chare::Bundles::Ways;
+    if (options.sets_ways)
+      collection().chares().bundles().set_ways(options.has_grid ? Ways::kGrid : Ways::kDirect);
+  }
 
   weft::Task<> make_calls(weft::CollectionProxy<Counter> counters, Options options) {
     if (options.is_aggregated) {
@@ -71,7 +80,7 @@ weft::Task<> measure(weft::Runtime& runtime, Options options) {
   if (runtime.num_pes() < 2) die("this needs several PEs: weft run -n 2 call_rate ...");
   const auto counters =
       weft::Array<Counter>::create(runtime, {static_cast<int>(options.chares) * runtime.num_pes()});
-  const auto callers = weft::Group<Caller>::create(runtime);
+  const auto callers = weft::Group<Caller>::create(runtime, options);
   co_await runtime.quiescence();
   const double all_calls = static_cast<double>(options.calls) * runtime.num_pes();
   double best_s = 1e9;
@@ -95,8 +104,11 @@ Options parse_options(int argc, char** argv) {
     const std::string_view name = argv[i];
     const std::string_view word = argv[i + 1];
     const std::uint64_t number = number_in(word);
-    if (name == "--way" && (word == "single" || word == "aggregated")) {
-      options.is_aggregated = word == "aggregated";
+    const bool sets_ways = word == "direct" || word == "grid";
+    if (name == "--way" && (word == "single" || word == "aggregated" || sets_ways)) {
+      options.is_aggregated = word != "single";
+      options.sets_ways = sets_ways;
+      options.has_grid = word == "grid";
     } else if (name == "--calls" && number > 0) {
       options.calls = number;
     } else if (name == "--chares" && number > 0 && number <= 1'000'000) {

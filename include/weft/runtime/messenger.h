@@ -36,7 +36,8 @@ class Messenger : public Scheduler {
   // Without a poster the runtime allocates memory of the sender's kind. `dropped`: see MessageDropped.
   void set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped = nullptr);
   // As set_handler(). Messages to this handler have kUrgentFlag, and are handled inside progress(), also while a call
-  // waits. The handler runs no code of the program, and calls no progress().
+  // waits. The handler runs no code of the program, and calls no progress(). Messages without kControlFlag count for quiescence and flow
+  // control, as others.
   void set_urgent_handler(HandlerId id, MessageHandler handler, void* context);
   // Sets the function for send_direct() messages to handler `id`. It gets the handler's context. REQUIRES: the handler is set.
   void set_direct_handler(HandlerId id, DirectHandler handler);
@@ -62,6 +63,12 @@ class Messenger : public Scheduler {
   // In a completion or a handler of the machine it never waits.
   void send_call(int pe, MessagePtr message);
   void broadcast_call(MessagePtr message);
+  // Waits until send_call() of a message with that payload would neither wait nor throw. Throws as send_call().
+  void await_room(int pe, std::size_t payload_bytes);
+  // For data that passes through other PEs, in messages of theirs: charges that many bytes to the account with PE `pe`, as a message
+  // would. That PE calls part_handled() with this PE and the same bytes. REQUIRES: both PEs exist.
+  void charge_part(int pe, std::size_t bytes);
+  void part_handled(int pe, std::size_t bytes);
   // Whether the PE is not past its first watermark; for `pe` < 0, whether no PE is.
   bool has_room(int pe) const;
   // How far the PE is from its first watermark; negative if it is past it.

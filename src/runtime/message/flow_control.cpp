@@ -86,8 +86,7 @@ std::int64_t FlowControl::outstanding_bytes(int pe) {
 
 // --- The sender
 
-bool FlowControl::admit(int pe, const Message& message) {
-  const std::int64_t cost_bytes = cost_of(message);
+bool FlowControl::admit(int pe, std::int64_t cost_bytes) {
   const auto before_bytes = [&] { return watermarks_.first_bytes - room(pe).bytes - cost_bytes; };
   if (before_bytes() <= watermarks_.second_bytes) return true;
   Totals& with = totals(pe);
@@ -98,10 +97,15 @@ bool FlowControl::admit(int pe, const Message& message) {
   const bool may_send = !scheduler_.must_end();
   if (may_send && before_bytes() <= watermarks_.third_bytes) return true;
   const std::int64_t bytes = before_bytes();
-  room(pe).bytes += cost_bytes;
-  --peer(pe).sent;
+  peer(pe).uncharge(cost_bytes);
   if (may_send) refuse(pe, bytes);
   return false;
+}
+
+void FlowControl::await_room(int pe, std::int64_t cost_bytes) {
+  if (room(pe).has(cost_bytes)) return;
+  peer(pe).charge(cost_bytes);
+  if (admit(pe, cost_bytes)) peer(pe).uncharge(cost_bytes);
 }
 
 bool FlowControl::admit_broadcast(const Message& message) {
@@ -109,7 +113,7 @@ bool FlowControl::admit_broadcast(const Message& message) {
     if (room(pe).has(0)) continue;
     bool is_admitted = false;
     try {
-      is_admitted = admit(pe, message);
+      is_admitted = admit(pe, cost_of(message));
     } catch (...) {
       uncharge_except(pe, message);
       throw;
@@ -124,8 +128,7 @@ bool FlowControl::admit_broadcast(const Message& message) {
 void FlowControl::uncharge_except(int one, const Message& message) {
   for (int pe = 0; pe < scheduler_.num_pes(); ++pe) {
     if (pe == one) continue;
-    room(pe).bytes += cost_of(message);
-    --peer(pe).sent;
+    peer(pe).uncharge(cost_of(message));
   }
 }
 
@@ -197,8 +200,7 @@ void FlowControl::not_sent(int pe, Message& message) {
   // The charge of a broadcast is its root's.
   const Envelope& envelope = message.envelope();
   if ((envelope.flags & (kControlFlag | kBroadcastFlag)) != 0) return;
-  room(pe).bytes += cost_of(message) + std::exchange(message.attached().flow_bytes, 0);
-  --peer(pe).sent;
+  peer(pe).uncharge(cost_of(message) + std::exchange(message.attached().flow_bytes, 0));
   end_waits();
 }
 

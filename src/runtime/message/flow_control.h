@@ -34,6 +34,16 @@ struct FlowPeer {
   CreditWindow window;
   std::uint64_t sent = 0;     // messages to the peer
   std::uint64_t handled = 0;  // messages of the peer
+
+  // Charges a message to the peer. Returns whether there was room for all of it; it is charged either way.
+  bool charge(std::int64_t cost_bytes) {
+    ++sent;
+    return window.room.take(cost_bytes);
+  }
+  void uncharge(std::int64_t cost_bytes) {
+    --sent;
+    window.room.bytes += cost_bytes;
+  }
 };
 
 class FlowControl {
@@ -60,11 +70,13 @@ class FlowControl {
   // The bytes that the buffers of a message count. The number depends on their sizes alone, so that both ends count the same.
   static std::int64_t cost_of_buffers(const Attached& attached, Counted counted);
 
-  // For a message of user code that has been charged and left no room. Returns whether to send it: false if the job
-  // ends. Waits, or throws Error; then the message is not charged.
-  bool admit(int pe, const Message& message);
+  // For a message of user code that costs as much, has been charged and left no room. Returns whether to send it: false if the
+  // job ends. Waits, or throws Error; then the message is not charged.
+  bool admit(int pe, std::int64_t cost_bytes);
   // As admit(), for a broadcast: for each PE in turn.
   bool admit_broadcast(const Message& message);
+  // For a message of user code that is not charged yet: as admit(), if there is no room. It is not charged.
+  void await_room(int pe, std::int64_t cost_bytes);
   // Charges the copies of a message's buffers, which are at this PE until `pe` has fetched them.
   void copies_made(int pe, std::int64_t bytes);
   void copies_sent(int pe, std::int64_t bytes);

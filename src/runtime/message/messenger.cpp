@@ -89,10 +89,9 @@ void Messenger::send_as(int pe, MessagePtr message) {
     refuse_pe(pe, num_pes());
   if (is_counted(message->envelope())) {
     message->envelope().root_pe = static_cast<std::uint32_t>(this->pe());
-    FlowPeer& peer = flow_peers_[pe];
-    ++peer.sent;
-    if (!peer.window.room.take(FlowControl::cost_of(*message)) && kSender == Sender::kCall) [[unlikely]] {
-      if (!flow_->admit(pe, *message)) return;
+    const std::int64_t cost_bytes = FlowControl::cost_of(*message);
+    if (!flow_peers_[pe].charge(cost_bytes) && kSender == Sender::kCall) [[unlikely]] {
+      if (!flow_->admit(pe, cost_bytes)) return;
     }
     count_sent();
   }
@@ -127,11 +126,7 @@ void Messenger::broadcast_as(MessagePtr message) {
                                    handler));
   }
   if (is_counted(message->envelope())) {
-    for (int i = 0; i < num_pes(); ++i) {
-      FlowPeer& peer = flow_peers_[i];
-      ++peer.sent;
-      peer.window.room.take(FlowControl::cost_of(*message));
-    }
+    for (int i = 0; i < num_pes(); ++i) flow_peers_[i].charge(FlowControl::cost_of(*message));
     if (kSender == Sender::kCall && !flow_->admit_broadcast(*message)) return;
     count_sent(num_pes());
   }
@@ -140,6 +135,21 @@ void Messenger::broadcast_as(MessagePtr message) {
 
 void Messenger::broadcast(MessagePtr message) { broadcast_as<Sender::kRuntime>(std::move(message)); }
 void Messenger::broadcast_call(MessagePtr message) { broadcast_as<Sender::kCall>(std::move(message)); }
+
+void Messenger::await_room(int pe, std::size_t payload_bytes) {
+  if (!closed()) flow_->await_room(pe, static_cast<std::int64_t>(payload_bytes) + FlowControl::kMessageBytes);
+}
+
+void Messenger::charge_part(int pe, std::size_t bytes) {
+  flow_peers_[pe].charge(static_cast<std::int64_t>(bytes));
+}
+
+void Messenger::part_handled(int pe, std::size_t bytes) {
+  FlowPeer& peer = flow_peers_[pe];
+  ++peer.handled;
+  if (peer.window.owed.add(static_cast<std::int64_t>(bytes))) [[unlikely]]
+    flow_->pay(pe);
+}
 
 bool Messenger::has_room(int pe) const { return flow_->has_room(pe); }
 std::int64_t Messenger::room_bytes(int pe) const { return flow_->room_bytes(pe); }

@@ -237,6 +237,11 @@ inline void Receiving::receive_urgent(MessagePtr&& message) {
       message->has_attachments())
     return fail_unknown(scheduler_, envelope);
   const std::uint32_t source_pe = envelope.source_pe;
+  if (is_counted(envelope)) {
+    scheduler_.count_processed();
+    count_handled(*message);
+    if (scheduler_.message_observer() != nullptr) observe_delivered(scheduler_, *message);
+  }
   try {
     handler.function(handler.context, std::move(message));
   } catch (...) {  // the bytes do not unpack

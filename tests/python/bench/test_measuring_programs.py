@@ -66,17 +66,17 @@ def test_windows_through_ucx_alone(build_folder, way):
     assert [json.loads(line)["size_bytes"] for line in done.stdout.splitlines()] == [0, 100000]
 
 
-@pytest.mark.parametrize("way", ["single", "aggregated"])
+@pytest.mark.parametrize("way", ["single", "aggregated", "direct", "grid"])
 def test_rates_of_calls_in_cpp(build_folder, way):
     arguments = ["--way", way, "--calls", "2000", "--chares", "10", "--runs", "2"]
-    assert figures(build_folder / "benchmarks" / "call_rate", 3, *arguments)["rate_Mps", 8] > 0
+    assert figures(build_folder / "benchmarks" / "call_rate", 4, *arguments)["rate_Mps", 8] > 0
 
 
 def test_another_way_of_calls_is_refused(build_folder):
     command = [build_folder / "benchmarks" / "call_rate", "--way", "aggregate"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 2
-    assert "--way single|aggregated" in done.stderr
+    assert "--way single|aggregated|direct|grid" in done.stderr
 
 
 @pytest.mark.parametrize("way", ["single", "aggregated", "elements"])

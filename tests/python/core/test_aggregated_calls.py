@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,18 +14,20 @@ import weft
 from .conftest import RunJob
 
 
-@pytest.mark.parametrize("num_pes", [1, 3])
+@pytest.mark.parametrize("ways", [(1,), (3,), (4, "grid")])
 @pytest.mark.parametrize(
     "what",
     ["order", "arguments", "large", "large_objects", "changes", "idle", "quiescence", "refusals", "threads"],
 )
-def test_aggregated_calls(expect_success: Callable[..., str], num_pes: int, what: str) -> None:
-    assert "all checked" in expect_success(num_pes, "aggregated_calls.py", what)
+def test_aggregated_calls(expect_success: Callable[..., str], ways: tuple[Any, ...], what: str) -> None:
+    num_pes, *grid = ways
+    assert "all checked" in expect_success(num_pes, "aggregated_calls.py", what, *grid)
 
 
-@pytest.mark.parametrize("num_pes", [2, 4])
-def test_no_call_is_lost_while_chares_move(expect_success: Callable[..., str], num_pes: int) -> None:
-    assert "all checked" in expect_success(num_pes, "aggregated_calls.py", "moves")
+@pytest.mark.parametrize("ways", [(2,), (4,), (5, "grid")])
+def test_no_call_is_lost_while_chares_move(expect_success: Callable[..., str], ways: tuple[Any, ...]) -> None:
+    num_pes, *grid = ways
+    assert "all checked" in expect_success(num_pes, "aggregated_calls.py", "moves", *grid)
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])

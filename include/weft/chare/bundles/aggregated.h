@@ -1,5 +1,4 @@
-// Aggregated calls: many small calls without results to many chares. They travel in bundles, one for each PE, so a call costs a
-// fraction of a message.
+// Aggregated calls: many small calls without results to many chares. They travel in bundles, so a call costs a fraction of a message.
 //
 //   const auto counters = table.aggregated();
 //   for (const Update& update : updates) counters[update.place].send<&Counter::add>(update.value);
@@ -28,7 +27,8 @@ namespace weft::chare {
 
 class FeatureTable;
 
-// The bundles of one PE: open ones, one for each PE, and those that arrive. src/models/chare/bundles/README.md has the format.
+// The bundles of one PE: open ones, one for each PE to which it sends, and those that arrive. Between many PEs the calls go through a
+// grid. src/models/chare/bundles/README.md has the format and the ways.
 class Bundles {
  public:
   // A call whose arguments take more bytes travels alone, as any call.
@@ -42,7 +42,7 @@ class Bundles {
   // Where the arguments of one call are packed. Valid until the next call of a function of this class.
   struct Place {
     std::byte* arguments = nullptr;
-    int pe = 0;  // where the bundle goes
+    int pe = 0;  // where the call goes
   };
   // While it lives, the arguments of a call are packed by code of the program: place() and flush() throw.
   class Packing {
@@ -56,48 +56,58 @@ class Bundles {
     Bundles& bundles_;
   };
   enum class IsHere : bool { kNo, kYes };
-  // A place for a call of the element in the open bundle to its PE. `is_here`: whether the element is on this PE. A full bundle is sent
-  // first: flow control may hold it back, see Messenger::send_call(). An exception leaves all earlier calls in their bundles. Throws
-  // Error(kClosed) if the collection has been destroyed, and Error(kInvalidArgument) during a Packing, or while an earlier call sends
-  // the bundle to that PE. REQUIRES: argument_bytes <= kMostArgumentBytes.
+  // A place for a call of the element in an open bundle. `is_here`: whether the element is on this PE. A full bundle is sent first. Flow
+  // control may hold the call back, see Messenger::send_call(). An exception leaves all earlier calls in their bundles. Throws
+  // Error(kClosed) if the collection has been destroyed, and Error(kInvalidArgument) during a Packing. REQUIRES: argument_bytes <=
+  // kMostArgumentBytes.
   Place place(Collection& collection, std::uint64_t index, IsHere is_here, const EntryInfo& entry,
               std::size_t argument_bytes);
   // The arguments have been packed: the call is made. Without it there is no call.
   void commit(const Place& place);
-  // Sends all open bundles of this PE, except those that an earlier call sends already. Flow control may hold them back, as a call. An
-  // exception leaves those that were not sent open. Throws Error(kInvalidArgument) during a Packing.
+  // Sends all open bundles of this PE. Flow control may hold them back, as a call. An exception leaves those that were not sent open.
+  // Calls that go through another PE leave that PE when its bundle is full or the PE has nothing else to do. Throws
+  // Error(kInvalidArgument) during a Packing.
   void flush();
-  // Sends the open bundle to this PE itself, if there is one: what the caller queues now comes behind its calls.
+  // Sends the open bundle to this PE itself, if this PE has made calls in it: what the caller queues now comes behind them.
   void send_own();
   // Drops all that is open or held back.
   void close();
-  // Of bundles, for tests.
+  enum class Ways : bool { kDirect, kGrid };
+  // For tests and measurements: the ways of the calls, in place of those that fit the number of PEs. REQUIRES: the same on all PEs, before
+  // the first aggregated call.
+  void set_ways(Ways ways);
+  // Of bundles for the PE that gets them, for tests; that of bundles to be passed on follows.
   runtime::HandlerId handler() const { return handler_; }
 
  private:
+  struct Call;
   struct Open;
   struct Room;
   struct Source;
-  class Sending;
 
-  enum class Sender : bool { kTurn, kCall };
-
-  void send(int pe, Sender sender);
+  [[gnu::noinline]] void list(Open& open);
+  void send(Open& open);
   void turn();
-  void send_if_room(int pe);
+  void send_if_room(Open& open);
   void on_loss(int pe);
   void on_bundle(runtime::MessagePtr message);
+  void hold(Source& source, std::uint64_t number, runtime::MessagePtr message);
+  void handle_held(Source& source);
+  void handle(runtime::Message& message);
   void run(runtime::Message& message);
-  void run_one(Collection& target, const EntryHeader& header, const EntryInfo* entry,
-               std::span<const std::byte> arguments, runtime::Message& message);
+  void begin_named(const Call& call, std::size_t call_bytes, std::uint32_t from_pe);
+  void run_elsewhere(Collection& target, const EntryHeader& header, const Call& call);
+  void pass_on(runtime::Message& message);
+  [[noreturn, gnu::cold]] void refuse_pe(const Call& call, std::uint32_t from_pe) const;
 
   Chares& chares_;
   runtime::Runtime& runtime_;
   runtime::HandlerId handler_;
   bool is_packing_ = false;
-  std::vector<Open> open_;     // by PE
-  std::vector<int> open_pes_;  // those that may have open bundles
-  std::vector<Source> sources_;
+  std::vector<Open> open_;       // one for each PE to which this one sends
+  std::vector<Open*> ways_;      // by destination, in open_
+  std::vector<Open*> listed_;    // may have calls
+  std::vector<Source> sources_;  // by PE
   // Sends the open bundles in a turn of its own.
   struct Turn;
   std::unique_ptr<Turn> turn_;

@@ -197,7 +197,7 @@ PyType_Slot slots[] = {
          R"(A collection, or one chare, for many small calls without results; ``proxy.aggregated()`` makes it.
 
 ``many[i].method(args)`` calls an entry method of a chare, and so does ``many.method(i, args)``, which is faster:
-``add = many.add`` can be kept. The calls travel in bundles, one for each PE. A bundle is sent when it is full, when its PE has nothing else to do, and on
+``add = many.add`` can be kept. The calls travel in bundles. A bundle is sent when it is full, when its PE has nothing else to do, and on
 ``many.flush()``. The calls of one PE to one chare run in the order in which they were made, as long as the chare stays where it is.
 
 A call with more than 1 KiB of arguments, with arguments that are sent in place, or on another thread, travels alone, and others may
@@ -226,6 +226,19 @@ PyType_Spec method_spec = {
     "weft._AggregatedMethod", sizeof(EntryMethodObject), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, method_slots};
 
+// For tests, on all PEs before the first aggregated call.
+PyObject* aggregate_through_grid(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    Engine::current().chares().bundles().set_ways(chare::Bundles::Ways::kGrid);
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_aggregate_through_grid", &aggregate_through_grid, METH_NOARGS, nullptr},
+    {},
+};
+
 }  // namespace
 
 Ref make_aggregated_proxy(const ProxyCore& core, std::optional<std::uint64_t> index) {
@@ -239,6 +252,7 @@ Ref make_aggregated_proxy(const ProxyCore& core, std::optional<std::uint64_t> in
 void init_aggregated_proxy(PyObject* module) {
   proxy_type = add_type(module, spec);
   method_type = add_type(module, method_spec);
+  add_functions(module, functions);
 }
 
 }  // namespace weft::python

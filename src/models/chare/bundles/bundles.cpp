@@ -1,4 +1,5 @@
 // The bundles of aggregated calls: filling, sending, and running the calls of those that arrive. README.md has the format.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "base/format.h"
 #include "base/refuse_claim.h"
 #include "models/chare/bundles/bundle_format.h"
+#include "models/chare/bundles/grid.h"
 #include "models/chare/elements/parts.h"
 #include "runtime/losses/losses.h"
 
@@ -30,13 +32,39 @@ constexpr int kMostPasses = 64;
 constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 20;
 constexpr std::size_t kMostHeldBytes = std::size_t{64} << 20;
 
-using LinearIndex = std::uint64_t;
+template <class Value>
+Value read(const std::byte* from) {
+  Value value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
 
-template <class Header>
-Header read(const std::byte* from) {
-  Header header;
-  std::memcpy(&header, from, sizeof header);
-  return header;
+// Returns where the arguments go.
+std::byte* write_pe(std::byte* to, int pe) {
+  const auto number = static_cast<PeNumber>(pe);
+  std::memcpy(to, &number, sizeof number);
+  return to + sizeof number;
+}
+
+// Calls visit(run, at) for each run of a bundle: its header, and where its calls begin. The calls of the run are in the bundle.
+template <class Visit>
+void for_each_run(Message& message, const Visit& visit) {
+  const std::byte* at = message.payload() + sizeof(BundleHeader);
+  std::size_t left_bytes = message.payload_bytes() - sizeof(BundleHeader);
+  while (left_bytes > 0) {
+    RunHeader run;
+    if (left_bytes >= sizeof run) run = read<RunHeader>(at);
+    if (left_bytes < sizeof run || run.argument_bytes > Bundles::kMostArgumentBytes ||
+        run.named > NamedPe::kSource || run.num_calls > (left_bytes - sizeof run) / run.call_bytes()) {
+      base::refuse_claim(base::format("a bundle from PE {} has {} calls of {} bytes in its last {} bytes",
+                                      message.envelope().source_pe, run.num_calls, run.call_bytes(),
+                                      left_bytes));
+    }
+    at += sizeof run;
+    visit(run, at);
+    at += run.num_calls * run.call_bytes();
+    left_bytes -= sizeof run + run.num_calls * run.call_bytes();
+  }
 }
 
 // Of arguments that are in the message.
@@ -52,70 +80,94 @@ inline Pup unpacker_of(std::span<const std::byte> arguments, Message& message) {
                     "make them before");
 }
 
-[[noreturn, gnu::cold]] void refuse_while_sending(int pe) {
-  throw base::Error(
-      base::StatusCode::kInvalidArgument,
-      base::format("an aggregated call to PE {} is made inside of one that waits for room there, as in a "
-                   "signal handler: call the proxy itself",
-                   pe));
-}
-
 }  // namespace
 
 // The bundle to one PE that is being filled.
 struct Bundles::Open {
+  int pe = 0;
+  NamedPe named = NamedPe::kNone;      // by the calls that this PE makes
   std::unique_ptr<std::byte[]> bytes;  // null before the first call
   std::size_t used_bytes = sizeof(BundleHeader);
   std::size_t run_at = 0;  // where the header of the last run goes; 0: there is none
   RunHeader last_run;
+  std::size_t call_bytes = 0;  // of each call of the last run
   std::uint32_t num_calls = 0;
-  bool is_listed = false;      // in open_pes_
+  std::uint32_t num_passed = 0;  // of these: calls that other PEs have made
+  bool is_listed = false;
   std::unique_ptr<Room> room;  // null until the PE has had no room
   std::uint64_t next_number = 0;
 
-  bool is_being_sent() const { return used_bytes > kBundleBytes; }
+  // Whether the PE that gets it passes calls on.
+  bool is_passed_on() const { return named == NamedPe::kDestination; }
+  bool has_room_for(std::size_t argument_bytes) const {
+    constexpr std::size_t kMostBesides = sizeof(RunHeader) + sizeof(LinearIndex) + sizeof(PeNumber);
+    return used_bytes + kMostBesides + argument_bytes <= kBundleBytes;
+  }
+  // Returns the place for the arguments of a call of such a run, or for the number of the PE in front of them if the call names one.
+  // REQUIRES: has_room_for(run.argument_bytes).
+  std::byte* begin_call(const RunHeader& run, LinearIndex index) {
+    if (bytes == nullptr) [[unlikely]]
+      bytes = std::make_unique<std::byte[]>(kBundleBytes);
+    if (!continues(run)) begin_run(run);
+    std::byte* const to = bytes.get() + used_bytes;
+    std::memcpy(to, &index, sizeof index);
+    return to + sizeof index;
+  }
   bool continues(const RunHeader& other) const {
     return run_at != 0 && last_run.collection == other.collection && last_run.entry == other.entry &&
-           last_run.move == other.move && last_run.argument_bytes == other.argument_bytes;
+           last_run.move == other.move && last_run.argument_bytes == other.argument_bytes &&
+           last_run.named == other.named;
   }
   void begin_run(const RunHeader& header) {
     if (run_at != 0 && last_run.num_calls == 0) used_bytes = run_at;  // the packing of its call has failed
     end_run();
     last_run = header;
+    call_bytes = header.call_bytes();
     run_at = used_bytes;
     used_bytes += sizeof header;
+  }
+  // The arguments are there. Returns whether it is the first call.
+  bool end_call() {
+    ++last_run.num_calls;
+    used_bytes += call_bytes;
+    return num_calls++ == 0;
   }
   void end_run() {
     if (run_at != 0) std::memcpy(bytes.get() + run_at, &last_run, sizeof last_run);
   }
 };
 
-// While it lives, the bundle takes no call: its bytes are in a message, and the send may run code of the program, such as a signal
-// handler while it waits for room.
-class Bundles::Sending {
- public:
-  explicit Sending(Open& open) : open_(open), used_bytes_(std::exchange(open.used_bytes, kBundleBytes + 1)) {}
-  ~Sending() { open_.used_bytes = used_bytes_; }
-  Sending(const Sending&) = delete;
-  Sending& operator=(const Sending&) = delete;
-  // The bundle is empty afterwards.
-  void succeeded() { used_bytes_ = sizeof(BundleHeader); }
+// A call in a bundle that has arrived.
+struct Bundles::Call {
+  LinearIndex index;
+  std::uint32_t source_pe;       // has made it
+  std::uint32_t destination_pe;  // it is for a chare there
+  std::span<const std::byte> arguments;
 
- private:
-  Open& open_;
-  std::size_t used_bytes_;
+  // The PEs are claims.
+  static Call read_at(const std::byte* at, const RunHeader& run, std::uint32_t from_pe,
+                      std::uint32_t own_pe) {
+    Call call{read<LinearIndex>(at), from_pe, own_pe, {}};
+    at += sizeof(LinearIndex);
+    if (run.named != NamedPe::kNone) [[unlikely]] {
+      (run.named == NamedPe::kSource ? call.source_pe : call.destination_pe) = read<PeNumber>(at);
+      at += sizeof(PeNumber);
+    }
+    call.arguments = {at, run.argument_bytes};
+    return call;
+  }
 };
 
 // Sends the bundle to a PE when that PE has room.
 struct Bundles::Room final : runtime::Work {
-  Room(Bundles& owner_in, int pe_in) : Work(&Room::call), owner(owner_in), pe(pe_in) {}
+  Room(Bundles& owner_in, Open& open_in) : Work(&Room::call), owner(owner_in), open(open_in) {}
   static void call(Work* self, runtime::Runtime& /*runtime*/, runtime::WorkAction action) {
     auto& room = *static_cast<Room*>(self);
     room.is_awaited = false;
-    if (action == runtime::WorkAction::kRun) room.owner.send_if_room(room.pe);
+    if (action == runtime::WorkAction::kRun) room.owner.send_if_room(room.open);
   }
   Bundles& owner;
-  int pe;
+  Open& open;
   bool is_awaited = false;
 };
 
@@ -130,6 +182,7 @@ struct Bundles::Turn {
   explicit Turn(Bundles& owner) : work(owner) {}
   runtime::OwnedWork<&Bundles::turn> work;
   bool is_posted = false;
+  bool finds_held = false;  // the next bundle of a source is held
   bool has_polled = false;  // the queue was empty, and the network has been polled since
   int passes = 0;
 };
@@ -137,18 +190,47 @@ struct Bundles::Turn {
 Bundles::Bundles(Chares& chares, FeatureTable& features)
     : chares_(chares),
       runtime_(chares.runtime()),
-      handler_(features.add_handlers<&Bundles::on_bundle>(*this)),
-      open_(static_cast<std::size_t>(runtime_.num_pes())),
-      sources_(open_.size()),
+      handler_(features.add_handlers<&Bundles::on_bundle, &Bundles::on_bundle>(*this)),
+      sources_(static_cast<std::size_t>(runtime_.num_pes())),
       turn_(std::make_unique<Turn>(*this)) {
+  runtime_.set_urgent_handler(
+      handler_ + 1,
+      [](void* self, MessagePtr message) { static_cast<Bundles*>(self)->on_bundle(std::move(message)); },
+      this);
   runtime_.losses().on_loss([this](int pe) { on_loss(pe); });
+  // A call between two PEs must not be lost with a third one.
+  const bool has_grid = runtime_.num_pes() >= kLeastGridPes && !runtime_.losses().are_survived();
+  set_ways(has_grid ? Ways::kGrid : Ways::kDirect);
+}
+
+void Bundles::set_ways(Ways ways) {
+  const int num_pes = runtime_.num_pes();
+  const Grid grid = ways == Ways::kGrid ? Grid(num_pes, runtime_.host_groups()) : Grid();
+  std::vector<int> next(sources_.size());
+  std::vector<std::size_t> places(sources_.size());  // in open_
+  open_.clear();
+  for (int pe = 0; pe < num_pes; ++pe) {
+    const auto at = static_cast<std::size_t>(pe);
+    next[at] = grid.next(runtime_.pe(), pe);
+    if (next[at] != pe) continue;
+    places[at] = open_.size();
+    open_.emplace_back().pe = pe;
+    if (!grid.is_direct()) open_.back().named = NamedPe::kSource;
+  }
+  ways_.clear();
+  for (int pe = 0; pe < num_pes; ++pe) {
+    const int through = next[static_cast<std::size_t>(pe)];
+    Open& open = open_[places[static_cast<std::size_t>(through)]];
+    if (through != pe) open.named = NamedPe::kDestination;
+    ways_.push_back(&open);
+  }
 }
 
 Bundles::~Bundles() = default;
 
 void Bundles::close() {
   for (Source& source : sources_) source.held.clear();
-  open_pes_.clear();
+  listed_.clear();
 }
 
 // --- Filling
@@ -164,76 +246,83 @@ Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, IsHer
   if (is_here == IsHere::kNo) {
     at = collection.elements_->directory.whereabouts(index, collection.home(index));
   }
-  Open& open = open_[static_cast<std::size_t>(at.pe)];
-  const RunHeader run{collection.id(), entry.id, at.move, static_cast<std::uint32_t>(argument_bytes), 0};
-  const std::size_t call_bytes = sizeof(LinearIndex) + argument_bytes;
-  const std::size_t most_bytes = call_bytes + sizeof(RunHeader);
-  if (open.used_bytes + most_bytes > kBundleBytes) [[unlikely]]
-    send(at.pe, Sender::kCall);
-  if (open.bytes == nullptr) [[unlikely]]
-    open.bytes = std::make_unique<std::byte[]>(kBundleBytes);
-  if (!open.continues(run)) open.begin_run(run);
-  std::byte* const to = open.bytes.get() + open.used_bytes;
-  std::memcpy(to, &index, sizeof index);
-  return {to + sizeof index, at.pe};
+  Open& open = *ways_[static_cast<std::size_t>(at.pe)];
+  const RunHeader run{collection.id(), entry.id, at.move, static_cast<std::uint32_t>(argument_bytes), 0,
+                      open.named};
+  // Where calls are passed on, each is charged to the account with its destination: other PEs send it there.
+  if (run.named != NamedPe::kNone) [[unlikely]]
+    runtime_.await_room(at.pe, run.call_bytes());
+  if (!open.has_room_for(argument_bytes)) [[unlikely]] {
+    runtime_.await_room(open.pe, open.used_bytes);  // meanwhile others may send the bundle
+    if (!open.has_room_for(argument_bytes)) send(open);
+  }
+  std::byte* arguments = open.begin_call(run, index);
+  if (run.named != NamedPe::kNone) [[unlikely]]
+    arguments = write_pe(arguments, open.is_passed_on() ? at.pe : runtime_.pe());
+  return {arguments, at.pe};
 }
 
 void Bundles::commit(const Place& place) {
-  Open& open = open_[static_cast<std::size_t>(place.pe)];
-  ++open.last_run.num_calls;
-  open.used_bytes += sizeof(LinearIndex) + open.last_run.argument_bytes;
-  if (open.num_calls++ != 0) [[likely]]
-    return;
+  Open& open = *ways_[static_cast<std::size_t>(place.pe)];
+  if (open.named != NamedPe::kNone) [[unlikely]]
+    runtime_.charge_part(place.pe, open.call_bytes);
+  if (open.end_call()) [[unlikely]]
+    list(open);
+}
+
+// The bundle has its first call.
+void Bundles::list(Open& open) {
   // For quiescence an open bundle is a message that has not been handled.
   runtime_.count_sent();
-  if (!std::exchange(open.is_listed, true)) open_pes_.push_back(place.pe);
+  if (!std::exchange(open.is_listed, true)) listed_.push_back(&open);
   if (!std::exchange(turn_->is_posted, true)) runtime_.post(&turn_->work);
 }
 
 // --- Sending
 
-void Bundles::send(int pe, Sender sender) {
-  Open& open = open_[static_cast<std::size_t>(pe)];
-  if (open.is_being_sent()) refuse_while_sending(pe);
+// Never waits. The bundle is empty before code of the program can run.
+void Bundles::send(Open& open) {
   open.end_run();
   const BundleHeader header{open.next_number};
   std::memcpy(open.bytes.get(), &header, sizeof header);
-  MessagePtr message = Message::create(runtime_, handler_, open.used_bytes);
+  const auto handler = static_cast<runtime::HandlerId>(handler_ + (open.is_passed_on() ? 1 : 0));
+  MessagePtr message = Message::create(runtime_, handler, open.used_bytes);
   std::memcpy(message->payload(), open.bytes.get(), open.used_bytes);
-  Sending sending(open);
-  if (sender == Sender::kCall) {
-    runtime_.send_call(pe, std::move(message));  // may throw: the bundle stays open
-  } else {
-    runtime_.send(pe, std::move(message));
-  }
-  sending.succeeded();
+  if (open.is_passed_on()) message->envelope().flags |= runtime::kUrgentFlag;
   ++open.next_number;
+  open.used_bytes = sizeof header;
   open.run_at = 0;
-  open.num_calls = 0;
+  open.num_calls = open.num_passed = 0;
+  runtime_.send(open.pe, std::move(message));
   runtime_.count_processed();  // the message counts from now on
 }
 
 void Bundles::flush() {
   if (is_packing_) [[unlikely]]
     refuse_while_packing();
-  // A send that waits may run code of the program, whose calls list more PEs. NOLINTNEXTLINE(modernize-loop-convert)
-  for (std::size_t i = 0; i < open_pes_.size(); ++i) {
-    const Open& open = open_[static_cast<std::size_t>(open_pes_[i])];
-    if (open.num_calls > 0 && !open.is_being_sent()) send(open_pes_[i], Sender::kCall);
+  // Calls that arrive during a wait list more bundles. NOLINTNEXTLINE(modernize-loop-convert)
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    Open& open = *listed_[i];
+    if (open.num_calls == 0) continue;
+    runtime_.await_room(open.pe, open.used_bytes);
+    if (open.num_calls > 0) send(open);
   }
 }
 
 void Bundles::send_own() {
-  if (open_[static_cast<std::size_t>(runtime_.pe())].num_calls == 0) [[likely]]
+  Open& own = *ways_[static_cast<std::size_t>(runtime_.pe())];
+  if (own.num_calls == own.num_passed) [[likely]]
     return;
   if (is_packing_) [[unlikely]]
     refuse_while_packing();
-  send(runtime_.pe(), Sender::kTurn);
+  send(own);
 }
 
 // Sends what is open when the PE has nothing else to do: its queue is empty, and a poll of the network has brought nothing.
 void Bundles::turn() {
   Turn& turn = *turn_;
+  if (std::exchange(turn.finds_held, false))
+    std::ranges::for_each(sources_, [this](Source& source) { handle_held(source); });
   if (++turn.passes < kMostPasses) {
     if (!runtime_.queue_empty()) {
       turn.has_polled = false;
@@ -243,22 +332,21 @@ void Bundles::turn() {
   }
   turn.is_posted = turn.has_polled = false;
   turn.passes = 0;
-  std::vector<int> pes;
-  pes.swap(open_pes_);
-  for (const int pe : pes) {
-    open_[static_cast<std::size_t>(pe)].is_listed = false;
-    send_if_room(pe);
+  std::vector<Open*> listed;
+  listed.swap(listed_);
+  for (Open* const open : listed) {
+    open->is_listed = false;
+    send_if_room(*open);
   }
 }
 
 // Without room the bundle stays open, and is sent when there is some: no caller could wait here.
-void Bundles::send_if_room(int pe) {
-  Open& open = open_[static_cast<std::size_t>(pe)];
+void Bundles::send_if_room(Open& open) {
   if (open.num_calls == 0) return;
-  if (runtime_.has_room(pe)) return send(pe, Sender::kTurn);
-  if (!std::exchange(open.is_listed, true)) open_pes_.push_back(pe);
-  if (open.room == nullptr) open.room = std::make_unique<Room>(*this, pe);
-  if (!std::exchange(open.room->is_awaited, true)) runtime_.when_room(pe, open.room.get());
+  if (runtime_.has_room(open.pe)) return send(open);
+  if (!std::exchange(open.is_listed, true)) listed_.push_back(&open);
+  if (open.room == nullptr) open.room = std::make_unique<Room>(*this, open);
+  if (!std::exchange(open.room->is_awaited, true)) runtime_.when_room(open.pe, open.room.get());
 }
 
 // --- Bundles that arrive
@@ -272,26 +360,45 @@ void Bundles::on_bundle(MessagePtr message) {
   }
   Source& source = sources_[from];
   const auto number = read<BundleHeader>(message->payload()).number;
-  if (number != source.next_number) {
-    if (number - source.next_number > kMostHeld || source.held_bytes + size_bytes > kMostHeldBytes ||
-        !source.held.try_emplace(number, std::move(message)).second) {
-      base::refuse_claim(
-          base::format("bundle {} of calls arrived from PE {}, where bundle {} is the next and {} bytes of "
-                       "later ones wait",
-                       number, from, source.next_number, source.held_bytes));
-    }
-    source.held_bytes += size_bytes;
-    runtime_.count_sent();  // it has not been handled
-    return;
-  }
+  // A bundle to be passed on may arrive while an argument is packed into another one.
+  if (number != source.next_number || is_packing_) return hold(source, number, std::move(message));
   ++source.next_number;
-  run(*message);
+  handle(*message);
+  handle_held(source);
+}
+
+void Bundles::hold(Source& source, std::uint64_t number, MessagePtr message) {
+  const std::size_t size_bytes = message->payload_bytes();
+  const std::uint32_t from = message->envelope().source_pe;
+  if (number - source.next_number > kMostHeld || source.held_bytes + size_bytes > kMostHeldBytes ||
+      !source.held.try_emplace(number, std::move(message)).second) {
+    base::refuse_claim(
+        base::format("bundle {} of calls arrived from PE {}, where bundle {} is the next and {} bytes of "
+                     "later ones wait",
+                     number, from, source.next_number, source.held_bytes));
+  }
+  source.held_bytes += size_bytes;
+  runtime_.count_sent();  // it has not been handled
+  if (number != source.next_number) return;
+  turn_->finds_held = true;
+  if (!std::exchange(turn_->is_posted, true)) runtime_.post(&turn_->work);
+}
+
+void Bundles::handle_held(Source& source) {
   while (!source.held.empty() && source.held.begin()->first == source.next_number) {
     const MessagePtr next = std::move(source.held.extract(source.held.begin()).mapped());
     ++source.next_number;
     source.held_bytes -= next->payload_bytes();
     runtime_.count_processed();
-    run(*next);
+    handle(*next);
+  }
+}
+
+void Bundles::handle(Message& message) {
+  if (message.envelope().handler == handler_) {
+    run(message);
+  } else {
+    pass_on(message);
   }
 }
 
@@ -304,42 +411,82 @@ void Bundles::on_loss(int pe) {
 }
 
 void Bundles::run(Message& message) {
-  const std::byte* at = message.payload() + sizeof(BundleHeader);
-  std::size_t left_bytes = message.payload_bytes() - sizeof(BundleHeader);
-  while (left_bytes > 0) {
-    RunHeader run;
-    if (left_bytes >= sizeof run) run = read<RunHeader>(at);
-    const std::size_t call_bytes = sizeof(LinearIndex) + run.argument_bytes;
-    if (left_bytes < sizeof run || run.num_calls > (left_bytes - sizeof run) / call_bytes) {
-      base::refuse_claim(base::format("a bundle from PE {} has {} calls of {} bytes in its last {} bytes",
-                                      message.envelope().source_pe, run.num_calls, call_bytes, left_bytes));
-    }
-    at += sizeof run;
-    left_bytes -= sizeof run + run.num_calls * call_bytes;
+  for_each_run(message, [&](const RunHeader& run, const std::byte* at) {
+    if (runtime_.ending()) [[unlikely]]
+      return;
     Collection& target = chares_.collection(run.collection);
     const EntryInfo* const entry = runtime::Registry<EntryInfo>::find(run.entry);
     EntryHeader header{run.collection, 0, run.entry, run.move, {}};
     if (target.created_ && !target.destroyed_ && (entry == nullptr || entry->type != target.type()))
       return chares_.parts_->fail_unfit(header);
+    const std::size_t call_bytes = run.call_bytes();
+    const bool names_pe = run.named != NamedPe::kNone;
+    const auto call_at = [&] {
+      return Call::read_at(at, run, message.envelope().source_pe, static_cast<std::uint32_t>(runtime_.pe()));
+    };
     for (std::uint32_t i = 0; i < run.num_calls; ++i, at += call_bytes) {
       if (runtime_.ending()) [[unlikely]]
         return;
+      if (names_pe) [[unlikely]]
+        begin_named(call_at(), call_bytes, message.envelope().source_pe);
       header.index = read<LinearIndex>(at);
-      run_one(target, header, entry, {at + sizeof(LinearIndex), run.argument_bytes}, message);
+      ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr;
+      if (chare == nullptr) [[unlikely]] {
+        run_elsewhere(target, header, call_at());
+        continue;
+      }
+      const std::span<const std::byte> arguments(at + call_bytes - run.argument_bytes, run.argument_bytes);
+      chares_.parts_->invoke(*chare, *entry, unpacker_of(arguments, message), {});
     }
-  }
+  });
 }
 
-inline void Bundles::run_one(Collection& target, const EntryHeader& header, const EntryInfo* entry,
-                             std::span<const std::byte> arguments, Message& message) {
-  if (ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr) [[likely]] {
-    return chares_.parts_->invoke(*chare, *entry, unpacker_of(arguments, message), {});
-  }
-  // The chare is elsewhere, or not made yet: the call goes on as a message of its own.
-  MessagePtr call = chares_.make_entry_message(header, arguments.size());
-  std::memcpy(call->payload() + sizeof header, arguments.data(), arguments.size());
-  call->envelope().source_pe = message.envelope().source_pe;  // it is told where the chare is
-  chares_.parts_->keep_or_forward(target, header, std::move(call));
+// The call counts as handled for the PE that has made it.
+void Bundles::begin_named(const Call& call, std::size_t call_bytes, std::uint32_t from_pe) {
+  if (call.source_pe >= sources_.size() || call.destination_pe != static_cast<std::uint32_t>(runtime_.pe()))
+    refuse_pe(call, from_pe);
+  runtime_.part_handled(static_cast<int>(call.source_pe), call_bytes);
+}
+
+// The chare is elsewhere, or not made yet: the call goes on as a message of its own.
+void Bundles::run_elsewhere(Collection& target, const EntryHeader& header, const Call& call) {
+  MessagePtr alone = chares_.make_entry_message(header, call.arguments.size());
+  std::memcpy(alone->payload() + sizeof header, call.arguments.data(), call.arguments.size());
+  alone->envelope().source_pe = call.source_pe;  // it is told where the chare is
+  chares_.parts_->keep_or_forward(target, header, std::move(alone));
+}
+
+// Runs no code of the program and never waits, because it runs inside progress().
+void Bundles::pass_on(Message& message) {
+  const auto own_pe = static_cast<std::uint32_t>(runtime_.pe());
+  const std::uint32_t from_pe = message.envelope().source_pe;
+  for_each_run(message, [&](const RunHeader& run, const std::byte* at) {
+    if (runtime_.ending()) return;
+    RunHeader passed = run;
+    passed.num_calls = 0;
+    passed.named = NamedPe::kSource;
+    const std::size_t call_bytes = run.call_bytes();
+    for (std::uint32_t i = 0; i < run.num_calls; ++i, at += call_bytes) {
+      const Call call = Call::read_at(at, run, from_pe, own_pe);
+      // At the PE where a call is passed on to, it arrives: no claim makes it circle.
+      if (call.source_pe >= sources_.size() || call.destination_pe >= sources_.size() ||
+          ways_[call.destination_pe]->pe != static_cast<int>(call.destination_pe))
+        refuse_pe(call, from_pe);
+      Open& open = *ways_[call.destination_pe];
+      if (!open.has_room_for(run.argument_bytes)) send(open);
+      std::byte* const at_pe = open.begin_call(passed, call.index);
+      std::ranges::copy(call.arguments, write_pe(at_pe, static_cast<int>(call.source_pe)));
+      ++open.num_passed;
+      if (open.end_call()) list(open);
+    }
+  });
+}
+
+void Bundles::refuse_pe(const Call& call, std::uint32_t from_pe) const {
+  base::refuse_claim(
+      base::format("a bundle from PE {} to PE {} has a call of PE {} to PE {}, which does not go "
+                   "this way between {} PEs",
+                   from_pe, runtime_.pe(), call.source_pe, call.destination_pe, sources_.size()));
 }
 
 }  // namespace weft::chare

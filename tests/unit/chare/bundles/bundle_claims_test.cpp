@@ -18,7 +18,7 @@ namespace {
 
 using test_support::says;
 
-RunHeader notes_of(const Logs& logs, std::uint32_t num_calls) {
+RunHeader notes_of(const Logs& logs, std::uint16_t num_calls) {
   return {logs.collection().id(), EntryMethod<BundledLog, &BundledLog::note>::info().id, 0,
           sizeof(std::uint64_t), num_calls};
 }
@@ -68,11 +68,29 @@ TEST(BundleClaims, EndTheJobInWords) {
        [&](Runtime& runtime, const Logs& logs) {
          return pack(runtime, BundleHeader{}, notes_of(logs, 2), kElement, std::uint64_t{1});
        }},
-      {"has 4294967295 calls of 4294967303 bytes",
+      {"has 65535 calls of 4294967303 bytes",
        [&](Runtime& runtime, const Logs& logs) {
-         RunHeader run = notes_of(logs, ~std::uint32_t{0});
+         RunHeader run = notes_of(logs, 0xffff);
          run.argument_bytes = ~std::uint32_t{0};
          return pack(runtime, BundleHeader{}, run, kElement, std::uint64_t{1});
+       }},
+      {"has 1 calls of 20 bytes in its last 40 bytes",  // they name an unknown PE
+       [&](Runtime& runtime, const Logs& logs) {
+         RunHeader run = notes_of(logs, 1);
+         run.named = NamedPe{3};
+         return pack(runtime, BundleHeader{}, run, kElement, std::uint64_t{1});
+       }},
+      {"has a call of PE 2 to PE 1",
+       [&](Runtime& runtime, const Logs& logs) {
+         RunHeader run = notes_of(logs, 1);
+         run.named = NamedPe::kSource;
+         return pack(runtime, BundleHeader{}, run, kElement, PeNumber{2}, std::uint64_t{1});
+       }},
+      {"has a call of PE 0 to PE 0",  // the bundle is not to be passed on
+       [&](Runtime& runtime, const Logs& logs) {
+         RunHeader run = notes_of(logs, 1);
+         run.named = NamedPe::kDestination;
+         return pack(runtime, BundleHeader{}, run, kElement, PeNumber{0}, std::uint64_t{1});
        }},
       {"does not fit that collection",
        [&](Runtime& runtime, const Logs& logs) {

@@ -11,6 +11,8 @@
 
 #include "weft/weft.h"
 
+#include "tests/support/in_process_job.h"
+
 namespace weft::chare::bundle_testing {
 
 struct BundledLog : Chare<BundledLog> {
@@ -46,6 +48,12 @@ struct BundledLog : Chare<BundledLog> {
 };
 
 using Logs = Array<BundledLog>;
+
+// The calls of the job go through a grid, as they do between many PEs. Before the first one.
+inline void use_grid(testing::InProcessJob& job) {
+  for (int pe = 0; pe < job.num_pes(); ++pe)
+    job.runtime(pe).model<Chares>().bundles().set_ways(Bundles::Ways::kGrid);
+}
 
 // 0, 1, ... count - 1.
 inline std::vector<std::uint64_t> numbers_below(std::uint64_t count) {

@@ -1,4 +1,4 @@
-"""Aggregated calls; checks itself. The argument says what."""
+"""Aggregated calls; checks itself. The first argument says what; a second one, "grid": through a grid."""
 
 import random
 import sys
@@ -201,7 +201,14 @@ async def failing(logs):
     await weft.Future()
 
 
+class Gridded(weft.Chare):
+    def __init__(self):
+        weft._core._aggregate_through_grid()
+
+
 async def main():
+    if sys.argv[2:] == ["grid"]:
+        await weft.Group(Gridded).created()
     await globals()[sys.argv[1]](weft.Array(Log, COUNT))
     print("all checked")
 
