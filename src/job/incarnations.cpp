@@ -51,8 +51,12 @@ bool Incarnations::has_left() const { return machine::leaves_job(); }
 void Incarnations::begin_in_new_program() {
   if (has_left()) std::_Exit(EXIT_SUCCESS);
   if (!begin_again()) return;
-  const base::Status status = start_program_anew(*state_, begin_->folder, begin_->signals);
-  std::fputs(base::format("weft: this process cannot begin again: {}\n", status.message()).c_str(), stderr);
+  // The program that follows has the same process number, and its memory is at the same addresses.
+  base::Status status = machine::stop_with_all_pes();
+  if (has_left()) std::_Exit(EXIT_SUCCESS);
+  if (status.ok()) status = start_program_anew(*state_, begin_->folder, begin_->signals);
+  print_unless_launcher_did(status.code(),
+                            base::format("weft: this process cannot begin again: {}\n", status.message()));
   std::_Exit(EXIT_FAILURE);
 }
 

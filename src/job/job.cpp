@@ -41,7 +41,6 @@
 #include "machine/bootstrap/launcher/start_notice.h"
 #include "machine/factory/factory.h"
 #include "machine/machine.h"
-#include "machine/peer_memory/peer_memory.h"
 #include "machine/transfer_report.h"
 #include "memory/memory.h"
 #include "memory/report.h"
@@ -362,8 +361,6 @@ void Job::start(const InstallModels& more_models, const Launch& launch) {
   const std::vector<int>& hosts = parts_->hosts;
   parts_->machine =
       base::value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory, launch.threads_));
-  // A PE that begins again in a new program keeps its process number and addresses: others must not copy to them.
-  if (parts_->begins_in_new_program()) parts_->machine->peer_memory().turn_off();
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
   options.processor_share = own_share(parts_->bootstrap->pe(), processors, hosts);

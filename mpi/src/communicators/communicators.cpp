@@ -16,6 +16,8 @@
 #include "entry/objects.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/communicators/communicator_creation.h"
+#include "models/mpi/model.h"
+#include "models/mpi/process.h"
 #include "objects/attributes.h"
 #include "objects/hints.h"
 #include "streams/stream_communicators.h"
@@ -96,6 +98,7 @@ Error free_communicator(Communicator& communicator, MPI_Comm* comm) {
   }
   if (Error error = remove_attributes(*comm, communicator); !error.ok()) return error;
   if (this_process().parent == &communicator) this_process().parent = nullptr;
+  this_process().runtime().model<Mpi>().survival().leave(communicator);
   communicator.release();
   *comm = MPI_COMM_NULL;
   return {};

@@ -31,6 +31,8 @@ class Connection(ABC):
         self.pe: Pe | None = None
         # The PE has been told to begin its job again, and has not done so yet.
         self.is_leaving = False
+        # It has stopped before. It begins in a new program, when all others have stopped too.
+        self.has_stopped = False
         # The program of the PE can begin again.
         self.is_able = False
         self.at_end = False

@@ -39,6 +39,8 @@ class FrameType(enum.IntEnum):
     CANNOT_RESIZE = 16  # PE to launcher: u32 plan, why, in UTF-8
     OUTLIVES = 21  # PE to launcher: u32, whether it outlives the loss of PE 0 too
     LOST = 22  # launcher to PE: u32 lost PE, why, in UTF-8
+    STOPPED = 23  # PE to launcher: u32 incarnation for which it will begin a new program
+    ALL_STOPPED = 24  # launcher to PE that has stopped: u32 incarnation, for which all have
 
 
 class ProtocolError(Exception):

@@ -370,6 +370,11 @@ class Job(Resizer):
         """A PE has left the incarnation in which others were lost, and is in the next one."""
         self._count_joined(pe)
 
+    def stopped(self, pe: Pe) -> None:
+        """A PE has left the incarnation in which others were lost, and begins its program again."""
+        if self._recovery is not None:
+            self._recovery.left(pe.number)
+
     def _count_joined(self, pe: Pe) -> None:
         if self._recovery is None:
             return

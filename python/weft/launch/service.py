@@ -29,6 +29,9 @@ class Events(Protocol):
     def joined_again(self, pe: Pe) -> None:
         """A PE has begun its job again."""
 
+    def stopped(self, pe: Pe) -> None:
+        """A PE that begins its job again in a new program has ended the one before."""
+
     def protected(self, number: int, plan: int) -> None:
         """All PEs have protected a state of that number, for a plan of another number of PEs or 0."""
 
@@ -83,6 +86,7 @@ class BootstrapService:
         # with their next incarnation.
         self._departing: list[Connection] = []
         self._held_hellos: list[tuple[Connection, Frame]] = []
+        self._stopped: list[Connection] = []  # wait for the others to stop
         self._rendezvous = Rendezvous(num_pes)
         self._listener = Listener(backlog=num_pes)
         self.path = self._listener.path
@@ -116,6 +120,7 @@ class BootstrapService:
         connections = list(self._connections.values())
         self._connections.clear()
         self._held_hellos.clear()
+        self._stopped.clear()
         self._num_pes = num_pes
         self._rendezvous = Rendezvous(num_pes)
         for connection in connections:
@@ -133,6 +138,7 @@ class BootstrapService:
             self._send_begin_again(connection, incarnation, number, why)
 
     def _send_begin_again(self, connection: Connection, incarnation: int, number: int, why: str) -> None:
+        connection.has_stopped = False
         numbers = struct.pack("<III", incarnation, number, self._num_pes)
         connection.send(encode(FrameType.BEGIN_AGAIN, numbers + why.encode()))
         self._watch(connection)
@@ -216,6 +222,7 @@ class BootstrapService:
         if connection in self._departing:
             self._departing.remove(connection)
             self._answer_held_hellos()
+            self._answer_stopped()
             return
         pe.connected_pid = None
         if pe.finished_code is None:
@@ -354,12 +361,29 @@ class BootstrapService:
             return True
         if frame.type is FrameType.RESIZE and frame.number(0) == 0:
             return True  # it concerns the process, not the incarnation
+        present = None if self._recovery is None else self._recovery.incarnation
+        if frame.type is FrameType.STOPPED and frame.number(0) == present:
+            connection.has_stopped = True
+            self._stopped.append(connection)
+            self._events.stopped(pe)
+            self._answer_stopped()
         is_hello = frame.type is FrameType.HELLO and len(frame.payload) == 8
-        if is_hello and self._recovery is not None and frame.number(4) == self._recovery.incarnation:
+        if is_hello and frame.number(4) == present:
             connection.is_leaving = False
             self._answer_hello(connection, frame)
             self._events.joined_again(pe)
         return False
+
+    def _answer_stopped(self) -> None:
+        """Answers the PEs that have stopped, when no process may write into the memory of another one."""
+        leaving = (each for each in self._connections.values() if each.is_leaving)
+        if self._recovery is None or self._departing or not all(each.has_stopped for each in leaving):
+            return
+        answer = encode(FrameType.ALL_STOPPED, struct.pack("<I", self._recovery.incarnation))
+        for connection in self._stopped:
+            connection.send(answer)
+            self._watch(connection)
+        self._stopped.clear()
 
     def _join_next_job(self, connection: Connection, pe: Pe, frame: Frame) -> None:
         """A process that has finished a job may run another one, over the connection that it has."""

@@ -112,6 +112,10 @@ std::string_view frame_type_name(FrameType type) {
       return "outlives losses";
     case FrameType::kLost:
       return "lost PE";
+    case FrameType::kStopped:
+      return "stopped";
+    case FrameType::kAllStopped:
+      return "all stopped";
   }
   return {};
 }

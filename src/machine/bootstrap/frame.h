@@ -51,6 +51,10 @@ enum class FrameType : std::uint32_t {
   kOutlives = 21,  // u32, not 0 if this PE outlives the loss of PE 0 too (`weft run --on-loss raise`)
   // launcher to PE
   kLost = 22,  // u32 lost PE, and why, in UTF-8
+  // PE to launcher: the process has stopped, and will begin its program again for that incarnation
+  kStopped = 23,  // u32 incarnation
+  // launcher to PE: all PEs have stopped
+  kAllStopped = 24,  // u32 incarnation
 };
 
 // In kBeginAgain.

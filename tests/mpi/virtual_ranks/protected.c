@@ -5,6 +5,7 @@
 //
 // protected until PES: rank 0 prints a line, and the steps go on until there are so many PEs.
 // protected refused: ranks have what cannot be protected.
+// protected large: ranks exchange large messages, and PE 0 is lost once.
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 
 #include "../expect.h"
 
-enum { kNumbers = 2000, kStepsOfProtection = 3 };
+enum { kNumbers = 2000, kStepsOfProtection = 3, kLarge = 1 << 18 };
 
 static int rank, size;
 static int num_losses;
@@ -96,12 +97,33 @@ static int refuse(void) {
   return 0;
 }
 
+static int exchange_large(void) {
+  double* const mine = malloc(kLarge * sizeof *mine);
+  double* const from_left = malloc(kLarge * sizeof *from_left);
+  const int left = (rank + size - 1) % size, right = (rank + 1) % size;
+  int recoveries = 0;
+  for (int step = 0; step < 4; ++step) {
+    if (step == 2) EXPECT(Weft_protect(&recoveries) == MPI_SUCCESS);
+    if (step == 3 && recoveries == 0 && Weft_pe() == 0) kill(getpid(), SIGKILL);
+    for (int i = 0; i < kLarge; ++i) mine[i] = rank + step + 0.5 * i;
+    MPI_Sendrecv(mine, kLarge, MPI_DOUBLE, right, step, from_left, kLarge, MPI_DOUBLE, left, step,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < kLarge; ++i) EXPECT(from_left[i] == left + step + 0.5 * i);
+  }
+  if (rank == 0) printf("recoveries %d\n", recoveries);
+  free(mine);
+  free(from_left);
+  MPI_Finalize();
+  return 0;
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (strcmp(argv[1], "until") == 0) return run_until(atoi(argv[2]));
   if (strcmp(argv[1], "refused") == 0) return refuse();
+  if (strcmp(argv[1], "large") == 0) return exchange_large();
   const int num_steps = atoi(argv[1]);
   losses = argv + 2;
   num_losses = argc - 2;

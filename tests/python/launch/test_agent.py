@@ -1,14 +1,19 @@
-"""When an agent takes its launcher for gone. Time is moved, not waited for."""
+"""An agent without a launcher: when it takes that for gone, and what it signals. Time is moved on."""
 
 from __future__ import annotations
 
 import selectors
+import signal
 import socket
+import struct
+import subprocess
 
 import pytest
 
-from weft.launch.hosts.agent import Agent
+from weft.launch.hosts.agent import Agent, _Channel
 from weft.launch.hosts.link import AGENT_SILENCE_S, SILENCE_S, Kind
+from weft.launch.hosts.remote_pe import RemotePe
+from weft.launch.output import Sink
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -25,6 +30,45 @@ def test_an_agent_ends_if_its_launcher_is_silent_unless_that_was_announced(pause
         agent._heard_at -= 2 * AGENT_SILENCE_S
         agent._turn()
         assert agent._is_done is not paused
+
+
+def test_a_program_is_signalled_whose_wrapper_has_ended() -> None:
+    agent = Agent(-1, -1)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
+        killing = struct.pack("<iiB", signal.SIGKILL, program.pid, False)
+        agent._handle(Kind.SIGNAL, 3, killing)
+        assert program.poll() is None, "a process that is not connected was killed"
+        agent._channels[1] = _Channel(ours, program.pid)
+        agent._handle(Kind.SIGNAL, 3, killing)
+        assert program.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("connected_pid", "exit_status", "is_sent"),
+    [(None, None, True), (20, None, True), (None, -9, False), (10, -9, False), (20, -9, True)],
+)
+def test_the_launcher_signals_what_runs_on_another_host(
+    connected_pid: int | None, exit_status: int | None, is_sent: bool
+) -> None:
+    sent: list[bytes] = []
+
+    class Host:
+        name = "one"
+        loss = None
+
+        def send(self, kind: Kind, number: int = 0, payload: bytes = b"") -> None:
+            assert (kind, number) == (Kind.SIGNAL, 3)
+            sent.append(payload)
+
+        def forget_channel(self, channel: int) -> None:
+            raise AssertionError
+
+    sink = Sink(selectors.DefaultSelector(), 1)
+    pe = RemotePe(Host(), 3, (sink, sink), 0, 0, 0)
+    pe.pid, pe.connected_pid, pe.exit_status = 10, connected_pid, exit_status
+    pe.send_signal(signal.SIGKILL)
+    assert sent == ([struct.pack("<iiB", signal.SIGKILL, connected_pid or 0, False)] if is_sent else [])
 
 
 def test_pes_have_ended_before_others_take_their_places() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import select
 import socket
 import struct
 import subprocess
@@ -101,18 +103,35 @@ def test_a_process_that_is_killed_is_dying_until_it_is_reaped() -> None:
 
 
 class Restarted(OnePe):
-    """A service of a job of one PE that begins again."""
+    """A service of a job of one PE, or of a few, that begins again."""
 
-    def __init__(self) -> None:
+    def __init__(self, num_pes: int = 1) -> None:
         self.recovery = Recovery()
-        super().__init__(1, self.recovery)
+        super().__init__(1, self.recovery, num_pes)
 
     def turn(self) -> None:
         self.handle(self.selector.select(1))
 
+    def join(self, number: int) -> socket.socket:
+        """The connection of a PE that is in the first incarnation."""
+        pe = self.connect()
+        self.turn()
+        pe.sendall(hello(0, number))
+        self.turn()
+        assert received(pe)[0] == FrameType.WELCOME
+        return pe
 
-def hello(incarnation: int) -> bytes:
-    return encode(FrameType.HELLO, struct.pack("<II", 0, incarnation))
+
+def hello(incarnation: int, pe: int = 0) -> bytes:
+    return encode(FrameType.HELLO, struct.pack("<II", pe, incarnation))
+
+
+def stopped(incarnation: int) -> bytes:
+    return encode(FrameType.STOPPED, struct.pack("<I", incarnation))
+
+
+def has_received(connection: socket.socket) -> bool:
+    return bool(select.select([connection], [], [], 0)[0])
 
 
 def received(connection: socket.socket) -> tuple[int, bytes]:
@@ -144,6 +163,46 @@ def test_frames_of_the_incarnation_that_has_ended_are_dropped(restarted: Restart
         pe.sendall(encode(FrameType.BARRIER))
         restarted.turn()
         assert received(pe)[0] == FrameType.BARRIER_DONE
+
+
+# Their process numbers and addresses stay, so a PE that still runs would copy into the new program.
+def test_pes_begin_new_programs_when_all_have_stopped() -> None:
+    job = Restarted(3)
+    first, second, leaver = (job.join(number) for number in range(3))
+    all_stopped = (FrameType.ALL_STOPPED, struct.pack("<I", 1))
+    with contextlib.closing(job), first, second, leaver:
+        job.service.begin_again([], [job.pes[2]], 2, job.recovery.begin([0, 1]), "why")
+        for pe in (first, second):
+            assert received(pe)[0] == FrameType.BEGIN_AGAIN
+            pe.sendall(stopped(1))
+            job.turn()
+            assert not has_received(first)
+        assert job.events.have_stopped == [0, 1]
+        leaver.close()
+        job.turn()
+        assert [received(first), received(second)] == [all_stopped, all_stopped]
+        first.sendall(hello(1))
+        job.turn()
+        assert received(first)[0] == FrameType.WELCOME
+        assert not has_received(second)
+
+
+def test_pes_that_have_stopped_before_a_further_loss_stop_again() -> None:
+    job = Restarted(2)
+    first, second = job.join(0), job.join(1)
+    with contextlib.closing(job), first, second:
+        for _ in range(2):
+            job.service.begin_again([], [], 2, job.recovery.begin([0, 1]), "why")
+            assert received(first)[0] == FrameType.BEGIN_AGAIN
+            first.sendall(stopped(1))  # the second one has crossed the word of the further loss
+            job.turn()
+        second.sendall(stopped(2))
+        job.turn()
+        assert not has_received(first)
+        first.sendall(stopped(2))
+        job.turn()
+        assert received(first) == (FrameType.ALL_STOPPED, struct.pack("<I", 2))
+        assert job.events.have_stopped == [0, 1, 0]
 
 
 def test_a_new_process_of_before_a_further_loss_is_told_and_a_child_of_a_lost_one_refused(

@@ -21,25 +21,30 @@ HELLO_OF_PE_0 = encode(FrameType.HELLO, bytes(4))
 
 
 class JoinedPes(Events):
-    """Remembers who has joined."""
+    """Remembers who has joined, and who has stopped."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
+        self.have_stopped: list[int] = []
 
     def joined(self, pe: Pe) -> None:
         """A PE has connected."""
         self.numbers.append(pe.number)
 
+    def stopped(self, pe: Pe) -> None:
+        """A PE waits for the others before it begins a new program."""
+        self.have_stopped.append(pe.number)
+
 
 class OnePe:
-    """A service of one PE."""
+    """A service of one PE, or of a few."""
 
-    def __init__(self, pid: int, recovery: Recovery | None = None) -> None:
-        self.pe = Pe(0, pid)
+    def __init__(self, pid: int, recovery: Recovery | None = None, num_pes: int = 1) -> None:
+        self.pes = [Pe(number, pid) for number in range(num_pes)]
+        self.pe = self.pes[0]
         self.events = JoinedPes()
         self.selector = selectors.DefaultSelector()
-        self.pes = [self.pe]
-        self.service = BootstrapService(self.selector, 1, self.pes, self.events, recovery)
+        self.service = BootstrapService(self.selector, num_pes, self.pes, self.events, recovery)
 
     def connect(self) -> socket.socket:
         connected = socket.socket(socket.AF_UNIX)

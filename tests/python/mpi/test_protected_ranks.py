@@ -79,6 +79,12 @@ def test_losses_at_random_steps(program, undisturbed, seed):
     assert results_of(ended)["recoveries"] == "3"
 
 
+def test_large_messages_are_copied_by_both_processes(program):
+    ended = run(f"-n 2 --ranks 4 --stats {RESTART}", program, "large")
+    assert results_of(ended)["recoveries"] == "1"
+    assert " shared " in ended.stderr, ended.stderr
+
+
 def test_a_job_goes_on_with_fewer_processes(program, undisturbed):
     ended = run("-n 3 --ranks 7 --on-loss shrink", program, f"{NUM_STEPS} 0@4 1@8")
     results = results_of(ended)

@@ -284,6 +284,28 @@ TEST_F(RestartedTest, AProcessThatLeavesClosesItsConnection) {
       ::testing::ExitedWithCode(0), "");
 }
 
+TEST_F(RestartedTest, AProcessThatIsReplacedStopsWithAllPes) {
+  join_first();
+  tell_to_begin_again(1);
+  expect_says(bootstrap_->watch_status(), StatusCode::kCancelled, "PE 0 was killed");
+  bootstrap_->give_up_connection();
+  answer(FrameType::kResizeAnswer, bytes_of("of the incarnation that has ended"));
+  tell_to_begin_again(2);  // a further loss
+  answer(FrameType::kAllStopped, u32(2));
+  EXPECT_TRUE(stop_with_all_pes().ok());
+  for (const std::uint32_t incarnation : {1u, 2u}) {
+    Result<Frame> told = read_frame(sockets_.ours());
+    ASSERT_TRUE(told.ok());
+    EXPECT_EQ(told->type, FrameType::kStopped);
+    EXPECT_EQ(get_integer<std::uint32_t>(told->payload, 0), incarnation);
+  }
+  answer(FrameType::kEnd, bytes_of("the job ends"));
+  expect_says(stop_with_all_pes(), StatusCode::kCancelled, "the job ends");
+  static_cast<void>(read_frame(sockets_.ours()));
+  welcome(0);
+  EXPECT_TRUE(LocalBootstrap::join(restarted(2)).ok());
+}
+
 TEST_F(RestartedTest, AnAbortThatALossHasCausedBeginsAgain) {
   join_first();
   tell_to_begin_again(1);

@@ -19,6 +19,7 @@ import struct
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from weft.launch.binding import cpus_of, shares
@@ -88,6 +89,15 @@ class _Process:
         self.pipes = dict(pipes)
 
 
+@dataclass
+class _Channel:
+    """The connection of a process, which is a PE or the program behind a wrapper."""
+
+    socket: socket.socket
+    pid: int
+    outgoing: Outgoing = field(default_factory=Outgoing)
+
+
 class Agent:
     """Serves one launcher on the descriptors of a link."""
 
@@ -100,7 +110,7 @@ class Agent:
         self._is_writing = False
         self._is_held = False  # PEs are not read from, because the launcher does not read
         self._processes: dict[int, _Process] = {}
-        self._channels: dict[int, tuple[socket.socket, Outgoing]] = {}
+        self._channels: dict[int, _Channel] = {}
         self._next_channel = 1
         self._heard_at = time.monotonic()
         self._is_paused = False
@@ -168,7 +178,7 @@ class Agent:
         elif kind is Kind.SIGNAL:
             self._signal(number, payload)
         elif kind is Kind.DATA and number in self._channels:
-            self._channels[number][1].put(payload)
+            self._channels[number].outgoing.put(payload)
             self._flush_channel(number)
         elif kind is Kind.CLOSE:
             self._close_channel(number)
@@ -296,6 +306,9 @@ class Agent:
         if (process := self._processes.get(number)) is not None:
             process.pe.connected_pid = connected_pid or None
             process.pe.send_signal(signum, if_handled=bool(if_handled))
+        elif any(channel.pid == connected_pid for channel in self._channels.values()):
+            # The PE has ended, and was a wrapper. Its program lives.
+            Pe(number, connected_pid).send_signal(signum, if_handled=bool(if_handled))
 
     def _on_signals(self) -> None:
         for received in self._signals.read():
@@ -341,7 +354,7 @@ class Agent:
             accepted.setblocking(False)
             channel = self._next_channel
             self._next_channel += 1
-            self._channels[channel] = (accepted, Outgoing())
+            self._channels[channel] = _Channel(accepted, pid)
             self._selector.register(accepted, selectors.EVENT_READ, lambda c=channel: self._on_channel(c))
             self._send(Kind.CONNECT, channel, struct.pack("<I", pid))
 
@@ -352,7 +365,7 @@ class Agent:
     def _read_channel(self, channel: int) -> None:
         while channel in self._channels:
             try:
-                data = self._channels[channel][0].recv(_READ_BYTES)
+                data = self._channels[channel].socket.recv(_READ_BYTES)
             except BlockingIOError:
                 return
             except ConnectionError:
@@ -366,7 +379,7 @@ class Agent:
     def _flush_channel(self, channel: int) -> None:
         if channel not in self._channels:
             return
-        connection, outgoing = self._channels[channel]
+        connection, outgoing = self._channels[channel].socket, self._channels[channel].outgoing
         while len(outgoing) > 0:
             try:
                 outgoing.taken(connection.send(outgoing.next_part(), socket.MSG_NOSIGNAL))
@@ -379,8 +392,8 @@ class Agent:
 
     def _close_channel(self, channel: int) -> None:
         if (entry := self._channels.pop(channel, None)) is not None:
-            self._selector.unregister(entry[0])
-            entry[0].close()
+            self._selector.unregister(entry.socket)
+            entry.socket.close()
 
 
 def main() -> None:

@@ -58,7 +58,8 @@ class RemotePe(Pe):
         """It keeps its CPUs, which are those of its host."""
 
     def send_signal(self, number: int, *, if_handled: bool = False) -> None:
-        if self.running:
+        # The program behind a wrapper may still be connected when the wrapper has ended.
+        if self.running or self.connected_pid not in (None, self.pid):
             payload = struct.pack("<iiB", number, self.connected_pid or 0, if_handled)
             self._host.send(Kind.SIGNAL, self.key, payload)
 

@@ -83,7 +83,7 @@ class Recovery:
         return self.incarnation
 
     def left(self, pe: int) -> None:
-        """A PE is ready for the incarnation."""
+        """A PE is ready for the incarnation, or begins its program again for it."""
         self._leaving.discard(pe)
         if not self._leaving:
             self._leave_until = None

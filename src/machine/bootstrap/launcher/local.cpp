@@ -30,6 +30,7 @@ using base::Status;
 using base::StatusCode;
 
 constexpr int kMaxPes = 1 << 20;
+constexpr std::size_t kBeginAgainBytes = 12;  // before the reason
 
 Result<int> integer_variable(const char* name, int low, int high) {
   const char* text = std::getenv(name);
@@ -112,6 +113,22 @@ struct NextIncarnation {
 NextIncarnation next_incarnation;
 // A job of this launch has ended. One that follows cannot begin again.
 bool has_finished_a_job = false;
+
+// Returns false if the frame is none.
+bool note_next_incarnation(const Frame& frame, const std::string& socket_path) {
+  if (frame.payload.size() < kBeginAgainBytes) return false;
+  const auto pe = get_integer<std::uint32_t>(frame.payload, 4);
+  const auto num_pes = get_integer<std::uint32_t>(frame.payload, 8);
+  if (num_pes == 0 || num_pes > static_cast<std::uint32_t>(kMaxPes) || (pe >= num_pes && pe != kNoPe))
+    return false;
+  next_incarnation.number = get_integer<std::uint32_t>(frame.payload, 0);
+  next_incarnation.socket_path = socket_path;
+  next_incarnation.is_awaited = true;
+  next_incarnation.goes_without = pe == kNoPe;
+  next_incarnation.num_pes = static_cast<int>(num_pes);
+  if (!next_incarnation.goes_without) next_incarnation.pe = static_cast<int>(pe);
+  return true;
+}
 
 const char kConnectionVariable[] = "WEFT_LAUNCHER_CONNECTION";
 
@@ -450,26 +467,34 @@ Status LocalBootstrap::job_ends(const Frame& end) {
 }
 
 Status LocalBootstrap::job_begins_again(const Frame& frame) {
-  constexpr std::size_t kNumbersBytes = 12;
-  const bool has_numbers = frame.payload.size() >= kNumbersBytes;
-  const auto pe = has_numbers ? get_integer<std::uint32_t>(frame.payload, 4) : 0;
-  const auto num_pes = has_numbers ? get_integer<std::uint32_t>(frame.payload, 8) : 0;
-  const bool is_valid =
-      num_pes > 0 && num_pes <= static_cast<std::uint32_t>(kMaxPes) && (pe < num_pes || pe == kNoPe);
-  if (!settings_.can_begin_again || !is_valid) {
+  if (!settings_.can_begin_again || !note_next_incarnation(frame, settings_.socket_path)) {
     return Status(StatusCode::kCorrupt,
                   base::format("`weft run` told PE {} to begin its job again, which the PE cannot do or not "
                                "understand",
                                settings_.pe));
   }
   begins_again_ = true;
-  next_incarnation.number = get_integer<std::uint32_t>(frame.payload, 0);
-  next_incarnation.socket_path = settings_.socket_path;
-  next_incarnation.is_awaited = true;
-  next_incarnation.goes_without = pe == kNoPe;
-  next_incarnation.num_pes = static_cast<int>(num_pes);
-  if (!next_incarnation.goes_without) next_incarnation.pe = static_cast<int>(pe);
-  return Status(StatusCode::kCancelled, frame.text(kNumbersBytes));
+  return Status(StatusCode::kCancelled, frame.text(kBeginAgainBytes));
+}
+
+// What the launcher has said to the incarnation that has ended is read and dropped.
+Status stop_with_all_pes() {
+  const int fd = kept_connection.fd;
+  while (fd >= 0 && !next_incarnation.goes_without) {
+    std::array<std::byte, 4> number;
+    set_integer(number, 0, next_incarnation.number.value_or(0));
+    if (Status status = write_frame(fd, FrameType::kStopped, number); status.failed()) return status;
+    Result<Frame> frame = read_frame(fd);
+    while (frame.ok() && frame->type != FrameType::kAllStopped && frame->type != FrameType::kBeginAgain &&
+           frame->type != FrameType::kEnd)
+      frame = read_frame(fd);
+    if (!frame.ok()) return frame.status();
+    if (frame->type == FrameType::kEnd) return Status(StatusCode::kCancelled, frame->text());
+    if (frame->type == FrameType::kAllStopped) return {};
+    if (!note_next_incarnation(*frame, next_incarnation.socket_path))
+      return Status(StatusCode::kCorrupt, "malformed frame: the job begins again without the numbers of it");
+  }
+  return {};
 }
 
 }  // namespace weft::machine::bootstrap
@@ -478,6 +503,7 @@ namespace weft::machine {
 
 bool begins_again() { return bootstrap::next_incarnation.is_awaited; }
 bool leaves_job() { return bootstrap::next_incarnation.goes_without; }
+base::Status stop_with_all_pes() { return bootstrap::stop_with_all_pes(); }
 
 NextProgram next_program() {
   const bootstrap::NextIncarnation& next = bootstrap::next_incarnation;

@@ -260,9 +260,9 @@ class Checkpoints {
 
   // --- Of each PE, in checkpoint/files.cpp
   // With the counters of quiescence at its end.
-  CheckpointStepResult do_step(const CheckpointStep& step);
+  CheckpointStepResult do_step(CheckpointStep& step);
   // Functions of the program run in the steps below, so these may also throw.
-  base::Status do_step(const CheckpointStep& step, CheckpointStepResult& result);
+  base::Status do_step(CheckpointStep& step, CheckpointStepResult& result);
   base::Result<ElementCount> check_elements(const Collection& collection) const;
   base::Status check_element(const Collection& collection, std::uint64_t index, const ChareBase& chare) const;
   base::Result<checkpoint_files::FileSummary> write_elements(const CheckpointStep& step);
@@ -275,7 +275,8 @@ class Checkpoints {
 
   // --- Of each PE, in checkpoint/protection.cpp
   base::Status read_blocks(const CheckpointStep& step, const std::vector<Collection*>& made);
-  base::Status commit(const CheckpointStep& step, CheckpointStepResult& result);
+  // Takes the manifest of the step.
+  base::Status commit(CheckpointStep& step, CheckpointStepResult& result);
   base::Status send_strays(const CheckpointStep& step, CheckpointStepResult& result);
   static bool shares_blocks(const CheckpointStep& step) {
     return step.kind == CheckpointStep::Kind::kShare ||

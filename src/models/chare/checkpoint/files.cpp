@@ -187,7 +187,7 @@ base::Result<MessagePtr> read_element(runtime::Runtime& runtime, const ElementFi
 
 }  // namespace
 
-CheckpointStepResult Checkpoints::do_step(const CheckpointStep& step) {
+CheckpointStepResult Checkpoints::do_step(CheckpointStep& step) {
   runtime::Runtime& runtime = chares_.runtime();
   // Between its begin and its end the PE does nothing else, so one number is enough.
   const runtime::SpanEvent span = {.group = "checkpoints", .name = name_of(step.kind), .number = 1};
@@ -211,7 +211,7 @@ CheckpointStepResult Checkpoints::do_step(const CheckpointStep& step) {
   return result;
 }
 
-base::Status Checkpoints::do_step(const CheckpointStep& step, CheckpointStepResult& result) {
+base::Status Checkpoints::do_step(CheckpointStep& step, CheckpointStepResult& result) {
   switch (step.kind) {
     case CheckpointStep::Kind::kCheck:
       for (const std::uint64_t id : step.collections) {

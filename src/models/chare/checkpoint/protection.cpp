@@ -89,18 +89,20 @@ Task<> Checkpoints::write_in_memory(Named named) {
   // kCheck and kWrite compare the counters of quiescence, as two of its waves do: they are enough in a job that is at rest already. In
   // another one the first attempt fails.
   for (const bool awaits_rest : {false, true}) {
+    std::optional<Written> written;
     std::exception_ptr failure;
     bool tries_again = !awaits_rest;
     try {
-      Written written = co_await write_blocks(state, named, awaits_rest);
-      tries_again = false;
-      co_await commit_everywhere(state, std::move(written));
-      co_return;
+      written = co_await write_blocks(state, named, awaits_rest);
     } catch (const base::Error& error) {
       failure = std::current_exception();
       if (error.code() == base::StatusCode::kClosed) tries_again = false;  // another PE protects
     } catch (...) {
       failure = std::current_exception();
+    }
+    if (written) {
+      co_await commit_everywhere(state, std::move(*written));
+      co_return;
     }
     CheckpointStep drop;
     drop.kind = Kind::kDrop;
@@ -124,6 +126,7 @@ Task<Checkpoints::Written> Checkpoints::write_blocks(std::uint64_t state, const 
   step.transfers =
       plan_copies(static_cast<std::uint32_t>(chares_.runtime().num_pes()), written.plan.leaving, hosts_);
   written.manifest = co_await write_states(std::move(step), std::move(checked), std::move(written.manifest));
+  base::check(checkpoint_files::check_manifest(kName, written.manifest));
   co_return written;
 }
 
@@ -132,7 +135,15 @@ Task<> Checkpoints::commit_everywhere(std::uint64_t state, Written written) {
   commit.kind = Kind::kCommit;
   commit.checkpoint = state;
   commit.manifest = std::move(written.manifest);
-  static_cast<void>(co_await on_all_pes(std::move(commit)));
+  try {
+    static_cast<void>(co_await on_all_pes(std::move(commit)));
+  } catch (const base::Error& error) {
+    // The PEs that have committed keep no other state. So no state counts that all PEs have.
+    chares_.runtime().fail(base::format(
+        "not all PEs can keep the state that is protected, and others have dropped the one before: {}",
+        error.what()));
+    throw;
+  }
   // The launcher may have withdrawn the plan meanwhile.
   const std::uint32_t plan =
       protected_state_->resize_plan && protected_state_->resize_plan().number != 0 ? written.plan.number : 0;
@@ -382,9 +393,10 @@ std::vector<std::uint32_t> Checkpoints::own_blocks(const CheckpointStep& step) c
   return blocks;
 }
 
-base::Status Checkpoints::commit(const CheckpointStep& step, CheckpointStepResult& result) {
+// Takes no memory for the manifest: a PE that has its blocks can commit.
+base::Status Checkpoints::commit(CheckpointStep& step, CheckpointStepResult& result) {
   if (base::Status status = check_state(step); !status.ok()) return status;
-  protected_state_->commit(step.checkpoint, step.manifest);
+  protected_state_->commit(step.checkpoint, std::move(step.manifest));
   open_state_ = 0;
   return step.sends_strays ? send_strays(step, result) : base::Status();
 }
@@ -414,13 +426,14 @@ struct Bundle {
 base::Status Checkpoints::send_strays(const CheckpointStep& step, CheckpointStepResult& result) {
   const auto pe = static_cast<std::uint32_t>(chares_.runtime().pe());
   const int num_pes = chares_.runtime().num_pes();
+  const Manifest& manifest = protected_state_->manifest();
   std::vector<Shape> shapes;
-  for (const auto& entry : step.manifest.collections)
-    shapes.push_back(shape_of(entry, step.manifest.files.size(), num_pes));
+  for (const auto& entry : manifest.collections)
+    shapes.push_back(shape_of(entry, manifest.files.size(), num_pes));
   std::map<std::uint32_t, Bundle> bundles;
   for (const std::uint32_t block : own_blocks(step)) {
-    const base::Result<ElementFileReader> own = open_block(protected_state_->find({step.checkpoint, block}),
-                                                           step.manifest, block, step.manifest.files[block]);
+    const base::Result<ElementFileReader> own =
+        open_block(protected_state_->find({step.checkpoint, block}), manifest, block, manifest.files[block]);
     if (!own.ok()) return own.status();
     for (const ElementEntry& element : own.value().elements()) {
       const auto home = static_cast<std::uint32_t>(shapes[element.collection].home(element.index, num_pes));

@@ -6,8 +6,10 @@
 //   loads  Each PE reports the elements that are there, with the time that it has worked for them since its last report.
 //   plan   All PEs have reported: the decider runs the strategy. Each PE that gives or takes elements gets the moves of those that
 //          it gives.
-//   done   The PE has tried each of its moves. An element that has gone elsewhere, that cannot move now, or that the program wants
-//          to move stays where it is or goes where the program wants.
+//   done   The PE has tried each of its moves. An element that has gone elsewhere, that cannot move now, that was to go to a PE
+//          which is lost, or that the program wants to move stays where it is or goes where the program wants.
+//
+// A round needs all PEs. So in a job that outlives losses none begins after the first loss, and one that is under way does not end.
 //
 // Nothing waits for a round: elements run all the time, and messages find them as they find any element that moves. So the loads
 // may be those of elements that are gone when the plan comes. Quiescence detection does not count the messages of a round, so a
@@ -27,6 +29,7 @@
 #include "models/chare/sparse/sparse_arrays.h"
 #include "models/chare/sync/messages.h"
 #include "models/chare/sync/sync_points.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::chare {
 
@@ -83,7 +86,7 @@ void PeriodicBalancing::arm() {
 
 void PeriodicBalancing::tick() {
   is_armed_ = false;
-  if (decided_.empty() || runtime().ending()) return;
+  if (decided_.empty() || runtime().ending() || runtime().losses().count() > 0) return;
   if (num_holds_ == 0) {
     for (const std::uint64_t id : decided_) begin_round(chares_.collection(id));
   }
@@ -278,7 +281,8 @@ void PeriodicBalancing::carry_out(Collection& collection, ChareBase& chare) {
   const std::string where = chare.where();
   try {
     runtime::MoveState state = runtime::MoveState::kBusy;
-    if (num_holds_ != 0 || !SyncPoints::can_move(chare) || chares_.parts_->sparse->is_to_be_removed(chare)) {
+    if (num_holds_ != 0 || !SyncPoints::can_move(chare) || chares_.parts_->sparse->is_to_be_removed(chare) ||
+        runtime().losses().is_lost(to_pe)) {
       runtime().stay(element);
     } else {
       state = runtime().prepare_to_move(element, false);

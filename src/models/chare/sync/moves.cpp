@@ -11,6 +11,7 @@
 #include "models/chare/sync/local_sync.h"
 #include "models/chare/sync/messages.h"
 #include "models/chare/sync/sync_points.h"
+#include "runtime/losses/losses.h"
 
 namespace weft::chare {
 
@@ -76,7 +77,7 @@ void SyncPoints::carry_out(Collection& collection, ChareBase& chare, int to_pe) 
   const runtime::ElementId element{collection.id(), chare.linear_index()};
   const std::string where = chare.where();
   runtime::MoveState state = runtime::MoveState::kBusy;
-  if (!can_move(chare)) {
+  if (!can_move(chare) || runtime().losses().is_lost(to_pe)) {
     runtime().stay(element);
   } else {
     try {

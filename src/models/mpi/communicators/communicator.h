@@ -96,6 +96,7 @@ class Communicator final : public ErrorScope {
   void revoke();
   // The number of the next call of MPIX_Comm_agree or MPIX_Comm_shrink: all members make them in the same order.
   std::uint32_t next_agreement() { return num_agreements_++; }
+  std::uint32_t num_agreements() const { return num_agreements_; }
 
   // --- Collectives
   // They throw TransferFailed in a communicator with troubles.

@@ -84,14 +84,29 @@ void Agreement::enter(Members members, int place, AgreementGift gift, Decided de
   gift_ = std::move(gift);
   decided_ = std::move(decided);
   has_accepted_.resize(members_.size());
+  have_left_.resize(members_.size());
   for (const auto& [from, message] : std::exchange(early_, {})) take(place_of(from), message);
   advance();
+}
+
+void Agreement::leave() {
+  has_left_ = true;
+  told_ = coordinator();
+  if (told_ == place_) return end_if_all_left();
+  send(told_, Type::kLeft, &*decision_);
 }
 
 void Agreement::arrive(int from, std::span<const std::byte> message) {
   if (has_entered()) {
     take(place_of(from), message);
     return advance();
+  }
+  // A member says so when it has decided, and then this process has entered. So the agreement was over here, and is forgotten.
+  const auto type = Reader(from, message, 0).get<Type>();
+  if (type == Type::kLeft || type == Type::kOver) {
+    is_over_ = true;
+    if (type == Type::kLeft) way_.send(from, Writer(name_).put(Type::kOver).take());
+    return;
   }
   // The coordinators before this process may have asked as well: one message each.
   constexpr std::size_t kMostEarly = 1U << 20;
@@ -146,6 +161,21 @@ void Agreement::take(int place, std::span<const std::byte> message) {
       decide(result);
       break;
     }
+    case Type::kLeft: {
+      const AgreementResult result = reader.result();
+      reader.end();
+      have_left_[static_cast<std::size_t>(place)] = true;
+      decide(result);
+      break;
+    }
+    case Type::kOver:
+      reader.end();
+      if (!has_left_) refuse_agreement(from, "says that all have left, and this process has not");
+      is_over_ = true;
+      // They take this process for the coordinator.
+      for (int other = 0; other < static_cast<int>(members_.size()); ++other)
+        if (have_left_[static_cast<std::size_t>(other)]) send(other, Type::kOver, nullptr);
+      break;
     default:
       refuse_agreement(from, "has an unknown type");
   }
@@ -158,30 +188,44 @@ int Agreement::coordinator() const {
 }
 
 void Agreement::advance() {
-  if (!has_entered()) return;
+  if (!has_entered() || is_over_) return;
   const int now = coordinator();
-  if (now == place_) return coordinate();
-  if (std::exchange(told_, now) == now) return;
-  if (decision_) return send(now, Type::kDecision, &*decision_);
+  const bool is_new = std::exchange(told_, now) != now;
+  if (now == place_) {
+    // The coordinator before may have told some members that all have left. They answer.
+    if (is_new && has_left_) send_to_living(Type::kLeft, &*decision_);
+    return coordinate();
+  }
+  if (!is_new) return;
+  if (decision_) return send(now, has_left_ ? Type::kLeft : Type::kDecision, &*decision_);
   send_gift(now);
 }
 
 void Agreement::coordinate() {
-  if (decision_) return;
+  if (decision_) return end_if_all_left();
   if (!proposal_) {
     if (!has_gifts_of_living()) return;
     const Proposal* const last = last_accepted();
     proposal_ = last != nullptr ? last->result : result_of_gifts();
     accepted_ = Proposal{place_, *proposal_};
-    send_to_living(Type::kProposal, *proposal_);
+    send_to_living(Type::kProposal, &*proposal_);
   }
   for (int place = 0; place < static_cast<int>(members_.size()); ++place) {
     if (place != place_ && is_living(place) && !has_accepted_[static_cast<std::size_t>(place)]) return;
   }
   const AgreementResult result = *proposal_;
-  send_to_living(Type::kDecision, result);
+  send_to_living(Type::kDecision, &result);
   given_.clear();
   decide(result);
+}
+
+void Agreement::end_if_all_left() {
+  if (!has_left_) return;
+  for (int place = 0; place < static_cast<int>(members_.size()); ++place) {
+    if (place != place_ && is_living(place) && !have_left_[static_cast<std::size_t>(place)]) return;
+  }
+  is_over_ = true;
+  send_to_living(Type::kOver, nullptr);
 }
 
 bool Agreement::has_gifts_of_living() const {
@@ -242,9 +286,9 @@ void Agreement::send(int place, Type type, const AgreementResult* result) {
   way_.send(members_[static_cast<std::size_t>(place)], writer.take());
 }
 
-void Agreement::send_to_living(Type type, const AgreementResult& result) {
+void Agreement::send_to_living(Type type, const AgreementResult* result) {
   for (int place = 0; place < static_cast<int>(members_.size()); ++place) {
-    if (place != place_ && is_living(place)) send(place, type, &result);
+    if (place != place_ && is_living(place)) send(place, type, result);
   }
 }
 

@@ -5,6 +5,8 @@
 // what each member gives again, with the last proposal that the member has accepted or the decision that it knows, and proposes that.
 // So if one member has decided, all later coordinators find that result at each living member. docs/decisions/mpi-losses.md has the proof.
 //
+// A member that has decided answers for the agreement until all living members have left it. The coordinator counts them and tells them.
+//
 // No messages and no communicators in it: see AgreementWay. Threads: the PE's. All that a peer sends is checked.
 #pragma once
 
@@ -91,11 +93,15 @@ class Agreement {
   void arrive(int from, std::span<const std::byte> message);
   // A process of the job is lost.
   void note_loss() { advance(); }
+  // The program has freed the communicator. REQUIRES: is_decided().
+  void leave();
   bool is_decided() const { return decision_.has_value(); }
   bool has_entered() const { return !members_.empty(); }
+  // All living members have left, so no message about it comes any more.
+  bool is_over() const { return is_over_; }
 
  private:
-  enum class Type : std::uint32_t { kGift, kProposal, kAcceptance, kDecision };
+  enum class Type : std::uint32_t { kGift, kProposal, kAcceptance, kDecision, kLeft, kOver };
   struct Proposal {
     int coordinator = -1;  // place
     AgreementResult result;
@@ -107,6 +113,7 @@ class Agreement {
 
   void advance();
   void coordinate();
+  void end_if_all_left();
   bool has_gifts_of_living() const;
   AgreementResult result_of_gifts() const;
   // The proposal that the last coordinator has made, of those that living members have accepted.
@@ -117,7 +124,7 @@ class Agreement {
   void take(int place, std::span<const std::byte> message);
   void send_gift(int place);
   void send(int place, Type type, const AgreementResult* result);
-  void send_to_living(Type type, const AgreementResult& result);
+  void send_to_living(Type type, const AgreementResult* result);
   int place_of(int rank) const;
   bool is_living(int place) const { return !way_.is_lost(members_[static_cast<std::size_t>(place)]); }
 
@@ -132,11 +139,14 @@ class Agreement {
 
   std::optional<Proposal> accepted_;  // the last one
   std::optional<AgreementResult> decision_;
-  int told_ = -1;  // the last coordinator that this member has told what it gives
+  int told_ = -1;  // the last coordinator that this member has told what it gives, or that it has left
+  bool has_left_ = false;
+  bool is_over_ = false;
   // Of a coordinator.
   std::map<int, Given> given_;  // by place
   std::optional<AgreementResult> proposal_;
   std::vector<bool> has_accepted_;  // by place
+  std::vector<bool> have_left_;     // by place
 };
 
 }  // namespace weft::mpi

@@ -1,7 +1,10 @@
 #include "models/mpi/survival/agreements.h"
 
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
@@ -46,19 +49,39 @@ void Agreements::end_call(AgreementName name) {
   }
   const auto calls = calls_.find(name.context);
   calls->second.pop_front();
-  if (calls->second.empty()) {
-    calls_.erase(calls);
-  } else {
-    next_calls_.push_back(name.context);
-  }
+  if (!calls->second.empty()) return next_calls_.push_back(name.context);
+  calls_.erase(calls);
+  if (freed_.erase(name.context) > 0) next_left_.push_back(name);
 }
 
-void Agreements::begin_next_calls() {
+void Agreements::do_next_steps() {
   while (!next_calls_.empty()) {
     const std::uint64_t context = next_calls_.back();
     next_calls_.pop_back();
     begin(calls_.at(context).front());
   }
+  while (!next_left_.empty()) {
+    const AgreementName name = next_left_.back();
+    next_left_.pop_back();
+    agreements_.at(name)->leave();
+    forget_if_over(name);
+  }
+}
+
+void Agreements::leave(AgreementName last) {
+  if (calls_.contains(last.context)) {
+    freed_.insert(last.context);
+    return;
+  }
+  next_left_.push_back(last);
+  do_next_steps();
+}
+
+void Agreements::forget_if_over(AgreementName name) {
+  const auto found = agreements_.find(name);
+  if (found == agreements_.end() || !found->second->is_over()) return;
+  agreements_.erase(found);
+  first_kept_.erase(name.context);
 }
 
 void Agreements::arrive(int from, std::span<const std::byte> message) {
@@ -72,8 +95,11 @@ void Agreements::arrive(int from, std::span<const std::byte> message) {
   }
   std::memcpy(&name.context, message.data(), sizeof name.context);
   std::memcpy(&name.number, message.data() + sizeof name.context, sizeof name.number);
+  // The living do without the messages of a lost member, which may come when the agreement is forgotten here.
+  if (way_.is_lost(from)) return;
   if (Agreement* const found = find(name)) found->arrive(from, message.subspan(kNameBytes));
-  begin_next_calls();
+  forget_if_over(name);
+  do_next_steps();
 }
 
 void Agreements::note_loss() {
@@ -82,8 +108,9 @@ void Agreements::note_loss() {
   for (const AgreementName& name : names) {
     const auto found = agreements_.find(name);
     if (found != agreements_.end()) found->second->note_loss();
+    forget_if_over(name);
   }
-  begin_next_calls();
+  do_next_steps();
 }
 
 }  // namespace weft::mpi

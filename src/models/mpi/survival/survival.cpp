@@ -162,6 +162,11 @@ void Survival::agree(Communicator& communicator, std::int32_t flag, Agreement::D
   enter(name, std::move(members), std::move(gift), std::move(decided));
 }
 
+void Survival::leave(const Communicator& communicator) {
+  if (const std::uint32_t count = communicator.num_agreements(); count > 0)
+    agreements_.leave({communicator.context(), count - 1});
+}
+
 void Survival::end_job() {
   Members members;
   for (int rank = 0; rank < engine().num_ranks(); ++rank) members.push_back(rank);

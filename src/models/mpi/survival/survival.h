@@ -49,6 +49,8 @@ class Survival final : private AgreementWay {
   void acknowledge(Communicator& communicator, std::size_t count);
   // All living members call it. `decided` is called once, perhaps at once, and runs no code of the program.
   void agree(Communicator& communicator, std::int32_t flag, Agreement::Decided decided);
+  // The program has freed the communicator.
+  void leave(const Communicator& communicator);
   // All living ranks call it when their program makes no more calls: the job ends then. Returns at once.
   void end_job();
 

@@ -14,6 +14,7 @@
 #include "weft/balance/register_strategy.h"
 #include "weft/weft.h"
 
+#include "balance/strategy_table.h"
 #include "models/chare/balancing/decision.h"
 #include "models/chare/periodic/round.h"
 #include "tests/unit/chare/saved_chares.h"
@@ -338,6 +339,30 @@ TEST(PeriodicBalancing, ElementsAreInsertedAfterRoundsWithoutAny) {
     }
   }),
             "");
+}
+
+// The PE is lost after the plan was made, and before it is carried out.
+TEST(PeriodicBalancing, ElementsStayThatWereToMoveToAPeThatIsLost) {
+  InProcessJob job = InProcessJob::outliving_losses(3);
+  bool are_made = false;
+  bool is_planned = false;
+  balance::register_strategy("to_the_last", [&](const balance::Snapshot& snapshot) {
+    if (!are_made) return balance::present_placement(snapshot);
+    if (!std::exchange(is_planned, true)) lose_at_once(job, 2);
+    return balance::Placement(snapshot.objects.size(), 2);
+  });
+  balance_with(job, "to_the_last");
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto roamers = Array<Roamer>::create(runtime, {3});
+    co_await roamers.created();
+    are_made = true;
+    const Deadline deadline;
+    while (!is_planned && !deadline.has_passed()) co_await runtime.sleep(0.001);
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(co_await roamers[i % 2].call<&Roamer::where_now>(), i % 2);
+    for (const int i : {0, 1}) EXPECT_EQ(co_await roamers[i].call<&Roamer::times_moved>(), 0);
+  }),
+            "");
+  balance::unregister_strategy("to_the_last");
 }
 
 // --- What peers claim

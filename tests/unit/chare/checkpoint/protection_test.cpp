@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "weft/runtime/observer.h"
+
 #include "checkpoint/protected_state.h"
 #include "models/chare/checkpoint/checkpoints.h"
 #include "tests/unit/chare/saved_chares.h"
@@ -258,6 +260,38 @@ TEST(Protection, AnElementThatCannotBePackedLeavesNoBlocksOnAnyPe) {
     for (const auto& state : memories.states) EXPECT_EQ(state->block_ids().size(), 2u);
   }),
             "");
+}
+
+// Loses the blocks of its PE when that is told to commit a state.
+struct LosesBlocks : runtime::Observer {
+  explicit LosesBlocks(ProtectedState& all) : state(all) {}
+  void span_began(const runtime::SpanEvent& span) override {
+    if (span.name != "commit") return;
+    for (const ProtectedState::BlockId& id : state.block_ids()) state.drop(id.state);
+  }
+  ProtectedState& state;
+};
+
+// The other PEs have dropped the state before, so it cannot count any more.
+TEST(Protection, AStateThatOnePeCannotCommitEndsTheJob) {
+  for (const std::size_t pe : {0, 1, 2}) {
+    Memories memories(3);
+    for (auto& state : memories.states) state.emplace();
+    InProcessJob job(3);
+    memories.give_to(job, 0);
+    LosesBlocks observer(*memories.states[pe]);
+    bool goes_on = false;
+    const std::string failure = job.run([&](Runtime& runtime) -> Task<> {
+      auto counters = Array<Counter>::create(runtime, {4});
+      co_await protect(runtime, counters);
+      job.runtime(static_cast<int>(pe)).set_observer(&observer);
+      static_cast<void>(co_await error_of(protect(runtime, counters)));
+      goes_on = true;
+    });
+    job.runtime(static_cast<int>(pe)).set_observer(nullptr);
+    EXPECT_TRUE(says(failure, "not all PEs can keep the state that is protected")) << failure;
+    EXPECT_FALSE(goes_on);
+  }
 }
 
 TEST(Protection, TwoPesThatProtectAtOnceAreToldSoAndMayTryAgain) {

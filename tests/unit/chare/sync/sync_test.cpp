@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "weft/balance/register_strategy.h"
 #include "weft/weft.h"
 
+#include "balance/strategy_table.h"
 #include "runtime/processor_wait.h"
 #include "tests/support/in_process_job.h"
 #include "tests/unit/chare/sync/sync_worker.h"
@@ -42,6 +44,27 @@ TEST(Sync, ElementsThatCannotMoveStay) {
     }
   }),
             "");
+}
+
+// The PE is lost after the decision, and before the moves. The step is never over, because a sync point needs all PEs.
+TEST(Sync, ElementsStayThatWereToMoveToAPeThatIsLost) {
+  InProcessJob job = InProcessJob::outliving_losses(3);
+  bool is_planned = false;
+  balance::register_strategy("to_the_last", [&](const balance::Snapshot& snapshot) {
+    is_planned = true;
+    lose_at_once(job, 2);
+    return balance::Placement(snapshot.objects.size(), 2);
+  });
+  use_strategy(job, "to_the_last");
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto workers = Array<Worker>::create(runtime, {3});
+    Future<int> over(runtime);
+    for (int i = 0; i < 3; ++i) workers[i].send<&Worker::sync>(over);
+    while (!is_planned) co_await runtime.sleep(0.001);
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(co_await workers[i % 2].call<&Worker::where_now>(), i % 2);
+  }),
+            "");
+  balance::unregister_strategy("to_the_last");
 }
 
 // It is reported as one that can move, and is pinned before the decision.

@@ -11,6 +11,7 @@
 
 #include "weft/weft.h"
 
+#include "runtime/losses/losses.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 #include "tests/support/thread_time.h"
@@ -31,6 +32,16 @@ inline void use_strategy(InProcessJob& job, std::string_view name) {
       if (option.variable != "WEFT_LB") continue;
       EXPECT_TRUE(option.set(name));
     }
+  }
+}
+
+// The other PEs know of the loss before they do anything else.
+inline void lose_at_once(InProcessJob& job, int lost) {
+  job.kill(lost);
+  for (int pe = 0; pe < job.num_pes(); ++pe) {
+    if (pe == lost) continue;
+    job.runtime(pe).losses().tell(lost, "it was killed");
+    job.runtime(pe).losses().handle_told();
   }
 }
 

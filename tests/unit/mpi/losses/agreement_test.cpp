@@ -31,20 +31,24 @@ class Simulated {
       all->pipes[static_cast<std::size_t>(rank) * all->size + static_cast<std::size_t>(to)].push_back(
           std::move(message));
     }
-    bool is_lost(int other) const override { return knows_lost[static_cast<std::size_t>(other)]; }
+    bool is_lost(int other) const override {
+      return static_cast<std::size_t>(other) < all->size && knows_lost[static_cast<std::size_t>(other)];
+    }
     std::uint64_t new_context() override {
       return (static_cast<std::uint64_t>(rank) + 1) << 32 | ++num_contexts;
     }
     std::uint32_t num_contexts = 0;
   };
 
-  explicit Simulated(std::size_t size_in, std::uint32_t num_agreements_in = 1)
+  explicit Simulated(std::size_t size_in, std::uint32_t num_agreements_in = 1, bool frees_in = false)
       : size(size_in),
         num_agreements(num_agreements_in),
+        frees(frees_in),
         is_dead(size),
         pipes(size * size),
         results(size),
-        num_called(size) {
+        num_called(size),
+        has_freed(size) {
     for (std::size_t i = 0; i < size; ++i) {
       ways.push_back(std::make_unique<Way>());
       ways[i]->all = this;
@@ -75,6 +79,7 @@ class Simulated {
     for (std::size_t i = 0; i < size; ++i) {
       if (is_dead[i]) continue;
       if (num_called[i] < num_agreements) possible.emplace_back(0, i);
+      if (frees && num_called[i] == num_agreements && !has_freed[i]) possible.emplace_back(3, i);
       for (std::size_t other = 0; other < size; ++other) {
         if (is_dead[other] && !ways[i]->knows_lost[other]) possible.emplace_back(1, i * size + other);
         if (!pipes[other * size + i].empty()) possible.emplace_back(2, other * size + i);
@@ -87,6 +92,9 @@ class Simulated {
     } else if (what == 1) {
       ways[which / size]->knows_lost[which % size] = true;
       agreements[which / size]->note_loss();
+    } else if (what == 3) {
+      has_freed[which] = true;
+      agreements[which]->leave({7, num_agreements - 1});
     } else {
       const std::vector<std::byte> message = std::move(pipes[which].front());
       pipes[which].pop_front();
@@ -97,10 +105,12 @@ class Simulated {
 
   std::size_t size;
   std::uint32_t num_agreements;
+  bool frees;  // the communicator, after the last call
   std::vector<bool> is_dead;
   std::vector<std::deque<std::vector<std::byte>>> pipes;  // from * size + to
   std::vector<std::vector<AgreementResult>> results;      // by member, then by agreement
   std::vector<std::uint32_t> num_called;
+  std::vector<bool> has_freed;
   std::vector<std::unique_ptr<Way>> ways;
   std::vector<std::unique_ptr<Agreements>> agreements;
 };
@@ -128,19 +138,23 @@ void expect_same_results(const Simulated& members, std::size_t number) {
   }
 }
 
-void run_schedule(std::uint32_t seed, std::uint32_t num_agreements) {
+void run_schedule(std::uint32_t seed, std::uint32_t num_agreements, bool frees = false) {
   SCOPED_TRACE(::testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   const std::size_t size = 1 + random() % 6;
-  Simulated members(size, num_agreements);
+  Simulated members(size, num_agreements, frees);
   // Some members are lost after so many of their messages, in the middle of telling the others for example.
   for (std::size_t i = 0; i + 1 < size; ++i) {
     const std::size_t victim = random() % size;
-    if (random() % 2 == 0)
-      members.ways[victim]->num_sends_left = static_cast<int>(random() % (3 * num_agreements * size));
+    if (random() % 2 == 0) {
+      const std::size_t most = ((3 * num_agreements) + (frees ? 2 : 0)) * size;
+      members.ways[victim]->num_sends_left = static_cast<int>(random() % most);
+    }
   }
   for (int steps = 0; members.step(random); ++steps) ASSERT_LT(steps, 100000);
   for (std::size_t number = 0; number < num_agreements; ++number) expect_same_results(members, number);
+  for (std::size_t i = 0; i < size && frees; ++i)
+    EXPECT_TRUE(members.is_dead[i] || members.agreements[i]->size() == 0) << "rank " << i << " keeps some";
 }
 
 TEST(Agreement, IsTheSameAtAllWhoeverIsLost) {
@@ -158,6 +172,29 @@ TEST(Agreement, IsTheSameAtAllIfMembersCallSeveralWithoutWaiting) {
   }
 }
 
+// Also the last one, for which late members may ask.
+TEST(Agreement, IsForgottenWhenAllLivingMembersHaveFreedTheCommunicator) {
+  for (std::uint32_t seed = 1; seed <= 10000; ++seed) {
+    run_schedule(seed, 1 + seed % 3, true);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Agreement, IsKeptWhileALivingMemberHasNotFreedTheCommunicator) {
+  std::mt19937 random(1);
+  Simulated members(3);
+  while (members.step(random)) {
+  }
+  for (const std::size_t i : {0, 1}) members.agreements[i]->leave({7, 0});
+  while (members.step(random)) {
+  }
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(members.agreements[i]->size(), 1U) << "rank " << i;
+  members.agreements[2]->leave({7, 0});
+  while (members.step(random)) {
+  }
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(members.agreements[i]->size(), 0U) << "rank " << i;
+}
+
 TEST(Agreement, RefusesMessagesThatCannotBe) {
   Simulated members(3);
   members.call(1);
@@ -171,6 +208,7 @@ TEST(Agreement, RefusesMessagesThatCannotBe) {
   EXPECT_THROW(arrive(0, {17}), base::Error);    // no type
   EXPECT_THROW(arrive(0, {0, 1}), base::Error);  // a gift that ends too early
   EXPECT_THROW(arrive(0, {2, 0}), base::Error);  // an acceptance with something behind it
+  EXPECT_THROW(arrive(0, {5}), base::Error);     // all have left, and this process has not
   EXPECT_THROW(arrive(5, {2}), base::Error);     // no member
 }
 
