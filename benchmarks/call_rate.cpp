@@ -7,8 +7,6 @@
 // runs from the first call until no message is under way. The best run counts.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <string_view>
 
 #include "weft/weft.h"
 
@@ -90,23 +88,10 @@ weft::Task<> measure(weft::Runtime& runtime, Options options) {
 
 Options parse_options(int argc, char** argv) {
   Options options;
-  if (argc % 2 == 0) die(kUsage);
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view name = argv[i];
-    const std::string_view word = argv[i + 1];
-    const std::uint64_t number = number_in(word);
-    if (name == "--way" && (word == "single" || word == "aggregated")) {
-      options.is_aggregated = word == "aggregated";
-    } else if (name == "--calls" && number > 0) {
-      options.calls = number;
-    } else if (name == "--chares" && number > 0 && number <= 1'000'000) {
-      options.chares = number;
-    } else if (name == "--runs" && number > 0) {
-      options.runs = number;
-    } else {
-      die(kUsage);
-    }
-  }
+  parse_numbers(
+      argc, argv, kUsage,
+      {{"--calls", options.calls}, {"--chares", options.chares, 1, 1'000'000}, {"--runs", options.runs}},
+      &options.is_aggregated);
   return options;
 }
 

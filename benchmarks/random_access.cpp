@@ -1,17 +1,15 @@
 // Random access to a distributed table, by the rules of the HPC Challenge (RandomAccess): billions of updates per second.
 //
-//   random_access [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]
+//   random_access [--way single|aggregated] [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]
 //
 // The table of 2^N words of 64 bits is cut among the chares of an array. All PEs together make 4 updates per word: each PE takes its part
 // of one sequence of random numbers, and xors each number into the word that its low bits name. The chare of that word does it, by an
-// aggregated call of 8 bytes. At most LOOK-AHEAD updates wait in the bundles of a PE (the rules say 1024). The clock of PE 0 runs from
+// aggregated call of 8 bytes, or one that travels alone. At most LOOK-AHEAD updates wait in the bundles of a PE (the rules say 1024). The clock of PE 0 runs from
 // the first update until no message is under way. All updates are then made again, which must restore each word: the rules allow 1 % of
 // wrong words, here none may be wrong.
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
-#include <string_view>
 #include <vector>
 
 #include "weft/weft.h"
@@ -22,16 +20,18 @@ namespace weft::benchmarks {
 namespace {
 
 constexpr const char* kUsage =
-    "random_access [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]";
+    "random_access [--way single|aggregated] [--log2-words N] [--updates-per-word N] [--look-ahead N] "
+    "[--chares N]";
 
 struct Options {
-  int log2_words = 24;  // 128 MiB
+  bool is_aggregated = true;
+  std::uint64_t log2_words = 24;  // 128 MiB
   std::uint64_t updates_per_word = 4;
   std::uint64_t look_ahead = 1024;
   std::uint64_t chares = 4;  // of each PE
 
   std::uint64_t num_words() const { return std::uint64_t{1} << log2_words; }
-  void pup(auto& p) { p | log2_words | updates_per_word | look_ahead | chares; }
+  void pup(auto& p) { p | is_aggregated | log2_words | updates_per_word | look_ahead | chares; }
 };
 
 // The sequence of the benchmark: the powers of x modulo x^63 + x^2 + x + 1 over GF(2).
@@ -82,9 +82,23 @@ class Updater : public weft::Chare<Updater> {
   Updater() { pin(pe()); }
 
   weft::Task<> update(weft::CollectionProxy<Part> parts, Options options) {
-    const auto table = parts.aggregated();
     const auto num_parts = static_cast<std::uint64_t>(parts.shape().size());
-    const int part_shift = options.log2_words - std::countr_zero(num_parts);
+    const auto table = parts.aggregated();
+    if (options.is_aggregated) {
+      co_await update_each(table, table, num_parts, options);
+    } else {
+      co_await update_each(parts, table, num_parts, options);
+    }
+    table.flush();
+  }
+
+ private:
+  // The calls of `parts` may wait in bundles, which `bundles` sends.
+  template <class Parts>
+  weft::Task<> update_each(Parts parts, weft::Aggregated<Part> bundles, std::uint64_t num_parts,
+                           Options options) {
+    const std::uint64_t part_shift =
+        options.log2_words - static_cast<std::uint64_t>(std::countr_zero(num_parts));
     const std::uint64_t all = options.num_words() * options.updates_per_word;
     const auto pes = static_cast<std::uint64_t>(num_pes());
     const std::uint64_t begin = all / pes * static_cast<std::uint64_t>(pe());
@@ -93,12 +107,11 @@ class Updater : public weft::Chare<Updater> {
     for (std::uint64_t i = begin; i < end; ++i) {
       random = next_random(random);
       const std::uint64_t word = random & (options.num_words() - 1);
-      table(static_cast<int>(word >> part_shift)).send<&Part::update>(random);
+      parts(static_cast<int>(word >> part_shift)).template send<&Part::update>(random);
       if ((i - begin) % options.look_ahead != options.look_ahead - 1) continue;
-      table.flush();
+      bundles.flush();
       co_await weft::yield_now(runtime());
     }
-    table.flush();
   }
 };
 
@@ -127,22 +140,12 @@ weft::Task<> measure(weft::Runtime& runtime, Options options) {
 
 Options parse_options(int argc, char** argv) {
   Options options;
-  if (argc % 2 == 0) die(kUsage);
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view name = argv[i];
-    const std::uint64_t value = number_in(argv[i + 1]);
-    if (name == "--log2-words" && value >= 10 && value < 40) {
-      options.log2_words = static_cast<int>(value);
-    } else if (name == "--updates-per-word" && value > 0) {
-      options.updates_per_word = value;
-    } else if (name == "--look-ahead" && value > 0) {
-      options.look_ahead = value;
-    } else if (name == "--chares" && value > 0 && value <= 64) {
-      options.chares = value;
-    } else {
-      die(kUsage);
-    }
-  }
+  parse_numbers(argc, argv, kUsage,
+                {{"--log2-words", options.log2_words, 10, 39},
+                 {"--updates-per-word", options.updates_per_word},
+                 {"--look-ahead", options.look_ahead},
+                 {"--chares", options.chares, 1, 64}},
+                &options.is_aggregated);
   return options;
 }
 
