@@ -116,6 +116,23 @@ def test_other_options_are_refused_with_the_usage(build_folder, program, argumen
 
 
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])
+def test_random_access_of_mpi(build_folder, library):
+    mpi = Mpi(library, Programs(build_folder / "benchmarks"))
+    if (reason := mpi.absent(Question("latency", (8,)))) is not None:
+        pytest.skip(f"NOT TESTED: {library}: {reason}")
+    program = build_folder / "benchmarks" / f"{library}_random_access"
+    command = [*(mpi.launcher(2) or []), str(program), "--log2-words", "12", "--look-ahead", "100"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["value"] > 0
+
+
+def test_random_access_of_wefts_mpi(build_folder):
+    program = build_folder / "benchmarks" / "weft_mpi_random_access"
+    assert figures(program, 4, "--log2-words", "12", "--look-ahead", "100")["rate_GUPS", 8] > 0
+
+
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
 @pytest.mark.parametrize(
     ("question", "metric"),
     [
