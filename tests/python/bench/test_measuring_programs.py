@@ -104,6 +104,20 @@ def test_programs_of_many_small_calls(build_folder, program, way, pes):
     assert found[figure] > 0
 
 
+@pytest.mark.parametrize("pes", [1, 3])
+@pytest.mark.parametrize("way", ["single", "aggregated"])
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("histogram.py", ["--values", "500", "--bins", "10"]),
+        ("index_gather.py", ["--reads", "500", "--words", "10"]),
+    ],
+)
+def test_programs_of_many_small_calls_in_python(python_programs, program, arguments, way, pes):
+    arguments = ["--way", way, *arguments, "--chares", "2", "--runs", "2"]
+    assert figures(python_programs / program, pes, *arguments)["rate_Mps", 8] > 0
+
+
 @pytest.mark.parametrize("program", _TABLES)
 @pytest.mark.parametrize(
     "arguments", [["--chares", "0"], ["--chares", "two"], ["--chares"], ["--chare", "2"], ["--way", "2"]]
