@@ -8,8 +8,6 @@
 // runs from the first call until no message is under way. The best run counts.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <string_view>
 
 #include "weft/weft.h"
 

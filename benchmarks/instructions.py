@@ -58,6 +58,7 @@ PATHS = (
     Route("local entry method (8 B)", "local_entry_rate"),
     Route("local entry method, measured", "local_entry_rate"),
     Route("send in Python", "local_calls.py"),
+    Route("aggregated in Python", "local_calls.py"),
     Route("call in Python", "local_calls.py"),
     Route("coroutine in Python", "local_calls.py"),
     Route("future in Python", "local_calls.py"),

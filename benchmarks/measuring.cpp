@@ -151,4 +151,22 @@ std::uint64_t number_in(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? number : 0;
 }
 
+void parse_numbers(int argc, char** argv, std::string_view usage, std::initializer_list<NamedNumber> numbers,
+                   bool* is_aggregated) {
+  if (argc % 2 == 0) die(usage);
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    const std::string_view word = argv[i + 1];
+    if (is_aggregated != nullptr && name == "--way" && (word == "single" || word == "aggregated")) {
+      *is_aggregated = word == "aggregated";
+      continue;
+    }
+    const auto* const named = std::find_if(numbers.begin(), numbers.end(),
+                                           [name](const NamedNumber& number) { return number.name == name; });
+    const std::uint64_t number = number_in(word);
+    if (named == numbers.end() || number < named->least || number > named->most) die(usage);
+    named->value = number;
+  }
+}
+
 }  // namespace weft::benchmarks

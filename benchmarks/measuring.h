@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,5 +90,18 @@ class Stopwatch {
 
 // The number that the whole text is; 0 if it is none.
 std::uint64_t number_in(std::string_view text);
+
+// A number that the command line of a program may name: --NAME NUMBER.
+struct NamedNumber {
+  std::string_view name;
+  std::uint64_t& value;  // has the default
+  std::uint64_t least = 1;
+  std::uint64_t most = std::uint64_t{1} << 62;
+};
+
+// Reads [--NAME NUMBER]... and [--way single|aggregated] where there is `is_aggregated`. Ends the process with `usage` if the command line
+// is something else, or a number is too small or too large.
+void parse_numbers(int argc, char** argv, std::string_view usage, std::initializer_list<NamedNumber> numbers,
+                   bool* is_aggregated = nullptr);
 
 }  // namespace weft::benchmarks

@@ -1,63 +1,42 @@
 // Random access to a distributed table, by the rules of the HPC Challenge (RandomAccess): billions of updates per second.
 //
-//   random_access [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]
+//   random_access [--way single|aggregated] [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]
 //
 // The table of 2^N words of 64 bits is cut among the chares of an array. All PEs together make 4 updates per word: each PE takes its part
-// of one sequence of random numbers, and xors each number into the word that its low bits name. The chare of that word does it, by an
-// aggregated call of 8 bytes. At most LOOK-AHEAD updates wait in the bundles of a PE (the rules say 1024). The clock of PE 0 runs from
-// the first update until no message is under way. All updates are then made again, which must restore each word: the rules allow 1 % of
-// wrong words, here none may be wrong.
+// of one sequence of random numbers, and xors each number into the word that its low bits name. The chare of that word does it: at once if
+// it is on this PE, else by a call of 8 bytes, which travels alone or aggregated. At most LOOK-AHEAD updates wait in the bundles of a PE
+// (the rules say 1024). The clock of PE 0 runs from the first update until no message is under way. Then each PE makes all updates of its
+// own chares once more, without calls, which must restore each word: the rules allow 1 % of wrong words, here none may be wrong.
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/weft.h"
 
+#include "benchmarks/hpcc_sequence.h"
 #include "benchmarks/measuring.h"
 
 namespace weft::benchmarks {
 namespace {
 
 constexpr const char* kUsage =
-    "random_access [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]";
+    "random_access [--way single|aggregated] [--log2-words N] [--updates-per-word N] [--look-ahead N] "
+    "[--chares N]";
 
 struct Options {
-  int log2_words = 24;  // 128 MiB
+  bool is_aggregated = true;
+  std::uint64_t log2_words = 24;  // 128 MiB
   std::uint64_t updates_per_word = 4;
   std::uint64_t look_ahead = 1024;
   std::uint64_t chares = 4;  // of each PE
 
   std::uint64_t num_words() const { return std::uint64_t{1} << log2_words; }
-  void pup(auto& p) { p | log2_words | updates_per_word | look_ahead | chares; }
+  std::uint64_t num_updates() const { return num_words() * updates_per_word; }
+  void pup(auto& p) { p | is_aggregated | log2_words | updates_per_word | look_ahead | chares; }
 };
-
-// The sequence of the benchmark: the powers of x modulo x^63 + x^2 + x + 1 over GF(2).
-constexpr std::uint64_t next_random(std::uint64_t random) {
-  constexpr std::uint64_t kPolynomial = 7;
-  return random << 1 ^ ((random >> 63) != 0 ? kPolynomial : 0);
-}
-
-// The number of the sequence at `place`, in the steps of a power by squaring.
-std::uint64_t random_at(std::uint64_t place) {
-  std::array<std::uint64_t, 64> squares{};  // x^2, x^4, ... of each bit of a number
-  std::uint64_t power = 1;
-  for (std::uint64_t& square : squares) {
-    square = power;
-    power = next_random(next_random(power));
-  }
-  std::uint64_t random = 1;
-  for (int bit = 63 - std::countl_zero(place | 1); bit >= 0; --bit) {
-    std::uint64_t squared = 0;
-    for (std::size_t i = 0; i < squares.size(); ++i) {
-      if ((random >> i & 1) != 0) squared ^= squares[i];
-    }
-    random = (place >> bit & 1) != 0 ? next_random(squared) : squared;
-  }
-  return random;
-}
 
 // A part of the table: the words whose high bits are the chare's index.
 class Part : public weft::Chare<Part> {
@@ -65,7 +44,17 @@ class Part : public weft::Chare<Part> {
   explicit Part(std::uint64_t num_words) : words_(num_words) {
     for (std::uint64_t i = 0; i < num_words; ++i) words_[i] = linear_index() * num_words + i;
   }
-  void update(std::uint64_t random) { words_[random & (words_.size() - 1)] ^= random; }
+  // The word of this update is fetched, and that of an earlier one, which has arrived from memory, is changed.
+  void update(std::uint64_t random) {
+    __builtin_prefetch(&word_of(random), 1);
+    std::swap(random, fetched_[num_updates_++ % fetched_.size()]);
+    change(random);
+  }
+  void change(std::uint64_t random) { word_of(random) ^= random; }
+  // Makes the updates whose words are only fetched.
+  void finish() {
+    for (std::uint64_t& random : fetched_) change(std::exchange(random, 0));
+  }
   std::uint64_t num_wrong() {
     std::uint64_t wrong = 0;
     for (std::uint64_t i = 0; i < words_.size(); ++i)
@@ -74,7 +63,11 @@ class Part : public weft::Chare<Part> {
   }
 
  private:
+  std::uint64_t& word_of(std::uint64_t random) { return words_[random & (words_.size() - 1)]; }
+
   std::vector<std::uint64_t> words_;
+  std::array<std::uint64_t, 16> fetched_{};  // updates; 0 is none
+  std::size_t num_updates_ = 0;
 };
 
 class Updater : public weft::Chare<Updater> {
@@ -82,23 +75,57 @@ class Updater : public weft::Chare<Updater> {
   Updater() { pin(pe()); }
 
   weft::Task<> update(weft::CollectionProxy<Part> parts, Options options) {
-    const auto table = parts.aggregated();
-    const auto num_parts = static_cast<std::uint64_t>(parts.shape().size());
-    const int part_shift = options.log2_words - std::countr_zero(num_parts);
-    const std::uint64_t all = options.num_words() * options.updates_per_word;
+    if (options.is_aggregated) {
+      co_await update_each(parts, parts.aggregated(), options);
+    } else {
+      co_await update_each(parts, parts, options);
+    }
+    parts.aggregated().flush();
+  }
+  // Makes the updates of all PEs to the chares of this one.
+  void update_own(weft::CollectionProxy<Part> parts, Options options) {
+    const Cut cut(parts, options);
+    std::uint64_t random = hpcc_random_at(0);
+    for (std::uint64_t i = 0; i < options.num_updates(); ++i) {
+      random = next_hpcc_random(random);
+      if (Part* const here = parts.local(cut.part_of(random))) here->change(random);
+    }
+  }
+
+ private:
+  // Which chare has the word of an update.
+  struct Cut {
+    Cut(const weft::CollectionProxy<Part>& parts, const Options& options)
+        : mask(options.num_words() - 1),
+          shift(options.log2_words - static_cast<std::uint64_t>(std::countr_zero(parts.shape().size()))) {}
+    int part_of(std::uint64_t random) const { return static_cast<int>((random & mask) >> shift); }
+
+    std::uint64_t mask;
+    std::uint64_t shift;
+  };
+
+  template <class Calls>
+  weft::Task<> update_each(weft::CollectionProxy<Part> parts, Calls calls, Options options) {
+    const Cut cut(parts, options);
     const auto pes = static_cast<std::uint64_t>(num_pes());
-    const std::uint64_t begin = all / pes * static_cast<std::uint64_t>(pe());
-    const std::uint64_t end = pe() + 1 == num_pes() ? all : begin + all / pes;
-    std::uint64_t random = random_at(begin);
+    const std::uint64_t begin = options.num_updates() / pes * static_cast<std::uint64_t>(pe());
+    const std::uint64_t end =
+        pe() + 1 == num_pes() ? options.num_updates() : begin + options.num_updates() / pes;
+    std::uint64_t random = hpcc_random_at(begin);
+    std::uint64_t waiting = 0;
     for (std::uint64_t i = begin; i < end; ++i) {
-      random = next_random(random);
-      const std::uint64_t word = random & (options.num_words() - 1);
-      table(static_cast<int>(word >> part_shift)).send<&Part::update>(random);
-      if ((i - begin) % options.look_ahead != options.look_ahead - 1) continue;
-      table.flush();
+      random = next_hpcc_random(random);
+      const int part = cut.part_of(random);
+      if (Part* const here = parts.local(part)) {
+        here->update(random);
+        continue;
+      }
+      calls(part).template send<&Part::update>(random);
+      if (++waiting < options.look_ahead) continue;
+      waiting = 0;
+      parts.aggregated().flush();
       co_await weft::yield_now(runtime());
     }
-    table.flush();
   }
 };
 
@@ -115,34 +142,24 @@ weft::Task<> measure(weft::Runtime& runtime, Options options) {
   Stopwatch stopwatch;
   updaters.send<&Updater::update>(parts, options);
   co_await runtime.quiescence();
-  const double elapsed_s = stopwatch.elapsed_s();
-  updaters.send<&Updater::update>(parts, options);
+  parts.send<&Part::finish>();
   co_await runtime.quiescence();
+  const double elapsed_s = stopwatch.elapsed_s();
+  co_await updaters.call<&Updater::update_own>(parts, options);
   std::uint64_t wrong = 0;
   for (const std::uint64_t one : co_await parts.call<&Part::num_wrong>()) wrong += one;
   if (wrong != 0) die("words of the table are wrong");
-  report("rate_GUPS", sizeof(std::uint64_t),
-         static_cast<double>(options.num_words() * options.updates_per_word) / elapsed_s / 1e9);
+  report("rate_GUPS", sizeof(std::uint64_t), static_cast<double>(options.num_updates()) / elapsed_s / 1e9);
 }
 
 Options parse_options(int argc, char** argv) {
   Options options;
-  if (argc % 2 == 0) die(kUsage);
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view name = argv[i];
-    const std::uint64_t value = number_in(argv[i + 1]);
-    if (name == "--log2-words" && value >= 10 && value < 40) {
-      options.log2_words = static_cast<int>(value);
-    } else if (name == "--updates-per-word" && value > 0) {
-      options.updates_per_word = value;
-    } else if (name == "--look-ahead" && value > 0) {
-      options.look_ahead = value;
-    } else if (name == "--chares" && value > 0 && value <= 64) {
-      options.chares = value;
-    } else {
-      die(kUsage);
-    }
-  }
+  parse_numbers(argc, argv, kUsage,
+                {{"--log2-words", options.log2_words, 10, 39},
+                 {"--updates-per-word", options.updates_per_word},
+                 {"--look-ahead", options.look_ahead},
+                 {"--chares", options.chares, 1, 64}},
+                &options.is_aggregated);
   return options;
 }
 

@@ -1,4 +1,4 @@
-"""Calls of an entry method on the caller's own PE: local_calls.py send|call|coroutine|future COUNT.
+"""Calls of a method on the own PE: local_calls.py send|aggregated|call|coroutine|future COUNT.
 
 instructions.py counts what one of them costs.
 """
@@ -24,12 +24,18 @@ class Callee(weft.Chare):
 
 async def main() -> None:
     way, count = sys.argv[1], int(sys.argv[2])
-    callee = weft.Array(Callee, 1)[0]
+    callees = weft.Array(Callee, 1)
+    callee = callees[0]
+    ordinary = callees.aggregated().ordinary
     for i in range(count):
         if way == "send":
             await callee.ordinary(1)
             if i % 64 == 63:
                 await callee.ordinary.call(1)
+        elif way == "aggregated":
+            await ordinary(0, 1)
+            if i % 64 == 63:
+                await weft.yield_now()
         elif way == "call":
             await callee.ordinary.call(1)
         elif way == "coroutine":

@@ -85,10 +85,65 @@ def test_rates_of_calls_in_python(python_programs, way):
     assert figures(python_programs / "call_rate.py", 2, *arguments)["rate_Mps", 8] > 0
 
 
+_TABLES = {
+    "random_access": (["--log2-words", "12", "--chares", "2", "--look-ahead", "100"], ("rate_GUPS", 8)),
+    "histogram": (["--values", "3000", "--chares", "2", "--bins", "10", "--runs", "2"], ("rate_Mps", 4)),
+    "index_gather": (["--reads", "3000", "--chares", "2", "--words", "10", "--runs", "2"], ("rate_Mps", 8)),
+    "graph_search": (["--scale", "8", "--chares", "3", "--runs", "3"], ("rate_MTEPS", 8)),
+}
+
+
 @pytest.mark.parametrize("pes", [1, 3])
-def test_random_access(build_folder, pes):
-    arguments = ["--log2-words", "12", "--chares", "2", "--look-ahead", "100"]
-    assert figures(build_folder / "benchmarks" / "random_access", pes, *arguments)["rate_GUPS", 8] > 0
+@pytest.mark.parametrize("way", ["single", "aggregated"])
+@pytest.mark.parametrize("program", _TABLES)
+def test_programs_of_many_small_calls(build_folder, program, way, pes):
+    # Each of them compares all that it has computed with what it must be.
+    arguments, figure = _TABLES[program]
+    found = figures(build_folder / "benchmarks" / program, pes, "--way", way, *arguments)
+    assert list(found) == [figure]
+    assert found[figure] > 0
+
+
+@pytest.mark.parametrize("pes", [1, 3])
+@pytest.mark.parametrize("way", ["single", "aggregated"])
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("histogram.py", ["--values", "500", "--bins", "10"]),
+        ("index_gather.py", ["--reads", "500", "--words", "10"]),
+    ],
+)
+def test_programs_of_many_small_calls_in_python(python_programs, program, arguments, way, pes):
+    arguments = ["--way", way, *arguments, "--chares", "2", "--runs", "2"]
+    assert figures(python_programs / program, pes, *arguments)["rate_Mps", 8] > 0
+
+
+@pytest.mark.parametrize("program", _TABLES)
+@pytest.mark.parametrize(
+    "arguments", [["--chares", "0"], ["--chares", "two"], ["--chares"], ["--chare", "2"], ["--way", "2"]]
+)
+def test_other_options_are_refused_with_the_usage(build_folder, program, arguments):
+    command = [build_folder / "benchmarks" / program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"benchmark: {program} [--way single|aggregated] [--")
+
+
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+def test_random_access_of_mpi(build_folder, library):
+    mpi = Mpi(library, Programs(build_folder / "benchmarks"))
+    if (reason := mpi.absent(Question("latency", (8,)))) is not None:
+        pytest.skip(f"NOT TESTED: {library}: {reason}")
+    program = build_folder / "benchmarks" / f"{library}_random_access"
+    command = [*(mpi.launcher(2) or []), str(program), "--log2-words", "12", "--look-ahead", "100"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["value"] > 0
+
+
+def test_random_access_of_wefts_mpi(build_folder):
+    program = build_folder / "benchmarks" / "weft_mpi_random_access"
+    assert figures(program, 4, "--log2-words", "12", "--look-ahead", "100")["rate_GUPS", 8] > 0
 
 
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -65,3 +66,10 @@ def test_a_coroutine_constructor_that_nothing_awaits_ends_the_job(run_job: RunJo
     for word in (f"the constructor of Block[6] on PE {num_pes - 1}", "ValueError", "no block 6"):
         assert word in ended.stderr, ended.stderr
     assert run_job(num_pes, "coroutine_constructors.py", "exits").returncode == 3
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="CPython specializes instructions from 3.11 on")
+def test_attributes_of_chares_are_as_fast_as_those_of_other_objects(
+    expect_success: Callable[..., str],
+) -> None:
+    assert "all checked" in expect_success(1, "attributes.py")

@@ -245,3 +245,33 @@ def test_molecules(run_example, language: str, num_pes: int | None) -> None:
     assert lines_of(run_example("molecules", language, num_pes)) == [
         "after 20 steps: momentum 0.0000, kinetic energy 0.0265"
     ]
+
+
+def distances_from_the_first(vertices: int, edges: list[tuple[int, int]]) -> list[int]:
+    """Of the vertices that can be reached from vertex 0, in a graph whose edges go both ways."""
+    neighbours: list[list[int]] = [[] for _ in range(vertices)]
+    for one, other in edges:
+        neighbours[one].append(other)
+        neighbours[other].append(one)
+    distances = {0: 0}
+    for vertex in (reached := [0]):
+        for neighbour in neighbours[vertex]:
+            if neighbour not in distances:
+                distances[neighbour] = distances[vertex] + 1
+                reached.append(neighbour)
+    return list(distances.values())
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_graph_search(run_example, language: str, num_pes: int | None) -> None:
+    edges = []
+    for number in range(10_000):
+        state = (number * 6364136223846793005 + 1442695040888963407) % 2**64
+        state = (state ^ state >> 32) * 6364136223846793005 % 2**64
+        edges.append((state // 2**32 % 5000, state % 2**32 % 5000))
+    found = distances_from_the_first(5000, edges)
+    assert len(found) > 4000
+    assert lines_of(run_example("graph_search", language, num_pes)) == [
+        f"{len(found)} of 5000 vertices are reached, over {max(found)} edges at most, {sum(found)} in all"
+    ]

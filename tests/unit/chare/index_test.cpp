@@ -61,6 +61,18 @@ TEST(Shape, BlockMapIsContiguousAndEvenToOneElement) {
   }
 }
 
+TEST(Shape, BlockMapOfMoreElementsThan64BitsCanScale) {
+  const Shape shape{2147483647, 2147483647};
+  for (const int num_pes : {2, 3, 1000}) {
+    const std::uint64_t part = shape.size() / static_cast<std::uint64_t>(num_pes);
+    EXPECT_EQ(shape.home(0, num_pes), 0);
+    EXPECT_EQ(shape.home(part - 1, num_pes), 0) << num_pes;
+    EXPECT_EQ(shape.home(part + 1, num_pes), 1) << num_pes;
+    EXPECT_EQ(shape.home(shape.size() - part, num_pes), num_pes - 1) << num_pes;
+    EXPECT_EQ(shape.home(shape.size() - 1, num_pes), num_pes - 1) << num_pes;
+  }
+}
+
 int diagonal(const Index& index, const Shape&, int num_pes) { return (index[0] + index[1]) % num_pes; }
 int nowhere(const Index&, const Shape&, int num_pes) { return num_pes; }
 

@@ -342,10 +342,13 @@ PyObject* PyChare::make_object(PyTypeObject* type) {
                      "weft.Group or weft.Singleton",
                      type_name));
   }
-  Ref object = checked(PyType_GenericAlloc(type, 0));
+  // object.__new__ also makes the place of the attributes, for which CPython 3.11 and 3.12 have faster instructions than for a dict.
+  static const auto make = reinterpret_cast<newfunc>(PyType_GetSlot(&PyBaseObject_Type, Py_tp_new));
+  const Ref no_arguments = checked(PyTuple_New(0));
+  const Ref object = checked(make(type, no_arguments.get(), nullptr));
   reinterpret_cast<ChareObject*>(object.get())->chare = chare;
   chare->object_ = object;
-  return object.release();
+  return Py_NewRef(object.get());
 }
 
 std::size_t PyChare::object_size_bytes() { return sizeof(ChareObject); }

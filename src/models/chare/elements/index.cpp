@@ -117,8 +117,13 @@ Index Shape::index(std::uint64_t linear) const {
 int Shape::home(std::uint64_t linear, int num_pes) const {
   auto pes = static_cast<std::uint64_t>(num_pes);
   switch (map_) {
-    case Map::kBlock:
+    case Map::kBlock: {
+      // Runs for each call to another PE. A division of 128 bits is a call of a library, and 64 usually suffice.
+      std::uint64_t scaled = 0;
+      if (!__builtin_mul_overflow(linear + 1, pes, &scaled)) [[likely]]
+        return static_cast<int>((scaled - 1) / size_);
       return static_cast<int>((static_cast<unsigned __int128>(linear + 1) * pes - 1) / size_);
+    }
     case Map::kRoundRobin:
       return static_cast<int>(linear % pes);
     case Map::kOnePe:
