@@ -91,7 +91,12 @@ class Shape {
   std::uint64_t size() const { return size_; }
 
   // Throws Error(kOutOfRange) naming index and shape.
-  std::uint64_t linear(const Index& index) const;
+  std::uint64_t linear(const Index& index) const {
+    if (num_dimensions() == 1 && index.num_dimensions() == 1 && index[0] >= 0 && index[0] < extent(0))
+        [[likely]]
+      return static_cast<std::uint64_t>(index[0]);
+    return linear_of_any(index);
+  }
   Index index(std::uint64_t linear) const;
   // Throws Error naming the element that the map puts on a PE that does not exist.
   void check_homes(int num_pes) const;
@@ -102,6 +107,8 @@ class Shape {
   void pup(Pup& p);
 
  private:
+  std::uint64_t linear_of_any(const Index& index) const;
+
   Index extents_;
   std::uint64_t size_ = 0;
   Map map_ = Map::kBlock;

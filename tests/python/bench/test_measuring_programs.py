@@ -89,7 +89,7 @@ _TABLES = {
     "random_access": (["--log2-words", "12", "--chares", "2", "--look-ahead", "100"], ("rate_GUPS", 8)),
     "histogram": (["--values", "3000", "--chares", "2", "--bins", "10", "--runs", "2"], ("rate_Mps", 4)),
     "index_gather": (["--reads", "3000", "--chares", "2", "--words", "10", "--runs", "2"], ("rate_Mps", 8)),
-    "graph_search": (["--scale", "8", "--chares", "3", "--runs", "3"], ("rate_MTEPS", 8)),
+    "breadth_first": (["--scale", "8", "--chares", "3", "--runs", "3"], ("rate_MTEPS", 8)),
 }
 
 

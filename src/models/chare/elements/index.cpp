@@ -87,7 +87,7 @@ Shape Shape::without_table() const {
   return shape;
 }
 
-std::uint64_t Shape::linear(const Index& index) const {
+std::uint64_t Shape::linear_of_any(const Index& index) const {
   bool inside = index.num_dimensions() == num_dimensions();
   std::uint64_t linear = 0;
   for (int d = 0; inside && d < num_dimensions(); ++d) {

@@ -1,6 +1,6 @@
 // A breadth-first search of a random sparse graph in the manner of Graph500: millions of traversed edges per second, of all PEs together.
 //
-//   graph_search [--way single|aggregated] [--scale N] [--edges-per-vertex N] [--chares N] [--runs N]
+//   breadth_first [--way single|aggregated] [--scale N] [--edges-per-vertex N] [--chares N] [--runs N]
 //
 // The graph has 2^SCALE vertices and edges of the R-MAT generator: few vertices have very many edges. Vertex v is with chare v modulo the
 // number of chares. Building the graph is a call for each end of an edge, and searching it is one for each end of an edge that a level of
@@ -23,7 +23,7 @@ namespace weft::benchmarks {
 namespace {
 
 constexpr const char* kUsage =
-    "graph_search [--way single|aggregated] [--scale N] [--edges-per-vertex N] [--chares N] [--runs N]";
+    "breadth_first [--way single|aggregated] [--scale N] [--edges-per-vertex N] [--chares N] [--runs N]";
 
 using Vertex = std::uint32_t;
 using Level = std::int32_t;
