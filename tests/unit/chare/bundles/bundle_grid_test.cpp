@@ -243,6 +243,25 @@ TEST_F(FourPesInAGrid, TheRoomOfTheDestinationLimitsTheCalls) {
   expect_calls(kOnPe3, count);
 }
 
+// The PE in between is not told in its place.
+TEST_F(FourPesInAGrid, TheCallerLearnsWhereAChareIs) {
+  start();
+  SentBundles sent(job->runtime(0));
+  EXPECT_EQ(job->run([&](Runtime& runtime) -> Task<> {
+    logs[0][kOnPe3].send<&BundledLog::go>(1);
+    co_await runtime.quiescence();
+    call_pe_3(0, 1);
+    co_await runtime.quiescence();
+    runtime.set_observer(&sent);
+    call_pe_3(1, 2);
+    co_await runtime.quiescence();
+    runtime.set_observer(nullptr);
+    EXPECT_EQ(co_await logs[0][kOnPe3].call<&BundledLog::all_numbers>(), numbers_below(2));
+  }),
+            "");
+  EXPECT_EQ(sent.pes, std::set{1});
+}
+
 // While a PE waits inside a call, the other ones have turns. One that waits itself moves only communication.
 struct TurnsOfOthers final : runtime::IdleHook {
   TurnsOfOthers(testing::InProcessJob& job_in, int pe_in, std::array<bool, 4>& are_waiting_in)
