@@ -134,9 +134,11 @@ class Sequential {
       if (from == to) continue;
       neighbours_[from].push_back(to);
       neighbours_[to].push_back(from);
+      has_edges_ = true;
     }
   }
-  // Draws a vertex that has edges.
+  bool has_edges() const { return has_edges_; }
+  // Draws a vertex that has edges. REQUIRES: has_edges().
   Vertex root(std::uint64_t run) const {
     Vertex vertex = static_cast<Vertex>(random_number(run) % neighbours_.size());
     while (neighbours_[vertex].empty()) vertex = (vertex + 1) % static_cast<Vertex>(neighbours_.size());
@@ -158,6 +160,7 @@ class Sequential {
 
  private:
   std::vector<std::vector<Vertex>> neighbours_;
+  bool has_edges_ = false;
 };
 
 std::uint64_t sum_of(const std::vector<std::uint64_t>& values) {
@@ -183,6 +186,9 @@ weft::Task<> measure(weft::Runtime& runtime, Options options) {
   parts.send<&Part::make_edges>();
   co_await runtime.quiescence();
   const Sequential sequential(options);
+  if (!sequential.has_edges()) {
+    die("all edges of the graph join a vertex to itself: raise --scale or --edges-per-vertex");
+  }
   double best_Mps = 0;
   for (std::uint64_t run = 0; run < options.runs; ++run) {
     parts.send<&Part::forget>();

@@ -104,6 +104,15 @@ def test_programs_of_many_small_calls(build_folder, program, way, pes):
     assert found[figure] > 0
 
 
+def test_a_graph_without_edges_is_refused(build_folder):
+    program = build_folder / "benchmarks" / "breadth_first"
+    arguments = ["--scale", "1", "--edges-per-vertex", "1"]
+    command = [sys.executable, "-m", "weft", "run", "-n", "1", str(program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 2
+    assert "benchmark: all edges of the graph join a vertex to itself: raise --scale" in done.stderr
+
+
 @pytest.mark.parametrize("pes", [1, 3])
 @pytest.mark.parametrize("way", ["single", "aggregated"])
 @pytest.mark.parametrize(
