@@ -104,6 +104,13 @@ def test_programs_of_many_small_calls(build_folder, program, way, pes):
     assert found[figure] > 0
 
 
+@pytest.mark.parametrize("look_ahead", ["4", "5", "1000000"])
+def test_random_access_looks_ahead_by_any_number(build_folder, look_ahead):
+    # A round of one update, and one of all updates of a PE.
+    arguments = ["--log2-words", "10", "--look-ahead", look_ahead]
+    assert figures(build_folder / "benchmarks" / "random_access", 2, *arguments)["rate_GUPS", 8] > 0
+
+
 def test_a_graph_without_edges_is_refused(build_folder):
     program = build_folder / "benchmarks" / "breadth_first"
     arguments = ["--scale", "1", "--edges-per-vertex", "1"]
