@@ -32,7 +32,7 @@ constexpr const char* kUsage =
     "random_access [--way single|aggregated] [--log2-words N] [--updates-per-word N] [--look-ahead N] "
     "[--chares N]";
 
-// Under way at once. With 2^22 words and 2 PEs, 2 rounds reach 0.061 GUPS, 4 reach 0.069 and 8 reach 0.071; more rounds take more messages.
+// Under way at once. More of them wait less, and take more messages: benchmarks/results/2026-11-30-aggregated/README.md.
 constexpr std::uint64_t kRounds = 4;
 
 struct Options {
