@@ -369,6 +369,6 @@ def portable(function: Callable[..., Any]) -> object:
 
 
 def _function(function: object) -> Callable[..., Any]:
-    found = _core._imported(function) if isinstance(function, str) else function
+    found: object = _core._imported(function) if isinstance(function, str) else function
     assert callable(found)
     return found
