@@ -83,9 +83,50 @@ Ref decode_memoryview(Decoder& decoder) {
   decoder.corrupt("a memoryview whose format or shape does not fit its size");
 }
 
+// array.array.
+PyTypeObject* standard_array_type = nullptr;
+
+// The type codes of numbers. The others are text, which is pickled.
+bool is_number_code(char code) {
+  return std::string_view("bBhHiIlLqQfd").find(code) != std::string_view::npos;
+}
+
+bool encode_standard_array(Encoder& encoder, PyObject* object) {
+  // The view holds the memory: an array cannot change its size as long as it has one.
+  Ref own_view = checked(PyMemoryView_FromObject(object));
+  const ViewedBuffer view(own_view.get());
+  const char code = view->format[0];  // the format of a buffer of numbers is the type code
+  if (!is_number_code(code)) return false;
+  encoder.tag(ValueTag::kStandardArray);
+  encoder.number(code);
+  encoder.number(static_cast<std::uint64_t>(view->len));
+  encoder.block(std::move(own_view), view->buf, static_cast<std::size_t>(view->len));
+  return true;
+}
+
+Ref decode_standard_array(Decoder& decoder) {
+  const char code = decoder.number<char>();
+  if (!is_number_code(code)) decoder.corrupt("an array.array of an unknown type code");
+  const auto size_bytes = decoder.number<std::uint64_t>();
+  const std::byte* const data = decoder.raw(size_bytes);
+  Ref array = checked(
+      PyObject_CallFunction(reinterpret_cast<PyObject*>(standard_array_type), "C", static_cast<int>(code)));
+  if (size_bytes == 0) return array;
+  const Ref memory = checked(PyMemoryView_FromMemory(const_cast<char*>(reinterpret_cast<const char*>(data)),
+                                                     static_cast<Py_ssize_t>(size_bytes), PyBUF_READ));
+  if (Ref::steal(PyObject_CallMethod(array.get(), "frombytes", "O", memory.get()))) return array;
+  if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw PythonError();
+  PyErr_Clear();
+  decoder.corrupt("an array.array whose size is no multiple of its elements'");
+}
+
 }  // namespace
 
 void init_byte_values(PyObject*) {
+  const Ref array_module = checked(PyImport_ImportModule("array"));
+  standard_array_type = reinterpret_cast<PyTypeObject*>(attribute(array_module.get(), "array").release());
+  add_encoding(standard_array_type, &encode_standard_array, Nature::kData);
+  add_decoding(ValueTag::kStandardArray, &decode_standard_array);
   add_encoding(&PyMemoryView_Type, &encode_memoryview, Nature::kData);
   add_decoding(ValueTag::kMemoryView, &decode_memoryview);
   add_decoding(ValueTag::kAttachedBytes, &decode_attached_bytes);

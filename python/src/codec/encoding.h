@@ -1,9 +1,9 @@
 // The encoding of Python values. An encoded value is a tag byte and the bytes that the tag defines, in this
 // machine's byte order.
 //
-// None, bool, int, float, str, bytes, memoryview, tuple, list, dict, NumPy arrays and scalars of number
-// types, DeviceArrays, futures and proxies have forms of their own. All other values are pickled with
-// protocol 5, with their buffers out of band.
+// None, bool, int, float, str, bytes, memoryview, array.array of numbers, tuple, list, dict, NumPy arrays and
+// scalars of number types, DeviceArrays, futures and proxies have forms of their own. All other values are
+// pickled with protocol 5, with their buffers out of band.
 //
 // Identity is kept within a value: an object that occurs twice arrives as one, and a cycle as a cycle. A container in which an
 // object occurs twice, or which holds an object that is pickled, is therefore one pickle, kLinkedPickle. The same holds for the
@@ -63,6 +63,7 @@ enum class ValueTag : std::uint8_t {
   // whose reducer has raised it.
   kRaised,
   kKept,  // 4 bytes number of an object that the encoder keeps, see OutOfBand::kHere; never in a message
+  kStandardArray,  // an array.array of numbers: 1 byte type code, 8 bytes length, the elements
 };
 
 // Whether nothing can change the value of such a form, which is not one of Python's own, once it is decoded.

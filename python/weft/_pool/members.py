@@ -10,7 +10,6 @@ it; arguments and results do not pass through the home. Two rules keep nested us
 from __future__ import annotations
 
 import contextvars
-import functools
 import gc
 import itertools
 import reprlib
@@ -370,14 +369,6 @@ def portable(function: Callable[..., Any]) -> object:
 
 
 def _function(function: object) -> Callable[..., Any]:
-    if isinstance(function, str):
-        return _imported(function)
-    assert callable(function)
-    return function
-
-
-@functools.lru_cache(maxsize=256)
-def _imported(key: str) -> Callable[..., Any]:
-    found = _core._imported(key)
+    found: object = _core._imported(function) if isinstance(function, str) else function
     assert callable(found)
-    return found  # type: ignore[no-any-return]
+    return found

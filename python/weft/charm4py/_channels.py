@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from weft import _core
-from weft.charm4py._device import arrays_in
+from weft.charm4py._device import arrays_in, is_device_array
 from weft.charm4py._threads import expect_thread, wait
 
 
@@ -49,6 +49,9 @@ class Channel:
             NotThreadedError: the running method is no coroutine, and there are device arrays.
             weft.Error: device arrays and other values are in one message.
         """
+        if src_ptrs is None and src_sizes is None and not others and not any(map(is_device_array, msg)):
+            self._weft.send_object(msg)
+            return
         addresses = others.pop("gpu_src_ptrs", src_ptrs)
         arrays = arrays_in(msg, addresses, others.pop("gpu_src_sizes", src_sizes))
         _refuse(others, "send")
@@ -79,6 +82,8 @@ class Channel:
             NotThreadedError: the call would block, and the running method is no coroutine. Nothing is lost.
             weft.Error: `into` after `charm.iwait` or `ready`, which have asked for a value already.
         """
+        if not into and post_addresses is None and post_sizes is None and not others:
+            return self._recv_value()
         addresses = others.pop("post_buf_addresses", post_addresses)
         arrays = arrays_in((), addresses, others.pop("post_buf_sizes", post_sizes))
         arrays = [array for array in into if not isinstance(array, int | None)] + arrays
@@ -92,11 +97,18 @@ class Channel:
             expect_thread()
             received = [wait(operation) for operation in [self._weft.recv(into=array) for array in arrays]]
             return received[0] if len(received) == 1 else tuple(received)
+        return self._recv_value()
+
+    def _recv_value(self) -> Any:
+        """The next message of values."""
         future = self._when_ready()
-        if not future.done():
+        if future.done():
+            self._next = None
+            values = future.result()
+        else:
             expect_thread()  # else the receive is kept for the next call
-        self._next = None
-        values = future.result() if future.done() else wait(future)
+            self._next = None
+            values = wait(future)
         return values[0] if len(values) == 1 else values
 
     def ready(self) -> bool:

@@ -20,6 +20,10 @@ async def _call_and_drop(function: Callable[..., Any], *args: Any) -> None:
     await _call_and_wait(function, *args)
 
 
+def _call_plain_and_drop(function: Callable[..., Any], *args: Any) -> None:
+    function(*args)
+
+
 class Pool:
     """Runs functions on the PEs. Each PE gives out the tasks that it makes itself.
 
@@ -52,13 +56,17 @@ class Pool:
         Returns:
             with `ret` a future of the result, with `awaitable` one without a value; else None.
         """
-        body = _call_and_wait if ret else _call_and_drop
-        future = self._pool(-1).submit(body, func, *args)
-        return as_future(future) if ret or awaitable else None
+        if ret:
+            return self._submit(func, *args)
+        future = self._pool(-1).submit(_call_and_drop if blocks(func) else _call_plain_and_drop, func, *args)
+        return as_future(future) if awaitable else None
 
     def _submit(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
         """Runs ``func(*args, **kwargs)`` on some PE."""
-        return as_future(self._pool(-1).submit(_call_and_wait, func, *args, **kwargs))
+        pool = self._pool(-1)
+        if blocks(func):
+            return as_future(pool.submit(_call_and_wait, func, *args, **kwargs))
+        return as_future(pool.submit(func, *args, **kwargs))
 
     def map(
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1
@@ -98,8 +106,10 @@ class Pool:
         return self.map_async(None, iterable, chunksize, ncores, multi_future)
 
     def _map(self, func: Any, iterable: Iterable[Any], chunksize: int, ncores: int) -> Future:
-        tasks = _tasks(func, iterable)
-        return as_future(self._pool(ncores).starmap(_call_and_wait, tasks, chunksize=chunksize))
+        pool = self._pool(ncores)
+        if func is not None and not blocks(func):  # without a coroutine for each item
+            return as_future(pool.map(func, list(iterable), chunksize=chunksize))
+        return as_future(pool.starmap(_call_and_wait, _tasks(func, iterable), chunksize=chunksize))
 
 
 def _observed(future: Any) -> None:

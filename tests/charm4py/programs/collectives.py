@@ -103,6 +103,17 @@ def first(values):
     return values[0]
 
 
+def redefined(x):
+    return x
+
+
+def check_redefined_function():
+    """The pool calls what the name means now."""
+    assert charm.pool.map(redefined, [3]) == [3]
+    charm.thisProxy.exec("def redefined(x): return -x", "__main__", awaitable=True).get()
+    assert charm.pool.map(redefined, [3]) == [-3]
+
+
 def check_reductions(array):
     for method, expected in ((array.give, 15), (array.give_nothing, None)):
         done = Future()
@@ -165,10 +176,12 @@ def main(args):
     assert charm.pool.Task(square, (3,), ret=True).get() == 9
     assert charm.pool.Task(square, (3,), awaitable=True).get() is None
     assert charm.pool.Task(square, (3,)) is None
+    check_redefined_function()
     check_placement()
     assert Array(Worker, 2).talk_of_devices(ret=True).get() == [None, "sent"]
     print("collectives passed")
     charm.exit(0)
 
 
+charm.options.remote_exec = True
 charm.start(main)

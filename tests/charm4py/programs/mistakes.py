@@ -48,6 +48,24 @@ def fifth(chare):
     return 5
 
 
+def reciprocal(x):
+    return 1 / x
+
+
+@coro
+def reciprocal_of_coroutine(x):
+    return 1 / x
+
+
+def failed_task(call):
+    """Which task of the pool an exception names. A plain function runs without a coroutine around it."""
+    try:
+        call()
+    except weft.RemoteError as error:
+        return error.traceback_text.splitlines()[-1]
+    raise AssertionError("no exception")
+
+
 def message_of(call):
     try:
         call()
@@ -78,6 +96,12 @@ def main(args):
     assert "2 addresses of device memory and 1 sizes" in sizes, sizes
     assert "unexpected keyword argument 'to'" in name, name
     assert "charm.lib.CudaMalloc does not exist" in message_of(lambda: charm.lib.CudaMalloc)
+    found = failed_task(lambda: charm.pool.map(reciprocal, [2, 1, 0], chunksize=3))
+    assert "task 2 of map(reciprocal) on PE 1, whose argument is 0" in found, found
+    found = failed_task(charm.pool.Task(reciprocal, (0,), ret=True).get)
+    assert "of submit(reciprocal) on PE 1" in found, found
+    found = failed_task(lambda: charm.pool.map(reciprocal_of_coroutine, [0]))
+    assert "of starmap(_call_and_wait) on PE 1" in found, found
     print("mistakes passed")
     exit()
 

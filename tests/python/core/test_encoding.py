@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import math
 from typing import Any
 
@@ -80,6 +81,30 @@ def test_arrays_come_back(data: st.DataObject) -> None:
     assert back.dtype.newbyteorder("=") == array.dtype.newbyteorder("=") and back.shape == array.shape
     assert back.astype(array.dtype).tobytes() == array.tobytes()
     assert back.flags.writeable and not np.shares_memory(back, array)
+
+
+@given(st.sampled_from("bBhHiIlLqQfd"), st.integers(0, 1000))
+def test_standard_arrays_come_back(code: str, size: int) -> None:
+    value = array.array(code, [n % 100 for n in range(size)])
+    encoded = _core._encode(value)
+    assert len(encoded) == 10 + size * value.itemsize, "pickled"
+    back = _core._decode(encoded)
+    assert type(back) is array.array and back.typecode == code and back == value
+    back.append(1)  # it owns its memory
+    first, second = _core._decode(_core._encode([value, value]))
+    assert first is second and first == value
+
+
+def test_standard_arrays_of_text_come_back() -> None:
+    value = array.array("u", "text")
+    assert _core._decode(_core._encode(value)) == value
+
+
+@pytest.mark.parametrize(("code", "size"), [(b"u", 4), (b"\xff", 4), (b"d", 7), (b"d", 1 << 40)])
+def test_damaged_standard_arrays_are_refused(code: bytes, size: int) -> None:
+    tag = _core._encode(array.array("d"))[:1]
+    with pytest.raises(weft.Error, match="damaged"):
+        _core._decode(tag + code + size.to_bytes(8, "little") + bytes(7))
 
 
 @given(hnp.arrays(hnp.scalar_dtypes(), ()))
