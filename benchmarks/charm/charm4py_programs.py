@@ -5,7 +5,8 @@
 --sources is a clone of charm4py, whose tests and examples run unmodified. --charm4py is the folder in which
 the package charm4py with UCX is (benchmarks/README.md); mpiexec starts it. The times are those that a program
 prints; charm4py_timed.py takes those of a program that prints none. The table has the medians, and charm4py's
-time divided by Weft's: more than 1 is better.
+time divided by Weft's: more than 1 is better. The record of a program that fails has "error" and the times so
+far, and then the exit status is 1.
 """
 
 from __future__ import annotations
@@ -142,35 +143,32 @@ def compare(options: argparse.Namespace) -> list[dict[str, object]]:
     records: list[dict[str, object]] = []
     for program in chosen:
         times: dict[str, list[float]] = {system.name: [] for system in both}
+        record: dict[str, object] = {
+            "bench": "charm4py-programs",
+            "program": program.name,
+            "path": program.path,
+            "arguments": program.arguments,
+            "kind": program.kind,
+            "pes": options.pes,
+            "times": times,
+        }
         try:
             for _ in range(options.runs):
                 for system in both:
                     times[system.name].append(system.time(program, options.sources))
         except BenchError as error:
             print(f"{program.name}: {error}", flush=True)
-            continue
-        medians = {name: statistics.median(values) for name, values in times.items()}
-        ratio = medians["charm4py"] / medians["weft"]
+            record["error"] = str(error)
         load = os.getloadavg()[0]
-        print(
-            f"| {program.name} | `{Path(program.path).name} {program.arguments}` | {program.kind} "
-            f"| {medians['charm4py']:.4g} | {medians['weft']:.4g} | {ratio:.2f} | {load:.1f} |",
-            flush=True,
-        )
-        records.append(
-            {
-                "bench": "charm4py-programs",
-                "program": program.name,
-                "path": program.path,
-                "arguments": program.arguments,
-                "kind": program.kind,
-                "pes": options.pes,
-                "times": times,
-                "ratio": ratio,
-                "load": load,
-                **about,
-            }
-        )
+        if "error" not in record:
+            medians = {name: statistics.median(values) for name, values in times.items()}
+            ratio = record["ratio"] = medians["charm4py"] / medians["weft"]
+            print(
+                f"| {program.name} | `{Path(program.path).name} {program.arguments}` | {program.kind} "
+                f"| {medians['charm4py']:.4g} | {medians['weft']:.4g} | {ratio:.2f} | {load:.1f} |",
+                flush=True,
+            )
+        records.append({**record, "load": load, **about})
     return records
 
 
@@ -194,7 +192,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     if options.json is not None:
         options.json.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return 0
+    return int(any("error" in record for record in records))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,19 @@ def test_programs(run_program, name):
     assert done.stdout == f"{name} passed\n"
 
 
+@pytest.mark.parametrize("mode", ["kept", "kept_group", "kept_single", "dropped"])
+def test_an_exception_in_a_constructor_that_nothing_awaits_ends_the_job(run_program, mode):
+    ended = run_program("constructors", mode)
+    assert ended.returncode == 1, ended.stderr
+    for word in ("ValueError: no chare here", "in the constructor of", "on PE 1"):
+        assert word in ended.stderr, ended.stderr
+
+
+def test_an_exception_in_a_constructor_is_raised_by_awaitCreation(run_program):
+    ended = run_program("constructors", "awaited")
+    assert (ended.returncode, ended.stdout) == (0, "awaited passed\n"), ended.stderr
+
+
 def test_device_memory_by_address(run_program, stand_in_cuda):
     ended = run_program("addresses", **stand_in_cuda)
     assert (ended.returncode, ended.stdout) == (0, "addresses passed\n"), ended.stderr

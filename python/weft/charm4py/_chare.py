@@ -9,7 +9,7 @@ from typing import Any
 from weft import _core
 from weft.charm4py import _elements, _reducers
 from weft.charm4py._futures import Future, as_future
-from weft.charm4py._proxies import Proxy, maps, proxy_class, snapshot, target_of
+from weft.charm4py._proxies import Creation, Proxy, maps, proxy_class, snapshot, target_of
 from weft.charm4py._threads import wait
 
 _next_pe = 0
@@ -125,7 +125,7 @@ def make_single(cls: type, args: Sequence[Any], pe: int, shape: str) -> Proxy:
     _expect_chare(cls)
     element = _core.Singleton(_elements.element_class(cls), pe, args=(shape, snapshot(), tuple(args)))
     made = proxy_class(cls)(element, shape, False)
-    made._created = element.collection.created()
+    made._created = Creation(element.collection.created())
     return made
 
 
@@ -146,7 +146,7 @@ def Group(chare_type: type, args: Sequence[Any] = (), onPEs: Sequence[int] | Non
         pes = sorted(onPEs)
         group = _core.Group(cls, args=("constrained", snapshot(), tuple(args), pes))
         proxy = made(group.section(pes), "constrained", True)
-    proxy._created = group.created()
+    proxy._created = Creation(group.created())
     return proxy
 
 
@@ -185,7 +185,7 @@ def Array(
     where: Any = "block" if place is None else place
     array = _core.Array(cls, whole, args=("array", snapshot(), tuple(args)), map=where)
     proxy = made(array, "array", True)
-    proxy._created = array.created()
+    proxy._created = Creation(array.created())
     return proxy
 
 
@@ -193,6 +193,6 @@ def _place_of(group: Any) -> Callable[[Any], int]:
     """The function of an ArrayMap, on this PE."""
     made = getattr(group, "_created", None)
     if made is not None and not made.done():
-        wait(made)
+        wait(made.awaited())
     chosen = group.ckLocalBranch()
     return lambda index: operator.index(chosen.procNum(index if isinstance(index, tuple) else (index,)))

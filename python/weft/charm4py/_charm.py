@@ -125,7 +125,7 @@ class Charm(Chare):
             await self._begin()
             arguments = [word for word in sys.argv if not word.startswith("+")]
             if isinstance(entry, type):
-                await make_single(entry, (arguments,), 0, "main")._created
+                await make_single(entry, (arguments,), 0, "main")._created.awaited()
             else:
                 await run(entry, arguments)
             await _core.Future()  # until charm.exit()
@@ -135,7 +135,7 @@ class Charm(Chare):
 
     async def _begin(self) -> None:
         group = Group(Charm)
-        await group._created
+        await group._created.awaited()
         names = await group._weft.m_hostName.call()
         await group._weft.a_takeHosts.call(_topology.numbered(names))
 
@@ -155,11 +155,13 @@ class Charm(Chare):
         return _core.num_pes()
 
     def awaitCreation(self, *proxies: Proxy) -> None:
-        """Blocks until the constructors of collections that this PE has made have returned."""
-        for proxy in proxies:
-            made = getattr(proxy, "_created", None)
-            if made is not None:
-                wait(made)
+        """Blocks until the constructors of collections that this PE has made have returned.
+
+        Raises what a constructor has raised. If nothing waits by then, that ends the job.
+        """
+        found = [getattr(proxy, "_created", None) for proxy in proxies]
+        for future in [made.awaited() for made in found if made is not None]:
+            wait(future)
 
     def wait(self, condition: Any) -> None:
         """Blocks until all of several futures and channels are ready."""

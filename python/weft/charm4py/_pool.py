@@ -63,10 +63,7 @@ class Pool:
 
     def _submit(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
         """Runs ``func(*args, **kwargs)`` on some PE."""
-        pool = self._pool(-1)
-        if blocks(func):
-            return as_future(pool.submit(_call_and_wait, func, *args, **kwargs))
-        return as_future(pool.submit(func, *args, **kwargs))
+        return as_future(_submit_to(self._pool(-1), func, *args, **kwargs))
 
     def map(
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1
@@ -90,7 +87,7 @@ class Pool:
         if not multi_future:
             return self._map(func, copy.deepcopy(list(iterable)), chunksize, ncores)
         pool = self._pool(ncores)
-        futures = [pool.submit(_call_and_wait, *task) for task in _tasks(func, iterable)]
+        futures = [_submit_to(pool, *task) for task in _tasks(func, iterable)]
         for future in futures:
             future.then(_observed)  # programs need not look at all of them
         return [as_future(future) for future in futures]
@@ -110,6 +107,13 @@ class Pool:
         if func is not None and not blocks(func):  # without a coroutine for each item
             return as_future(pool.map(func, list(iterable), chunksize=chunksize))
         return as_future(pool.starmap(_call_and_wait, _tasks(func, iterable), chunksize=chunksize))
+
+
+def _submit_to(pool: WeftPool, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A function that does not block runs without a coroutine around it."""
+    if blocks(func):
+        return pool.submit(_call_and_wait, func, *args, **kwargs)
+    return pool.submit(func, *args, **kwargs)
 
 
 def _observed(future: Any) -> None:

@@ -102,15 +102,41 @@ class Proxy:
 
     def ckDoneInserting(self) -> None:
         """Says that elements have been inserted. Does not block; calls with results wait for it."""
-        self._created = self._weft.done_inserting()
+        self._created = Creation(self._weft.done_inserting())
 
     def _counted(self) -> None:
         """Waits until the elements of a sparse array are counted, which calls with results need."""
         made = getattr(self, "_created", None)
         if made is not None and in_thread():
             if not made.done():
-                wait(made)
-            self._created = None
+                wait(made.awaited())
+            del self._created
+
+
+class Creation:
+    """The creation of a collection.
+
+    An exception in a constructor ends the job, unless the creation is awaited by then.
+    """
+
+    __slots__ = ("_awaited", "_future")
+
+    def __init__(self, future: Any) -> None:
+        self._future = future
+        self._awaited = False
+        future.then(self._arrived)
+
+    def done(self) -> bool:
+        return bool(self._future.done())
+
+    def awaited(self) -> Any:
+        """Its future, for one who waits for it and gets the exception."""
+        self._awaited = True
+        return self._future
+
+    def _arrived(self, future: Any) -> None:
+        if not self._awaited:
+            future.result()
 
 
 def snapshot() -> dict[str, Any] | None:

@@ -100,6 +100,9 @@ def main(args):
     assert "task 2 of map(reciprocal) on PE 1, whose argument is 0" in found, found
     found = failed_task(charm.pool.Task(reciprocal, (0,), ret=True).get)
     assert "of submit(reciprocal) on PE 1" in found, found
+    (failing,) = charm.pool.map_async(reciprocal, [0], multi_future=True)
+    found = failed_task(failing.get)
+    assert "of submit(reciprocal) on PE 1" in found, found
     found = failed_task(lambda: charm.pool.map(reciprocal_of_coroutine, [0]))
     assert "of starmap(_call_and_wait) on PE 1" in found, found
     print("mistakes passed")
