@@ -187,9 +187,7 @@ class DeathJudge(ABC):
         gone = self._survival.lost | {lost.number}
         # Not PEs that were lost with it: they need not have started.
         living = [
-            pe.number
-            for pe in self._pes
-            if pe.running and pe.number not in gone and pe.finished_code is None
+            pe.number for pe in self._pes if pe.running and pe.number not in gone and pe.finished_code is None
         ]
         status = exit_status_of(lost)
         sentence = f"{lost.name} {lost.describe_end()}"
