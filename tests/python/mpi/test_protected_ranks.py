@@ -85,6 +85,13 @@ def test_large_messages_are_copied_by_both_processes(program):
     assert " shared " in ended.stderr, ended.stderr
 
 
+# PE 2 has stopped, and its new program would have the same process number and addresses.
+def test_a_process_that_knows_of_the_loss_late_writes_into_no_new_program(program):
+    ended = run(f"-n 3 --ranks 3 {RESTART}", program, "late")
+    assert results_of(ended)["recoveries"] == "1"
+    assert "not true" not in ended.stderr, ended.stderr  # a process that exits then begins again, too
+
+
 def test_a_job_goes_on_with_fewer_processes(program, undisturbed):
     ended = run("-n 3 --ranks 7 --on-loss shrink", program, f"{NUM_STEPS} 0@4 1@8")
     results = results_of(ended)
