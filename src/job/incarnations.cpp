@@ -26,7 +26,10 @@ namespace weft::job {
 
 // As they were when the process began.
 struct Incarnations::Begin {
-  Begin() { pthread_sigmask(SIG_SETMASK, nullptr, &signals); }
+  Begin() {
+    pthread_sigmask(SIG_SETMASK, nullptr, &signals);
+    if (DrainSignal::is_held()) sigdelset(&signals, SIGTERM);
+  }
   ~Begin() {
     if (folder >= 0) close(folder);
   }

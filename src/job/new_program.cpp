@@ -19,6 +19,7 @@
 
 #include "base/format.h"
 #include "checkpoint/state_file.h"
+#include "job/drain_signal.h"
 #include "machine/bootstrap/bootstrap.h"
 
 namespace weft::job {
@@ -91,6 +92,8 @@ base::Status take_handed_over(checkpoint_files::ProtectedState& state) {
 base::Status start_program_anew(int state, int folder, const sigset_t& blocked) {
   machine::NextProgram next = machine::next_program();
   next.variables.push_back(base::format("{}={}", kStateVariable, state));
+  sigset_t signals = blocked;
+  next.variables.push_back(DrainSignal::hold(signals));
   std::vector<std::string> environment = environment_with(next.variables);
   std::vector<std::string> words = texts_of("/proc/self/cmdline");
   const std::vector<char*> arguments = pointers_to(words);
@@ -100,7 +103,7 @@ base::Status start_program_anew(int state, int folder, const sigset_t& blocked) 
   if (folder >= 0 && fchdir(folder) != 0)
     return {base::StatusCode::kUnsupported,
             base::format("its first folder cannot be entered: {}", std::strerror(errno))};
-  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+  pthread_sigmask(SIG_SETMASK, &signals, nullptr);
   execve(path_of_program().c_str(), arguments.data(), settings.data());
   return {base::StatusCode::kUnsupported, base::format("exec: {}", std::strerror(errno))};
 }

@@ -7,6 +7,7 @@
 // protected refused: ranks have what cannot be protected.
 // protected large: ranks exchange large messages, and PE 0 is lost once.
 // protected late: PE 1 computes when PE 0 is lost, and puts large data into windows of PE 2, which has stopped.
+// protected waiting FILE: PE 0 is lost, and PE 1 computes until there is that file. Ends when there are two PEs.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -175,6 +176,20 @@ static int put_late(void) {
   return 0;
 }
 
+static int wait_for(const char* file) {
+  int recoveries = 0;
+  EXPECT(Weft_protect(&recoveries) == MPI_SUCCESS);
+  if (recoveries == 0) {
+    fprintf(stderr, "PE %d is process %d\n", Weft_pe(), (int)getpid());
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (Weft_pe() == 0) kill(getpid(), SIGKILL);
+    if (Weft_pe() == 1)
+      while (access(file, F_OK) != 0) compute(0.01);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  return run_until(2);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -183,6 +198,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "refused") == 0) return refuse();
   if (strcmp(argv[1], "large") == 0) return exchange_large();
   if (strcmp(argv[1], "late") == 0) return put_late();
+  if (strcmp(argv[1], "waiting") == 0) return wait_for(argv[2]);
   const int num_steps = atoi(argv[1]);
   losses = argv + 2;
   num_losses = argc - 2;
