@@ -203,7 +203,7 @@ class Resizer(DeathJudge):
         if self._recovery is None or not self._recovery.is_late() or self._ending:
             return
         if late := ", ".join(self._pes[number].name for number in self._service.missing):
-            self._say(f"the job waits for {late}: it begins again when they have read their states")
+            self._say(f"the job waits for {late}: these processes start, or read their states")
 
     # --- PEs that leave
 
