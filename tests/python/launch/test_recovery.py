@@ -234,7 +234,7 @@ def test_pes_are_answered_once_and_when_others_begin_again_in_place() -> None:
         assert job.events.have_stopped == [0] and not has_received(first)
         second.sendall(hello(1, 1))
         job.turn()
-        assert received(first)[0] == FrameType.ALL_STOPPED
+        assert has_received(first) and received(first)[0] == FrameType.ALL_STOPPED
         assert not has_received(first)
 
 
