@@ -43,6 +43,33 @@ void ask_to_drain(int /*signal*/) {
   errno = error;
 }
 
+const char kHeldVariable[] = "WEFT_DRAIN_HELD";
+
+sigset_t sigterm_alone() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+bool is_ours() {
+  struct sigaction current{};
+  return sigaction(SIGTERM, nullptr, &current) == 0 && current.sa_handler == &ask_to_drain;
+}
+
+// What is held comes at its end.
+class HeldSignal {
+ public:
+  HeldSignal() = default;
+  ~HeldSignal() {
+    const sigset_t signals = sigterm_alone();
+    if (DrainSignal::is_held()) pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    unsetenv(kHeldVariable);  // it concerns this process alone
+  }
+  HeldSignal(const HeldSignal&) = delete;
+  HeldSignal& operator=(const HeldSignal&) = delete;
+};
+
 bool is_sigterm_free() {
   struct sigaction current{};
   return sigaction(SIGTERM, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) == 0 &&
@@ -53,6 +80,7 @@ bool is_sigterm_free() {
 
 std::unique_ptr<DrainSignal> DrainSignal::from_environment(runtime::Runtime& runtime,
                                                            machine::Bootstrap& bootstrap) {
+  const HeldSignal until_the_handler_is_there;
   const char* const name = std::getenv("WEFT_DRAIN_ON");
   if (name == nullptr || std::string_view(name) != "SIGTERM") return nullptr;
   if (!is_sigterm_free()) {
@@ -105,9 +133,23 @@ DrainSignal::~DrainSignal() {
 }
 
 void DrainSignal::give_back() {
-  struct sigaction current{};
-  if (sigaction(SIGTERM, nullptr, &current) == 0 && current.sa_handler == &ask_to_drain)
-    signal(SIGTERM, SIG_DFL);
+  if (is_ours()) signal(SIGTERM, SIG_DFL);
+}
+
+std::string DrainSignal::hold(sigset_t& blocked) {
+  const bool holds = is_ours() && sigismember(&blocked, SIGTERM) == 0;
+  if (holds) {
+    sigaddset(&blocked, SIGTERM);
+    const sigset_t signals = sigterm_alone();
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    if (has_come.load()) pthread_kill(pthread_self(), SIGTERM);  // what waits for a thread outlives exec()
+  }
+  return base::format("{}={}", kHeldVariable, holds ? 1 : 0);
+}
+
+bool DrainSignal::is_held() {
+  const char* const text = std::getenv(kHeldVariable);
+  return text != nullptr && std::string_view(text) == "1";
 }
 
 }  // namespace weft::job

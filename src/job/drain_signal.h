@@ -3,7 +3,10 @@
 // Threads: the PE's makes it and destroys it. The handler runs on any thread, and a thread of its own passes the signal on.
 #pragma once
 
+#include <signal.h>
+
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "weft/runtime/runtime.h"
@@ -23,6 +26,12 @@ class DrainSignal {
   ~DrainSignal();
   // When no further incarnation of the job follows: SIGTERM ends the process again.
   static void give_back();
+  // For a process that begins its program anew (exec): SIGTERM waits until the handler of the program that follows is there. One that has
+  // come comes again. Returns the variable of the environment that tells that program, and adds the signal to those that are
+  // `blocked` there.
+  static std::string hold(sigset_t& blocked);
+  // Whether the program that this process ran before has held SIGTERM.
+  static bool is_held();
   DrainSignal(const DrainSignal&) = delete;
   DrainSignal& operator=(const DrainSignal&) = delete;
 

@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "checkpoint/protected_state.h"
+#include "checkpoint/state_file.h"
 #include "job/drain_signal.h"
 #include "job/launch.h"
 #include "job/new_program.h"
@@ -25,7 +26,10 @@ namespace weft::job {
 
 // As they were when the process began.
 struct Incarnations::Begin {
-  Begin() { pthread_sigmask(SIG_SETMASK, nullptr, &signals); }
+  Begin() {
+    pthread_sigmask(SIG_SETMASK, nullptr, &signals);
+    if (DrainSignal::is_held()) sigdelset(&signals, SIGTERM);
+  }
   ~Begin() {
     if (folder >= 0) close(folder);
   }
@@ -52,9 +56,12 @@ void Incarnations::begin_in_new_program() {
   if (has_left()) std::_Exit(EXIT_SUCCESS);
   if (!begin_again()) return;
   // The program that follows has the same process number, and its memory is at the same addresses.
-  base::Status status = machine::stop_with_all_pes();
+  base::Status status = machine::tell_stopped();
+  // The slowest PE computes meanwhile.
+  base::Result<int> state = status.ok() ? checkpoint_files::write_state_file(*state_) : status;
+  status = state.ok() ? machine::await_all_stopped() : state.status();
   if (has_left()) std::_Exit(EXIT_SUCCESS);
-  if (status.ok()) status = start_program_anew(*state_, begin_->folder, begin_->signals);
+  if (status.ok()) status = start_program_anew(*state, begin_->folder, begin_->signals);
   print_unless_launcher_did(status.code(),
                             base::format("weft: this process cannot begin again: {}\n", status.message()));
   std::_Exit(EXIT_FAILURE);

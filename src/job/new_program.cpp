@@ -19,6 +19,7 @@
 
 #include "base/format.h"
 #include "checkpoint/state_file.h"
+#include "job/drain_signal.h"
 #include "machine/bootstrap/bootstrap.h"
 
 namespace weft::job {
@@ -88,22 +89,21 @@ base::Status take_handed_over(checkpoint_files::ProtectedState& state) {
   return status;
 }
 
-base::Status start_program_anew(const checkpoint_files::ProtectedState& state, int folder,
-                                const sigset_t& blocked) {
+base::Status start_program_anew(int state, int folder, const sigset_t& blocked) {
   machine::NextProgram next = machine::next_program();
-  base::Result<int> file = checkpoint_files::write_state_file(state);
-  if (!file.ok()) return file.status();
-  next.variables.push_back(base::format("{}={}", kStateVariable, *file));
+  next.variables.push_back(base::format("{}={}", kStateVariable, state));
+  sigset_t signals = blocked;
+  next.variables.push_back(DrainSignal::hold(signals));
   std::vector<std::string> environment = environment_with(next.variables);
   std::vector<std::string> words = texts_of("/proc/self/cmdline");
   const std::vector<char*> arguments = pointers_to(words);
   const std::vector<char*> settings = pointers_to(environment);
   std::fflush(nullptr);
-  close_others_on_exec({next.connection, *file});
+  close_others_on_exec({next.connection, state});
   if (folder >= 0 && fchdir(folder) != 0)
     return {base::StatusCode::kUnsupported,
             base::format("its first folder cannot be entered: {}", std::strerror(errno))};
-  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+  pthread_sigmask(SIG_SETMASK, &signals, nullptr);
   execve(path_of_program().c_str(), arguments.data(), settings.data());
   return {base::StatusCode::kUnsupported, base::format("exec: {}", std::strerror(errno))};
 }

@@ -15,8 +15,7 @@ namespace weft::job {
 base::Status take_handed_over(checkpoint_files::ProtectedState& state);
 
 // Replaces this process by the program with which it began, in that folder (a descriptor, or -1: the present one), with those blocked
-// signals. REQUIRES: as machine::next_program(). Returns what is wrong.
-base::Status start_program_anew(const checkpoint_files::ProtectedState& state, int folder,
-                                const sigset_t& blocked);
+// signals. `state`: of write_state_file(). REQUIRES: as machine::next_program(). Returns what is wrong.
+base::Status start_program_anew(int state, int folder, const sigset_t& blocked);
 
 }  // namespace weft::job

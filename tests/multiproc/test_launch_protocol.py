@@ -14,7 +14,7 @@ PROGRAM = """\
 import os, signal, socket, struct, sys
 
 def frame(kind, payload=b""):
-    return struct.pack("<4sIQ", b"WFT2", kind, len(payload)) + payload
+    return struct.pack("<4sIQ", b"WFT3", kind, len(payload)) + payload
 
 pe = int(os.environ["WEFT_PE"])
 connection = socket.socket(socket.AF_UNIX)
@@ -42,10 +42,10 @@ def program(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
-        ("hello(); send(b'G' * 16)", "malformed frame: it begins with b'GGGG', not with b'WFT2'"),
+        ("hello(); send(b'G' * 16)", "malformed frame: it begins with b'GGGG', not with b'WFT3'"),
         ("hello(); send(frame(77))", "malformed frame: unknown type 77"),
         (
-            "hello(); send(struct.pack('<4sIQ', b'WFT2', 2, 1 << 31))",
+            "hello(); send(struct.pack('<4sIQ', b'WFT3', 2, 1 << 31))",
             "malformed frame: 2147483648 bytes, more than the limit of 1073741824",
         ),
         ("hello(); send(frame(6))", "malformed frame: a PE does not send 'WELCOME'"),
@@ -92,10 +92,10 @@ def test_a_pe_that_ends_inside_a_frame_is_named_by_its_death(
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
-        ("send(b'GET / HTTP/1.1' + bytes(2))", "malformed frame: it begins with b'GET ', not with b'WFT2'"),
+        ("send(b'GET / HTTP/1.1' + bytes(2))", "malformed frame: it begins with b'GET ', not with b'WFT3'"),
         (
-            "send(frame(1, bytes(4)).replace(b'WFT2', b'WFT9'))",
-            "it speaks version 9 of the launch protocol, this `weft run` version 2: "
+            "send(frame(1, bytes(4)).replace(b'WFT3', b'WFT9'))",
+            "it speaks version 9 of the launch protocol, this `weft run` version 3: "
             "use the `weft` command and the library of one Weft release",
         ),
         ("send(frame(3))", "malformed frame: 'BARRIER' of 0 bytes instead of a hello"),

@@ -33,6 +33,8 @@ class Connection(ABC):
         self.is_leaving = False
         # It has stopped before. It begins in a new program, when all others have stopped too.
         self.has_stopped = False
+        # It has stopped for this incarnation or one before, and may be reading its state since.
+        self.is_beginning = False
         # The program of the PE can begin again.
         self.is_able = False
         self.at_end = False

@@ -1,7 +1,7 @@
 """The frames between a PE and `weft run`; src/machine/bootstrap/frame.h is the other end.
 
 A frame is a 16-byte header (magic, type, payload size; little-endian) and its payload. Both sides check what
-arrives: the last byte of the magic is the version of the protocol.
+arrives: the last byte of the magic is the version of the protocol, raised with every change of the frames.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-MAGIC = b"WFT2"
+MAGIC = b"WFT3"
 HEADER = struct.Struct("<4sIQ")
 MAX_FRAME_BYTES = 1 << 30
 # In BEGIN_AGAIN: the job goes on without the process.

@@ -189,6 +189,7 @@ class Job(Resizer):
                 "Make entry methods shorter",
                 1,
             )
+        self._name_late_pes()
         self._kill_late_leavers(now)
         for number, deadline in list(self._hangups.items()):
             pe = self._pes[number]

@@ -98,6 +98,17 @@ class BootstrapService:
         return self._connections
 
     @property
+    def busy(self) -> list[int]:
+        """The PEs that have joined, and are not beginning in new programs."""
+        return [number for number, each in self._connections.items() if not each.is_beginning]
+
+    @property
+    def missing(self) -> list[int]:
+        """The PEs that are not in the present incarnation yet."""
+        connections = self._connections
+        return [n for n in range(self._num_pes) if n not in connections or connections[n].is_leaving]
+
+    @property
     def can_begin_again(self) -> bool:
         """Whether the programs of all PEs that have joined can begin again, and none is in a further job."""
         return self._recovery is not None and all(
@@ -362,16 +373,20 @@ class BootstrapService:
         if frame.type is FrameType.RESIZE and frame.number(0) == 0:
             return True  # it concerns the process, not the incarnation
         present = None if self._recovery is None else self._recovery.incarnation
-        if frame.type is FrameType.STOPPED and frame.number(0) == present:
-            connection.has_stopped = True
+        is_stopped = frame.type is FrameType.STOPPED and len(frame.payload) == 4
+        if is_stopped and frame.number(0) == present and not connection.has_stopped:
+            connection.has_stopped = connection.is_beginning = True
             self._stopped.append(connection)
             self._events.stopped(pe)
             self._answer_stopped()
         is_hello = frame.type is FrameType.HELLO and len(frame.payload) == 8
+        if is_hello:
+            connection.is_beginning = False
         if is_hello and frame.number(4) == present:
             connection.is_leaving = False
             self._answer_hello(connection, frame)
             self._events.joined_again(pe)
+            self._answer_stopped()
         return False
 
     def _answer_stopped(self) -> None:
@@ -379,6 +394,8 @@ class BootstrapService:
         leaving = (each for each in self._connections.values() if each.is_leaving)
         if self._recovery is None or self._departing or not all(each.has_stopped for each in leaving):
             return
+        if self._stopped:
+            self._recovery.all_stopped()
         answer = encode(FrameType.ALL_STOPPED, struct.pack("<I", self._recovery.incarnation))
         for connection in self._stopped:
             connection.send(answer)

@@ -129,12 +129,14 @@ struct NextProgram {
   std::vector<std::string> variables;
   int connection = -1;
 };
+// Tells the launcher that this PE has stopped: it handles no messages and starts no copies any more. An error ends the process.
+// REQUIRES: begins_again() and not leaves_job(), and the bootstrap that was told has given its connection up.
+base::Status tell_stopped();
 // Returns when all PEs have stopped: no process copies from or to the memory of another one, so this one may be replaced. A further loss
 // meanwhile gives the process another place in the next incarnation, or none. An error ends the process; kCancelled: the reason is printed.
-// REQUIRES: begins_again() and not leaves_job(), the bootstrap that was told has given its connection up, and the PE makes no progress
-// any more.
-base::Status stop_with_all_pes();
-// REQUIRES: as stop_with_all_pes(), which has returned, and not leaves_job().
+// REQUIRES: tell_stopped() has succeeded.
+base::Status await_all_stopped();
+// REQUIRES: as await_all_stopped(), which has returned, and not leaves_job().
 NextProgram next_program();
 
 // Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, PMI_FD and PMI_SIZE

@@ -2,7 +2,7 @@
 //
 // A frame is a 16-byte header (magic, type, payload size; little-endian) and its payload, over a stream
 // socket that never leaves the host. Both sides check what arrives: the last byte of the magic is the version
-// of the protocol, a type must be known, a size within kMaxFrameBytes.
+// of the protocol, a type must be known, a size within kMaxFrameBytes. Raise the version with every change of the frames.
 #pragma once
 
 #include <array>
@@ -59,7 +59,7 @@ enum class FrameType : std::uint32_t {
 
 // In kBeginAgain.
 inline constexpr std::uint32_t kNoPe = ~std::uint32_t{0};
-inline constexpr std::array<char, 4> kFrameMagic = {'W', 'F', 'T', '2'};
+inline constexpr std::array<char, 4> kFrameMagic = {'W', 'F', 'T', '3'};
 inline constexpr std::size_t kFrameHeaderBytes = 16;
 // Far above any address exchange; a larger size can only be a frame read out of step.
 inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 30;

@@ -6,6 +6,9 @@
 // protected until PES: rank 0 prints a line, and the steps go on until there are so many PEs.
 // protected refused: ranks have what cannot be protected.
 // protected large: ranks exchange large messages, and PE 0 is lost once.
+// protected late: PE 1 computes when PE 0 is lost, and puts large data into windows of PE 2, which has stopped.
+// protected waiting FILE: PE 0 is lost, and PE 1 computes until there is that file. Ends when there are two PEs.
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +20,9 @@
 #include "../expect.h"
 
 enum { kNumbers = 2000, kStepsOfProtection = 3, kLarge = 1 << 18 };
+
+// PEs that do not compute have begun again long before, if they may.
+static const double kLateAfterS = 1.5;
 
 static int rank, size;
 static int num_losses;
@@ -117,6 +123,73 @@ static int exchange_large(void) {
   return 0;
 }
 
+static void compute(double seconds) {
+  const double end = MPI_Wtime() + seconds;
+  while (MPI_Wtime() < end) {
+  }
+}
+
+// Whether the process runs a new program, with the same number and addresses.
+static int has_begun_again(int process) {
+  char path[64], environment[1 << 16];
+  snprintf(path, sizeof path, "/proc/%d/environ", process);
+  FILE* const file = fopen(path, "r");
+  EXPECT(file != NULL);
+  const size_t length = fread(environment, 1, sizeof environment, file);
+  fclose(file);
+  return memmem(environment, length, "WEFT_INCARNATION=", strlen("WEFT_INCARNATION=")) != NULL;
+}
+
+// One rank for each of three PEs.
+static int put_late(void) {
+  double* const mine = malloc(kLarge * sizeof *mine);
+  double* const theirs = malloc(kLarge * sizeof *theirs);
+  int recoveries = 0;
+  MPI_Win window;
+  for (int i = 0; i < kLarge; ++i) {
+    mine[i] = -1;
+    theirs[i] = i;
+  }
+  EXPECT(Weft_protect(&recoveries) == MPI_SUCCESS);
+  MPI_Win_create(theirs, (MPI_Aint)kLarge * (MPI_Aint)sizeof *theirs, sizeof *theirs, MPI_INFO_NULL,
+                 MPI_COMM_WORLD, &window);
+  MPI_Win_lock_all(0, window);
+  int process = (int)getpid();
+  MPI_Bcast(&process, 1, MPI_INT, 2, MPI_COMM_WORLD);
+  for (int round = 0; round < 2 && recoveries == 0; ++round) {
+    if (round == 1 && rank == 0) kill(getpid(), SIGKILL);
+    if (round == 1 && rank == 1) compute(kLateAfterS);
+    if (rank == 1) {
+      EXPECT(!has_begun_again(process));
+      MPI_Put(mine, kLarge, MPI_DOUBLE, 2, 0, kLarge, MPI_DOUBLE, window);
+      MPI_Win_flush(2, window);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  for (int i = 0; i < kLarge; ++i) EXPECT(theirs[i] == i);
+  MPI_Win_unlock_all(window);
+  MPI_Win_free(&window);
+  if (rank == 0) printf("recoveries %d\n", recoveries);
+  free(mine);
+  free(theirs);
+  MPI_Finalize();
+  return 0;
+}
+
+static int wait_for(const char* file) {
+  int recoveries = 0;
+  EXPECT(Weft_protect(&recoveries) == MPI_SUCCESS);
+  if (recoveries == 0) {
+    fprintf(stderr, "PE %d is process %d\n", Weft_pe(), (int)getpid());
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (Weft_pe() == 0) kill(getpid(), SIGKILL);
+    if (Weft_pe() == 1)
+      while (access(file, F_OK) != 0) compute(0.01);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  return run_until(2);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -124,6 +197,8 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "until") == 0) return run_until(atoi(argv[2]));
   if (strcmp(argv[1], "refused") == 0) return refuse();
   if (strcmp(argv[1], "large") == 0) return exchange_large();
+  if (strcmp(argv[1], "late") == 0) return put_late();
+  if (strcmp(argv[1], "waiting") == 0) return wait_for(argv[2]);
   const int num_steps = atoi(argv[1]);
   losses = argv + 2;
   num_losses = argc - 2;

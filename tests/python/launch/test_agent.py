@@ -36,11 +36,10 @@ def test_a_program_is_signalled_whose_wrapper_has_ended() -> None:
     agent = Agent(-1, -1)
     ours, theirs = socket.socketpair()
     with ours, theirs, subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
-        killing = struct.pack("<iiB", signal.SIGKILL, program.pid, False)
-        agent._handle(Kind.SIGNAL, 3, killing)
-        assert program.poll() is None, "a process that is not connected was killed"
-        agent._channels[1] = _Channel(ours, program.pid)
-        agent._handle(Kind.SIGNAL, 3, killing)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            agent._handle(Kind.SIGNAL, 3, struct.pack("<iiB", number, program.pid, False))
+            # The first signal is for a process that is not connected.
+            agent._channels[1] = _Channel(ours, program.pid)
         assert program.wait() == -signal.SIGKILL
 
 

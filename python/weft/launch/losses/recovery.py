@@ -33,12 +33,13 @@ class Recovery:
         self._hold_until: float | None = None
         self._leaving: set[int] = set()  # the PEs that have not left the incarnation before
         self._leave_until: float | None = None
+        self._late_at: float | None = None
         self._is_joining = False
 
     @property
     def deadlines(self) -> list[float]:
         """When `job` has to look again."""
-        return [at for at in (self._hold_until, self._leave_until) if at is not None]
+        return [at for at in (self._hold_until, self._leave_until, self._late_at) if at is not None]
 
     def protected(self, number: int) -> None:
         """All PEs have protected a state."""
@@ -79,6 +80,7 @@ class Recovery:
         self.incarnation += 1
         self._leaving = set(survivors)
         self._leave_until = time.monotonic() + LEAVE_S if self._leaving else None
+        self._late_at = time.monotonic() + LEAVE_S
         self._is_joining = True
         return self.incarnation
 
@@ -88,9 +90,21 @@ class Recovery:
         if not self._leaving:
             self._leave_until = None
 
+    def all_stopped(self) -> None:
+        """The PEs that begin in new programs are told to, and read their states."""
+        self._late_at = time.monotonic() + LEAVE_S
+
     def all_joined(self) -> None:
         """All PEs are in the incarnation."""
         self._is_joining = False
+        self._late_at = None
+
+    def is_late(self) -> bool:
+        """Whether to say which PEs are waited for. Once, for reading a state may take any time."""
+        if self._late_at is None or time.monotonic() < self._late_at:
+            return False
+        self._late_at = None
+        return True
 
     def busy(self) -> list[int]:
         """The PEs that have not left in time."""

@@ -149,7 +149,8 @@ class Resizer(DeathJudge):
         gone = {pe.number for pe in (*lost, *leaving)}
         places = new_places(now, gone, num_pes)
         left = [self._pes[number] for number in places]
-        connected = [number for number in self._service.connections if number in places]
+        # The others may be reading their states, which has no limit.
+        busy = [number for number in self._service.busy if number in places]
         incarnation = self._recovery.incarnation + 1
         if num_pes > now:
             self._make_room(num_pes)
@@ -168,7 +169,7 @@ class Resizer(DeathJudge):
             if cpus is not None and (before := self._bind()) is not None:
                 self._starter.bind(before)
             raise
-        self._recovery.begin([places[number] for number in connected])
+        self._recovery.begin([places[number] for number in busy])
         self._recovery.end_hold()
         self._aborts.clear()  # the losses, or the PEs that leave, were their reason
         self._hangups = {places[n]: at for n, at in self._hangups.items() if n in places}
@@ -197,6 +198,12 @@ class Resizer(DeathJudge):
                     self._leavers.append((pe, None))
             raise
         return started
+
+    def _name_late_pes(self) -> None:
+        if self._recovery is None or not self._recovery.is_late() or self._ending:
+            return
+        if late := ", ".join(self._pes[number].name for number in self._service.missing):
+            self._say(f"the job waits for {late}: these processes start, or read their states")
 
     # --- PEs that leave
 

@@ -477,22 +477,29 @@ Status LocalBootstrap::job_begins_again(const Frame& frame) {
   return Status(StatusCode::kCancelled, frame.text(kBeginAgainBytes));
 }
 
+Status tell_stopped() {
+  std::array<std::byte, 4> number;
+  set_integer(number, 0, next_incarnation.number.value_or(0));
+  return kept_connection.fd < 0 ? Status() : write_frame(kept_connection.fd, FrameType::kStopped, number);
+}
+
 // What the launcher has said to the incarnation that has ended is read and dropped.
-Status stop_with_all_pes() {
-  const int fd = kept_connection.fd;
-  while (fd >= 0 && !next_incarnation.goes_without) {
-    std::array<std::byte, 4> number;
-    set_integer(number, 0, next_incarnation.number.value_or(0));
-    if (Status status = write_frame(fd, FrameType::kStopped, number); status.failed()) return status;
-    Result<Frame> frame = read_frame(fd);
-    while (frame.ok() && frame->type != FrameType::kAllStopped && frame->type != FrameType::kBeginAgain &&
-           frame->type != FrameType::kEnd)
-      frame = read_frame(fd);
+Status await_all_stopped() {
+  while (kept_connection.fd >= 0 && !next_incarnation.goes_without) {
+    Result<Frame> frame = read_frame(kept_connection.fd);
     if (!frame.ok()) return frame.status();
     if (frame->type == FrameType::kEnd) return Status(StatusCode::kCancelled, frame->text());
-    if (frame->type == FrameType::kAllStopped) return {};
+    if (frame->type == FrameType::kAllStopped) {
+      if (frame->payload.size() == 4 &&
+          get_integer<std::uint32_t>(frame->payload, 0) == next_incarnation.number)
+        return {};
+      return Status(StatusCode::kCorrupt, "malformed frame: the PEs have stopped for another incarnation");
+    }
+    if (frame->type != FrameType::kBeginAgain) continue;
     if (!note_next_incarnation(*frame, next_incarnation.socket_path))
       return Status(StatusCode::kCorrupt, "malformed frame: the job begins again without the numbers of it");
+    if (next_incarnation.goes_without) break;
+    if (Status status = tell_stopped(); status.failed()) return status;
   }
   return {};
 }
@@ -503,7 +510,8 @@ namespace weft::machine {
 
 bool begins_again() { return bootstrap::next_incarnation.is_awaited; }
 bool leaves_job() { return bootstrap::next_incarnation.goes_without; }
-base::Status stop_with_all_pes() { return bootstrap::stop_with_all_pes(); }
+base::Status tell_stopped() { return bootstrap::tell_stopped(); }
+base::Status await_all_stopped() { return bootstrap::await_all_stopped(); }
 
 NextProgram next_program() {
   const bootstrap::NextIncarnation& next = bootstrap::next_incarnation;

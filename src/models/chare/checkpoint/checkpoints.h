@@ -227,13 +227,20 @@ class Checkpoints {
                                                          checkpoint_files::Manifest manifest);
   runtime::Task<> write(std::string folder, Named named);
   runtime::Task<> write_in_memory(Named named);
-  // What all PEs have written, and the plan of the launcher for which they have shared it.
+  // A step as all PEs get it.
+  struct PackedStep {
+    std::uint64_t number = 0;
+    std::size_t num_collections = 0;
+    runtime::MessagePtr message;
+  };
+  // What all PEs have written can be committed. The plan is that of the launcher for which they have shared it.
   struct Written {
-    checkpoint_files::Manifest manifest;
+    PackedStep commit;
     checkpoint_files::ProtectedState::ResizePlan plan;
   };
   // `awaits_rest`: quiescence is awaited before. Without it this fails if the job is not at rest.
   runtime::Task<Written> write_blocks(std::uint64_t state, const Named& named, bool awaits_rest);
+  // Ends the job if it fails when it has begun: no PE can go back.
   runtime::Task<> commit_everywhere(std::uint64_t state, Written written);
   // The plan of the launcher, if what the manifest describes can be restored on its number of PEs. Otherwise tells the launcher why not.
   checkpoint_files::ProtectedState::ResizePlan suitable_plan(const checkpoint_files::Manifest& manifest);
@@ -253,7 +260,9 @@ class Checkpoints {
   // `step` says where the states are.
   runtime::Task<> make(CheckpointStep step, checkpoint_files::Manifest manifest, std::uint64_t loading);
   // Has all PEs do the step. Throws the first failure, when all PEs have answered.
-  runtime::Task<Results> on_all_pes(CheckpointStep step);
+  runtime::Task<Results> on_all_pes(CheckpointStep step) { return on_all_pes(packed(std::move(step))); }
+  runtime::Task<Results> on_all_pes(PackedStep step);
+  PackedStep packed(CheckpointStep step);
   void expect_complete(const std::vector<std::uint64_t>& collections, const Results& checked) const;
   checkpoint_files::Manifest describe(const std::vector<std::uint64_t>& collections,
                                       std::vector<std::byte> values) const;
@@ -309,6 +318,7 @@ class Checkpoints {
   checkpoint_files::ProtectedState* protected_state_ = nullptr;
   std::vector<int> hosts_;                 // of the PEs; empty if the job has one
   bool is_protecting_ = false;             // this PE leads
+  std::uint64_t newest_tried_ = 0;         // the newest state that this PE has led
   std::uint64_t open_state_ = 0;           // is being protected; 0 for none
   std::uint32_t num_blocks_ = 0;           // of the state that is recovered
   std::deque<runtime::Future<>> resizes_;  // without an answer of the launcher's

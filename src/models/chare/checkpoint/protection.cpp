@@ -52,6 +52,8 @@ std::uint64_t next_state(std::uint64_t before, std::uint32_t incarnation, int le
          static_cast<std::uint64_t>(leader);
 }
 
+std::uint64_t leader_of(std::uint64_t state) { return state % (std::uint64_t{1} << kCountShift); }
+
 const char kName[] = "the protected state";
 
 base::Result<ElementFileReader> open_block(BlockPtr block, const Manifest& manifest, std::uint32_t pe,
@@ -84,24 +86,26 @@ Future<> Checkpoints::protect(const checkpoint_detail::VisitValues& pack) {
 }
 
 Task<> Checkpoints::write_in_memory(Named named) {
-  const std::uint64_t state =
-      next_state(protected_state_->committed(), protected_state_->incarnation, chares_.runtime().pe());
+  const std::uint64_t state = next_state(std::max(protected_state_->committed(), newest_tried_),
+                                         protected_state_->incarnation, chares_.runtime().pe());
+  newest_tried_ = state;
   // kCheck and kWrite compare the counters of quiescence, as two of its waves do: they are enough in a job that is at rest already. In
   // another one the first attempt fails.
   for (const bool awaits_rest : {false, true}) {
-    std::optional<Written> written;
+    std::optional<Task<>> commit;  // memory that is not there ends nothing yet
     std::exception_ptr failure;
     bool tries_again = !awaits_rest;
     try {
-      written = co_await write_blocks(state, named, awaits_rest);
+      Written written = co_await write_blocks(state, named, awaits_rest);
+      commit.emplace(commit_everywhere(state, std::move(written)));
     } catch (const base::Error& error) {
       failure = std::current_exception();
       if (error.code() == base::StatusCode::kClosed) tries_again = false;  // another PE protects
     } catch (...) {
       failure = std::current_exception();
     }
-    if (written) {
-      co_await commit_everywhere(state, std::move(*written));
+    if (commit) {
+      co_await std::move(*commit);
       co_return;
     }
     CheckpointStep drop;
@@ -116,8 +120,9 @@ Task<Checkpoints::Written> Checkpoints::write_blocks(std::uint64_t state, const 
                                                      bool awaits_rest) {
   if (awaits_rest) co_await chares_.runtime().quiescence();
   Results checked = co_await check(named.collections);
-  Written written{describe(named.collections, named.values), {}};
-  written.plan = suitable_plan(written.manifest);
+  Manifest manifest = describe(named.collections, named.values);
+  Written written;
+  written.plan = suitable_plan(manifest);
   CheckpointStep step;
   step.collections = named.collections;
   step.path = kName;
@@ -125,20 +130,20 @@ Task<Checkpoints::Written> Checkpoints::write_blocks(std::uint64_t state, const 
   step.is_in_memory = true;
   step.transfers =
       plan_copies(static_cast<std::uint32_t>(chares_.runtime().num_pes()), written.plan.leaving, hosts_);
-  written.manifest = co_await write_states(std::move(step), std::move(checked), std::move(written.manifest));
-  base::check(checkpoint_files::check_manifest(kName, written.manifest));
+  CheckpointStep commit;
+  commit.kind = Kind::kCommit;
+  commit.checkpoint = state;
+  commit.manifest = co_await write_states(std::move(step), std::move(checked), std::move(manifest));
+  base::check(checkpoint_files::check_manifest(kName, commit.manifest));
+  written.commit = packed(std::move(commit));
   co_return written;
 }
 
 Task<> Checkpoints::commit_everywhere(std::uint64_t state, Written written) {
-  CheckpointStep commit;
-  commit.kind = Kind::kCommit;
-  commit.checkpoint = state;
-  commit.manifest = std::move(written.manifest);
   try {
-    static_cast<void>(co_await on_all_pes(std::move(commit)));
-  } catch (const base::Error& error) {
-    // The PEs that have committed keep no other state. So no state counts that all PEs have.
+    static_cast<void>(co_await on_all_pes(std::move(written.commit)));
+  } catch (const std::exception& error) {
+    // PEs that have committed keep no other state. So no state counts that all PEs have.
     chares_.runtime().fail(base::format(
         "not all PEs can keep the state that is protected, and others have dropped the one before: {}",
         error.what()));
@@ -351,17 +356,18 @@ bool Checkpoints::has_blocks(const CheckpointStep& step) const {
 }
 
 base::Status Checkpoints::open_state(std::uint64_t state) {
-  if (open_state_ != 0 && open_state_ != state) {
+  if (open_state_ != 0 && leader_of(open_state_) != leader_of(state)) {
     return {base::StatusCode::kClosed,
             base::format(
                 "protect was called on PE {} while PE {} protects; call it on one PE, and await each call",
-                state % (std::uint64_t{1} << kCountShift), open_state_ % (std::uint64_t{1} << kCountShift))};
+                leader_of(state), leader_of(open_state_))};
   }
   if (state <= protected_state_->committed()) {
     return {base::StatusCode::kClosed,
             "protect was called on another PE too, which has protected a state meanwhile; call it on one PE, "
             "and await each call"};
   }
+  if (open_state_ != state) protected_state_->drop(open_state_);  // its leader could not say so
   open_state_ = state;
   return {};
 }
@@ -393,7 +399,7 @@ std::vector<std::uint32_t> Checkpoints::own_blocks(const CheckpointStep& step) c
   return blocks;
 }
 
-// Takes no memory for the manifest: a PE that has its blocks can commit.
+// Takes no memory beyond the message.
 base::Status Checkpoints::commit(CheckpointStep& step, CheckpointStepResult& result) {
   if (base::Status status = check_state(step); !status.ok()) return status;
   protected_state_->commit(step.checkpoint, std::move(step.manifest));

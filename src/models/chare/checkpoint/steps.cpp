@@ -328,26 +328,28 @@ Collection& Checkpoints::translated(std::uint64_t old_id) const {
 
 // --- Steps
 
-Task<Checkpoints::Results> Checkpoints::on_all_pes(CheckpointStep step) {
-  runtime::Runtime& runtime = chares_.runtime();
+Checkpoints::PackedStep Checkpoints::packed(CheckpointStep step) {
   step.number = next_step_++;
-  step.leader = static_cast<std::uint32_t>(runtime.pe());
-  const std::uint64_t number = step.number;
-  const std::size_t num_collections = step.collections.size();
-  Step& waiting = steps_[number];
+  step.leader = static_cast<std::uint32_t>(chares_.runtime().pe());
+  PackedStep all{step.number, step.collections.size(), Message::pack(chares_.runtime(), step_handler_, step)};
+  all.message->envelope().flags |= runtime::kControlFlag;
+  return all;
+}
+
+Task<Checkpoints::Results> Checkpoints::on_all_pes(PackedStep step) {
+  runtime::Runtime& runtime = chares_.runtime();
+  Step& waiting = steps_[step.number];
   waiting.results.resize(static_cast<std::size_t>(runtime.num_pes()));
   waiting.num_missing = runtime.num_pes();
   waiting.done = Future<>(runtime);
   const Future<> done = waiting.done;
-  MessagePtr message = Message::pack(runtime, step_handler_, step);
-  message->envelope().flags |= runtime::kControlFlag;
-  runtime.broadcast(std::move(message));
+  runtime.broadcast(std::move(step.message));
   co_await done;
-  Results results = std::move(steps_.at(number).results);
-  steps_.erase(number);
+  Results results = std::move(steps_.at(step.number).results);
+  steps_.erase(step.number);
   for (CheckpointStepResult& result : results) {
     if (!result.failure.empty()) throw base::Error(result.code, result.failure);
-    result.counts.resize(num_collections);
+    result.counts.resize(step.num_collections);
   }
   co_return results;
 }

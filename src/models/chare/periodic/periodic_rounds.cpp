@@ -7,7 +7,7 @@
 //   plan   All PEs have reported: the decider runs the strategy. Each PE that gives or takes elements gets the moves of those that
 //          it gives.
 //   done   The PE has tried each of its moves. An element that has gone elsewhere, that cannot move now, that was to go to a PE
-//          which is lost, or that the program wants to move stays where it is or goes where the program wants.
+//          known to be lost, or that the program wants to move stays where it is or goes where the program wants.
 //
 // A round needs all PEs. So in a job that outlives losses none begins after the first loss, and one that is under way does not end.
 //

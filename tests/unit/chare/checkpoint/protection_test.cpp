@@ -1,7 +1,11 @@
 // Chares that are protected in the memory of a job, and recovered by the next incarnation: another job with the same memory.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <fstream>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -292,6 +296,62 @@ TEST(Protection, AStateThatOnePeCannotCommitEndsTheJob) {
     EXPECT_TRUE(says(failure, "not all PEs can keep the state that is protected")) << failure;
     EXPECT_FALSE(goes_on);
   }
+}
+
+// From the state that the PE has written until it is told to drop it, the process gets little memory.
+struct TakesMemory : runtime::Observer {
+  void span_ended(const runtime::SpanEvent& span) override {
+    if (span.name != "write") return;
+    rlim_t used_pages = 0;
+    std::ifstream("/proc/self/statm") >> used_pages;
+    getrlimit(RLIMIT_AS, &before);
+    rlimit limited = before;
+    limited.rlim_cur =
+        used_pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (static_cast<rlim_t>(8) << 20);
+    is_limited = setrlimit(RLIMIT_AS, &limited) == 0;
+  }
+  void span_began(const runtime::SpanEvent& span) override {
+    if (span.name == "drop blocks") end();
+  }
+  // Returns whether it had begun.
+  bool end() { return std::exchange(is_limited, false) && setrlimit(RLIMIT_AS, &before) == 0; }
+
+  rlimit before{};
+  bool is_limited = false;
+};
+
+Task<bool> lacks_memory(Future<> future) {
+  try {
+    co_await future;
+  } catch (const std::bad_alloc&) {
+    co_return true;
+  }
+  co_return false;
+}
+
+TEST(Protection, AStateWhoseCommitTakesTooMuchMemoryIsDroppedOnAllPes) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer ends the process when an allocation fails";
+#else
+  Memories memories(2);
+  for (auto& state : memories.states) state.emplace();
+  InProcessJob job(2);
+  memories.give_to(job, 0);
+  TakesMemory observer;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto counters = Array<Counter>::create(runtime, {4});
+    auto keeper = Singleton<Keeper>::create(runtime, 1);
+    co_await protect(runtime, counters);
+    std::string large(std::size_t{40} << 20, 'x');
+    job.runtime(0).set_observer(&observer);
+    EXPECT_TRUE(co_await lacks_memory(protect(runtime, counters, large)));
+    job.runtime(0).set_observer(nullptr);
+    EXPECT_FALSE(observer.end()) << "the state was not dropped";
+    for (const auto& state : memories.states) EXPECT_EQ(state->block_ids().size(), 2u);
+    EXPECT_EQ(co_await keeper.element().call<&Keeper::keep>(counters), "");
+  }),
+            "");
+#endif
 }
 
 TEST(Protection, TwoPesThatProtectAtOnceAreToldSoAndMayTryAgain) {
