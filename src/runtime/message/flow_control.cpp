@@ -102,10 +102,12 @@ bool FlowControl::admit(int pe, std::int64_t cost_bytes) {
   return false;
 }
 
-void FlowControl::await_room(int pe, std::int64_t cost_bytes) {
-  if (room(pe).has(cost_bytes)) return;
+bool FlowControl::await_room(int pe, std::int64_t cost_bytes) {
+  if (room(pe).has(cost_bytes)) return true;
   peer(pe).charge(cost_bytes);
-  if (admit(pe, cost_bytes)) peer(pe).uncharge(cost_bytes);
+  if (!admit(pe, cost_bytes)) return false;
+  peer(pe).uncharge(cost_bytes);
+  return true;
 }
 
 bool FlowControl::admit_broadcast(const Message& message) {

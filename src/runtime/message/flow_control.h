@@ -76,7 +76,7 @@ class FlowControl {
   // As admit(), for a broadcast: for each PE in turn.
   bool admit_broadcast(const Message& message);
   // For a message of user code that is not charged yet: as admit(), if there is no room. It is not charged.
-  void await_room(int pe, std::int64_t cost_bytes);
+  [[nodiscard]] bool await_room(int pe, std::int64_t cost_bytes);
   // Charges the copies of a message's buffers, which are at this PE until `pe` has fetched them.
   void copies_made(int pe, std::int64_t bytes);
   void copies_sent(int pe, std::int64_t bytes);

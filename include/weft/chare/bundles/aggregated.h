@@ -87,6 +87,8 @@ class Bundles {
 
   [[gnu::noinline]] void list(Open& open);
   void send(Open& open);
+  [[gnu::noinline]] void send_full(Open& open, std::size_t argument_bytes);
+  void drop(Open& open);
   void turn();
   void send_if_room(Open& open);
   void on_loss(int pe);

@@ -132,6 +132,11 @@ struct Bundles::Open {
     used_bytes += call_bytes;
     return num_calls++ == 0;
   }
+  void clear() {
+    used_bytes = sizeof(BundleHeader);
+    run_at = 0;
+    num_calls = num_passed = 0;
+  }
   void end_run() {
     if (run_at != 0) std::memcpy(bytes.get() + run_at, &last_run, sizeof last_run);
   }
@@ -250,12 +255,11 @@ Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, IsHer
   const RunHeader run{collection.id(), entry.id, at.move, static_cast<std::uint32_t>(argument_bytes), 0,
                       open.named};
   // Where calls are passed on, each is charged to the account with its destination: other PEs send it there.
-  if (run.named != NamedPe::kNone) [[unlikely]]
-    runtime_.await_room(at.pe, run.call_bytes());
-  if (!open.has_room_for(argument_bytes)) [[unlikely]] {
-    runtime_.await_room(open.pe, open.used_bytes);  // meanwhile others may send the bundle
-    if (!open.has_room_for(argument_bytes)) send(open);
+  if (run.named != NamedPe::kNone) [[unlikely]] {
+    if (!runtime_.await_room(at.pe, run.call_bytes())) drop(open);
   }
+  if (!open.has_room_for(argument_bytes)) [[unlikely]]
+    send_full(open, argument_bytes);
   std::byte* arguments = open.begin_call(run, index);
   if (run.named != NamedPe::kNone) [[unlikely]]
     arguments = write_pe(arguments, open.is_passed_on() ? at.pe : runtime_.pe());
@@ -290,11 +294,22 @@ void Bundles::send(Open& open) {
   std::memcpy(message->payload(), open.bytes.get(), open.used_bytes);
   if (open.is_passed_on()) message->envelope().flags |= runtime::kUrgentFlag;
   ++open.next_number;
-  open.used_bytes = sizeof header;
-  open.run_at = 0;
-  open.num_calls = open.num_passed = 0;
+  open.clear();
   runtime_.send(open.pe, std::move(message));
   runtime_.count_processed();  // the message counts from now on
+}
+
+// For a call of the program, which has more arguments than there is room for.
+void Bundles::send_full(Open& open, std::size_t argument_bytes) {
+  if (!runtime_.await_room(open.pe, open.used_bytes)) return drop(open);
+  if (!open.has_room_for(argument_bytes)) send(open);  // others may have sent it meanwhile
+}
+
+// The job ends.
+void Bundles::drop(Open& open) {
+  if (open.num_calls == 0) return;
+  open.clear();
+  runtime_.count_processed();
 }
 
 void Bundles::flush() {
@@ -304,8 +319,11 @@ void Bundles::flush() {
   for (std::size_t i = 0; i < listed_.size(); ++i) {
     Open& open = *listed_[i];
     if (open.num_calls == 0) continue;
-    runtime_.await_room(open.pe, open.used_bytes);
-    if (open.num_calls > 0) send(open);
+    if (!runtime_.await_room(open.pe, open.used_bytes)) {
+      drop(open);
+    } else if (open.num_calls > 0) {
+      send(open);
+    }
   }
 }
 
