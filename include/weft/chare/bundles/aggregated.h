@@ -26,6 +26,8 @@
 namespace weft::chare {
 
 class FeatureTable;
+class Grid;
+struct RunHeader;
 
 // The bundles of one PE: open ones, one for each PE to which it sends, and those that arrive. Between many PEs the calls go through a
 // grid. src/models/chare/bundles/README.md has the format and the ways.
@@ -100,16 +102,19 @@ class Bundles {
   void begin_named(const Call& call, std::size_t call_bytes, std::uint32_t from_pe);
   void run_elsewhere(Collection& target, const EntryHeader& header, const Call& call);
   void pass_on(runtime::Message& message);
+  bool goes_this_way(const Call& call, std::uint32_t from_pe) const;
+  void expect_named(const RunHeader& run, const runtime::Message& message) const;
   [[noreturn, gnu::cold]] void refuse_pe(const Call& call, std::uint32_t from_pe) const;
 
   Chares& chares_;
   runtime::Runtime& runtime_;
   runtime::HandlerId handler_;
   bool is_packing_ = false;
-  std::vector<Open> open_;       // one for each PE to which this one sends
-  std::vector<Open*> ways_;      // by destination, in open_
-  std::vector<Open*> listed_;    // may have calls
-  std::vector<Source> sources_;  // by PE
+  std::unique_ptr<const Grid> grid_;  // null if each call goes to its destination
+  std::vector<Open> open_;            // one for each PE to which this one sends
+  std::vector<Open*> ways_;           // by destination, in open_
+  std::vector<Open*> listed_;         // may have calls
+  std::vector<Source> sources_;       // by PE
   // Sends the open bundles in a turn of its own.
   struct Turn;
   std::unique_ptr<Turn> turn_;

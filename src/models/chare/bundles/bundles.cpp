@@ -210,17 +210,19 @@ Bundles::Bundles(Chares& chares, FeatureTable& features)
 
 void Bundles::set_ways(Ways ways) {
   const int num_pes = runtime_.num_pes();
-  const Grid grid = ways == Ways::kGrid ? Grid(num_pes, runtime_.host_groups()) : Grid();
+  grid_ = std::make_unique<const Grid>(ways == Ways::kGrid ? Grid(num_pes, runtime_.host_groups()) : Grid());
+  const bool has_grid = !grid_->is_direct();
+  if (!has_grid) grid_.reset();
   std::vector<int> next(sources_.size());
   std::vector<std::size_t> places(sources_.size());  // in open_
   open_.clear();
   for (int pe = 0; pe < num_pes; ++pe) {
     const auto at = static_cast<std::size_t>(pe);
-    next[at] = grid.next(runtime_.pe(), pe);
+    next[at] = has_grid ? grid_->next(runtime_.pe(), pe) : pe;
     if (next[at] != pe) continue;
     places[at] = open_.size();
     open_.emplace_back().pe = pe;
-    if (!grid.is_direct()) open_.back().named = NamedPe::kSource;
+    if (has_grid) open_.back().named = NamedPe::kSource;
   }
   ways_.clear();
   for (int pe = 0; pe < num_pes; ++pe) {
@@ -432,6 +434,7 @@ void Bundles::run(Message& message) {
   for_each_run(message, [&](const RunHeader& run, const std::byte* at) {
     if (runtime_.ending()) [[unlikely]]
       return;
+    expect_named(run, message);
     Collection& target = chares_.collection(run.collection);
     const EntryInfo* const entry = runtime::Registry<EntryInfo>::find(run.entry);
     EntryHeader header{run.collection, 0, run.entry, run.move, {}};
@@ -461,7 +464,7 @@ void Bundles::run(Message& message) {
 
 // The call counts as handled for the PE that has made it.
 void Bundles::begin_named(const Call& call, std::size_t call_bytes, std::uint32_t from_pe) {
-  if (call.source_pe >= sources_.size() || call.destination_pe != static_cast<std::uint32_t>(runtime_.pe()))
+  if (call.destination_pe != static_cast<std::uint32_t>(runtime_.pe()) || !goes_this_way(call, from_pe))
     refuse_pe(call, from_pe);
   runtime_.part_handled(static_cast<int>(call.source_pe), call_bytes);
 }
@@ -476,20 +479,22 @@ void Bundles::run_elsewhere(Collection& target, const EntryHeader& header, const
 
 // Runs no code of the program and never waits, because it runs inside progress().
 void Bundles::pass_on(Message& message) {
+  if (grid_ == nullptr) {
+    base::refuse_claim(base::format("a bundle from PE {} is to be passed on, and this PE has no grid",
+                                    message.envelope().source_pe));
+  }
   const auto own_pe = static_cast<std::uint32_t>(runtime_.pe());
   const std::uint32_t from_pe = message.envelope().source_pe;
   for_each_run(message, [&](const RunHeader& run, const std::byte* at) {
     if (runtime_.ending()) return;
+    expect_named(run, message);
     RunHeader passed = run;
     passed.num_calls = 0;
     passed.named = NamedPe::kSource;
     const std::size_t call_bytes = run.call_bytes();
     for (std::uint32_t i = 0; i < run.num_calls; ++i, at += call_bytes) {
       const Call call = Call::read_at(at, run, from_pe, own_pe);
-      // At the PE where a call is passed on to, it arrives: no claim makes it circle.
-      if (call.source_pe >= sources_.size() || call.destination_pe >= sources_.size() ||
-          ways_[call.destination_pe]->pe != static_cast<int>(call.destination_pe))
-        refuse_pe(call, from_pe);
+      if (!goes_this_way(call, from_pe)) refuse_pe(call, from_pe);
       Open& open = *ways_[call.destination_pe];
       if (!open.has_room_for(run.argument_bytes)) send(open);
       std::byte* const at_pe = open.begin_call(passed, call.index);
@@ -498,6 +503,26 @@ void Bundles::pass_on(Message& message) {
       if (open.end_call()) list(open);
     }
   });
+}
+
+// Whether PE `from_pe` sends the call to this PE. A false one would circle, or be charged to a PE that has not made it.
+bool Bundles::goes_this_way(const Call& call, std::uint32_t from_pe) const {
+  const auto own_pe = static_cast<std::uint32_t>(runtime_.pe());
+  if (call.source_pe >= sources_.size() || call.destination_pe >= sources_.size()) return false;
+  const auto next = [this](std::uint32_t from, std::uint32_t to) {
+    return static_cast<std::uint32_t>(grid_->next(static_cast<int>(from), static_cast<int>(to)));
+  };
+  if (call.destination_pe != own_pe) return next(from_pe, call.destination_pe) == own_pe;
+  // A bundle of this PE to itself has calls that it has checked before.
+  return call.source_pe == from_pe || from_pe == own_pe || next(call.source_pe, own_pe) == from_pe;
+}
+
+void Bundles::expect_named(const RunHeader& run, const Message& message) const {
+  if ((run.named != NamedPe::kNone) == (grid_ != nullptr)) [[likely]]
+    return;
+  base::refuse_claim(base::format("a bundle from PE {} {} the PEs of its calls, and this PE has {} grid",
+                                  message.envelope().source_pe, grid_ ? "does not name" : "names",
+                                  grid_ ? "a" : "no"));
 }
 
 void Bundles::refuse_pe(const Call& call, std::uint32_t from_pe) const {

@@ -311,9 +311,9 @@ TEST_F(FourPesInAGrid, PesThatWaitInsideCallsPassCallsOn) {
   testing::expect_equal_accounts(*job);
 }
 
-// The PE of the grid in whose bundles a call for PE 3 cannot be.
+// Calls that PE 0 does not send to that PE.
 TEST_F(FourPesInAGrid, ACallThatDoesNotGoThisWayEndsTheJob) {
-  const auto failure_of = [&](int to_pe, NamedPe named, PeNumber pe) {
+  const auto failure_of = [&](int to_pe, NamedPe named, PeNumber pe, bool is_passed_on = true) {
     start();
     const RunHeader run{logs[0].collection().id(),
                         EntryMethod<BundledLog, &BundledLog::note>::info().id,
@@ -322,10 +322,10 @@ TEST_F(FourPesInAGrid, ACallThatDoesNotGoThisWayEndsTheJob) {
                         1,
                         named};
     Runtime& runtime = job->runtime(0);
-    auto message =
-        runtime::Message::pack(runtime, static_cast<runtime::HandlerId>(bundle_handler(runtime) + 1),
-                               BundleHeader{}, run, std::uint64_t{kOnPe3}, pe, std::uint64_t{1});
-    message->envelope().flags |= runtime::kUrgentFlag;
+    const auto handler = static_cast<runtime::HandlerId>(bundle_handler(runtime) + (is_passed_on ? 1 : 0));
+    auto message = runtime::Message::pack(runtime, handler, BundleHeader{}, run, std::uint64_t{kOnPe3}, pe,
+                                          std::uint64_t{1});
+    if (is_passed_on) message->envelope().flags |= runtime::kUrgentFlag;
     runtime.send(to_pe, std::move(message));
     std::string failure = job->run([](Runtime& main) -> Task<> { co_await main.quiescence(); });
     logs.clear();
@@ -335,6 +335,10 @@ TEST_F(FourPesInAGrid, ACallThatDoesNotGoThisWayEndsTheJob) {
   EXPECT_TRUE(says(failure_of(1, NamedPe::kDestination, 2), "from PE 0 to PE 1 has a call of PE 0 to PE 2"));
   EXPECT_TRUE(says(failure_of(2, NamedPe::kDestination, 4), "has a call of PE 0 to PE 4"));
   EXPECT_TRUE(says(failure_of(2, NamedPe::kSource, 4), "has a call of PE 4 to PE 2"));
+  EXPECT_TRUE(says(failure_of(2, NamedPe::kSource, 3), "has a call of PE 3 to PE 2"));
+  EXPECT_TRUE(says(failure_of(1, NamedPe::kSource, 3, false), "has a call of PE 3 to PE 1"));
+  EXPECT_TRUE(says(failure_of(1, NamedPe::kDestination, 0, false), "has a call of PE 0 to PE 0"));
+  EXPECT_TRUE(says(failure_of(2, NamedPe::kNone, 0), "does not name the PEs of its calls"));
 }
 
 }  // namespace
