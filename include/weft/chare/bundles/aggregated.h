@@ -67,7 +67,8 @@ class Bundles {
   // The arguments have been packed: the call is made. Without it there is no call.
   void commit(const Place& place);
   // Sends all open bundles of this PE. Flow control may hold them back, as a call. An exception leaves those that were not sent open.
-  // Calls that go through another PE leave that PE when its bundle is full or the PE has nothing else to do. Throws
+  // Calls that go through another PE leave that PE when its bundle is full, and when the PE has nothing else to do, waits inside a call or
+  // calls progress(). Throws
   // Error(kInvalidArgument) during a Packing.
   void flush();
   // Sends the open bundle to this PE itself, if this PE has made calls in it: what the caller queues now comes behind them.
@@ -91,12 +92,14 @@ class Bundles {
   void send(Open& open);
   [[gnu::noinline]] void send_full(Open& open, std::size_t argument_bytes);
   void drop(Open& open);
+  bool send_passed();
   void turn();
   void send_if_room(Open& open);
   void on_loss(int pe);
   void on_bundle(runtime::MessagePtr message);
   void hold(Source& source, std::uint64_t number, runtime::MessagePtr message);
   void handle_held(Source& source);
+  void handle_found();
   void handle(runtime::Message& message);
   void run(runtime::Message& message);
   void begin_named(const Call& call, std::size_t call_bytes, std::uint32_t from_pe);
@@ -110,6 +113,7 @@ class Bundles {
   runtime::Runtime& runtime_;
   runtime::HandlerId handler_;
   bool is_packing_ = false;
+  bool has_passed_ = false;           // send_passed() may have something to do
   std::unique_ptr<const Grid> grid_;  // null if each call goes to its destination
   std::vector<Open> open_;            // one for each PE to which this one sends
   std::vector<Open*> ways_;           // by destination, in open_

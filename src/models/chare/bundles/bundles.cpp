@@ -224,6 +224,8 @@ void Bundles::set_ways(Ways ways) {
     open_.emplace_back().pe = pe;
     if (has_grid) open_.back().named = NamedPe::kSource;
   }
+  const auto hook = [](void* self) { return static_cast<Bundles*>(self)->send_passed(); };
+  runtime_.set_progress_hook(has_grid ? +hook : nullptr, this);
   ways_.clear();
   for (int pe = 0; pe < num_pes; ++pe) {
     const int through = next[static_cast<std::size_t>(pe)];
@@ -236,6 +238,7 @@ void Bundles::set_ways(Ways ways) {
 Bundles::~Bundles() = default;
 
 void Bundles::close() {
+  runtime_.set_progress_hook(nullptr, nullptr);
   for (Source& source : sources_) source.held.clear();
   listed_.clear();
 }
@@ -341,8 +344,7 @@ void Bundles::send_own() {
 // Sends what is open when the PE has nothing else to do: its queue is empty, and a poll of the network has brought nothing.
 void Bundles::turn() {
   Turn& turn = *turn_;
-  if (std::exchange(turn.finds_held, false))
-    std::ranges::for_each(sources_, [this](Source& source) { handle_held(source); });
+  handle_found();
   if (++turn.passes < kMostPasses) {
     if (!runtime_.queue_empty()) {
       turn.has_polled = false;
@@ -358,6 +360,27 @@ void Bundles::turn() {
     open->is_listed = false;
     send_if_room(*open);
   }
+}
+
+// Inside progress(), and while a call waits: no other PE's call stays here until this PE has a turn. Returns whether it has done anything.
+bool Bundles::send_passed() {
+  if (!has_passed_ || is_packing_) [[likely]]
+    return false;
+  handle_found();
+  has_passed_ = false;
+  bool has_sent = false;
+  // An observer of the sending may list more. NOLINTNEXTLINE(modernize-loop-convert)
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    Open& open = *listed_[i];
+    if (open.num_passed == 0 || open.pe == runtime_.pe()) continue;
+    if (runtime_.has_room(open.pe)) {
+      send(open);
+      has_sent = true;
+    } else {
+      has_passed_ = true;
+    }
+  }
+  return has_sent;
 }
 
 // Without room the bundle stays open, and is sent when there is some: no caller could wait here.
@@ -400,7 +423,7 @@ void Bundles::hold(Source& source, std::uint64_t number, MessagePtr message) {
   source.held_bytes += size_bytes;
   runtime_.count_sent();  // it has not been handled
   if (number != source.next_number) return;
-  turn_->finds_held = true;
+  turn_->finds_held = has_passed_ = true;
   if (!std::exchange(turn_->is_posted, true)) runtime_.post(&turn_->work);
 }
 
@@ -412,6 +435,12 @@ void Bundles::handle_held(Source& source) {
     runtime_.count_processed();
     handle(*next);
   }
+}
+
+// Handles those that came to be passed on during a Packing.
+void Bundles::handle_found() {
+  if (std::exchange(turn_->finds_held, false))
+    std::ranges::for_each(sources_, [this](Source& source) { handle_held(source); });
 }
 
 void Bundles::handle(Message& message) {
@@ -503,6 +532,7 @@ void Bundles::pass_on(Message& message) {
       if (open.end_call()) list(open);
     }
   });
+  has_passed_ = true;
 }
 
 // Whether PE `from_pe` sends the call to this PE. A false one would circle, or be charged to a PE that has not made it.

@@ -195,9 +195,33 @@ TEST_F(FourPesInAGrid, APeThatComputesPassesCallsOnInsideProgress) {
   hooked[0][2].send<&Hooked::work>();
   EXPECT_EQ(job->run_until([] { return Hooked::hook == nullptr; }), "");
   passing.set_observer(nullptr);
-  // 398 calls fill a bundle: PE 0 has sent seven, and the last one of PE 2 is full and not sent.
-  EXPECT_EQ(sent_inside, 6);
+  EXPECT_EQ(sent_inside, 7);  // 398 calls fill a bundle: PE 0 has sent seven
   expect_calls(kOnPe3, 3000);
+}
+
+// It has no turn meanwhile. The bundle is not full.
+TEST_F(FourPesInAGrid, APeThatWaitsInsideACallPassesCallsOn) {
+  start();
+  Runtime& passing = job->runtime(2);
+  struct Wait {
+    SentBundles sent;
+    int polls;
+  } wait{SentBundles(passing), 0};
+  Hooked::hook = [&] {
+    call_pe_3(0, 3);
+    logs[0].aggregated().flush();
+    passing.set_observer(&wait.sent);
+    const auto is_over = [](void* context) {
+      auto& of_the_test = *static_cast<Wait*>(context);
+      return of_the_test.sent.count > 0 || ++of_the_test.polls == 1000;
+    };
+    passing.progress_until(is_over, &wait);
+    passing.set_observer(nullptr);
+  };
+  hooked[0][2].send<&Hooked::work>();
+  EXPECT_EQ(job->run_until([] { return Hooked::hook == nullptr; }), "");
+  EXPECT_EQ(wait.sent.pes, std::set{3});
+  expect_calls(kOnPe3, 3);
 }
 
 // The bundle whose call is packed must not change meanwhile.
@@ -211,10 +235,12 @@ TEST_F(FourPesInAGrid, CallsThatArriveWhileAnArgumentIsPackedWait) {
       passing.set_observer(&sent);
       passing.progress();
       EXPECT_EQ(sent.count, 0);
-      passing.set_observer(nullptr);
     };
     Collection& group = passing.model<Chares>().collection(hooked[0].collection().id());
     Group<Hooked>(group)[3].aggregated().send<&Hooked::take>(Hooked::Argument());
+    passing.progress();
+    EXPECT_EQ(sent.count, 8);  // the call of PE 2 in the first one
+    passing.set_observer(nullptr);
   };
   hooked[0][2].send<&Hooked::work>();
   expect_calls(kOnPe3, 3000);
