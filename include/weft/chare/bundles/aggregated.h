@@ -66,6 +66,8 @@ class Bundles {
               std::size_t argument_bytes);
   // The arguments have been packed: the call is made. Without it there is no call.
   void commit(const Place& place);
+  // The PE to which calls for PE `pe` go first.
+  int first_pe_to(int pe) const;
   // Sends all open bundles of this PE. Flow control may hold them back, as a call. An exception leaves those that were not sent open.
   // Calls that go through another PE leave that PE when its bundle is full, and when the PE has nothing else to do, waits inside a call or
   // calls progress(). Throws

@@ -279,6 +279,8 @@ void Bundles::commit(const Place& place) {
     list(open);
 }
 
+int Bundles::first_pe_to(int pe) const { return ways_[static_cast<std::size_t>(pe)]->pe; }
+
 // The bundle has its first call.
 void Bundles::list(Open& open) {
   // For quiescence an open bundle is a message that has not been handled.
