@@ -13,6 +13,7 @@
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
+#include "machine/message_sizes.h"
 #include "models/chare/bundles/bundle_format.h"
 #include "models/chare/bundles/grid.h"
 #include "models/chare/elements/parts.h"
@@ -300,8 +301,15 @@ void Bundles::send(Open& open) {
   MessagePtr message = Message::create(runtime_, handler, open.used_bytes);
   std::memcpy(message->payload(), open.bytes.get(), open.used_bytes);
   if (open.is_passed_on()) message->envelope().flags |= runtime::kUrgentFlag;
+  const bool has_passed = open.num_passed > 0;
   ++open.next_number;
   open.clear();
+  if (has_passed) [[unlikely]] {
+    // Its calls are in the accounts of the PEs that have made them. list() has counted it for quiescence.
+    message->envelope().flags |= runtime::kControlFlag;
+    runtime_.charge_part(open.pe, machine::kSentMessageBytes);
+    return runtime_.send(open.pe, std::move(message));
+  }
   runtime_.send(open.pe, std::move(message));
   runtime_.count_processed();  // the message counts from now on
 }
@@ -402,6 +410,10 @@ void Bundles::on_bundle(MessagePtr message) {
   if (from >= sources_.size() || size_bytes < sizeof(BundleHeader) || size_bytes > kBundleBytes) {
     base::refuse_claim(base::format("a bundle of calls of {} bytes arrived from PE {} of {}", size_bytes,
                                     from, sources_.size()));
+  }
+  if ((message->envelope().flags & runtime::kControlFlag) != 0) [[unlikely]] {  // see send()
+    runtime_.part_handled(static_cast<int>(from), machine::kSentMessageBytes);
+    runtime_.count_processed();
   }
   Source& source = sources_[from];
   const auto number = read<BundleHeader>(message->payload()).number;

@@ -266,6 +266,8 @@ TEST_F(FourPesInAGrid, TheRoomOfTheDestinationLimitsTheCalls) {
   EXPECT_GT(count, 1'000'000 / kCallBytes - 1000);
   EXPECT_LT(count, 1'000'000 / kCallBytes + 1000);
   EXPECT_TRUE(job->runtime(0).has_room(2));
+  // What PE 2 has passed on is not charged to PE 2.
+  EXPECT_GE(job->runtime(2).room_bytes(3), -100'000);
   expect_calls(kOnPe3, count);
 }
 
