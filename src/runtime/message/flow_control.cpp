@@ -164,14 +164,15 @@ void FlowControl::refuse(int pe, std::int64_t bytes) {
               ? "these messages wait for the caller to return"
               : "the PEs wait for one another";
   }
+  const char* const kind = has_parts_ ? "messages and aggregated calls" : "messages";
   std::string what;
   if (pe == scheduler_.pe()) {
-    what = base::format("{} messages ({} MiB) wait in the queue of this PE, {}", messages, bytes / kMiB, pe);
+    what = base::format("{} {} ({} MiB) wait in the queue of this PE, {}", messages, kind, bytes / kMiB, pe);
   } else {
     what = base::format(
-        "PE {} has sent {} messages to PE {} that PE {} has not handled ({} MiB, with {} MiB of messages "
+        "PE {} has sent {} {} to PE {} that PE {} has not handled ({} MiB, with {} MiB of messages "
         "from there that wait here), and waiting cannot help: {}",
-        scheduler_.pe(), messages, pe, pe, bytes / kMiB, totals(pe).waiting_here_bytes / kMiB, why);
+        scheduler_.pe(), messages, kind, pe, pe, bytes / kMiB, totals(pe).waiting_here_bytes / kMiB, why);
   }
   throw base::Error(
       base::StatusCode::kOutOfMemory,

@@ -142,7 +142,7 @@ bool Messenger::await_room(int pe, std::size_t payload_bytes) {
 }
 
 void Messenger::charge_part(int pe, std::size_t bytes) {
-  flow_peers_[pe].charge(static_cast<std::int64_t>(bytes));
+  flow_->charge_part(pe, static_cast<std::int64_t>(bytes));
 }
 
 void Messenger::part_handled(int pe, std::size_t bytes) {

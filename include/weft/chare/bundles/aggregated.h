@@ -79,7 +79,7 @@ class Bundles {
   void close();
   enum class Ways : bool { kDirect, kGrid };
   // For tests and measurements: the ways of the calls, in place of those that fit the number of PEs. REQUIRES: the same on all PEs, before
-  // the first aggregated call.
+  // the first aggregated call. Throws Error(kInvalidArgument) after a call of this PE.
   void set_ways(Ways ways);
   // Of bundles for the PE that gets them, for tests; that of bundles to be passed on follows.
   runtime::HandlerId handler() const { return handler_; }

@@ -98,6 +98,7 @@ struct Bundles::Open {
   std::unique_ptr<Room> room;  // null until the PE has had no room
   std::uint64_t next_number = 0;
 
+  bool has_been_used() const { return bytes != nullptr; }
   // Whether the PE that gets it passes calls on.
   bool is_passed_on() const { return named == NamedPe::kDestination; }
   bool has_room_for(std::size_t argument_bytes) const {
@@ -210,6 +211,10 @@ Bundles::Bundles(Chares& chares, FeatureTable& features)
 }
 
 void Bundles::set_ways(Ways ways) {
+  if (std::ranges::any_of(open_, &Open::has_been_used)) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "the ways of aggregated calls are set before the first one");
+  }
   const int num_pes = runtime_.num_pes();
   grid_ = std::make_unique<const Grid>(ways == Ways::kGrid ? Grid(num_pes, runtime_.host_groups()) : Grid());
   const bool has_grid = !grid_->is_direct();

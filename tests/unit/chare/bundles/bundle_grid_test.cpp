@@ -261,7 +261,7 @@ TEST_F(FourPesInAGrid, TheRoomOfTheDestinationLimitsTheCalls) {
       job->runtime(0).machine().progress();  // the credit of PE 2
     }
   };
-  EXPECT_TRUE(says(thrown_by(call), "waiting cannot help"));
+  EXPECT_TRUE(says(thrown_by(call), "messages and aggregated calls to PE 3 that PE 3 has not handled"));
   constexpr std::uint64_t kCallBytes = 20;
   EXPECT_GT(count, 1'000'000 / kCallBytes - 1000);
   EXPECT_LT(count, 1'000'000 / kCallBytes + 1000);
@@ -269,6 +269,13 @@ TEST_F(FourPesInAGrid, TheRoomOfTheDestinationLimitsTheCalls) {
   // What PE 2 has passed on is not charged to PE 2.
   EXPECT_GE(job->runtime(2).room_bytes(3), -100'000);
   expect_calls(kOnPe3, count);
+}
+
+TEST_F(FourPesInAGrid, TheWaysStayAfterACall) {
+  start();
+  call_pe_3(0, 1);
+  EXPECT_TRUE(says(thrown_by([&] { use_grid(*job); }), "are set before the first one"));
+  expect_calls(kOnPe3, 1);
 }
 
 // The PE in between is not told in its place.
