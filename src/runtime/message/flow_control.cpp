@@ -90,7 +90,8 @@ bool FlowControl::admit(int pe, std::int64_t cost_bytes) {
   const auto before_bytes = [&] { return watermarks_.first_bytes - room(pe).bytes - cost_bytes; };
   if (before_bytes() <= watermarks_.second_bytes) return true;
   Totals& with = totals(pe);
-  if (pe != scheduler_.pe() && before_bytes() > with.passes_until_bytes && scheduler_.may_progress()) {
+  if (pe != scheduler_.pe() && before_bytes() > with.passes_until_bytes && scheduler_.may_progress() &&
+      !scheduler_.must_end()) {
     // A wait cannot shorten this PE's own queue, which is handled after the caller returns. Only bytes outstanding at the peer count.
     if (outstanding_bytes(pe) - cost_bytes > watermarks_.second_bytes) wait(pe, cost_bytes);
   }

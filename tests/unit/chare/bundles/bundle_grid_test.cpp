@@ -271,6 +271,22 @@ TEST_F(FourPesInAGrid, TheRoomOfTheDestinationLimitsTheCalls) {
   expect_calls(kOnPe3, count);
 }
 
+// Each wait would send a message that nobody handles any more.
+TEST_F(FourPesInAGrid, NoCallWaitsWhenTheJobEnds) {
+  runtime::RuntimeOptions options;
+  options.watermarks = {100'000, 200'000, 1'000'000};
+  start(options);
+  Runtime& runtime = job->runtime(0);
+  Hooked::hook = [&] {
+    runtime.announce_end();
+    call_pe_3(0, 50'000);
+  };
+  hooked[0][0].send<&Hooked::work>();
+  EXPECT_EQ(job->run_until([] { return Hooked::hook == nullptr; }), "");
+  EXPECT_LT(runtime.room_bytes(3), -100'000);
+  EXPECT_TRUE(runtime.flow_report().empty());
+}
+
 TEST_F(FourPesInAGrid, TheWaysStayAfterACall) {
   start();
   call_pe_3(0, 1);
