@@ -183,8 +183,20 @@ bool Scheduler::progress() {
   if (may_progress()) {
     const Nesting nesting(is_in_progress_);
     progress_once();
+    call_progress_hook();
   }
   return !queue_.empty();
+}
+
+bool Scheduler::call_progress_hook() {
+  if (progress_hook_ == nullptr) [[likely]]
+    return false;
+  try {
+    return progress_hook_(progress_hook_context_);
+  } catch (...) {
+    fail_callback();
+    return true;
+  }
 }
 
 bool Scheduler::progress_once() {
@@ -202,7 +214,7 @@ void Scheduler::progress_until(bool (*done)(void* context), void* context) {
       if (must_end()) break;
       answer_urgently();
     }
-    if (progress_once()) {
+    if (progress_once() || call_progress_hook()) {
       idle.rounds = 0;
       if (is_idle_noted_) [[unlikely]]
         end_noted_idle();

@@ -63,8 +63,9 @@ class Messenger : public Scheduler {
   // In a completion or a handler of the machine it never waits.
   void send_call(int pe, MessagePtr message);
   void broadcast_call(MessagePtr message);
-  // Waits until send_call() of a message with that payload would neither wait nor throw. Throws as send_call().
-  void await_room(int pe, std::size_t payload_bytes);
+  // Waits until send_call() of a message with that payload would neither wait nor throw. Throws as send_call(). Returns false if
+  // send_call() would drop the message, because the job ends.
+  [[nodiscard]] bool await_room(int pe, std::size_t payload_bytes);
   // For data that passes through other PEs, in messages of theirs: charges that many bytes to the account with PE `pe`, as a message
   // would. That PE calls part_handled() with this PE and the same bytes. REQUIRES: both PEs exist.
   void charge_part(int pe, std::size_t bytes);

@@ -196,6 +196,13 @@ class Scheduler {
   bool shares_processor() const { return shares_processor_; }
   bool stopped() const { return stopped_; }
   void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
+  // Null for none. Called inside progress(), and while a call waits and nothing arrives: sends what urgent handlers have left to be sent,
+  // which otherwise waits for a turn. Returns whether it has done anything. It runs no code of the program, and calls no progress().
+  using ProgressHook = bool (*)(void* context);
+  void set_progress_hook(ProgressHook hook, void* context) {
+    progress_hook_ = hook;
+    progress_hook_context_ = context;
+  }
   // Null for none. `watch` must live until another one, or null, is set.
   void set_idle_watch(IdleWatch* watch) { idle_watch_ = watch; }
   // For how long the PE has had nothing to do; 0 if it polls still. REQUIRES: called in the first turn after that, or before.
@@ -282,6 +289,7 @@ class Scheduler {
   bool run_queue();
   void post_mail(Mail mail);
   bool progress_once();
+  bool call_progress_hook();
   [[gnu::cold, gnu::noinline]] void fail_sent(int pe, const base::Status& status);
   // Rare parts of a turn. They are out of line, so that a usual turn saves no registers for them.
   [[gnu::cold, gnu::noinline]] void end_noted_idle();
@@ -342,6 +350,8 @@ class Scheduler {
   Clock::duration awake_time_;  // from the first idle turn until it sleeps; not less than yield_time_
   Ending* ending_ = nullptr;
   IdleHook* idle_hook_ = nullptr;
+  ProgressHook progress_hook_ = nullptr;
+  void* progress_hook_context_ = nullptr;
   IdleWatch* idle_watch_ = nullptr;
   // Of progress_until(); null if it does not wait.
   struct IdleTime {

@@ -90,7 +90,8 @@ bool FlowControl::admit(int pe, std::int64_t cost_bytes) {
   const auto before_bytes = [&] { return watermarks_.first_bytes - room(pe).bytes - cost_bytes; };
   if (before_bytes() <= watermarks_.second_bytes) return true;
   Totals& with = totals(pe);
-  if (pe != scheduler_.pe() && before_bytes() > with.passes_until_bytes && scheduler_.may_progress()) {
+  if (pe != scheduler_.pe() && before_bytes() > with.passes_until_bytes && scheduler_.may_progress() &&
+      !scheduler_.must_end()) {
     // A wait cannot shorten this PE's own queue, which is handled after the caller returns. Only bytes outstanding at the peer count.
     if (outstanding_bytes(pe) - cost_bytes > watermarks_.second_bytes) wait(pe, cost_bytes);
   }
@@ -102,10 +103,12 @@ bool FlowControl::admit(int pe, std::int64_t cost_bytes) {
   return false;
 }
 
-void FlowControl::await_room(int pe, std::int64_t cost_bytes) {
-  if (room(pe).has(cost_bytes)) return;
+bool FlowControl::await_room(int pe, std::int64_t cost_bytes) {
+  if (room(pe).has(cost_bytes)) return true;
   peer(pe).charge(cost_bytes);
-  if (admit(pe, cost_bytes)) peer(pe).uncharge(cost_bytes);
+  if (!admit(pe, cost_bytes)) return false;
+  peer(pe).uncharge(cost_bytes);
+  return true;
 }
 
 bool FlowControl::admit_broadcast(const Message& message) {
@@ -162,14 +165,15 @@ void FlowControl::refuse(int pe, std::int64_t bytes) {
               ? "these messages wait for the caller to return"
               : "the PEs wait for one another";
   }
+  const char* const kind = has_parts_ ? "messages and aggregated calls" : "messages";
   std::string what;
   if (pe == scheduler_.pe()) {
-    what = base::format("{} messages ({} MiB) wait in the queue of this PE, {}", messages, bytes / kMiB, pe);
+    what = base::format("{} {} ({} MiB) wait in the queue of this PE, {}", messages, kind, bytes / kMiB, pe);
   } else {
     what = base::format(
-        "PE {} has sent {} messages to PE {} that PE {} has not handled ({} MiB, with {} MiB of messages "
+        "PE {} has sent {} {} to PE {} that PE {} has not handled ({} MiB, with {} MiB of messages "
         "from there that wait here), and waiting cannot help: {}",
-        scheduler_.pe(), messages, pe, pe, bytes / kMiB, totals(pe).waiting_here_bytes / kMiB, why);
+        scheduler_.pe(), messages, kind, pe, pe, bytes / kMiB, totals(pe).waiting_here_bytes / kMiB, why);
   }
   throw base::Error(
       base::StatusCode::kOutOfMemory,

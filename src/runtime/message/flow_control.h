@@ -76,7 +76,12 @@ class FlowControl {
   // As admit(), for a broadcast: for each PE in turn.
   bool admit_broadcast(const Message& message);
   // For a message of user code that is not charged yet: as admit(), if there is no room. It is not charged.
-  void await_room(int pe, std::int64_t cost_bytes);
+  [[nodiscard]] bool await_room(int pe, std::int64_t cost_bytes);
+  // See Messenger.
+  void charge_part(int pe, std::int64_t bytes) {
+    has_parts_ = true;
+    peer(pe).charge(bytes);
+  }
   // Charges the copies of a message's buffers, which are at this PE until `pe` has fetched them.
   void copies_made(int pe, std::int64_t bytes);
   void copies_sent(int pe, std::int64_t bytes);
@@ -159,6 +164,7 @@ class FlowControl {
   std::int64_t blocked_until_bytes_ = 0;
   std::uint64_t wait_number_ = 0;
   bool is_cycle_ = false;
+  bool has_parts_ = false;        // some of what is counted are no messages
   std::size_t fresh_blocks_ = 0;  // since the queue was counted
   std::size_t queued_ = 0;        // when the queue was counted
   std::uint64_t num_waits_ = 0;

@@ -136,12 +136,13 @@ void Messenger::broadcast_as(MessagePtr message) {
 void Messenger::broadcast(MessagePtr message) { broadcast_as<Sender::kRuntime>(std::move(message)); }
 void Messenger::broadcast_call(MessagePtr message) { broadcast_as<Sender::kCall>(std::move(message)); }
 
-void Messenger::await_room(int pe, std::size_t payload_bytes) {
-  if (!closed()) flow_->await_room(pe, static_cast<std::int64_t>(payload_bytes) + FlowControl::kMessageBytes);
+bool Messenger::await_room(int pe, std::size_t payload_bytes) {
+  return !closed() &&
+         flow_->await_room(pe, static_cast<std::int64_t>(payload_bytes) + FlowControl::kMessageBytes);
 }
 
 void Messenger::charge_part(int pe, std::size_t bytes) {
-  flow_peers_[pe].charge(static_cast<std::int64_t>(bytes));
+  flow_->charge_part(pe, static_cast<std::int64_t>(bytes));
 }
 
 void Messenger::part_handled(int pe, std::size_t bytes) {

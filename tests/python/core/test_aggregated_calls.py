@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,12 @@ def test_an_exception_ends_the_job_in_words(run_job: RunJob, num_pes: int) -> No
     assert ended.returncode == 1
     for words in ("Log[9].fail", "ValueError: a mistake"):
         assert words in ended.stderr, ended.stderr
+
+
+def test_an_await_waits_for_room_at_the_pe_in_between(
+    expect_success: Callable[..., str], tmp_path: Path
+) -> None:
+    assert "all checked" in expect_success(6, "aggregated_room.py", str(tmp_path / "go"))
 
 
 class Taker(weft.Chare):

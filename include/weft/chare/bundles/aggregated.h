@@ -26,6 +26,8 @@
 namespace weft::chare {
 
 class FeatureTable;
+class Grid;
+struct RunHeader;
 
 // The bundles of one PE: open ones, one for each PE to which it sends, and those that arrive. Between many PEs the calls go through a
 // grid. src/models/chare/bundles/README.md has the format and the ways.
@@ -64,8 +66,11 @@ class Bundles {
               std::size_t argument_bytes);
   // The arguments have been packed: the call is made. Without it there is no call.
   void commit(const Place& place);
+  // The PE to which calls for PE `pe` go first.
+  int first_pe_to(int pe) const;
   // Sends all open bundles of this PE. Flow control may hold them back, as a call. An exception leaves those that were not sent open.
-  // Calls that go through another PE leave that PE when its bundle is full or the PE has nothing else to do. Throws
+  // Calls that go through another PE leave that PE when its bundle is full, and when the PE has nothing else to do, waits inside a call or
+  // calls progress(). Throws
   // Error(kInvalidArgument) during a Packing.
   void flush();
   // Sends the open bundle to this PE itself, if this PE has made calls in it: what the caller queues now comes behind them.
@@ -74,7 +79,7 @@ class Bundles {
   void close();
   enum class Ways : bool { kDirect, kGrid };
   // For tests and measurements: the ways of the calls, in place of those that fit the number of PEs. REQUIRES: the same on all PEs, before
-  // the first aggregated call.
+  // the first aggregated call. Throws Error(kInvalidArgument) after a call of this PE.
   void set_ways(Ways ways);
   // Of bundles for the PE that gets them, for tests; that of bundles to be passed on follows.
   runtime::HandlerId handler() const { return handler_; }
@@ -87,27 +92,35 @@ class Bundles {
 
   [[gnu::noinline]] void list(Open& open);
   void send(Open& open);
+  [[gnu::noinline]] void send_full(Open& open, std::size_t argument_bytes);
+  void drop(Open& open);
+  bool send_passed();
   void turn();
   void send_if_room(Open& open);
   void on_loss(int pe);
   void on_bundle(runtime::MessagePtr message);
   void hold(Source& source, std::uint64_t number, runtime::MessagePtr message);
   void handle_held(Source& source);
+  void handle_found();
   void handle(runtime::Message& message);
   void run(runtime::Message& message);
   void begin_named(const Call& call, std::size_t call_bytes, std::uint32_t from_pe);
   void run_elsewhere(Collection& target, const EntryHeader& header, const Call& call);
   void pass_on(runtime::Message& message);
+  bool goes_this_way(const Call& call, std::uint32_t from_pe) const;
+  void expect_named(const RunHeader& run, const runtime::Message& message) const;
   [[noreturn, gnu::cold]] void refuse_pe(const Call& call, std::uint32_t from_pe) const;
 
   Chares& chares_;
   runtime::Runtime& runtime_;
   runtime::HandlerId handler_;
   bool is_packing_ = false;
-  std::vector<Open> open_;       // one for each PE to which this one sends
-  std::vector<Open*> ways_;      // by destination, in open_
-  std::vector<Open*> listed_;    // may have calls
-  std::vector<Source> sources_;  // by PE
+  bool has_passed_ = false;           // send_passed() may have something to do
+  std::unique_ptr<const Grid> grid_;  // null if each call goes to its destination
+  std::vector<Open> open_;            // one for each PE to which this one sends
+  std::vector<Open*> ways_;           // by destination, in open_
+  std::vector<Open*> listed_;         // may have calls
+  std::vector<Source> sources_;       // by PE
   // Sends the open bundles in a turn of its own.
   struct Turn;
   std::unique_ptr<Turn> turn_;

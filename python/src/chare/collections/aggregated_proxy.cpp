@@ -79,7 +79,9 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flagged_c
     bundles.commit(place);
     if (engine.runtime().exiting()) [[unlikely]]
       raise_if_interrupted(entry);
-    return make_sent(engine, place.pe).release();
+    // An await waits for the PE of the chare, or for the one in between.
+    const bool has_room = engine.runtime().has_room(place.pe);
+    return make_sent(engine, has_room ? bundles.first_pe_to(place.pe) : place.pe).release();
   });
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/format.h"
 #include "base/refuse_claim.h"
+#include "machine/message_sizes.h"
 #include "models/chare/bundles/bundle_format.h"
 #include "models/chare/bundles/grid.h"
 #include "models/chare/elements/parts.h"
@@ -97,6 +98,7 @@ struct Bundles::Open {
   std::unique_ptr<Room> room;  // null until the PE has had no room
   std::uint64_t next_number = 0;
 
+  bool has_been_used() const { return bytes != nullptr; }
   // Whether the PE that gets it passes calls on.
   bool is_passed_on() const { return named == NamedPe::kDestination; }
   bool has_room_for(std::size_t argument_bytes) const {
@@ -131,6 +133,11 @@ struct Bundles::Open {
     ++last_run.num_calls;
     used_bytes += call_bytes;
     return num_calls++ == 0;
+  }
+  void clear() {
+    used_bytes = sizeof(BundleHeader);
+    run_at = 0;
+    num_calls = num_passed = 0;
   }
   void end_run() {
     if (run_at != 0) std::memcpy(bytes.get() + run_at, &last_run, sizeof last_run);
@@ -204,19 +211,27 @@ Bundles::Bundles(Chares& chares, FeatureTable& features)
 }
 
 void Bundles::set_ways(Ways ways) {
+  if (std::ranges::any_of(open_, &Open::has_been_used)) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "the ways of aggregated calls are set before the first one");
+  }
   const int num_pes = runtime_.num_pes();
-  const Grid grid = ways == Ways::kGrid ? Grid(num_pes, runtime_.host_groups()) : Grid();
+  grid_ = std::make_unique<const Grid>(ways == Ways::kGrid ? Grid(num_pes, runtime_.host_groups()) : Grid());
+  const bool has_grid = !grid_->is_direct();
+  if (!has_grid) grid_.reset();
   std::vector<int> next(sources_.size());
   std::vector<std::size_t> places(sources_.size());  // in open_
   open_.clear();
   for (int pe = 0; pe < num_pes; ++pe) {
     const auto at = static_cast<std::size_t>(pe);
-    next[at] = grid.next(runtime_.pe(), pe);
+    next[at] = has_grid ? grid_->next(runtime_.pe(), pe) : pe;
     if (next[at] != pe) continue;
     places[at] = open_.size();
     open_.emplace_back().pe = pe;
-    if (!grid.is_direct()) open_.back().named = NamedPe::kSource;
+    if (has_grid) open_.back().named = NamedPe::kSource;
   }
+  const auto hook = [](void* self) { return static_cast<Bundles*>(self)->send_passed(); };
+  runtime_.set_progress_hook(has_grid ? +hook : nullptr, this);
   ways_.clear();
   for (int pe = 0; pe < num_pes; ++pe) {
     const int through = next[static_cast<std::size_t>(pe)];
@@ -229,6 +244,7 @@ void Bundles::set_ways(Ways ways) {
 Bundles::~Bundles() = default;
 
 void Bundles::close() {
+  runtime_.set_progress_hook(nullptr, nullptr);
   for (Source& source : sources_) source.held.clear();
   listed_.clear();
 }
@@ -250,12 +266,11 @@ Bundles::Place Bundles::place(Collection& collection, std::uint64_t index, IsHer
   const RunHeader run{collection.id(), entry.id, at.move, static_cast<std::uint32_t>(argument_bytes), 0,
                       open.named};
   // Where calls are passed on, each is charged to the account with its destination: other PEs send it there.
-  if (run.named != NamedPe::kNone) [[unlikely]]
-    runtime_.await_room(at.pe, run.call_bytes());
-  if (!open.has_room_for(argument_bytes)) [[unlikely]] {
-    runtime_.await_room(open.pe, open.used_bytes);  // meanwhile others may send the bundle
-    if (!open.has_room_for(argument_bytes)) send(open);
+  if (run.named != NamedPe::kNone) [[unlikely]] {
+    if (!runtime_.await_room(at.pe, run.call_bytes())) drop(open);
   }
+  if (!open.has_room_for(argument_bytes)) [[unlikely]]
+    send_full(open, argument_bytes);
   std::byte* arguments = open.begin_call(run, index);
   if (run.named != NamedPe::kNone) [[unlikely]]
     arguments = write_pe(arguments, open.is_passed_on() ? at.pe : runtime_.pe());
@@ -269,6 +284,8 @@ void Bundles::commit(const Place& place) {
   if (open.end_call()) [[unlikely]]
     list(open);
 }
+
+int Bundles::first_pe_to(int pe) const { return ways_[static_cast<std::size_t>(pe)]->pe; }
 
 // The bundle has its first call.
 void Bundles::list(Open& open) {
@@ -289,12 +306,30 @@ void Bundles::send(Open& open) {
   MessagePtr message = Message::create(runtime_, handler, open.used_bytes);
   std::memcpy(message->payload(), open.bytes.get(), open.used_bytes);
   if (open.is_passed_on()) message->envelope().flags |= runtime::kUrgentFlag;
+  const bool has_passed = open.num_passed > 0;
   ++open.next_number;
-  open.used_bytes = sizeof header;
-  open.run_at = 0;
-  open.num_calls = open.num_passed = 0;
+  open.clear();
+  if (has_passed) [[unlikely]] {
+    // Its calls are in the accounts of the PEs that have made them. list() has counted it for quiescence.
+    message->envelope().flags |= runtime::kControlFlag;
+    runtime_.charge_part(open.pe, machine::kSentMessageBytes);
+    return runtime_.send(open.pe, std::move(message));
+  }
   runtime_.send(open.pe, std::move(message));
   runtime_.count_processed();  // the message counts from now on
+}
+
+// For a call of the program, which has more arguments than there is room for.
+void Bundles::send_full(Open& open, std::size_t argument_bytes) {
+  if (!runtime_.await_room(open.pe, open.used_bytes)) return drop(open);
+  if (!open.has_room_for(argument_bytes)) send(open);  // others may have sent it meanwhile
+}
+
+// The job ends.
+void Bundles::drop(Open& open) {
+  if (open.num_calls == 0) return;
+  open.clear();
+  runtime_.count_processed();
 }
 
 void Bundles::flush() {
@@ -304,8 +339,11 @@ void Bundles::flush() {
   for (std::size_t i = 0; i < listed_.size(); ++i) {
     Open& open = *listed_[i];
     if (open.num_calls == 0) continue;
-    runtime_.await_room(open.pe, open.used_bytes);
-    if (open.num_calls > 0) send(open);
+    if (!runtime_.await_room(open.pe, open.used_bytes)) {
+      drop(open);
+    } else if (open.num_calls > 0) {
+      send(open);
+    }
   }
 }
 
@@ -321,8 +359,7 @@ void Bundles::send_own() {
 // Sends what is open when the PE has nothing else to do: its queue is empty, and a poll of the network has brought nothing.
 void Bundles::turn() {
   Turn& turn = *turn_;
-  if (std::exchange(turn.finds_held, false))
-    std::ranges::for_each(sources_, [this](Source& source) { handle_held(source); });
+  handle_found();
   if (++turn.passes < kMostPasses) {
     if (!runtime_.queue_empty()) {
       turn.has_polled = false;
@@ -338,6 +375,27 @@ void Bundles::turn() {
     open->is_listed = false;
     send_if_room(*open);
   }
+}
+
+// Inside progress(), and while a call waits: no other PE's call stays here until this PE has a turn. Returns whether it has done anything.
+bool Bundles::send_passed() {
+  if (!has_passed_ || is_packing_) [[likely]]
+    return false;
+  handle_found();
+  has_passed_ = false;
+  bool has_sent = false;
+  // An observer of the sending may list more. NOLINTNEXTLINE(modernize-loop-convert)
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    Open& open = *listed_[i];
+    if (open.num_passed == 0 || open.pe == runtime_.pe()) continue;
+    if (runtime_.has_room(open.pe)) {
+      send(open);
+      has_sent = true;
+    } else {
+      has_passed_ = true;
+    }
+  }
+  return has_sent;
 }
 
 // Without room the bundle stays open, and is sent when there is some: no caller could wait here.
@@ -357,6 +415,10 @@ void Bundles::on_bundle(MessagePtr message) {
   if (from >= sources_.size() || size_bytes < sizeof(BundleHeader) || size_bytes > kBundleBytes) {
     base::refuse_claim(base::format("a bundle of calls of {} bytes arrived from PE {} of {}", size_bytes,
                                     from, sources_.size()));
+  }
+  if ((message->envelope().flags & runtime::kControlFlag) != 0) [[unlikely]] {  // see send()
+    runtime_.part_handled(static_cast<int>(from), machine::kSentMessageBytes);
+    runtime_.count_processed();
   }
   Source& source = sources_[from];
   const auto number = read<BundleHeader>(message->payload()).number;
@@ -380,7 +442,7 @@ void Bundles::hold(Source& source, std::uint64_t number, MessagePtr message) {
   source.held_bytes += size_bytes;
   runtime_.count_sent();  // it has not been handled
   if (number != source.next_number) return;
-  turn_->finds_held = true;
+  turn_->finds_held = has_passed_ = true;
   if (!std::exchange(turn_->is_posted, true)) runtime_.post(&turn_->work);
 }
 
@@ -392,6 +454,12 @@ void Bundles::handle_held(Source& source) {
     runtime_.count_processed();
     handle(*next);
   }
+}
+
+// Handles those that came to be passed on during a Packing.
+void Bundles::handle_found() {
+  if (std::exchange(turn_->finds_held, false))
+    std::ranges::for_each(sources_, [this](Source& source) { handle_held(source); });
 }
 
 void Bundles::handle(Message& message) {
@@ -414,6 +482,7 @@ void Bundles::run(Message& message) {
   for_each_run(message, [&](const RunHeader& run, const std::byte* at) {
     if (runtime_.ending()) [[unlikely]]
       return;
+    expect_named(run, message);
     Collection& target = chares_.collection(run.collection);
     const EntryInfo* const entry = runtime::Registry<EntryInfo>::find(run.entry);
     EntryHeader header{run.collection, 0, run.entry, run.move, {}};
@@ -443,7 +512,7 @@ void Bundles::run(Message& message) {
 
 // The call counts as handled for the PE that has made it.
 void Bundles::begin_named(const Call& call, std::size_t call_bytes, std::uint32_t from_pe) {
-  if (call.source_pe >= sources_.size() || call.destination_pe != static_cast<std::uint32_t>(runtime_.pe()))
+  if (call.destination_pe != static_cast<std::uint32_t>(runtime_.pe()) || !goes_this_way(call, from_pe))
     refuse_pe(call, from_pe);
   runtime_.part_handled(static_cast<int>(call.source_pe), call_bytes);
 }
@@ -458,20 +527,22 @@ void Bundles::run_elsewhere(Collection& target, const EntryHeader& header, const
 
 // Runs no code of the program and never waits, because it runs inside progress().
 void Bundles::pass_on(Message& message) {
+  if (grid_ == nullptr) {
+    base::refuse_claim(base::format("a bundle from PE {} is to be passed on, and this PE has no grid",
+                                    message.envelope().source_pe));
+  }
   const auto own_pe = static_cast<std::uint32_t>(runtime_.pe());
   const std::uint32_t from_pe = message.envelope().source_pe;
   for_each_run(message, [&](const RunHeader& run, const std::byte* at) {
     if (runtime_.ending()) return;
+    expect_named(run, message);
     RunHeader passed = run;
     passed.num_calls = 0;
     passed.named = NamedPe::kSource;
     const std::size_t call_bytes = run.call_bytes();
     for (std::uint32_t i = 0; i < run.num_calls; ++i, at += call_bytes) {
       const Call call = Call::read_at(at, run, from_pe, own_pe);
-      // At the PE where a call is passed on to, it arrives: no claim makes it circle.
-      if (call.source_pe >= sources_.size() || call.destination_pe >= sources_.size() ||
-          ways_[call.destination_pe]->pe != static_cast<int>(call.destination_pe))
-        refuse_pe(call, from_pe);
+      if (!goes_this_way(call, from_pe)) refuse_pe(call, from_pe);
       Open& open = *ways_[call.destination_pe];
       if (!open.has_room_for(run.argument_bytes)) send(open);
       std::byte* const at_pe = open.begin_call(passed, call.index);
@@ -480,6 +551,27 @@ void Bundles::pass_on(Message& message) {
       if (open.end_call()) list(open);
     }
   });
+  has_passed_ = true;
+}
+
+// Whether PE `from_pe` sends the call to this PE. A false one would circle, or be charged to a PE that has not made it.
+bool Bundles::goes_this_way(const Call& call, std::uint32_t from_pe) const {
+  const auto own_pe = static_cast<std::uint32_t>(runtime_.pe());
+  if (call.source_pe >= sources_.size() || call.destination_pe >= sources_.size()) return false;
+  const auto next = [this](std::uint32_t from, std::uint32_t to) {
+    return static_cast<std::uint32_t>(grid_->next(static_cast<int>(from), static_cast<int>(to)));
+  };
+  if (call.destination_pe != own_pe) return next(from_pe, call.destination_pe) == own_pe;
+  // A bundle of this PE to itself has calls that it has checked before.
+  return call.source_pe == from_pe || from_pe == own_pe || next(call.source_pe, own_pe) == from_pe;
+}
+
+void Bundles::expect_named(const RunHeader& run, const Message& message) const {
+  if ((run.named != NamedPe::kNone) == (grid_ != nullptr)) [[likely]]
+    return;
+  base::refuse_claim(base::format("a bundle from PE {} {} the PEs of its calls, and this PE has {} grid",
+                                  message.envelope().source_pe, grid_ ? "does not name" : "names",
+                                  grid_ ? "a" : "no"));
 }
 
 void Bundles::refuse_pe(const Call& call, std::uint32_t from_pe) const {

@@ -80,17 +80,19 @@ TEST(BundleClaims, EndTheJobInWords) {
          run.named = NamedPe{3};
          return pack(runtime, BundleHeader{}, run, kElement, std::uint64_t{1});
        }},
-      {"has a call of PE 2 to PE 1",
+      {"a bundle from PE 0 names the PEs of its calls, and this PE has no grid",
        [&](Runtime& runtime, const Logs& logs) {
          RunHeader run = notes_of(logs, 1);
          run.named = NamedPe::kSource;
-         return pack(runtime, BundleHeader{}, run, kElement, PeNumber{2}, std::uint64_t{1});
-       }},
-      {"has a call of PE 0 to PE 0",  // the bundle is not to be passed on
-       [&](Runtime& runtime, const Logs& logs) {
-         RunHeader run = notes_of(logs, 1);
-         run.named = NamedPe::kDestination;
          return pack(runtime, BundleHeader{}, run, kElement, PeNumber{0}, std::uint64_t{1});
+       }},
+      {"a bundle from PE 0 is to be passed on, and this PE has no grid",
+       [&](Runtime& runtime, const Logs& logs) {
+         auto message =
+             runtime::Message::pack(runtime, static_cast<runtime::HandlerId>(bundle_handler(runtime) + 1),
+                                    BundleHeader{}, notes_of(logs, 1), kElement, std::uint64_t{1});
+         message->envelope().flags |= runtime::kUrgentFlag;
+         return message;
        }},
       {"does not fit that collection",
        [&](Runtime& runtime, const Logs& logs) {

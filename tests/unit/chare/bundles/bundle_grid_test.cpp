@@ -195,9 +195,33 @@ TEST_F(FourPesInAGrid, APeThatComputesPassesCallsOnInsideProgress) {
   hooked[0][2].send<&Hooked::work>();
   EXPECT_EQ(job->run_until([] { return Hooked::hook == nullptr; }), "");
   passing.set_observer(nullptr);
-  // 398 calls fill a bundle: PE 0 has sent seven, and the last one of PE 2 is full and not sent.
-  EXPECT_EQ(sent_inside, 6);
+  EXPECT_EQ(sent_inside, 7);  // 398 calls fill a bundle: PE 0 has sent seven
   expect_calls(kOnPe3, 3000);
+}
+
+// It has no turn meanwhile. The bundle is not full.
+TEST_F(FourPesInAGrid, APeThatWaitsInsideACallPassesCallsOn) {
+  start();
+  Runtime& passing = job->runtime(2);
+  struct Wait {
+    SentBundles sent;
+    int polls;
+  } wait{SentBundles(passing), 0};
+  Hooked::hook = [&] {
+    call_pe_3(0, 3);
+    logs[0].aggregated().flush();
+    passing.set_observer(&wait.sent);
+    const auto is_over = [](void* context) {
+      auto& of_the_test = *static_cast<Wait*>(context);
+      return of_the_test.sent.count > 0 || ++of_the_test.polls == 1000;
+    };
+    passing.progress_until(is_over, &wait);
+    passing.set_observer(nullptr);
+  };
+  hooked[0][2].send<&Hooked::work>();
+  EXPECT_EQ(job->run_until([] { return Hooked::hook == nullptr; }), "");
+  EXPECT_EQ(wait.sent.pes, std::set{3});
+  expect_calls(kOnPe3, 3);
 }
 
 // The bundle whose call is packed must not change meanwhile.
@@ -211,10 +235,12 @@ TEST_F(FourPesInAGrid, CallsThatArriveWhileAnArgumentIsPackedWait) {
       passing.set_observer(&sent);
       passing.progress();
       EXPECT_EQ(sent.count, 0);
-      passing.set_observer(nullptr);
     };
     Collection& group = passing.model<Chares>().collection(hooked[0].collection().id());
     Group<Hooked>(group)[3].aggregated().send<&Hooked::take>(Hooked::Argument());
+    passing.progress();
+    EXPECT_EQ(sent.count, 8);  // the call of PE 2 in the first one
+    passing.set_observer(nullptr);
   };
   hooked[0][2].send<&Hooked::work>();
   expect_calls(kOnPe3, 3000);
@@ -235,12 +261,37 @@ TEST_F(FourPesInAGrid, TheRoomOfTheDestinationLimitsTheCalls) {
       job->runtime(0).machine().progress();  // the credit of PE 2
     }
   };
-  EXPECT_TRUE(says(thrown_by(call), "waiting cannot help"));
+  EXPECT_TRUE(says(thrown_by(call), "messages and aggregated calls to PE 3 that PE 3 has not handled"));
   constexpr std::uint64_t kCallBytes = 20;
   EXPECT_GT(count, 1'000'000 / kCallBytes - 1000);
   EXPECT_LT(count, 1'000'000 / kCallBytes + 1000);
   EXPECT_TRUE(job->runtime(0).has_room(2));
+  // What PE 2 has passed on is not charged to PE 2.
+  EXPECT_GE(job->runtime(2).room_bytes(3), -100'000);
   expect_calls(kOnPe3, count);
+}
+
+// Each wait would send a message that nobody handles any more.
+TEST_F(FourPesInAGrid, NoCallWaitsWhenTheJobEnds) {
+  runtime::RuntimeOptions options;
+  options.watermarks = {100'000, 200'000, 1'000'000};
+  start(options);
+  Runtime& runtime = job->runtime(0);
+  Hooked::hook = [&] {
+    runtime.announce_end();
+    call_pe_3(0, 50'000);
+  };
+  hooked[0][0].send<&Hooked::work>();
+  EXPECT_EQ(job->run_until([] { return Hooked::hook == nullptr; }), "");
+  EXPECT_LT(runtime.room_bytes(3), -100'000);
+  EXPECT_TRUE(runtime.flow_report().empty());
+}
+
+TEST_F(FourPesInAGrid, TheWaysStayAfterACall) {
+  start();
+  call_pe_3(0, 1);
+  EXPECT_TRUE(says(thrown_by([&] { use_grid(*job); }), "are set before the first one"));
+  expect_calls(kOnPe3, 1);
 }
 
 // The PE in between is not told in its place.
@@ -311,9 +362,9 @@ TEST_F(FourPesInAGrid, PesThatWaitInsideCallsPassCallsOn) {
   testing::expect_equal_accounts(*job);
 }
 
-// The PE of the grid in whose bundles a call for PE 3 cannot be.
+// Calls that PE 0 does not send to that PE.
 TEST_F(FourPesInAGrid, ACallThatDoesNotGoThisWayEndsTheJob) {
-  const auto failure_of = [&](int to_pe, NamedPe named, PeNumber pe) {
+  const auto failure_of = [&](int to_pe, NamedPe named, PeNumber pe, bool is_passed_on = true) {
     start();
     const RunHeader run{logs[0].collection().id(),
                         EntryMethod<BundledLog, &BundledLog::note>::info().id,
@@ -322,10 +373,10 @@ TEST_F(FourPesInAGrid, ACallThatDoesNotGoThisWayEndsTheJob) {
                         1,
                         named};
     Runtime& runtime = job->runtime(0);
-    auto message =
-        runtime::Message::pack(runtime, static_cast<runtime::HandlerId>(bundle_handler(runtime) + 1),
-                               BundleHeader{}, run, std::uint64_t{kOnPe3}, pe, std::uint64_t{1});
-    message->envelope().flags |= runtime::kUrgentFlag;
+    const auto handler = static_cast<runtime::HandlerId>(bundle_handler(runtime) + (is_passed_on ? 1 : 0));
+    auto message = runtime::Message::pack(runtime, handler, BundleHeader{}, run, std::uint64_t{kOnPe3}, pe,
+                                          std::uint64_t{1});
+    if (is_passed_on) message->envelope().flags |= runtime::kUrgentFlag;
     runtime.send(to_pe, std::move(message));
     std::string failure = job->run([](Runtime& main) -> Task<> { co_await main.quiescence(); });
     logs.clear();
@@ -335,6 +386,10 @@ TEST_F(FourPesInAGrid, ACallThatDoesNotGoThisWayEndsTheJob) {
   EXPECT_TRUE(says(failure_of(1, NamedPe::kDestination, 2), "from PE 0 to PE 1 has a call of PE 0 to PE 2"));
   EXPECT_TRUE(says(failure_of(2, NamedPe::kDestination, 4), "has a call of PE 0 to PE 4"));
   EXPECT_TRUE(says(failure_of(2, NamedPe::kSource, 4), "has a call of PE 4 to PE 2"));
+  EXPECT_TRUE(says(failure_of(2, NamedPe::kSource, 3), "has a call of PE 3 to PE 2"));
+  EXPECT_TRUE(says(failure_of(1, NamedPe::kSource, 3, false), "has a call of PE 3 to PE 1"));
+  EXPECT_TRUE(says(failure_of(1, NamedPe::kDestination, 0, false), "has a call of PE 0 to PE 0"));
+  EXPECT_TRUE(says(failure_of(2, NamedPe::kNone, 0), "does not name the PEs of its calls"));
 }
 
 }  // namespace

@@ -311,6 +311,26 @@ TEST(AggregatedCalls, ThatFlowControlRefusesLeaveTheOthers) {
             "");
 }
 
+// They take no memory any more.
+TEST(AggregatedCalls, AreDroppedWithoutRoomWhenTheJobEnds) {
+  for (const bool has_grid : {false, true}) {
+    runtime::RuntimeOptions options;
+    options.watermarks = {100'000, 200'000, 1'000'000};
+    testing::InProcessJob job(4, "loopback", options);
+    if (has_grid) use_grid(job);
+    Runtime& runtime = job.runtime(0);
+    const auto logs = Logs::create(runtime, {8});
+    const auto many = logs.aggregated();
+    runtime.announce_end();
+    for (std::uint64_t i = 0; i < 200'000; ++i) many[7].send<&BundledLog::note>(i);
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+      many[7].send<&BundledLog::note>(i);
+      many.flush();
+    }
+    EXPECT_GT(runtime.room_bytes(has_grid ? 2 : 3), -110'000);  // the second watermark and a bundle
+  }
+}
+
 // No caller could wait when the PE is idle.
 TEST(AggregatedCalls, OfAnIdlePeWaitForRoom) {
   runtime::RuntimeOptions options;
