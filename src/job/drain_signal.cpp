@@ -142,7 +142,8 @@ std::string DrainSignal::hold(sigset_t& blocked) {
     sigaddset(&blocked, SIGTERM);
     const sigset_t signals = sigterm_alone();
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    if (has_come.load()) pthread_kill(pthread_self(), SIGTERM);  // what waits for a thread outlives exec()
+    // It is blocked, so it waits for this thread, and such a signal outlives exec().
+    if (has_come.load()) pthread_kill(pthread_self(), SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   }
   return base::format("{}={}", kHeldVariable, holds ? 1 : 0);
 }
