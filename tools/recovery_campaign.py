@@ -107,7 +107,8 @@ class MixedJob(Job):
         while self.is_running and time.monotonic() < end:
             # The launcher says that the job begins again before it starts and ends processes.
             pes = self.pes()
-            is_whole = len(pes) == self.num_pes and killed.isdisjoint(pes.values())
+            # A PE that leaves after a resize may still be there.
+            is_whole = set(pes) == set(range(self.num_pes)) and killed.isdisjoint(pes.values())
             has_changed = self.resizes + self.refusals >= resizes
             if is_whole and has_changed and self.incarnation >= self.recoveries + self.resizes:
                 return True
