@@ -53,9 +53,18 @@ def test_jacobi3d_is_right(pair: Cluster, build_folder: Path, language: str, mem
     assert "verify" in outcome.stdout
 
 
-EXAMPLES = sorted(path.name[3:] for path in (ROOT / "examples").glob("[0-9]*") if path.is_dir())
-# A pool makes a file of its own; a checkpoint needs a folder.
-EXAMPLES = [name for name in EXAMPLES if name not in ("pool", "checkpoint")]
+# Those in both languages. A checkpoint needs a folder. Streams of devices reach the memory of one host alone.
+EXAMPLES = sorted(path.parent.name[3:] for path in (ROOT / "examples").glob("[0-9]*/*.cpp"))
+ONE_HOST = ("stream_signals", "queued_channels")
+EXAMPLES = [name for name in EXAMPLES if name not in ("checkpoint", *ONE_HOST)]
+
+
+@pytest.mark.multihost_all
+@pytest.mark.parametrize("name", ONE_HOST)
+def test_an_example_for_one_host_says_so(pair: Cluster, build_folder: Path, name: str) -> None:
+    outcome = run(pair, build_folder / "examples" / name)
+    assert outcome.exit_code != 0
+    assert "not reach" in outcome.stderr
 
 
 @pytest.mark.multihost_all
