@@ -4,7 +4,8 @@ import asyncio
 
 import weft
 
-NUM_AWAITS = 200_000
+# Many more than a PE that waits for its core lets pass: the loop ends when the call comes.
+NUM_AWAITS = 50_000_000
 
 
 class ByNext:
@@ -53,7 +54,7 @@ class Worker(weft.Chare):
         looks = 0
         while not weft.progress():
             looks += 1
-            assert looks < 10_000_000
+            assert looks < NUM_AWAITS
         assert not Worker.stopped
 
     async def compute_and_yield(self):
