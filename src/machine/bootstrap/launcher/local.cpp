@@ -1,19 +1,14 @@
 #include "machine/bootstrap/launcher/local.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -21,6 +16,7 @@
 #include "base/format.h"
 #include "base/host_number.h"
 #include "machine/bootstrap/last_words.h"
+#include "machine/bootstrap/launcher/next_incarnation.h"
 
 namespace weft::machine::bootstrap {
 namespace {
@@ -28,32 +24,6 @@ namespace {
 using base::Result;
 using base::Status;
 using base::StatusCode;
-
-constexpr int kMaxPes = 1 << 20;
-constexpr std::size_t kBeginAgainBytes = 12;  // before the reason
-
-Result<int> integer_variable(const char* name, int low, int high) {
-  const char* text = std::getenv(name);
-  if (text == nullptr) {
-    return Status(
-        StatusCode::kInvalidArgument,
-        base::format("WEFT_BOOTSTRAP is set but {} is not: start the program with `weft run`, which sets "
-                     "both, or unset WEFT_BOOTSTRAP",
-                     name));
-  }
-  int value = 0;
-  const char* end = text + std::strlen(text);
-  const auto [stopped, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || stopped != end || value < low || value > high) {
-    return Status(
-        StatusCode::kInvalidArgument,
-        base::format(
-            "the environment variable {}='{}' is not a number from {} to {}: it is set by `weft run` "
-            "and not meant to be changed",
-            name, text, low, high));
-  }
-  return value;
-}
 
 // If the launcher dies, the kernel kills its children. A process that a wrapper started watches watch_fd()
 // instead, because the end of its parent's thread means nothing.
@@ -93,103 +63,12 @@ Result<int> connect_to(const LocalSettings& settings) {
   return fd;
 }
 
-// The connection of the job that this process has finished. It belongs to the process, as its place in the launch does.
-struct KeptConnection {
-  int fd = -1;
-  std::string socket_path;
-  pid_t process = 0;
-};
-KeptConnection kept_connection;
-
-// What the launcher has told this process of the incarnations of its job.
-struct NextIncarnation {
-  std::optional<std::uint32_t> number;
-  std::string socket_path;  // of the launcher
-  int pe = 0;               // of this process
-  int num_pes = 0;
-  bool is_awaited = false;    // the process has not joined it yet
-  bool goes_without = false;  // the process is not in it
-};
-NextIncarnation next_incarnation;
-// A job of this launch has ended. One that follows cannot begin again.
-bool has_finished_a_job = false;
-
-// Returns false if the frame is none.
-bool note_next_incarnation(const Frame& frame, const std::string& socket_path) {
-  if (frame.payload.size() < kBeginAgainBytes) return false;
-  const auto pe = get_integer<std::uint32_t>(frame.payload, 4);
-  const auto num_pes = get_integer<std::uint32_t>(frame.payload, 8);
-  if (num_pes == 0 || num_pes > static_cast<std::uint32_t>(kMaxPes) || (pe >= num_pes && pe != kNoPe))
-    return false;
-  next_incarnation.number = get_integer<std::uint32_t>(frame.payload, 0);
-  next_incarnation.socket_path = socket_path;
-  next_incarnation.is_awaited = true;
-  next_incarnation.goes_without = pe == kNoPe;
-  next_incarnation.num_pes = static_cast<int>(num_pes);
-  if (!next_incarnation.goes_without) next_incarnation.pe = static_cast<int>(pe);
-  return true;
-}
-
-const char kConnectionVariable[] = "WEFT_LAUNCHER_CONNECTION";
-
-// The one that the program has kept of which this process was before it began again; -1 if there is none.
-int take_inherited_connection() {
-  const char* const text = std::getenv(kConnectionVariable);
-  if (text == nullptr) return -1;
-  Result<int> fd = integer_variable(kConnectionVariable, 0, 1 << 30);
-  unsetenv(kConnectionVariable);  // programs that this one starts have no connection
-  struct stat about{};
-  if (!fd.ok() || fstat(*fd, &about) != 0 || !S_ISSOCK(about.st_mode)) return -1;
-  fcntl(*fd, F_SETFD, FD_CLOEXEC);
-  return *fd;
-}
-
-// Of the same launch; -1 if there is none. A forked process has none: it is no PE.
-int take_kept_connection(const LocalSettings& settings) {
-  if (const int inherited = take_inherited_connection(); inherited >= 0) return inherited;
-  const KeptConnection kept = std::exchange(kept_connection, {});
-  if (kept.fd >= 0 && kept.process == getpid() && kept.socket_path == settings.socket_path) return kept.fd;
-  if (kept.fd >= 0) close(kept.fd);
-  return -1;
-}
-
 }  // namespace
-
-Result<LocalSettings> LocalSettings::from_environment() {
-  LocalSettings settings;
-  if (const char* path = std::getenv("WEFT_BOOTSTRAP"); path != nullptr) settings.socket_path = path;
-  // It was valid when the process began, and the launcher may have given the process another place since.
-  Result<int> num_pes = integer_variable("WEFT_NUM_PES", 1, kMaxPes);
-  if (!num_pes.ok()) return num_pes.status();
-  Result<int> pe = integer_variable("WEFT_PE", 0, *num_pes - 1);
-  if (!pe.ok()) return pe.status();
-  Result<int> launcher = integer_variable("WEFT_LAUNCHER_PID", 1, 1 << 30);
-  if (!launcher.ok()) return launcher.status();
-  settings.num_pes = *num_pes;
-  settings.pe = *pe;
-  settings.launcher_pid = *launcher;
-  settings.is_attached = std::getenv("WEFT_ATTACHED") != nullptr;
-  if (const char* const name = std::getenv("WEFT_JOB_NAME"); name != nullptr) settings.job_name = name;
-  const char* const on_loss = std::getenv("WEFT_ON_LOSS");
-  const std::string_view when_lost = on_loss != nullptr && !settings.is_attached ? on_loss : "";
-  settings.keeps_job = when_lost == "raise";
-  settings.is_restarted = (when_lost == "restart" || when_lost == "shrink") && !has_finished_a_job;
-  if (next_incarnation.number && next_incarnation.socket_path == settings.socket_path) {
-    settings.incarnation = *next_incarnation.number;
-    settings.pe = next_incarnation.pe;
-    settings.num_pes = next_incarnation.num_pes;
-  } else if (settings.is_restarted && std::getenv("WEFT_INCARNATION") != nullptr) {
-    Result<int> incarnation = integer_variable("WEFT_INCARNATION", 0, 1 << 30);
-    if (!incarnation.ok()) return incarnation.status();
-    settings.incarnation = static_cast<std::uint32_t>(*incarnation);
-  }
-  return settings;
-}
 
 Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(const LocalSettings& settings) {
   next_incarnation.is_awaited = false;
   if (Status status = die_with_launcher(settings); status.failed()) return status;
-  Result<int> fd = take_kept_connection(settings);
+  Result<int> fd = take_kept_connection(settings.socket_path);
   if (*fd < 0) fd = connect_to(settings);
   if (!fd.ok()) return fd.status();
   Result<std::unique_ptr<Bootstrap>> joined = join(*fd, settings);
@@ -243,11 +122,7 @@ LocalBootstrap::~LocalBootstrap() {
   }
 }
 
-void LocalBootstrap::give_up_connection() {
-  const KeptConnection before =
-      std::exchange(kept_connection, {std::exchange(fd_, -1), settings_.socket_path, getpid()});
-  if (before.fd >= 0) close(before.fd);
-}
+void LocalBootstrap::give_up_connection() { keep_connection(std::exchange(fd_, -1), settings_.socket_path); }
 
 Result<std::vector<std::vector<std::byte>>> LocalBootstrap::exchange(const std::vector<std::byte>& mine) {
   if (Status status = send(FrameType::kExchange, mine); status.failed()) return status;
@@ -477,51 +352,4 @@ Status LocalBootstrap::job_begins_again(const Frame& frame) {
   return Status(StatusCode::kCancelled, frame.text(kBeginAgainBytes));
 }
 
-Status tell_stopped() {
-  std::array<std::byte, 4> number;
-  set_integer(number, 0, next_incarnation.number.value_or(0));
-  return kept_connection.fd < 0 ? Status() : write_frame(kept_connection.fd, FrameType::kStopped, number);
-}
-
-// What the launcher has said to the incarnation that has ended is read and dropped.
-Status await_all_stopped() {
-  while (kept_connection.fd >= 0 && !next_incarnation.goes_without) {
-    Result<Frame> frame = read_frame(kept_connection.fd);
-    if (!frame.ok()) return frame.status();
-    if (frame->type == FrameType::kEnd) return Status(StatusCode::kCancelled, frame->text());
-    if (frame->type == FrameType::kAllStopped) {
-      if (frame->payload.size() == 4 &&
-          get_integer<std::uint32_t>(frame->payload, 0) == next_incarnation.number)
-        return {};
-      return Status(StatusCode::kCorrupt, "malformed frame: the PEs have stopped for another incarnation");
-    }
-    if (frame->type != FrameType::kBeginAgain) continue;
-    if (!note_next_incarnation(*frame, next_incarnation.socket_path))
-      return Status(StatusCode::kCorrupt, "malformed frame: the job begins again without the numbers of it");
-    if (next_incarnation.goes_without) break;
-    if (Status status = tell_stopped(); status.failed()) return status;
-  }
-  return {};
-}
-
 }  // namespace weft::machine::bootstrap
-
-namespace weft::machine {
-
-bool begins_again() { return bootstrap::next_incarnation.is_awaited; }
-bool leaves_job() { return bootstrap::next_incarnation.goes_without; }
-base::Status tell_stopped() { return bootstrap::tell_stopped(); }
-base::Status await_all_stopped() { return bootstrap::await_all_stopped(); }
-
-NextProgram next_program() {
-  const bootstrap::NextIncarnation& next = bootstrap::next_incarnation;
-  NextProgram program{{base::format("WEFT_PE={}", next.pe), base::format("WEFT_NUM_PES={}", next.num_pes),
-                       base::format("WEFT_INCARNATION={}", next.number.value_or(0))},
-                      bootstrap::kept_connection.fd};
-  if (program.connection < 0) return program;
-  program.variables.push_back(base::format("{}={}", bootstrap::kConnectionVariable, program.connection));
-  fcntl(program.connection, F_SETFD, 0);
-  return program;
-}
-
-}  // namespace weft::machine
