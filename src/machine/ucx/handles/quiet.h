@@ -59,18 +59,21 @@ class QuietRemapping {
   LogFilter filter_{&QuietRemapping::handle};
 };
 
-// Without the errors that no transport reaches a peer, and that it refuses a connection, in jobs that outlive losses: there the peer is
-// one that was lost while this PE connected to it, which the launcher tells. Other jobs end with Weft's own error, and UCX's line has the details.
+// Without the errors that no transport reaches a peer, that it refuses a connection, and that its shared memory cannot be opened, in jobs
+// that outlive losses: there the peer is one that was lost while this PE connected to it, which the launcher tells. Other jobs end with
+// Weft's own error, and UCX's line has the details.
 class QuietLostPeers {
  private:
   static ucs_log_func_rc_t handle(const char*, unsigned, const char*, ucs_log_level_t,
                                   const ucs_log_component_config_t*, const char* format, va_list) {
-    static const char* const on_loss = std::getenv("WEFT_ON_LOSS");
+    const char* const on_loss = std::getenv("WEFT_ON_LOSS");
     const bool outlives_losses = on_loss != nullptr && std::string_view(on_loss) != "end";
     const std::string_view text = format;
     const bool is_unreachable = text.starts_with("no %s transport to") ||
                                 text.starts_with("connect(fd=%d, dest_addr=%s) failed") ||
-                                text.starts_with("try to increase \"net.core.somaxconn\"");
+                                text.starts_with("try to increase \"net.core.somaxconn\"") ||
+                                text.starts_with("%s(file_name=%s flags=0x%x) failed") ||
+                                text.starts_with("mm ep failed to connect to remote FIFO");
     return outlives_losses && is_unreachable ? UCS_LOG_FUNC_RC_STOP : UCS_LOG_FUNC_RC_CONTINUE;
   }
 

@@ -72,6 +72,24 @@ TEST_F(QuietTest, WarningsAreNotPrinted) {
   EXPECT_EQ(printed, (Lines{"an error: two", "a warning: three"}));
 }
 
+TEST_F(QuietTest, LostPeersAreNotPrintedWhereAJobOutlivesThem) {
+  const auto log_all = [] {
+    log(UCS_LOG_LEVEL_ERROR, "no %s transport to a peer", "am");
+    ucs_log_dispatch("a_file.c", 1, "a_function", UCS_LOG_LEVEL_ERROR, nullptr,
+                     "%s(file_name=%s flags=0x%x) failed: %s", "open", "a_file", 0, "no such file");
+    log(UCS_LOG_LEVEL_ERROR, "mm ep failed to connect to remote FIFO id 0x1: %s", "shared memory error");
+    log(UCS_LOG_LEVEL_ERROR, "another error: %s", "one");
+  };
+  QuietLostPeers quiet;
+  log_all();
+  EXPECT_EQ(printed.size(), 4U) << "the job ends with a loss";
+  printed.clear();
+  ASSERT_EQ(setenv("WEFT_ON_LOSS", "restart", 1), 0);
+  log_all();
+  unsetenv("WEFT_ON_LOSS");
+  EXPECT_EQ(printed, Lines{"another error: one"});
+}
+
 TEST_F(QuietTest, AUserWhoNamesALevelSeesAll) {
   ASSERT_EQ(setenv("UCX_LOG_LEVEL", "error", 1), 0);
   {
