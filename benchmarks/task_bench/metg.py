@@ -7,7 +7,10 @@ gets the options of Task Bench's core library, and prints what the core prints; 
 PEs. The granularity of a task is the elapsed time times the PEs, divided by the tasks. The efficiency is the
 rate of floating-point operations, divided by the best rate of any system on the same pattern. METG(50 %) is
 the granularity at which the efficiency falls below one half for good, between two sizes: less is better.
-Times are medians of --runs.
+Times are medians of --runs. A system of which a launch fails or hangs is left out from then on.
+
+--quick launches a graph once if that launch is efficient: long tasks are only needed for the best rate. With
+--minutes the last graphs may be missing, and with them METG.
 """
 
 from __future__ import annotations
@@ -21,19 +24,23 @@ import re
 import shlex
 import statistics
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from weft_bench.arguments import minutes
 from weft_bench.errors import BenchError
 from weft_bench.plot import new_figure, save
-from weft_bench.process import capture
+from weft_bench.process import TIMEOUT_S, capture
 from weft_bench.provenance import provenance
 
 PATTERNS = ("stencil_1d", "fft", "tree", "random_nearest", "spread")
 THRESHOLD = 0.5
 #: A system is not asked for shorter tasks once it is less efficient.
 _LEAST_EFFICIENCY = 0.25
+#: With --quick a graph is not launched again if it is more efficient. Disturbances only lower the efficiency.
+_CLEAR_EFFICIENCY = 0.8
 _RADIX = 3
 _PERIOD = 3
 _ELAPSED = re.compile(r"^Elapsed Time (\S+) seconds$", re.MULTILINE)
@@ -52,6 +59,16 @@ class Point:
     elapsed_s: float
     granularity_us: float
     flops_per_s: float
+    launches: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What one launch printed."""
+
+    tasks: int
+    flops: int
+    elapsed_s: float
 
 
 def graph_options(pattern: str, width: int, iterations: int, options: argparse.Namespace) -> list[str]:
@@ -68,42 +85,76 @@ def graph_options(pattern: str, width: int, iterations: int, options: argparse.N
     return words
 
 
-def ask(system: str, command: str, graph: Sequence[str], pes: int, runs: int) -> tuple[int, int, float]:
-    """Tasks, floating-point operations, and the median of the seconds. Raises BenchError."""
-    words = [*shlex.split(command.replace("{pes}", str(pes))), *graph]
-    seconds = []
-    for _ in range(runs):
-        output = capture(words, f"{system} ({shlex.join(words)})")
-        found = [pattern.search(output) for pattern in (_TASKS, _FLOPS, _ELAPSED)]
-        tasks, flops, elapsed = (match and match.group(1) for match in found)
-        if tasks is None or flops is None or elapsed is None:
-            raise BenchError(f"{system}: `{shlex.join(words)}` printed no times of Task Bench")
-        seconds.append(float(elapsed))
-    return int(tasks or 0), int(flops or 0), statistics.median(seconds)
+def ask(system: str, command: str, graph: Sequence[str], options: argparse.Namespace) -> Answer:
+    """Launches a system once. Raises BenchError."""
+    words = [*shlex.split(command.replace("{pes}", str(options.pes))), *graph]
+    output = capture(words, f"{system} ({shlex.join(words)})", timeout_s=options.timeout)
+    found = [pattern.search(output) for pattern in (_TASKS, _FLOPS, _ELAPSED)]
+    tasks, flops, elapsed = (match and match.group(1) for match in found)
+    if tasks is None or flops is None or elapsed is None:
+        raise BenchError(f"{system}: `{shlex.join(words)}` printed no times of Task Bench")
+    return Answer(int(tasks), int(flops), float(elapsed))
 
 
-def measure(pattern: str, systems: dict[str, str], options: argparse.Namespace) -> Iterator[Point]:
-    """All systems on one pattern, from long tasks to short ones. Raises BenchError."""
-    points: list[Point] = []
-    left = list(systems)
-    iterations = options.iterations
-    while iterations >= 1 and left:
-        graph = graph_options(pattern, options.pes * options.columns_per_pe, iterations, options)
-        for system in left:
-            tasks, flops, elapsed_s = ask(system, systems[system], graph, options.pes, options.runs)
-            granularity_us = elapsed_s * options.pes / tasks * 1e6
-            points.append(
-                Point(system, pattern, iterations, tasks, elapsed_s, granularity_us, flops / elapsed_s)
-            )
-            print(f"{pattern} {iterations} {system}: {granularity_us:.2f} us", file=sys.stderr, flush=True)
-            yield points[-1]
-        peak = max(point.flops_per_s for point in points)
-        left = [
-            point.system
-            for point in points
-            if point.iterations == iterations and point.flops_per_s >= _LEAST_EFFICIENCY * peak
-        ]
-        iterations //= 2
+class Measurement:
+    """All systems on one pattern, from long tasks to short ones."""
+
+    def __init__(self, pattern: str, systems: dict[str, str], options: argparse.Namespace) -> None:
+        self._pattern = pattern
+        self._systems = systems
+        self._options = options
+        self._peak = 0.0  # the best rate of all systems so far
+        #: What went wrong, by system.
+        self.errors: dict[str, BenchError] = {}
+
+    def points(self, deadline_s: float) -> Iterator[Point]:
+        """Begins no launch after the deadline, which time.monotonic() counts."""
+        left = list(self._systems)
+        iterations = self._options.iterations
+        while iterations >= 1 and left:
+            efficient = []
+            for system in left:
+                point = self._point(system, iterations, deadline_s)
+                if point is None:
+                    continue
+                if point.flops_per_s >= _LEAST_EFFICIENCY * self._peak:
+                    efficient.append(system)
+                yield point
+            left = efficient
+            iterations //= 2
+
+    def _point(self, system: str, iterations: int, deadline_s: float) -> Point | None:
+        """None if the system failed, or there was no time."""
+        options = self._options
+        graph = graph_options(self._pattern, options.pes * options.columns_per_pe, iterations, options)
+        answers: list[Answer] = []
+        try:
+            while len(answers) < options.runs and time.monotonic() < deadline_s:
+                answers.append(ask(system, self._systems[system], graph, options))
+                rate = answers[-1].flops / answers[-1].elapsed_s
+                self._peak = max(self._peak, rate)
+                if options.quick and rate >= _CLEAR_EFFICIENCY * self._peak:
+                    break
+        except BenchError as error:
+            self.errors[system] = error
+            print(f"{self._pattern} {iterations}: {error}", file=sys.stderr, flush=True)
+            return None
+        if not answers:
+            return None
+        tasks, flops = answers[-1].tasks, answers[-1].flops
+        elapsed_s = statistics.median(answer.elapsed_s for answer in answers)
+        granularity_us = elapsed_s * options.pes / tasks * 1e6
+        print(f"{self._pattern} {iterations} {system}: {granularity_us:.2f} us", file=sys.stderr, flush=True)
+        return Point(
+            system,
+            self._pattern,
+            iterations,
+            tasks,
+            elapsed_s,
+            granularity_us,
+            flops / elapsed_s,
+            len(answers),
+        )
 
 
 def metg_us(points: Sequence[tuple[float, float]]) -> float | None:
@@ -123,7 +174,7 @@ def metg_us(points: Sequence[tuple[float, float]]) -> float | None:
 
 def curve(points: Sequence[Point], system: str, pattern: str) -> list[tuple[float, float]]:
     of_pattern = [point for point in points if point.pattern == pattern]
-    peak = max(point.flops_per_s for point in of_pattern)
+    peak = max((point.flops_per_s for point in of_pattern), default=0.0)
     return [(p.granularity_us, p.flops_per_s / peak) for p in of_pattern if p.system == system]
 
 
@@ -166,6 +217,11 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output-bytes", type=int, default=16, metavar="N", help="of a task (%(default)s)")
     parser.add_argument("--imbalance", type=float, default=0.0, metavar="X", help="0 to 2 (%(default)s)")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="of each graph (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="efficient graphs are launched once")
+    parser.add_argument("--minutes", type=minutes, metavar="M", help="start no launch after that time")
+    parser.add_argument(
+        "--timeout", type=float, default=TIMEOUT_S, metavar="S", help="of a launch (%(default)s)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="one object per line")
     parser.add_argument("--plot", type=Path, metavar="FILE.png")
     options = parser.parse_args(words)
@@ -182,8 +238,8 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def compare(options: argparse.Namespace, file: TextIO | None) -> None:
-    """Measures, prints and draws. Each line goes to the file as soon as it is known. Raises BenchError."""
+def compare(options: argparse.Namespace, file: TextIO | None) -> dict[str, BenchError]:
+    """Measures, prints and draws. Each line goes to the file at once. Returns what went wrong, by system."""
     systems = dict(entry.split("=", 1) for entry in options.systems)
     patterns = options.patterns.split(",")
     about = dataclasses.asdict(provenance())
@@ -194,11 +250,16 @@ def compare(options: argparse.Namespace, file: TextIO | None) -> None:
         if file is not None:
             print(json.dumps({**line, **shared, **about}), file=file, flush=True)
 
+    deadline_s = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
     points: list[Point] = []
+    errors: dict[str, BenchError] = {}
     for pattern in patterns:
-        for point in measure(pattern, systems, options):
+        working = {system: command for system, command in systems.items() if system not in errors}
+        measurement = Measurement(pattern, working, options)
+        for point in measurement.points(deadline_s):
             points.append(point)
             record({"bench": "task-bench", **dataclasses.asdict(point)})
+        errors |= measurement.errors
     print(f"METG(50 %) in us, {options.pes} PEs, {options.columns_per_pe} columns per PE")
     print("".join(f"{name:>16}" for name in ("", *systems)))
     for pattern in patterns:
@@ -212,21 +273,20 @@ def compare(options: argparse.Namespace, file: TextIO | None) -> None:
             record({"bench": "metg", "system": system, "pattern": pattern, "metg_us": value})
     if options.plot is not None:
         draw(options.plot, points, patterns, f"{about['host']}; {about['date']}; {options.pes} PEs")
+    return errors
 
 
 def main(words: Sequence[str] | None = None) -> int:
     options = parse(words)
-    try:
-        if options.json is None:
-            compare(options, None)
-        else:
-            options.json.parent.mkdir(parents=True, exist_ok=True)
-            with options.json.open("w", encoding="utf-8") as file:
-                compare(options, file)
-    except BenchError as error:
+    if options.json is None:
+        errors = compare(options, None)
+    else:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        with options.json.open("w", encoding="utf-8") as file:
+            errors = compare(options, file)
+    for error in errors.values():
         print(f"metg: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

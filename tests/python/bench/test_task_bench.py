@@ -97,13 +97,40 @@ def test_what_is_wrong_is_said(capsys):
     assert "two --system have one name" in capsys.readouterr().err
 
 
-def test_what_was_measured_before_a_failure_is_kept(tmp_path):
+def read(file):
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_system_that_fails_is_left_out(tmp_path, capsys):
     file = tmp_path / "metg.jsonl"
-    words = ["--runs", "1", "--patterns", "fft", "--json", str(file), "--system", f"fast={command(3)}"]
+    words = ["--runs", "1", "--patterns", "fft,tree", "--iterations", "4", "--json", str(file)]
     failing = shlex.join([sys.executable, "-c", "raise SystemExit(3)"])
-    assert metg.main([*words, "--system", f"failing={failing}"]) == 1
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    assert [(line["bench"], line["system"]) for line in lines] == [("task-bench", "fast")]
+    assert metg.main([*words, "--system", f"failing={failing}", "--system", f"fast={command(3)}"]) == 1
+    measured = [line for line in read(file) if line["bench"] == "task-bench"]
+    assert {line["pattern"] for line in measured} == {"fft", "tree"}
+    assert {line["system"] for line in measured} == {"fast"}
+    assert capsys.readouterr().err.count("metg: failing") == 1
+
+
+def test_a_launch_that_hangs_is_ended(capsys):
+    hanging = shlex.join([sys.executable, "-c", "import signal; signal.pause()"])
+    assert metg.main(["--timeout", "0.2", "--system", f"hanging={hanging}"]) == 1
+    assert "did not end within" in capsys.readouterr().err
+
+
+def test_quick_launches_efficient_graphs_once(tmp_path):
+    file = tmp_path / "metg.jsonl"
+    words = ["--runs", "3", "--quick", "--patterns", "fft", "--iterations", "256", "--json", str(file)]
+    assert metg.main([*words, "--system", f"slow={command(16)}"]) == 0
+    launches = {line["iterations"]: line["launches"] for line in read(file) if line["bench"] == "task-bench"}
+    assert launches == {256: 1, 128: 1, 64: 1, 32: 3, 16: 3, 8: 3, 4: 3}  # 80 % is at 49, 25 % at 5
+
+
+def test_no_launch_begins_after_the_minutes(tmp_path):
+    file = tmp_path / "metg.jsonl"
+    words = ["--minutes", "1e-9", "--patterns", "fft", "--json", str(file), "--system", f"fast={command(3)}"]
+    assert metg.main(words) == 0
+    assert [(line["bench"], line["metg_us"]) for line in read(file)] == [("metg", None)]
 
 
 @pytest.mark.parametrize("language", ["cpp", "python"])
