@@ -37,6 +37,13 @@ def test_device_memory_by_address(run_program, stand_in_cuda):
     assert (ended.returncode, ended.stdout) == (0, "addresses passed\n"), ended.stderr
 
 
+@pytest.mark.gpu
+def test_device_memory_of_a_gpu_by_address(run_program, need_gpus):
+    need_gpus(1)
+    ended = run_program("addresses")
+    assert (ended.returncode, ended.stdout) == (0, "addresses passed\n"), ended.stderr
+
+
 def test_ordered_calls_run_in_the_order_of_sending(run_program):
     done = run_program("order")
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
