@@ -1,6 +1,6 @@
 // Random access to a distributed table, by the rules of the HPC Challenge (RandomAccess): billions of updates per second.
 //
-//   random_access [--way single|aggregated] [--log2-words N] [--updates-per-word N] [--look-ahead N] [--chares N]
+//   random_access [--way single|aggregated] [--log2-words N] [--updates-per-word N] [--look-ahead N] [--rounds N] [--chares N]
 //
 // The table of 2^N words of 64 bits is cut among the chares of an array. All PEs together make 4 updates per word: each PE takes its part
 // of one sequence of random numbers, and xors each number into the word that its low bits name. The chare of that word does it: at once if
@@ -8,8 +8,8 @@
 // message is under way. Then each PE makes all updates of its own chares once more, without calls, which must restore each word: the rules
 // allow 1 % of wrong words, here none may be wrong.
 //
-// Look-ahead: a PE has drawn at most LOOK-AHEAD numbers whose updates are not made (the rules say 1024). It draws them in rounds of a fourth,
-// and four rounds are under way. After a round each chare that got updates in it acknowledges that it has made them: the aggregated calls of
+// Look-ahead: a PE has drawn at most LOOK-AHEAD numbers whose updates are not made (the rules say 1024). It draws them in --rounds rounds,
+// all of which are under way. After a round each chare that got updates in it acknowledges that it has made them: the aggregated calls of
 // a PE to a chare run in order. Calls one by one have no order, so nothing can acknowledge earlier ones: with --way single, flow control
 // alone bounds the updates that are under way, and the figure is no entry by the rules.
 #include <algorithm>
@@ -30,21 +30,20 @@ namespace {
 
 constexpr const char* kUsage =
     "random_access [--way single|aggregated] [--log2-words N] [--updates-per-word N] [--look-ahead N] "
-    "[--chares N]";
-
-// Under way at once. More of them wait less, and take more messages: benchmarks/results/2026-11-30-aggregated/README.md.
-constexpr std::uint64_t kRounds = 4;
+    "[--rounds N] [--chares N]";
 
 struct Options {
   bool is_aggregated = true;
   std::uint64_t log2_words = 24;  // 128 MiB
   std::uint64_t updates_per_word = 4;
   std::uint64_t look_ahead = 1024;
+  // Under way at once. More of them wait less, and take more messages: benchmarks/results/2026-11-30-aggregated/README.md.
+  std::uint64_t rounds = 4;
   std::uint64_t chares = 4;  // of each PE
 
   std::uint64_t num_words() const { return std::uint64_t{1} << log2_words; }
   std::uint64_t num_updates() const { return num_words() * updates_per_word; }
-  void pup(auto& p) { p | is_aggregated | log2_words | updates_per_word | look_ahead | chares; }
+  void pup(auto& p) { p | is_aggregated | log2_words | updates_per_word | look_ahead | rounds | chares; }
 };
 
 class Updater;
@@ -99,7 +98,8 @@ class Updater : public weft::Chare<Updater> {
     end_ = pe() + 1 == num_pes() ? options_.num_updates() : num_drawn_ + share;
     random_ = hpcc_random_at(num_drawn_);
     if (options_.is_aggregated) {
-      for (std::uint32_t round = 0; round < kRounds; ++round) begin(round);
+      num_pending_.assign(options_.rounds, 0);
+      for (std::uint32_t round = 0; round < options_.rounds; ++round) begin(round);
       co_return;
     }
     while (num_drawn_ != end_) {
@@ -140,7 +140,7 @@ class Updater : public weft::Chare<Updater> {
   // The updates of one round.
   template <class Calls>
   void draw(Calls calls) {
-    const std::uint64_t end = std::min(end_, num_drawn_ + options_.look_ahead / kRounds);
+    const std::uint64_t end = std::min(end_, num_drawn_ + options_.look_ahead / options_.rounds);
     for (; num_drawn_ != end; ++num_drawn_) {
       random_ = next_hpcc_random(random_);
       const int part = part_of(random_);
@@ -163,8 +163,8 @@ class Updater : public weft::Chare<Updater> {
   std::uint64_t num_drawn_ = 0;  // the place in the sequence
   std::uint64_t end_ = 0;
   std::uint64_t random_ = 0;
-  std::vector<std::uint8_t> got_updates_;             // by chare: in the round that is drawn
-  std::array<std::uint64_t, kRounds> num_pending_{};  // by round: chares that have not acknowledged it
+  std::vector<std::uint8_t> got_updates_;   // by chare: in the round that is drawn
+  std::vector<std::uint64_t> num_pending_;  // by round: chares that have not acknowledged it
 };
 
 void Part::acknowledge(std::int32_t updater, std::uint32_t round) {
@@ -202,9 +202,11 @@ Options parse_options(int argc, char** argv) {
   parse_numbers(argc, argv, kUsage,
                 {{"--log2-words", options.log2_words, 10, 39},
                  {"--updates-per-word", options.updates_per_word},
-                 {"--look-ahead", options.look_ahead, kRounds},
+                 {"--look-ahead", options.look_ahead},
+                 {"--rounds", options.rounds, 1, 64},
                  {"--chares", options.chares, 1, 64}},
                 &options.is_aggregated);
+  if (options.look_ahead < options.rounds) die("a round has no update: raise --look-ahead or lower --rounds");
   return options;
 }
 
