@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -98,8 +99,7 @@ Run = Callable[..., Outcome]
 def job_folder() -> Iterator[Path]:
     """TMPDIR of the jobs; they leave nothing in it."""
     # Short, since a socket's path has at most 107 bytes.
-    folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"weft-test-{os.getpid()}"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="weft-test-"))
     yield folder
     left = [path.name for path in folder.iterdir()]
     for path in folder.iterdir():
