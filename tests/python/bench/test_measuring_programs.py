@@ -26,8 +26,12 @@ def figures(program, pes, *arguments):
     command = [sys.executable, "-m", "weft", "run", "-n", str(pes), str(program), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    return {(figure["metric"], figure["size_bytes"]): figure["value"] for figure in found}
+    return {(figure["metric"], figure["size_bytes"]): figure["value"] for figure in records_of(done.stdout)}
+
+
+def records_of(output):
+    """The lines of JSON. UCX prints warnings among them."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
 @pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
@@ -63,7 +67,7 @@ def test_windows_through_ucx_alone(build_folder, way):
     command = [build_folder / "benchmarks" / "raw_ucx", "bandwidth", "0:3:1", "100000:3:1:100", "--way", way]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["size_bytes"] for line in done.stdout.splitlines()] == [0, 100000]
+    assert [record["size_bytes"] for record in records_of(done.stdout)] == [0, 100000]
 
 
 @pytest.mark.parametrize("way", ["single", "aggregated", "direct", "grid"])
@@ -154,8 +158,8 @@ def test_random_access_of_mpi(build_folder, library):
     command = [*(mpi.launcher(2) or []), str(program), "--log2-words", "12", "--look-ahead", "100"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("{"))  # UCX prints warnings
-    assert json.loads(line)["value"] > 0
+    (record,) = records_of(done.stdout)
+    assert record["value"] > 0
 
 
 def test_random_access_of_wefts_mpi(build_folder):
@@ -305,7 +309,7 @@ def test_session_times(python_programs):
     command = [sys.executable, str(python_programs / "session_times.py"), "2", "1", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    records = [json.loads(line) for line in done.stdout.splitlines()]
+    records = records_of(done.stdout)
     metrics = [(record["metric"], record["pes"], record["runs"]) for record in records]
     assert metrics == [("first_result", 2, 1), ("cpu_of_first_result", 2, 1), ("call", 2, 3)]
 
@@ -401,7 +405,7 @@ def test_one_sided_operations_through_ucx_alone(build_folder, bench, way):
     command = [build_folder / "benchmarks" / "raw_ucx_rma", bench, "8:3:1", "100000:3:1:10", "--way", way]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["size_bytes"] for line in done.stdout.splitlines()] == [8, 100000]
+    assert [record["size_bytes"] for record in records_of(done.stdout)] == [8, 100000]
 
 
 @pytest.mark.parametrize("operation", ["put", "get", "fetch-add"])
