@@ -121,7 +121,6 @@ def test_a_wait_for_a_lock_is_not_reported(run_hanging: Run, wrong_ranks: Path) 
     assert job.returncode == 0
 
 
-@pytest.mark.timeout(300)
 def test_right_programs_are_not_reported(run_hanging: Run, right_ranks: Path) -> None:
     """They wait so long that the watch looks at each of them, or once more if PEs waited for their cores."""
     looked_at: set[str] = set()

@@ -10,7 +10,7 @@ from typing import Any
 
 PROGRAM = Path(__file__).parent / "programs" / "again.py"
 # A job that takes longer hangs.
-HANG_S = 120
+HANG_S = 150
 # The least after the last of them is compared with the most after the first ones: a sample may hold what is
 # about to be released, such as the descriptor of a process that has just ended.
 RECOVERIES, FIRST, LAST = 24, 8, 8
