@@ -18,6 +18,8 @@ import pytest
 
 # A job of these tests that takes longer hangs.
 HANG_S = 150.0
+# The end of a job. Much more than the launcher and its PEs need, also if other processes take their cores.
+END_WITHIN_S = 40.0
 
 
 @dataclass

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-# Less than a job that hangs gets, and much more than the launcher and its PEs need, also where other
-# processes take their cores.
-END_WITHIN_S = 40.0
+from .conftest import END_WITHIN_S
+
 NUM_PES = 4
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-# Less than a job that hangs gets, and much more than is needed.
-END_WITHIN_S = 40.0
+from .conftest import END_WITHIN_S
+
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 HYDRA = Path(sys.executable).parent.parent / "mpich" / "bin" / "mpiexec.hydra"
 pytestmark = pytest.mark.skipif(
