@@ -9,6 +9,7 @@
 #include "machine/factory/factory.h"
 #include "machine/loopback/loopback_machine.h"
 #include "memory/kinds/cuda/cuda_options.h"
+#include "tests/support/within_a_minute.h"
 
 namespace weft::conformance {
 
@@ -124,12 +125,8 @@ void World::progress() {
   }
 }
 
-bool World::until(const std::function<bool()>& condition, std::int64_t rounds) {
-  for (; rounds > 0; --rounds) {
-    if (condition()) return true;
-    progress();
-  }
-  return condition();
+bool World::until(const std::function<bool()>& condition) {
+  return testing::within_a_minute(condition, [this] { progress(); });
 }
 
 void World::on_message(int pe, machine::AmId id, Handler handler) {

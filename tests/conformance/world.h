@@ -1,7 +1,7 @@
 // The tools of the conformance suite: a World of PEs in one process, operations that insist on
 // completing exactly once, and buffers of any memory kind whose bytes a test can set and look at.
 //
-// Nothing here sleeps: until() calls progress() on every machine in turn, a bounded number of times.
+// Nothing here sleeps: until() calls progress() on every machine in turn, for a minute at most.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -109,8 +109,8 @@ class World {
   }
 
   void progress();
-  // Whether `condition` came true within that many rounds.
-  bool until(const std::function<bool()>& condition, std::int64_t rounds = 4'000'000);
+  // Whether `condition` came true within a minute.
+  bool until(const std::function<bool()>& condition);
   bool finish(CheckedOperation& operation) {
     return until([&] { return operation.done(); });
   }

@@ -20,7 +20,7 @@ JOBS = [
 # They wait most of the time.
 JOBS_AT_ONCE = 3
 # A table has up to 28 cases, which wait for about a second each, and other tests run beside it.
-LIMIT = ("--timeout", "110")
+LIMIT = ("--timeout", "200")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Outcomes = dict[tuple[str, str, int], "Future[subprocess.CompletedProcess[str]]"]

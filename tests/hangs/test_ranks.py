@@ -122,13 +122,18 @@ def test_a_wait_for_a_lock_is_not_reported(run_hanging: Run, wrong_ranks: Path) 
 
 
 def test_right_programs_are_not_reported(run_hanging: Run, right_ranks: Path) -> None:
-    """They wait so long that the watch looks at each of them."""
-    job = run_hanging(2, "0.3", right_ranks, "1300000")
-    looks = {name: int(number) for name, number in (line.split() for line in job.stdout.splitlines())}
-    assert job.stderr == ""
-    assert job.returncode == 0
-    assert len(looks) == NUM_RIGHT
-    assert sum(number > 0 for number in looks.values()) >= LEAST_LOOKED_AT, looks
+    """They wait so long that the watch looks at each of them, or once more if PEs waited for their cores."""
+    looked_at: set[str] = set()
+    for _ in range(3):
+        job = run_hanging(2, "0.3", right_ranks, "1300000")
+        looks = {name: int(number) for name, number in (line.split() for line in job.stdout.splitlines())}
+        assert job.stderr == ""
+        assert job.returncode == 0
+        assert len(looks) == NUM_RIGHT
+        looked_at |= {name for name, number in looks.items() if number > 0}
+        if len(looked_at) >= LEAST_LOOKED_AT:
+            break
+    assert len(looked_at) >= LEAST_LOOKED_AT, looked_at
 
 
 def test_a_program_that_waits_for_another_job_is_not_reported(run_hanging: Run, right_ranks: Path) -> None:

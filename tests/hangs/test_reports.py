@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import signal
 import subprocess
@@ -75,13 +76,24 @@ def running(output: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         yield job
 
 
-def answer_with(job: subprocess.Popen[bytes], *texts: str) -> str:
-    """What `weft status` prints, as soon as all of the texts are in it: the job begins meanwhile."""
+def stack_in(answer: str, pe: int) -> str:
+    """What `weft status` has printed of the PE's process."""
+    _, _, rest = answer.partition(f"PE {pe}, process ")
+    return re.split(r"^(?:PE \d+, process |weft: what the PEs)", rest, flags=re.MULTILINE)[0]
+
+
+def answer_with(job: subprocess.Popen[bytes], *texts: str, of_pe_1: tuple[str, ...] = ()) -> str:
+    """What `weft status` prints, as soon as all of the texts are in it: the job begins meanwhile.
+
+    `of_pe_1`: texts that must be in the part of that PE.
+    """
     until = time.monotonic() + LIMIT_S
     while True:
         command = [sys.executable, "-m", "weft", "status", str(job.pid)]
         asked = subprocess.run(command, capture_output=True, text=True, check=False)
-        if all(text in asked.stdout for text in texts) or time.monotonic() > until:
+        has_all = all(text in asked.stdout for text in texts)
+        stack = stack_in(asked.stdout, 1)
+        if (has_all and all(text in stack for text in of_pe_1)) or time.monotonic() > until:
             return asked.stdout
 
 
@@ -89,11 +101,11 @@ def test_status_prints_the_report_and_the_stacks(tmp_path: Path) -> None:
     output = tmp_path / "stderr.txt"
     with running(output) as job:
         cause = "cause: Cell[0] waits for Cell[1], and Cell[1] for Cell[0]"
-        answer = answer_with(job, cause)
+        answer = answer_with(job, cause, "PE 0, process ", of_pe_1=("main_hangs.py",))
     assert cause in answer
     assert "weft: what the PEs of the job wait for" in answer
     for pe in range(2):
-        stack = answer[answer.index(f"PE {pe}, process ") :]
+        stack = stack_in(answer, pe)
         assert "most recent call first" in stack
         assert "main_hangs.py" in stack
     assert cause in output.read_text()  # of the job, too
@@ -102,9 +114,10 @@ def test_status_prints_the_report_and_the_stacks(tmp_path: Path) -> None:
 
 def test_status_tells_where_a_pe_is_in_c(tmp_path: Path) -> None:
     with running(tmp_path / "stderr.txt", "compute") as job:
-        answer = answer_with(job, "no answer from PE 1", "in compute", "in one entry method")
+        texts = "no answer from PE 1", "the result of Cell.compute"
+        answer = answer_with(job, *texts, of_pe_1=("in compute", ", in one entry method"))
     assert "no answer from PE 1: the program computes there, or is in a call of C" in answer
-    stack = answer[answer.index("PE 1, process ") : answer.index("weft: what the PEs")]
+    stack = stack_in(answer, 1)
     assert "in compute" in stack
     assert ", in one entry method, or outside of Weft, for " in stack
     assert "the result of Cell.compute" in answer
@@ -120,8 +133,8 @@ def test_the_stack_of_a_rank_has_names(wrong_ranks: Path) -> None:
     if shutil.which("addr2line") is None:
         pytest.skip("needs addr2line: apt-get install binutils")
     with started("--hang-report", "off", str(wrong_ranks), "crossed_receives") as job:
-        answer = answer_with(job, "crossed_receives in ", "idle for ")
-    stack = answer[answer.index("PE 1, process ") : answer.index("weft: what the PEs")]
+        answer = answer_with(job, of_pe_1=("crossed_receives in ", "idle for "))
+    stack = stack_in(answer, 1)
     assert f"crossed_receives in {wrong_ranks}" in stack
     assert ", idle for " in stack
 

@@ -47,9 +47,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate(timeout=LIMIT_S)
 
 
+# A launcher that is no process of this host, and that no other run of these tests has.
+NO_LAUNCHER = 2**22 + 4 * os.getpid()
+
+
 def test_the_pes_of_a_launcher(start: Start) -> None:
-    # Under a launcher that is no process of this host: no other job has its number.
-    launcher = 2**22 + 1
+    launcher = NO_LAUNCHER + 1
     first, second, _ = start(launcher, "0"), start(launcher, "1"), start(launcher, "x")
     for pid in (launcher, first.pid, second.pid):
         assert [(pe.number, pe.pid) for pe in sorted(status._pes_of(pid))] == [
@@ -59,13 +62,13 @@ def test_the_pes_of_a_launcher(start: Start) -> None:
 
 
 def test_a_launcher_that_a_pe_has_started(start: Start) -> None:
-    outer = start(2**22 + 2, "0")
+    outer = start(NO_LAUNCHER + 2, "0")
     inner = start(outer.pid, "0")
     assert [pe.pid for pe in status._pes_of(outer.pid)] == [inner.pid]
 
 
 def test_a_pe_that_makes_no_report_is_not_asked(start: Start) -> None:
-    pe = start(2**22 + 3, "1")
+    pe = start(NO_LAUNCHER + 3, "1")
     command = [sys.executable, "-m", "weft", "status", str(pe.pid)]
     asked = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert asked.returncode == 2

@@ -24,7 +24,7 @@ def pair(need_cluster: None):
 
 def run(cluster: Cluster, *program: object, pes_per_host: int = 2, **settings: str):
     command = launchers.prrte(cluster, pes_per_host, program, {**TRUSTED, **settings})
-    return cluster.hosts[0].run(command, timeout_s=100)
+    return cluster.hosts[0].run(command, timeout_s=200)
 
 
 def expect_success(outcome) -> str:

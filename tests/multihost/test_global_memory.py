@@ -34,7 +34,7 @@ def test_a_program_that_checks_itself(pair: Cluster, words: str, pes_per_host: i
     program, *kind = words.split()
     command = launchers.prrte(pair, pes_per_host, [sys.executable, PROGRAMS / program, *kind], TRUSTED)
     before = pair.bytes_between_hosts()["nodeB"]
-    outcome = pair.hosts[0].run(command, timeout_s=100)
+    outcome = pair.hosts[0].run(command, timeout_s=200)
     assert outcome.exit_code == 0, outcome.stdout + outcome.stderr
     assert "all checked" in outcome.stdout.splitlines()
     assert pair.bytes_between_hosts()["nodeB"] > before

@@ -149,7 +149,7 @@ def bytes_of_the_last_host(cluster: Cluster, folder: Path, text: str, *arguments
 def crossed_by(cluster: Cluster, argv: list[object], size_bytes: int) -> list[float]:
     """What the program prints, in sizes of the data."""
     command = launchers.prrte(cluster, PES_PER_HOST, argv, TRUSTED)
-    outcome = cluster.hosts[0].run(command, timeout_s=100)
+    outcome = cluster.hosts[0].run(command, timeout_s=200)
     assert outcome.exit_code == 0, outcome.stderr
     # UCX 1.22 prints "recv(-1) failed" on standard output of some jobs that end on a busy machine.
     numbers = [line for line in outcome.stdout.splitlines() if re.fullmatch(r"[\d ]+", line)]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-HANG_S = 60.0
+HANG_S = 150.0
 
 IDLE = """\
 import os, weft

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -27,6 +28,10 @@ def remove_leftovers(job_folder: Path) -> None:
     """A launcher or an agent that is killed leaves its folder for the next one to remove."""
     for folder in job_folder.glob("weft-run-*"):
         shutil.rmtree(folder)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def without_pids(text: str) -> str:
@@ -147,8 +152,10 @@ def test_the_pes_end_with_a_launcher_that_is_killed(start, write, job_folder: Pa
     )
     job = start("--hosts", "one:2,two:1", "-n", 3, program)
     job.wait_ready(3)
+    # The agents, which remove their folders.
+    job.pidfds += [os.pidfd_open(pid) for pid in {parent_of(pid) for pid in job.pids.values()}]
     job.process.kill()
-    job.grace_s = 20
+    job.grace_s = 40
     assert job.wait().exit_code == -9
     remove_leftovers(job_folder)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-END_WITHIN_S = 5.0
+from .conftest import END_WITHIN_S
+
 NUM_PES = 4
 
 
@@ -43,8 +44,9 @@ def test_the_launchers_death_ends_pes_behind_wrappers(start, fault_probe: Path, 
     _, stderr = job.process.communicate()
     lost = rf"weft: PE (\d) lost `weft run` \(pid {job.process.pid}\): .* start it again"
     ended = r"weft: PE (\d) ends although it is busy: its launcher has gone or ended the job 3000 ms ago"
-    said = sorted(match[1] or match[2] for match in re.finditer(f"(?:{lost})|(?:{ended})", stderr))
-    assert said == ["0", "1"], stderr
+    # A PE that waits for its core for long may say both.
+    said = {match[1] or match[2] for match in re.finditer(f"(?:{lost})|(?:{ended})", stderr)}
+    assert said == {"0", "1"}, stderr
 
 
 @pytest.mark.parametrize("doing", ["load", "idle"])

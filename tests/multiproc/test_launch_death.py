@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-END_WITHIN_S = 5.0
+from .conftest import END_WITHIN_S
+
 STAGES = ("start", "join", "exchange", "barrier", "finish")
 
 

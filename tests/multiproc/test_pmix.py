@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import END_WITHIN_S
+
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 HYDRA = Path(sys.executable).parent.parent / "mpich" / "bin" / "mpiexec.hydra"
 pytestmark = pytest.mark.skipif(
@@ -32,7 +34,7 @@ def start_mpiexec(start_command):
             ],
             **options,
         )
-        job.grace_s = 2.0
+        job.grace_s = END_WITHIN_S
         return job
 
     return start
@@ -60,7 +62,7 @@ def test_a_killed_pe_ends_the_job(start_mpiexec, probe: Path) -> None:
     job.wait_ready(1)
     outcome = job.wait()
     assert outcome.exit_code == 128 + signal.SIGKILL
-    assert outcome.seconds < 5
+    assert outcome.seconds < END_WITHIN_S
 
 
 def test_exit_without_finishing_ends_the_job(start_mpiexec, probe: Path) -> None:
@@ -87,7 +89,7 @@ def test_a_whole_job_that_loses_a_pe_ends(start_mpiexec, fault_probe: Path, doin
     job.wait_ready(4)
     os.kill(job.pids[2], signal.SIGKILL)
     outcome = job.wait()
-    assert outcome.seconds < 5
+    assert outcome.seconds < END_WITHIN_S
     assert outcome.exit_code != 0
     launcher_says = rf"process rank 2 with PID {job.pids[2]} .*exited on\s+signal 9"
     # A neighbour may be earlier.
@@ -104,7 +106,7 @@ def test_the_launchers_death_ends_every_pe(
     job = start_mpiexec(4, fault_probe, doing, env={**os.environ, "TMPDIR": str(tmp_path)})
     job.wait_ready(4)
     job.process.kill()
-    assert job.wait_gone(5)
+    assert job.wait_gone(END_WITHIN_S)
 
 
 def test_the_launchers_death_ends_pes_behind_a_shell(
@@ -115,7 +117,7 @@ def test_the_launchers_death_ends_pes_behind_a_shell(
     job = start_mpiexec(2, "sh", "-c", script, env=environment)
     job.wait_ready(2)
     job.process.kill()
-    assert job.wait_gone(5)
+    assert job.wait_gone(END_WITHIN_S)
 
 
 def test_weft_run_inside_a_pmix_job_is_its_own_job(start_mpiexec, probe: Path) -> None:

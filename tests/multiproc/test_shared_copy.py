@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,18 +63,26 @@ def test_a_message_arrives_while_its_receiver_computes(run) -> None:
     assert outcome.stdout == "came while computing: True\n"
 
 
+# `weft run` with more time for PE 0, which may wait for its core.
+PATIENT = (
+    "from weft import cli\nfrom weft.launch import job\njob.GRACE_S = 30.0\nraise SystemExit(cli.main())"
+)
+
+
 def test_a_call_ends_if_its_receiver_is_killed_while_it_reads_the_argument(
-    run, build_folder: Path, tmp_path: Path
+    start_command, build_folder: Path, job_folder: Path, tmp_path: Path
 ) -> None:
     library = build_folder / "tests" / "multiproc" / "libdie_reading.so"
     assert library.exists(), f"{library} is not built"
     dying = {
         **os.environ,
+        "TMPDIR": str(job_folder),
         "LD_PRELOAD": str(library),
         "WEFT_TEST_DIE_READING": "213571",
         "WEFT_TEST_DIE_MARK": str(tmp_path / "dies"),
     }
-    outcome = run("-n", 2, PROGRAM, "dying", env=dying)
+    launcher = [sys.executable, "-c", PATIENT, "run", "-n", "2"]
+    outcome = start_command([*launcher, str(PROGRAM), "dying"], env=dying).wait()
     assert outcome.exit_code != 0
     assert re.search(r"PE 1 \(pid \d+\) was killed by signal 9 \(SIGKILL\)", outcome.stderr), outcome.stderr
     *_, call, left = outcome.stdout.splitlines()

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("examples", "miniapps")
 
 # A program that takes longer hangs.
-HANG_S = 60
+HANG_S = 150
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 PROGRAM = Path(__file__).parent / "programs" / "killed_miniapp.py"
 MINIAPPS = Path(__file__).resolve().parents[2] / "miniapps"
 # A job that takes longer hangs.
-HANG_S = 60
+HANG_S = 150
 LOSSES = 3
 JACOBI = [MINIAPPS / "jacobi3d" / "jacobi3d.py", "--kernel", "numpy", "--model", "channel", "--size", 12]
 JACOBI += ["--odf", 2, "--iterations", 40, "--protect-every", 5]

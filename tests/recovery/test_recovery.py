@@ -13,7 +13,7 @@ import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
 # A job that takes longer hangs.
-HANG_S = 60
+HANG_S = 150
 NUM_PES = 4
 
 

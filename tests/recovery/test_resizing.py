@@ -12,7 +12,7 @@ import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "resized_cells.py"
 # A job that takes longer hangs.
-HANG_S = 60
+HANG_S = 150
 STEPS = 10
 
 

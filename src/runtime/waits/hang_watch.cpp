@@ -22,8 +22,10 @@ constexpr milliseconds kLeastIdle{100};
 constexpr milliseconds kShortestInterval{250};
 constexpr milliseconds kLongestQuietInterval{2000};
 constexpr milliseconds kLongestInterval{1000};  // or the time of the settings, if that is longer
-// A PE that has not answered by then is busy.
+// A PE that has not answered a user by then is busy.
 constexpr milliseconds kGatherTime{1000};
+// In a job that hangs all PEs are idle. One that does not answer waits for its core, and without its waits the report lacks the cause.
+constexpr milliseconds kHangGatherTime{20'000};
 
 std::int64_t microseconds_of(std::chrono::steady_clock::duration duration) {
   return std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::microseconds>(duration).count());
@@ -229,17 +231,18 @@ void HangWatch::gather(bool hangs, std::function<void(const std::string& report)
   lists_.assign(static_cast<std::size_t>(messenger_.num_pes()), {});
   for (std::size_t pe = 0; pe < lists_.size(); ++pe) lists_[pe].pe = static_cast<int>(pe);
   lists_left_ = messenger_.num_pes();
-  deadline_ = Clock::now() + kGatherTime;
+  const Clock::duration time = hangs ? kHangGatherTime : kGatherTime;
+  deadline_ = Clock::now() + time;
   for (int pe = 1; pe < messenger_.num_pes(); ++pe)
     send_urgent(pe, Message::pack(messenger_, kWaitsAskHandler, gathering_));
-  end_gathering_later();
+  end_gathering_later(time);
   lists_[0].list = list_waits();
   lists_[0].has_answered = true;
   if (--lists_left_ == 0) finish_gathering();
 }
 
 // A timer, because a PE that polls does not look. A PE that waits in a call has no timers, and looks.
-void HangWatch::end_gathering_later() {
+void HangWatch::end_gathering_later(Clock::duration time) {
   struct Deadline : Work {
     Deadline(HangWatch& watch_in, std::uint64_t number_in)
         : Work(&Deadline::call), watch(watch_in), number(number_in) {}
@@ -252,7 +255,7 @@ void HangWatch::end_gathering_later() {
     HangWatch& watch;
     const std::uint64_t number;
   };
-  messenger_.post_after(std::chrono::duration<double>(kGatherTime).count(), new Deadline(*this, gathering_));
+  messenger_.post_after(std::chrono::duration<double>(time).count(), new Deadline(*this, gathering_));
 }
 
 void HangWatch::on_ask(const MessagePtr& message) {

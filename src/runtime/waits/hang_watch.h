@@ -41,8 +41,8 @@ class HangWatch final : private IdleWatch {
   }
   // How often it has asked the PEs whether they are idle.
   std::uint64_t num_looks() const { return wave_; }
-  // Asks all PEs, and calls `done` with the report when they have answered, or a second later. Does nothing if a report is under way.
-  // `hangs`: see wait_report(). REQUIRES: PE 0.
+  // Asks all PEs, and calls `done` with the report when they have answered, or a second later; if the job hangs, 20 s later. Does nothing
+  // if a report is under way. `hangs`: see wait_report(). REQUIRES: PE 0.
   void gather(bool hangs, std::function<void(const std::string& report)> done);
   // Someone waits for quiescence, which does not come: nothing has changed for a while, and not all that was sent was handled. The waves
   // of quiescence keep the PEs from being idle.
@@ -76,7 +76,7 @@ class HangWatch final : private IdleWatch {
   void on_tell(const MessagePtr& message);
   void tell(std::uint64_t number);
   WaitList list_waits();
-  void end_gathering_later();
+  void end_gathering_later(Clock::duration time);
   void finish_gathering();
   // Calls the function in a turn of its own, or at once if a call of the PE waits for other PEs.
   void in_turn(std::function<void()> function);

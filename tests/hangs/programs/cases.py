@@ -27,6 +27,8 @@ class Case(NamedTuple):
 
 
 CASES: dict[str, Case] = {}
+# A right program runs again if the watch has looked too seldom, because PEs waited for their cores.
+MOST_RUNS = 20
 
 
 def wrong(*texts: str, pes: int = 2, team: bool = False) -> Callable[[Any], Any]:
@@ -73,6 +75,11 @@ def run(name: str, case: Case) -> None:
         if weft.my_pe() == 0:
             _core._on_hang(hang)
         await case.main(*team)
+        for _ in range(MOST_RUNS if case.least_looks > 0 else 0):
+            looks_are_missing = _core._num_hang_looks() < case.least_looks
+            if not (await team[0].broadcast(looks_are_missing, 0) if team else looks_are_missing):
+                break
+            await case.main(*team)
         if weft.my_pe() != 0:
             return
         if case.is_wrong:

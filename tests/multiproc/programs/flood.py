@@ -70,9 +70,9 @@ class Flooder(weft.Chare):
             raise KeyboardInterrupt
 
         signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 1)
         self.other.wait_for_gate()
         try:
+            signal.setitimer(signal.ITIMER_REAL, 1)
             return self._flood(self.other.take)
         except KeyboardInterrupt:
             print("the loop was interrupted", flush=True)

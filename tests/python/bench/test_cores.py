@@ -346,7 +346,7 @@ def test_every_operation_of_the_programs(build_folder, python_programs, program,
     names = [name for name in OPERATIONS if name not in ("barrier", "reduce_scatter", "scan")]
     points = ["barrier:0", *(f"{name}:{size}" for name in names for size in (8, 100000))]
     command = [sys.executable, "-m", "weft", "run", "-n", str(pes), str(folder / program), "0.0005", *points]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [f"{line['operation']}:{line['size_bytes']}" for line in found] == points

@@ -33,7 +33,7 @@ def test_sizes_are_whole_elements_of_all_pes(sizes, pes):
 def test_the_program_measures(python_programs, operation, options):
     command = [sys.executable, "-m", "weft", "run", "-n", "2", str(python_programs / "device_collectives.py")]
     command += [operation, "8:3:1", "100000:3:1", "--memory", "emulated", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     figures = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(figure["metric"], figure["size_bytes"]) for figure in figures] == [

@@ -24,10 +24,14 @@ _SINGLE = [
 def figures(program, pes, *arguments):
     """What `program` prints, by metric and size."""
     command = [sys.executable, "-m", "weft", "run", "-n", str(pes), str(program), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    return {(figure["metric"], figure["size_bytes"]): figure["value"] for figure in found}
+    return {(figure["metric"], figure["size_bytes"]): figure["value"] for figure in records_of(done.stdout)}
+
+
+def records_of(output):
+    """The lines of JSON. UCX prints warnings among them."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
 @pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
@@ -61,9 +65,9 @@ def test_windows_of_distinct_buffers_in_python(python_programs, program):
 @pytest.mark.parametrize("way", ["tag", "tag-with-error-handling"])
 def test_windows_through_ucx_alone(build_folder, way):
     command = [build_folder / "benchmarks" / "raw_ucx", "bandwidth", "0:3:1", "100000:3:1:100", "--way", way]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["size_bytes"] for line in done.stdout.splitlines()] == [0, 100000]
+    assert [record["size_bytes"] for record in records_of(done.stdout)] == [0, 100000]
 
 
 @pytest.mark.parametrize("way", ["single", "aggregated", "direct", "grid"])
@@ -74,7 +78,7 @@ def test_rates_of_calls_in_cpp(build_folder, way):
 
 def test_another_way_of_calls_is_refused(build_folder):
     command = [build_folder / "benchmarks" / "call_rate", "--way", "aggregate"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 2
     assert "--way single|aggregated|direct|grid" in done.stderr
 
@@ -115,7 +119,7 @@ def test_a_graph_without_edges_is_refused(build_folder):
     program = build_folder / "benchmarks" / "breadth_first"
     arguments = ["--scale", "1", "--edges-per-vertex", "1"]
     command = [sys.executable, "-m", "weft", "run", "-n", "1", str(program), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 2
     assert "benchmark: all edges of the graph join a vertex to itself: raise --scale" in done.stderr
 
@@ -140,7 +144,7 @@ def test_programs_of_many_small_calls_in_python(python_programs, program, argume
 )
 def test_other_options_are_refused_with_the_usage(build_folder, program, arguments):
     command = [build_folder / "benchmarks" / program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 2
     assert done.stderr.startswith(f"benchmark: {program} [--way single|aggregated] [--")
 
@@ -152,10 +156,10 @@ def test_random_access_of_mpi(build_folder, library):
         pytest.skip(f"NOT TESTED: {library}: {reason}")
     program = build_folder / "benchmarks" / f"{library}_random_access"
     command = [*(mpi.launcher(2) or []), str(program), "--log2-words", "12", "--look-ahead", "100"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("{"))  # UCX prints warnings
-    assert json.loads(line)["value"] > 0
+    (record,) = records_of(done.stdout)
+    assert record["value"] > 0
 
 
 def test_random_access_of_wefts_mpi(build_folder):
@@ -260,7 +264,7 @@ def test_channels_of_device_memory_take_either_path(
     program = build_folder / "benchmarks/channel_pingpong" if cpp else python_programs / "channel_pingpong.py"
     command = [sys.executable, "-m", "weft", "run", "-n", "2", "--stats", str(program)]
     arguments = ["latency", "8:20:1", "--memory", "emulated"]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert ("peer-mapped" in done.stderr) == (peer_memory == "on"), done.stderr
 
@@ -303,9 +307,9 @@ def test_ping_pong_of_device_memory_in_python(python_programs, program, bench, m
 
 def test_session_times(python_programs):
     command = [sys.executable, str(python_programs / "session_times.py"), "2", "1", "3"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    records = [json.loads(line) for line in done.stdout.splitlines()]
+    records = records_of(done.stdout)
     metrics = [(record["metric"], record["pes"], record["runs"]) for record in records]
     assert metrics == [("first_result", 2, 1), ("cpu_of_first_result", 2, 1), ("call", 2, 3)]
 
@@ -399,9 +403,9 @@ def test_fetch_add(build_folder, monkeypatch, way, mapping):
 @pytest.mark.parametrize("bench", ["pgas_latency", "pgas_flood", "pgas_flood_both"])
 def test_one_sided_operations_through_ucx_alone(build_folder, bench, way):
     command = [build_folder / "benchmarks" / "raw_ucx_rma", bench, "8:3:1", "100000:3:1:10", "--way", way]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["size_bytes"] for line in done.stdout.splitlines()] == [8, 100000]
+    assert [record["size_bytes"] for record in records_of(done.stdout)] == [8, 100000]
 
 
 @pytest.mark.parametrize("operation", ["put", "get", "fetch-add"])

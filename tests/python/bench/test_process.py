@@ -3,13 +3,15 @@
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from weft_bench.errors import BenchError
-from weft_bench.process import capture, finish, free_port, launched, read_measurements, wait_listening
+from weft_bench.process import capture, finish, launched, read_measurements, wait_listening
 from weft_bench.question import Question, Step
 
 STEPS = [Step(8, 10, 1), Step(64, 10, 2)]
@@ -68,17 +70,29 @@ def test_a_program_that_hangs_is_quoted():
         finish(Hanging(), "the thing", timeout_s=7.0)
 
 
+def bound_socket() -> socket.socket:
+    """It has a port, so that nothing else listens there."""
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    return bound
+
+
 def test_waiting_for_a_server_that_dies_ends_with_its_last_words():
     with (
+        bound_socket() as server,
         launched([sys.executable, "-c", "raise SystemExit('no network today')"]) as process,
         pytest.raises(BenchError, match="no network today"),
     ):
-        wait_listening(process, free_port(), "the server")
+        wait_listening(process, server.getsockname()[1], "the server")
 
 
 def test_waiting_for_a_server_ends_when_it_listens():
-    port = free_port()
-    program = f"import socket; s = socket.create_server(('127.0.0.1', {port})); s.accept()"
-    with launched([sys.executable, "-c", program]) as process:
-        wait_listening(process, port, "the server")
+    with (
+        bound_socket() as server,
+        launched([sys.executable, "-c", "import signal; signal.pause()"]) as process,
+    ):
+        listening = threading.Thread(target=server.listen)
+        listening.start()
+        wait_listening(process, server.getsockname()[1], "the server")
+        listening.join()
         assert process.poll() is None

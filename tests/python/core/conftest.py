@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-TIMEOUT_S = 60
+TIMEOUT_S = 150
 
 PROGRAMS = Path(__file__).parent / "programs"
 SUPPORT = PROGRAMS / "support"  # modules that programs of several folders import

@@ -18,7 +18,7 @@ LANGUAGES = ("cpp", "python")
 # Those whose faces the streams of devices exchange.
 QUEUED_MODELS = ("queued", "graph")
 # A job that takes longer hangs.
-HANG_S = 60
+HANG_S = 150
 VERIFIED = "values equal those of the serial reference to the last bit"
 
 

@@ -19,7 +19,7 @@ from weft_bench.system_python import mpiexec, mpiexec_command
 FOLDER = Path(__file__).resolve().parents[3] / "miniapps" / "pic"
 LANGUAGES = ("cpp", "python")
 # A job that takes longer hangs.
-HANG_S = 60
+HANG_S = 150
 SMALL = ["--size", 20, "--particles", 500, "--steps", 9, "--ratio", 0.8]
 DISTRIBUTIONS = {
     "geometric": [],

@@ -13,7 +13,7 @@ from weft_bench.record import read_records
 from weft_bench.system_python import mpiexec, mpiexec_command
 
 # A job that takes longer hangs.
-HANG_S = 60
+HANG_S = 150
 VERIFIED = "values equal those of the serial reference to the last bit"
 
 

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests" / "mpi"
 
 # A program that takes longer hangs; with many ranks, longer than that.
-HANG_S = 60
-RANKS_HANG_S = 120
+HANG_S = 150
+RANKS_HANG_S = 250
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-O1")
 
 Compile = Callable[..., Path]

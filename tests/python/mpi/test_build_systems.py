@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HANG_S = 120
+HANG_S = 150
 
 HELLO = """\
 #include <mpi.h>

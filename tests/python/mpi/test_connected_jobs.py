@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-HANG_S = 60
+HANG_S = 150
 
 
 @pytest.fixture

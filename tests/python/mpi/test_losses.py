@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HANG_S = 60
+HANG_S = 150
 RunLosing = Callable[..., subprocess.CompletedProcess[str]]
 
 

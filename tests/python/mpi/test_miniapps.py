@@ -13,7 +13,7 @@ from weft.launch import virtual_ranks
 from weft.launch.mpi_compiler import package_folder
 
 FOLDER = Path(__file__).resolve().parents[3] / "miniapps" / "mpi"
-HANG_S = 120
+HANG_S = 150
 
 HAS_VIRTUAL_RANKS = (package_folder() / "lib" / virtual_ranks.HOST).exists()
 WAYS = [["-n", "2"], ["-n", "2", "--ranks", "16"], ["-n", "1", "--ranks", "7"]]

@@ -14,7 +14,7 @@ from weft.launch import virtual_ranks
 from weft.launch.mpi_compiler import package_folder
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "mpi" / "virtual_ranks"
-HANG_S = 120
+HANG_S = 150
 
 if not (package_folder() / "lib" / virtual_ranks.HOST).exists():
     pytest.skip("THIS BUILD HAS NO VIRTUAL RANKS: Boost.Context was not found", allow_module_level=True)

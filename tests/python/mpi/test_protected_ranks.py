@@ -16,7 +16,7 @@ from weft.launch import virtual_ranks
 from weft.launch.mpi_compiler import package_folder
 
 PROGRAM = Path(__file__).resolve().parents[2] / "mpi" / "virtual_ranks" / "protected.c"
-HANG_S = 120
+HANG_S = 150
 NUM_STEPS = 10
 RESTART = "--on-loss restart"
 

@@ -11,7 +11,7 @@ import pytest
 
 from weft.launch.mpi_compiler import LIBRARY, package_folder
 
-HANG_S = 60
+HANG_S = 150
 # As mpi4py does: MPI starts with the import, and ends with the interpreter.
 BEGIN = """\
 import atexit, ctypes, os, sys, threading

@@ -11,7 +11,7 @@ import pytest
 from weft.launch import virtual_ranks
 from weft.launch.mpi_compiler import package_folder
 
-HANG_S = 120
+HANG_S = 150
 
 if not (package_folder() / "lib" / virtual_ranks.HOST).exists():
     pytest.skip("THIS BUILD HAS NO VIRTUAL RANKS: Boost.Context was not found", allow_module_level=True)

@@ -15,7 +15,7 @@ from weft.launch.mpi_compiler import package_folder
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests" / "mpi" / "virtual_ranks"
-HANG_S = 120
+HANG_S = 150
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-O1")
 
 if not (package_folder() / "lib" / virtual_ranks.HOST).exists():

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
-TIMEOUT_S = 90
+TIMEOUT_S = 150
 
 KINDS = ["host", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
 RunProgram = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -42,7 +42,7 @@ def test_one_pe_waits_for_none(run_program: RunProgram, mode: str) -> None:
 
 @pytest.mark.parametrize("num_pes", [2, 3])
 def test_others_may_come_later(run_program: RunProgram, num_pes: int) -> None:
-    ended = run_program(num_pes, "lone_main.py", "with_others")
+    ended = run_program(num_pes, "lone_main.py", "with_others", "60")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "all checked\n", "")
 
 

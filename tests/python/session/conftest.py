@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TIMEOUT_S = 60
+TIMEOUT_S = 150
 
 RunProgram = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -67,7 +67,7 @@ session.close()
 session.closed
 """,
 ]
-TIMEOUT_S = 60
+TIMEOUT_S = 150
 
 
 @pytest.fixture(scope="module")

@@ -31,10 +31,6 @@ class Store(weft.Chare):
     def fail(self):
         raise KeyError("nothing awaits this")
 
-    async def fail_later(self):
-        await weft.sleep(0.05)
-        self.fail()
-
 
 @pytest.fixture
 def session() -> Iterator[weft.Session]:
@@ -227,14 +223,11 @@ def test_an_exception_of_a_task_that_nothing_reads_is_printed(capfd: pytest.Capt
     assert error.count("nothing has read the exception") == error.count("ValueError: unread") == 1, error
 
 
-def fail_later() -> None:
-    weft.Array(Store, 2)[1].fail_later.call()
-
-
-def test_a_failure_while_it_closes_reaches_who_waits() -> None:
+def test_a_failure_while_it_closes_reaches_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     with weft.session(pes=2) as opened:
         task = opened.submit(weft.Future)  # stays open until the job ends
-        opened.run(fail_later)
+        # In place of the end of main.
+        monkeypatch.setattr(opened, "_end_main", lambda: weft.Array(Store, 2)[1].fail())
         told: list[BaseException | None] = []
         waiting = threading.Thread(target=lambda: told.append(task.exception()))
         waiting.start()

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,26 +18,51 @@ from weft._top import command
 from weft._top.jobs import JobInfo, jobs
 from weft._top.samples import PathRate, PeSample
 
+from .conftest import HANG_S
+
 Start = Callable[..., Any]  # see conftest.py
 Top = Callable[..., Any]
 TWO = ["-m", "weft", "run", "-n", "2"]
 
 
 @pytest.fixture
-def record(weft_top: Top) -> Callable[[Any], dict]:
-    """record(job): what --json prints of it."""
+def record(weft_top: Top) -> Callable[..., dict]:
+    """record(job, shows): what --json prints of it, as soon as shows(record).
 
-    def read(job: Any) -> dict:
-        outcome = weft_top(job.number, "--json")
-        assert outcome.returncode == 0, outcome.stderr
-        return json.loads(outcome.stdout)
+    A PE that waits for its core may do nothing between two looks.
+    """
+
+    def read(job: Any, shows: Callable[[dict], bool] = lambda record: True) -> dict:
+        until = time.monotonic() + HANG_S
+        while True:
+            outcome = weft_top(job.number, "--json")
+            assert outcome.returncode == 0, outcome.stderr
+            record = json.loads(outcome.stdout)
+            if shows(record) or time.monotonic() > until:
+                return record
 
     return read
 
 
-def test_a_job_that_exchanges_messages(start: Start, record: Callable[[Any], dict]) -> None:
+def exchanges(record: dict) -> bool:
+    """Whether all PEs have handled calls, and messages have been sent."""
+    paths = [path for pe in record["pes"] for path in pe["paths"]]
+    return all(pe["handled_per_s"] > 0 for pe in record["pes"]) and sum_of(paths) > 0
+
+
+def computes(record: dict) -> bool:
+    """Whether PE 1 has computed all the time, and PE 0 has waited."""
+    idle, busy = record["pes"]
+    return idle["idle"] > 0.5 and busy["busy"] > 0.99 and busy["silent_for_s"] > 0
+
+
+def sum_of(paths: list[dict]) -> float:
+    return sum(path["messages_per_s"] for path in paths)
+
+
+def test_a_job_that_exchanges_messages(start: Start, record: Callable[..., dict]) -> None:
     job = start(TWO)
-    shown = record(job)
+    shown = record(job, exchanges)
     assert (shown["job"], shown["num_pes"]) == (job.number, 2)
     # Pages of other jobs, such as those of test_pages.py, are named too.
     own = tuple(f"process {pe['pid']}:" for pe in shown["pes"])
@@ -49,13 +75,13 @@ def test_a_job_that_exchanges_messages(start: Start, record: Callable[[Any], dic
         assert pe["step_load_s"] is None
     paths = [path for pe in shown["pes"] for path in pe["paths"]]
     assert {path["memory"] for path in paths} == {"host"}
-    assert sum(path["messages_per_s"] for path in paths) > 0
+    assert sum_of(paths) > 0
     assert job.end() == ""
 
 
-def test_a_pe_that_computes_is_busy_and_says_nothing(start: Start, record: Callable[[Any], dict]) -> None:
+def test_a_pe_that_computes_is_busy_and_says_nothing(start: Start, record: Callable[..., dict]) -> None:
     job = start(TWO, "compute")
-    idle, busy = record(job)["pes"]
+    idle, busy = record(job, computes)["pes"]
     assert busy["busy"] == pytest.approx(1)
     assert busy["silent_for_s"] > 0
     assert busy["idle_for_s"] == 0
@@ -63,12 +89,12 @@ def test_a_pe_that_computes_is_busy_and_says_nothing(start: Start, record: Calla
     assert idle["idle_for_s"] > 0
 
 
-def test_the_load_of_a_step(start: Start, record: Callable[[Any], dict]) -> None:
+def test_the_load_of_a_step(start: Start, record: Callable[..., dict]) -> None:
     job = start(TWO, "balance")
     assert all(pe["step_load_s"] >= 0.02 for pe in record(job)["pes"]), "two blocks that work for 10 ms each"
 
 
-def test_a_program_without_a_launcher(start: Start, record: Callable[[Any], dict]) -> None:
+def test_a_program_without_a_launcher(start: Start, record: Callable[..., dict]) -> None:
     job = start([])
     shown = record(job)
     assert (shown["job"], shown["num_pes"]) == (job.number, 1)
@@ -93,7 +119,7 @@ def test_a_table(start: Start, weft_top: Top) -> None:
     assert "host queue" in outcome.stdout
 
 
-def test_any_pe_names_the_job(start: Start, weft_top: Top, record: Callable[[Any], dict]) -> None:
+def test_any_pe_names_the_job(start: Start, weft_top: Top, record: Callable[..., dict]) -> None:
     job = start(TWO)
     pid = record(job)["pes"][1]["pid"]
     assert json.loads(weft_top(pid, "--json").stdout)["job"] == job.number

@@ -21,7 +21,7 @@ from weft._top.samples import Reading
 from weft.launch.command import UsageError
 
 Start = Callable[..., Any]  # see conftest.py
-HANG_S = 60
+HANG_S = 150
 _LINE = re.compile(r'(weft_\w+)(?:\{((?:\w+="[^"]*",?)*)\})? ([-+.e\d]+)')
 
 

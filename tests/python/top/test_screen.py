@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 Start = Callable[..., Any]  # see conftest.py
-HANG_S = 60
+HANG_S = 150
 TWO = ["-m", "weft", "run", "-n", "2"]
 # Control sequences of a terminal, colours among them.
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")

@@ -182,39 +182,50 @@ TEST(HostLinksTest, StrangersDoNotKeepPeersApart) {
 }
 
 // All that a stranger at the partner's address gets, and what it can do with it: neither is the secret in it, nor does it
-// make a peer of the stranger if it comes back.
-TEST(HostLinksTest, AStrangerThatAPeContactsGetsNothingOfUse) {
+// make a peer of the stranger if it comes back. False if the stranger has come too late for that: after the limit of the meeting.
+bool contact_a_stranger(int limit_ms) {
   Job job({1, 2});
   const int thief = Listener::open().fd;
   sockaddr_in address = loopback(0);
   socklen_t size = sizeof address;
-  ASSERT_EQ(getsockname(thief, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  EXPECT_EQ(getsockname(thief, reinterpret_cast<sockaddr*>(&address), &size), 0);
   const auto& secret = job.entries[0].secret;
   const auto port = job.entries[0].port;
   job.entries[1].port = ntohs(address.sin_port);
   std::vector<HostLinks> links;
-  std::thread victim([&] { links = job.meet(kShortMs, {1}); });
+  std::thread victim([&] { links = job.meet(limit_ms, {1}); });
   pollfd waiting{thief, POLLIN, 0};
-  ASSERT_EQ(poll(&waiting, 1, kLongMs), 1);
+  if (poll(&waiting, 1, limit_ms) != 1) {
+    victim.join();
+    close(thief);
+    return false;
+  }
   const int contacted = accept(thief, nullptr, nullptr);
   std::vector<std::byte> handshake(40);
-  ASSERT_EQ(recv(contacted, handshake.data(), handshake.size(), MSG_WAITALL), 40);
+  EXPECT_EQ(recv(contacted, handshake.data(), handshake.size(), MSG_WAITALL), 40);
   EXPECT_TRUE(std::ranges::search(handshake, secret).empty()) << "the secret travels";
   // The same with sender and receiver exchanged: as the reply, and as the hello and the proof of a connection of its own.
   std::swap_ranges(handshake.begin() + 24, handshake.begin() + 28, handshake.begin() + 28);
   send(contacted, handshake.data(), handshake.size(), MSG_NOSIGNAL);
   const int own = socket(AF_INET, SOCK_STREAM, 0);
   address = loopback(port);
-  EXPECT_EQ(connect(own, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  bool is_in_time = connect(own, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   send(own, handshake.data(), handshake.size(), MSG_NOSIGNAL);
   std::vector<std::byte> reply(40);
-  EXPECT_EQ(recv(own, reply.data(), reply.size(), MSG_WAITALL), 40);
+  is_in_time = recv(own, reply.data(), reply.size(), MSG_WAITALL) == 40 && is_in_time;
   // The proof of the PE, reflected.
   std::ranges::copy(reply.begin() + 32, reply.end(), handshake.begin() + 32);
   send(own, handshake.data(), handshake.size(), MSG_NOSIGNAL);
   victim.join();
   EXPECT_TRUE(links[0].links().empty()) << "the stranger is a peer";
   for (const int fd : {thief, contacted, own}) close(fd);
+  return is_in_time;
+}
+
+TEST(HostLinksTest, AStrangerThatAPeContactsGetsNothingOfUse) {
+  // The stranger may wait for its core.
+  EXPECT_TRUE(contact_a_stranger(kShortMs) || contact_a_stranger(10 * kShortMs) ||
+              contact_a_stranger(100 * kShortMs));
 }
 
 // Hellos need no secret: they must not let the meeting keep more connections than it can.

@@ -222,13 +222,14 @@ TEST(Runtime, APeWithAProcessorOfItsOwnStaysAwakeForAWhile) {
   EXPECT_EQ(hook.calls, 3) << "other threads of the process may run";
 }
 
-// Each yield takes as long as if a thread that computes had the processor meanwhile.
+// Each yield takes as long as if threads that compute had the processor meanwhile: so long that yields are expected to take long for the
+// rest of a test, also if it waits for its core.
 struct WantedProcessor : IdleHook {
   void before_sleep() override {}
   bool after_sleep() override { return false; }
   void yield() override {
     ++num_yields;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
     while (std::chrono::steady_clock::now() < end) continue;
   }
   void wait(machine::Machine& /*machine*/, std::int64_t timeout_us) override {

@@ -20,6 +20,7 @@
 #include "machine/factory/factory.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "tests/support/device_memory.h"
+#include "tests/support/within_a_minute.h"
 
 namespace weft::machine {
 
@@ -128,8 +129,7 @@ class PeerPair {
     const auto are_done = [&] {
       return std::ranges::all_of(outcomes, [](const auto& one) { return one->done; });
     };
-    for (int i = 0; i < 2'000'000 && !are_done(); ++i) step();
-    ASSERT_TRUE(are_done()) << "an operation hangs";
+    ASSERT_TRUE(testing::within_a_minute(are_done, [this] { step(); })) << "an operation hangs";
   }
   // Memory of the node's PE that has received before, which is posted; filled as if it had not.
   TestMemory used(std::size_t node, std::size_t size_bytes, std::uint8_t first = 0) {

@@ -10,6 +10,7 @@
 #include "machine/ucx/ucx_machine.h"
 #include "memory/memory.h"
 #include "tests/conformance/world.h"
+#include "tests/support/within_a_minute.h"
 #include "tests/unit/machine/ucx/setting.h"
 
 namespace weft::machine::ucx {
@@ -114,10 +115,9 @@ TEST_P(OneHostTest, AListenerIsGuardedByASecret) {
   }
   EXPECT_TRUE(machines[0]->has_secret());
   const auto until = [&](auto condition) {
-    for (int round = 0; round < 4'000'000 && !condition(); ++round) {
+    return testing::within_a_minute(condition, [&] {
       for (auto& machine : machines) machine->progress();
-    }
-    return condition();
+    });
   };
   const std::vector<std::byte> header(24, std::byte{7});
   conformance::CheckedOperation theirs;

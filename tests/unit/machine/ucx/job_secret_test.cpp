@@ -10,6 +10,7 @@
 #include "machine/ucx/ucx_machine.h"
 #include "memory/memory.h"
 #include "tests/conformance/world.h"
+#include "tests/support/within_a_minute.h"
 
 namespace weft::machine::ucx {
 namespace {
@@ -79,10 +80,9 @@ class OutsiderTest : public ::testing::TestWithParam<std::size_t> {
   }
   template <class Condition>
   bool until(Condition condition) {
-    for (int round = 0; round < 4'000'000 && !condition(); ++round) {
+    return testing::within_a_minute(condition, [this] {
       for (auto& machine : machines_) machine->progress();
-    }
-    return condition();
+    });
   }
 
   std::vector<std::unique_ptr<memory::Memory>> memories_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,6 +66,18 @@ TEST(HangWatch, NamesTheElementThatAReductionLacks) {
     co_await expect_in_report(runtime, texts);
   }),
             "");
+}
+
+TEST(HangWatch, APeThatWaitsForItsCoreIsInTheReportOfAHang) {
+  InProcessJob job(2);
+  std::string report;
+  job.runtime(0).report_waits(true, [&report](const std::string& text) { report = text; });
+  // Longer than a PE has for its answer to a user.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1200);
+  while (std::chrono::steady_clock::now() < end) job.runtime(0).step();
+  EXPECT_EQ(report, "");
+  EXPECT_EQ(job.run_until([&report] { return !report.empty(); }), "");
+  EXPECT_EQ(report.find("no answer from PE"), std::string::npos) << report;
 }
 
 TEST(HangWatch, OnlyPe0Reports) {

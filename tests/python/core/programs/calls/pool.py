@@ -5,7 +5,9 @@ import gc
 import math
 import operator
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given, settings
@@ -16,6 +18,8 @@ import weft
 
 settings.register_profile("weft", deadline=None, derandomize=True, database=None, max_examples=60)
 settings.load_profile("weft")
+
+LONG_TASK_SEES = 50
 
 
 def square(x):
@@ -29,6 +33,18 @@ def add(a, b=0, *, c=0):
 def busy(seconds):
     """Keeps its PE, as a computation does, but no core: there may be fewer cores than PEs."""
     time.sleep(seconds)
+    return weft.my_pe()
+
+
+def note(file, is_long):
+    """A short task adds a byte to the file. A long one keeps its PE until LONG_TASK_SEES bytes are there."""
+    end = time.monotonic() + 30
+    while is_long and file.stat().st_size < LONG_TASK_SEES:
+        assert time.monotonic() < end, "the other PEs do not get the short tasks"
+        time.sleep(0.001)
+    if not is_long:
+        with file.open("ab", buffering=0) as opened:
+            opened.write(b".")
     return weft.my_pe()
 
 
@@ -195,11 +211,14 @@ async def balance():
     async with weft.Pool() as pool:
         num_pes = weft.num_pes()
         # A long task does not hold up the others: each PE that has time gets more of them.
-        by_pe = await pool.map(busy, [0.3] + [0.002] * 60, chunksize=1)
-        long_pe = by_pe[0]
         if num_pes > 1:
+            with tempfile.NamedTemporaryFile() as file:
+                tasks = [True] + [False] * (LONG_TASK_SEES + 10)
+                by_pe = await pool.map(functools.partial(note, Path(file.name)), tasks, chunksize=1)
+            long_pe = by_pe[0]
             others = [by_pe.count(pe) for pe in range(num_pes) if pe != long_pe]
             assert by_pe.count(long_pe) < max(others), by_pe
+            await weft.quiescence()
             assert sorted(set(await pool.map(busy, [0.1] * num_pes))) == list(range(num_pes))
         # A generator is consumed as its items are sent, not ahead of them.
         taken = []

@@ -46,9 +46,14 @@ class Block(weft.Chare):
         self.set_load_s(None)
         self.at_sync()
 
-    async def waiting_step(self, over: weft.Future[int], gate_s: float) -> None:
+    async def waiting_step(self, over: weft.Future[int]) -> None:
         self.step(over)
-        await weft.sleep(gate_s)
+        self.gate: weft.Future[None] = weft.Future()
+        await self.gate
+        del self.gate
+
+    def open(self) -> None:
+        self.gate.set(None)
 
     def go(self, to_pe: int) -> None:
         self.migrate(to_pe)
@@ -248,10 +253,11 @@ async def still() -> None:
     before = await blocks.where.call()
     await blocks[0].pin.call()
     over = weft.Future()
-    waiting = blocks[1].waiting_step.call(over, 0.05)
+    waiting = blocks[1].waiting_step.call(over)
     for i in [0, *range(2, count)]:
         blocks[i].step(over)
     assert await over == count
+    blocks[1].open()
     await waiting
     after = await blocks.where.call()
     expected = [(pe + (i >= 2)) % weft.num_pes() for i, pe in enumerate(before)]

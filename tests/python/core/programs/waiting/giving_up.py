@@ -12,15 +12,19 @@ class Worker(weft.Chare):
     def __init__(self):
         self.buffer = np.zeros(4)
         self.left = weft.Future()
+        self.given_up = weft.Future()
         self.limit = None
 
     async def never(self):
         await weft.Future()
 
     async def fails_late(self, gate):
-        await weft.sleep(0.01)
+        await self.given_up
         gate.set()
         raise ValueError("after the caller has given up")
+
+    def give_up(self):
+        self.given_up.set()
 
     async def receive(self, seconds):
         """Gives a receive up, and takes its message later."""
@@ -145,13 +149,18 @@ async def what_arrives_is_not_lost():
 
 async def several_waiters(workers):
     """One of several waiters gives up; the others go on."""
-    future = weft.Future()
-    waits = [times_out(future, seconds) for seconds in (0.001, 100, 0.002, 100)]
-    together = [times_out(future, 100), *waits]
-    ending = weft.gather(*together)
+    future, both_gave_up = weft.Future(), weft.Future(2)
+
+    async def wait(seconds):
+        gave_up = await times_out(future, seconds)
+        if gave_up:
+            both_gave_up.set()
+        return gave_up
+
+    ending = weft.gather(*map(wait, (100, 0.001, 100, 0.002, 100)))
 
     async def set_later():
-        await weft.sleep(0.02)
+        await both_gave_up
         future.set()
 
     results, _ = await weft.gather(ending, set_later())
@@ -233,6 +242,7 @@ async def main():
     assert await times_out(weft.Future(3))
     gate = weft.Future()
     assert await times_out(workers[1].fails_late.call(gate))
+    workers[1].give_up()
     await gate
     for seconds in 0, 0.001:
         assert await workers[0].receive.call(seconds) == (True, [3.0] * 4)

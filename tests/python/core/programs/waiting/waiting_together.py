@@ -10,11 +10,21 @@ from weft._await.waiting import _Watch
 
 
 class Worker(weft.Chare):
+    def __init__(self):
+        self.told = weft.Future()
+
     async def work(self, seconds, value):
         await weft.sleep(seconds)
         if isinstance(value, str):
             raise ValueError(value)
         return value
+
+    async def work_when_told(self, value):
+        await self.told
+        return value
+
+    def tell(self):
+        self.told.set()
 
     async def gather_inside(self, others):
         return await weft.gather(*[other.work.call(0, i) for i, other in enumerate(others)])
@@ -106,13 +116,14 @@ async def gather():
 
 async def wait():
     workers = weft.Array(Worker, 4)
-    quick, slow = workers[0].work.call(0, 1), workers[1].work.call(0.2, 2)
+    quick, slow = workers[0].work.call(0, 1), workers[1].work_when_told.call(2)
     for _ in range(1000):  # leaves nothing behind
         assert await weft.wait([slow], timeout=0) == ([], [slow])
     assert _Watch.known[id(slow)].waits == {}
     assert await weft.wait([slow, quick], first=True) == ([quick], [slow])
     assert await weft.wait([slow, quick], timeout=0.001) == ([quick], [slow])
-    assert await weft.wait([slow, quick], timeout=20) == ([slow, quick], [])
+    workers[1].tell()
+    assert await weft.wait([slow, quick], timeout=100) == ([slow, quick], [])
     assert _Watch.known == {}
     assert (await quick, await slow) == (1, 2)
     assert await weft.wait([]) == ([], [])
@@ -135,9 +146,14 @@ async def wait():
         pass
     assert await call == 4
     assert id(never) not in _Watch.known or _Watch.known[id(never)].waits == {}
+
     # Two coroutines wait for one thing.
-    both = weft.gather(weft.wait([never], timeout=0.01), weft.wait([never], timeout=20))
-    weft.sleep(0.05).then(lambda _: never.set(5))
+    async def give_up_and_set():
+        given_up = await weft.wait([never], timeout=0.01)
+        never.set(5)
+        return given_up
+
+    both = weft.gather(give_up_and_set(), weft.wait([never], timeout=100))
     assert await both == [([], [never]), ([never], [])]
     exchanged = await weft.Array(Worker, 2).exchange.call()
     assert exchanged == [2.0, 1.0], exchanged
@@ -148,14 +164,21 @@ async def wait():
 
 async def as_completed():
     workers = weft.Array(Worker, 4)
-    calls = {workers[i].work.call(0.1 * (3 - i), i): i for i in range(4)}
-    order = [(calls[call], await call) async for call in weft.as_completed(calls)]
+    calls = {workers[i].work_when_told.call(i): i for i in range(4)}
+    workers[3].tell()
+    order = []
+    async for call in weft.as_completed(calls):
+        order.append((calls[call], await call))
+        if len(order) < 4:
+            workers[3 - len(order)].tell()
     assert order == [(3, 3), (2, 2), (1, 1), (0, 0)], order
     assert [call async for call in weft.as_completed([])] == []
     never = weft.Future()
     got = []
+    over = workers[0].work.call(0, 8)
+    await weft.wait([over])
     try:
-        async for call in weft.as_completed([never, workers[0].work.call(0, 8)], timeout=0.05):
+        async for call in weft.as_completed([never, over], timeout=0.05):
             got.append(await call)
     except TimeoutError as error:
         assert "1 of 2" in str(error), error
