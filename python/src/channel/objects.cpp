@@ -41,9 +41,8 @@ class PoolAllocator {
  public:
   using value_type = T;
   explicit PoolAllocator(runtime::BlockPool& pool) : pool_(&pool) {}
-  template <class Other>
-  PoolAllocator(const PoolAllocator<Other>& other)
-      : pool_(other.pool()) {}  // implicit: as the library converts it
+  template <class Other>  // implicit: the library converts it
+  PoolAllocator(const PoolAllocator<Other>& other) : pool_(other.pool()) {}
   T* allocate(std::size_t count) { return static_cast<T*>(pool_->allocate(count * sizeof(T))); }
   void deallocate(T* block, std::size_t count) { pool_->deallocate(block, count * sizeof(T)); }
   runtime::BlockPool* pool() const { return pool_; }
@@ -82,9 +81,8 @@ void set_failure(PyFutureState& state) {
 // The message that each object has. Only its used bytes are sent.
 struct ObjectStream::First {
   std::uint32_t mark = kMark;
-  std::uint32_t body = 0;  // the number of the first body
-  std::uint64_t size_bytes =
-      0;  // of the encoded value, which is in `bytes` if it fits; else it is the only body
+  std::uint32_t body = 0;        // the number of the first body
+  std::uint64_t size_bytes = 0;  // of the encoded value: in `bytes` if it fits, else the only body
   std::uint32_t num_arrays = 0;  // each is a body
   std::uint32_t reserved = 0;
   // The sizes of the arrays, and behind them the encoded value.

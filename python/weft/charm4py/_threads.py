@@ -117,13 +117,16 @@ def _work() -> None:
 
 def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
     """Runs a function that may block. Returns a coroutine of what it returns."""
-    return _driven(_ignore, function, args, kwargs)
+    return _driven(None, function, args, kwargs)
 
 
 async def _driven(
-    waits: Callable[[], None], function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    waits: Callable[[], None] | None,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
 ) -> Any:
-    """As `run`; calls waits() each time that the function begins to wait."""
+    """As `run`; calls waits(), if there is one, each time that the function begins to wait."""
     idle = _idle.threads
     thread = idle.pop() if idle else EntryThread()
     thread.is_over = False
@@ -131,7 +134,8 @@ async def _driven(
     thread.parent = getcurrent()
     step = thread.switch(function, args, kwargs)
     while not thread.is_over:
-        waits()
+        if waits is not None:
+            waits()
         try:
             value = await step
         except GeneratorExit:  # the job ends
@@ -152,7 +156,3 @@ async def _driven(
         raise raised
     finally:
         del raised  # its traceback refers to this frame
-
-
-def _ignore() -> None:
-    pass
