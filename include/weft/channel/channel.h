@@ -46,6 +46,7 @@
 #include "weft/channel/contents.h"
 #include "weft/chare/proxy.h"
 #include "weft/memory/buffer.h"
+#include "weft/runtime/attachment.h"
 #include "weft/runtime/operation.h"
 
 namespace weft::channel {
@@ -115,6 +116,14 @@ class Channel {
   // For other languages: a further channel between the same two chares, which no id of a program names. Its messages
   // belong to messages of this one. Throws Error(kClosed) if one of the two collections has been destroyed.
   Channel out_of_band() const;
+  // For other languages: the receive of a message of up to the buffer's size. The operation has the size that came.
+  runtime::Operation recv_up_to(const memory::Buffer& buffer);
+  // For other languages, on the channel of out_of_band(): a message whose memory the receiver may keep. If the other end is on
+  // this PE, hand_over() takes the block, and the message is sent; else it returns false, and the caller sends the bytes.
+  // take_handed_over() is the receive of such a message. It returns an empty attachment if the next message is none, or not
+  // here; recv() receives that one. Host memory. REQUIRES: each receive of the channel asks take_handed_over() first.
+  bool hand_over(runtime::Attachment& block) const;
+  runtime::Attachment take_handed_over() const;
   // For other languages: what they keep for this end. It is released with the end, or when the job ends.
   std::shared_ptr<void>& attached() const;
   // The part of it that a move takes along. When num_busy has become 0, call attached_is_idle().

@@ -1,16 +1,25 @@
 #include "channel/objects.h"
 
+#include <cstddef>
+#include <cstring>
+#include <exception>
 #include <limits>
-#include <new>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/status.h"
+#include "weft/runtime/block_pool.h"
+#include "weft/runtime/runtime.h"
 
 #include "await/future.h"
 #include "await/operation.h"
 #include "base/format.h"
+#include "codec/attach.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
+#include "codec/landed_memory.h"
+#include "runtime/message/receive_buffer_pool.h"
 #include "support/errors.h"
 
 namespace weft::python {
@@ -18,15 +27,36 @@ namespace weft::python {
 namespace {
 
 constexpr std::uint32_t kMark = 0x6a626f77;  // tells an object from plain memory of the same size
-constexpr std::size_t kInlineBytes = 112;
+// What a first message has room for: ghost cells of small blocks, which a body would make twice as dear. The receiver keeps as
+// much for each receive in flight, with its state in a block of 1 KiB.
+constexpr std::size_t kInlineBytes = 776;
 // More bodies than a sender can have in flight.
 constexpr std::uint32_t kMostSkipped = std::uint32_t{1} << 20;
 
 memory::Buffer host_buffer(void* data, std::size_t size_bytes) { return {data, size_bytes, {}, nullptr}; }
 
-void set_object(PyFutureState& state, std::span<const std::byte> bytes) {
+// Many receives are in flight at a time, more than malloc() keeps blocks of this size at hand.
+template <class T>
+class PoolAllocator {
+ public:
+  using value_type = T;
+  explicit PoolAllocator(runtime::BlockPool& pool) : pool_(&pool) {}
+  template <class Other>  // implicit: the library converts it
+  PoolAllocator(const PoolAllocator<Other>& other) : pool_(other.pool()) {}
+  T* allocate(std::size_t count) { return static_cast<T*>(pool_->allocate(count * sizeof(T))); }
+  void deallocate(T* block, std::size_t count) { pool_->deallocate(block, count * sizeof(T)); }
+  runtime::BlockPool* pool() const { return pool_; }
+  friend bool operator==(const PoolAllocator& a, const PoolAllocator& b) { return a.pool_ == b.pool_; }
+
+ private:
+  runtime::BlockPool* pool_;
+};
+
+void set_object(PyFutureState& state, std::span<const std::byte> bytes,
+                std::span<runtime::Attachment> arrays = {}) {
   try {
     Decoder decoder(bytes);
+    decoder.set_attachments(arrays);
     state.set(decoder.value());
   } catch (...) {  // the caller gets the error of decoding
     state.set_error(caught_as_travelling_error());
@@ -48,23 +78,43 @@ void set_failure(PyFutureState& state) {
 
 }  // namespace
 
-// The message that each object has.
+// The message that each object has. Only its used bytes are sent.
 struct ObjectStream::First {
   std::uint32_t mark = kMark;
-  std::uint32_t body = 0;  // the number of the body, if there is one
-  std::uint64_t size_bytes = 0;
-  std::byte bytes[kInlineBytes] = {};
+  std::uint32_t body = 0;        // the number of the first body
+  std::uint64_t size_bytes = 0;  // of the encoded value: in `bytes` if it fits, else the only body
+  std::uint32_t num_arrays = 0;  // each is a body
+  std::uint32_t reserved = 0;
+  // The sizes of the arrays, and behind them the encoded value.
+  std::byte bytes[kInlineBytes];
+
+  static constexpr std::size_t kHeaderBytes = 24;
+  std::size_t sizes_bytes() const { return num_arrays * sizeof(std::uint64_t); }
+  bool has_value() const { return size_bytes <= kInlineBytes && sizes_bytes() <= kInlineBytes - size_bytes; }
+  std::size_t used_bytes() const { return kHeaderBytes + (has_value() ? sizes_bytes() + size_bytes : 0); }
+  memory::Buffer used() { return host_buffer(this, used_bytes()); }
+  std::span<const std::byte> value() const { return std::span(bytes).subspan(sizes_bytes(), size_bytes); }
 };
 
 struct ObjectStream::Receive {
+  Receive(Ref future_in, std::shared_ptr<void> held_in)
+      : future(std::move(future_in)), held(std::move(held_in)) {}
+
   First first;
   base::Status status;
+  std::size_t received_bytes = 0;
   bool has_arrived = false;
-  std::unique_ptr<std::byte[]> body;
+  std::vector<runtime::Attachment> bodies;
+  std::size_t awaited = 1;     // bodies, and the loop that receives them
+  std::exception_ptr failure;  // of a body
   Ref future;
   std::shared_ptr<void> held;  // keeps the end, which owns the stream
 
   PyFutureState& state() const { return *future_state(future.get()); }
+  bool is_object() const {
+    return status.ok() && received_bytes >= First::kHeaderBytes && first.mark == kMark &&
+           received_bytes == first.used_bytes();
+  }
 };
 
 ObjectStream& ObjectStream::of(channel::Channel& channel) {
@@ -75,45 +125,91 @@ ObjectStream& ObjectStream::of(channel::Channel& channel) {
 
 // --- Sending
 
-Ref ObjectStream::send(Engine& engine, PyObject* value) {
-  static_assert(sizeof(First) == 128);
-  Encoder encoder;
+namespace {
+
+void encode(Encoder& encoder, PyObject* value, const channel::Channel& channel) {
   try {
     encoder.value(value);
   } catch (const PythonError&) {
-    rethrow_unsendable(base::format("an object on {}", channel_.description()));
+    rethrow_unsendable(base::format("an object on {}", channel.description()));
   }
+}
+
+// Throws base::Error if there is no memory.
+runtime::Attachment allocate_body(runtime::Runtime& runtime, std::size_t size_bytes) {
+  base::Result<runtime::Attachment> block = runtime.receive_buffer_pool().allocate(size_bytes, {});
+  if (!block.ok()) base::throw_status(block.status());
+  return std::move(block).value();
+}
+
+}  // namespace
+
+Ref ObjectStream::send(Engine& engine, PyObject* value) {
+  static_assert(offsetof(First, bytes) == First::kHeaderBytes);
+  Encoder encoder(OutOfBand::kCopies);
+  encode(encoder, value, channel_);
   First first;
+  first.body = bodies_sent_;
   first.size_bytes = encoder.size_bytes();
-  if (first.size_bytes <= kInlineBytes) {
-    encoder.copy_to(first.bytes);
-    return make_operation_object(engine, channel_.send(host_buffer(&first, sizeof first)).release(), Ref(),
-                                 Ref::borrow(Py_None));
+  first.num_arrays = static_cast<std::uint32_t>(encoder.attached().size());
+  Ref sending;
+  if (first.has_value()) [[likely]] {
+    encoder.copy_to(first.bytes + first.sizes_bytes());
+    std::byte* size_at = first.bytes;
+    for (Encoder::Attached& array : encoder.attached()) {
+      const std::uint64_t size_bytes = array.memory.size_bytes;
+      std::memcpy(size_at, &size_bytes, sizeof size_bytes);
+      size_at += sizeof size_bytes;
+      channel::Channel bodies = channel_.out_of_band();
+      sending = send_body(engine, bodies, attachment_of(engine.runtime(), array));
+    }
+  } else {
+    // Arrays that are beside a value of many bytes are in it.
+    Encoder whole;
+    const bool is_whole = first.num_arrays == 0;
+    if (!is_whole) encode(whole, value, channel_);
+    const Encoder& encoded = is_whole ? encoder : whole;
+    first.num_arrays = 0;
+    first.size_bytes = encoded.size_bytes();
+    runtime::Attachment body = allocate_body(engine.runtime(), encoded.size_bytes());
+    encoded.copy_to(static_cast<std::byte*>(body.buffer().data));
+    channel::Channel bodies = channel_.out_of_band();
+    sending = send_body(engine, bodies, std::move(body));
   }
-  Ref bytes = checked(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(encoder.size_bytes())));
-  encoder.copy_to(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.get())));
-  channel::Channel bodies = channel_.out_of_band();
-  runtime::OperationState* const sending =
-      bodies.send(host_buffer(PyBytes_AS_STRING(bytes.get()), encoder.size_bytes())).release();
-  first.body = bodies_sent_++;
-  Ref operation = make_operation_object(engine, sending, std::move(bytes), Ref::borrow(Py_None));
-  channel_.send(host_buffer(&first, sizeof first)).detach();
-  return operation;
+  runtime::Operation first_sent = channel_.send(first.used());
+  if (!sending)
+    return make_operation_object(engine, std::move(first_sent).release(), Ref(), Ref::borrow(Py_None));
+  std::move(first_sent).detach();
+  return sending;
+}
+
+Ref ObjectStream::send_body(Engine& engine, channel::Channel& bodies, runtime::Attachment block) {
+  block.copy_now();
+  if (bodies.hand_over(block)) {
+    ++bodies_sent_;
+    return {};
+  }
+  const memory::Buffer memory = block.buffer();
+  Ref keeper = make_landed_bytes(engine, std::move(block));
+  runtime::OperationState* const sending = bodies.send(memory).release();
+  ++bodies_sent_;
+  return make_operation_object(engine, sending, std::move(keeper), Ref::borrow(Py_None));
 }
 
 // --- Receiving
 
 Ref ObjectStream::receive(Engine& engine) {
-  auto receive = std::make_shared<Receive>();
   auto* const state = new PyFutureState(engine);
-  receive->future = make_future_object(state);
-  receive->held = channel_.hold();
-  runtime::Operation arriving = channel_.recv(host_buffer(&receive->first, sizeof receive->first));
+  const Ref future = make_future_object(state);
+  const auto receive =
+      std::allocate_shared<Receive>(PoolAllocator<Receive>(engine.runtime().pool()), future, channel_.hold());
+  runtime::Operation arriving = channel_.recv_up_to(host_buffer(&receive->first, sizeof receive->first));
   state->end_job_if_unobserved("an object that was not awaited");
   receives_.push_back(receive);
   ++channel_.attached_state().num_busy;
-  std::move(arriving).then([this, receive](const base::Status& status, std::size_t) {
+  std::move(arriving).then([this, receive](const base::Status& status, std::size_t received_bytes) {
     receive->status = status;
+    receive->received_bytes = received_bytes;
     receive->has_arrived = true;
     handle_arrived();
   });
@@ -141,45 +237,84 @@ void ObjectStream::handle(const std::shared_ptr<Receive>& receive) {
   const First& first = receive->first;
   const bool is_memory = receive->status.code() == base::StatusCode::kTruncated;
   if (receive->status.failed() && !is_memory) base::throw_status(receive->status);
-  if (is_memory || first.mark != kMark) {
+  if (!receive->is_object()) {
     throw base::Error(base::StatusCode::kTruncated,
                       base::format("{}: recv_object met plain memory; the other chare has called send, and "
                                    "this one receives that with recv(into=...)",
                                    channel_.description()));
   }
-  if (first.size_bytes <= kInlineBytes) {
-    set_object(receive->state(), std::span(first.bytes).first(first.size_bytes));
+  if (first.has_value() && first.num_arrays == 0) [[likely]] {
+    set_object(receive->state(), first.value());
     return ended(channel_);
   }
-  if (first.size_bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
-    Decoder::corrupt("an object of more bytes than memory can have");
-  }
+  if (!first.has_value()) return receive_bodies(receive, std::span(&first.size_bytes, 1));
+  std::uint64_t sizes[kInlineBytes / sizeof(std::uint64_t)];
+  std::memcpy(sizes, first.bytes, first.sizes_bytes());
+  receive_bodies(receive, std::span(sizes).first(first.num_arrays));
+}
+
+void ObjectStream::receive_bodies(const std::shared_ptr<Receive>& receive,
+                                  std::span<const std::uint64_t> sizes) {
   channel::Channel bodies = channel_.out_of_band();
-  skip_bodies(bodies, first.body);
-  const std::size_t size_bytes = first.size_bytes;
-  receive->body.reset(new (std::nothrow) std::byte[size_bytes]);
-  if (receive->body == nullptr) {
+  skip_bodies(bodies, receive->first.body);
+  receive->bodies.reserve(sizes.size());
+  try {
+    for (const std::uint64_t size_bytes : sizes) receive_body(receive, bodies, size_bytes);
+  } catch (...) {  // its bodies that are not received are skipped with the next object
+    receive->failure = std::current_exception();
+  }
+  body_ended(channel_, *receive);
+}
+
+void ObjectStream::receive_body(const std::shared_ptr<Receive>& receive, channel::Channel& bodies,
+                                std::uint64_t size_bytes) {
+  if (size_bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max()))
+    Decoder::corrupt("an object of more bytes than memory can have");
+  runtime::Attachment body = bodies.take_handed_over();
+  if (body) {
+    ++bodies_received_;
+    if (body.buffer().size_bytes != size_bytes) Decoder::corrupt("a part of another size than was told");
+    receive->bodies.push_back(std::move(body));
+    return;
+  }
+  try {
+    body = allocate_body(Engine::current().runtime(), size_bytes);
+  } catch (const base::Error&) {
     throw base::Error(
         base::StatusCode::kOutOfMemory,
         base::format("{}: there is no memory for an object of {} bytes", channel_.description(), size_bytes));
   }
-  runtime::Operation arriving = bodies.recv(host_buffer(receive->body.get(), size_bytes));
+  runtime::Operation arriving = bodies.recv(body.buffer());
   ++bodies_received_;
-  std::move(arriving).then(
-      [receive, channel = channel_](const base::Status& status, std::size_t received_bytes) {
-        try {
-          if (status.failed()) base::throw_status(status);
-          set_object(receive->state(), std::span(receive->body.get(), received_bytes));
-        } catch (...) {
-          set_failure(receive->state());
-        }
-        ended(channel);
-      });
+  ++receive->awaited;
+  receive->bodies.push_back(std::move(body));
+  std::move(arriving).then([receive, channel = channel_](const base::Status& status, std::size_t) {
+    if (status.failed() && receive->failure == nullptr) receive->failure = base::error_of(status);
+    body_ended(channel, *receive);
+  });
+}
+
+void ObjectStream::body_ended(const channel::Channel& channel, Receive& receive) {
+  if (--receive.awaited > 0) return;
+  try {
+    if (receive.failure != nullptr) std::rethrow_exception(receive.failure);
+    if (receive.first.has_value()) {
+      set_object(receive.state(), receive.first.value(), receive.bodies);
+    } else {
+      const memory::Buffer& body = receive.bodies.front().buffer();
+      set_object(receive.state(), {static_cast<const std::byte*>(body.data), body.size_bytes});
+    }
+  } catch (...) {
+    set_failure(receive.state());
+  }
+  receive.bodies.clear();
+  ended(channel);
 }
 
 void ObjectStream::skip_bodies(channel::Channel& bodies, std::uint32_t number) {
   if (number - bodies_received_ > kMostSkipped) Decoder::corrupt("an object with a number that cannot be");
   for (; bodies_received_ != number; ++bodies_received_) {
+    if (bodies.take_handed_over()) continue;
     bodies.recv(memory::Buffer()).then([](const base::Status&, std::size_t) {
     });  // truncated: its bytes are dropped
   }

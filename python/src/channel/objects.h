@@ -1,9 +1,15 @@
 // Objects on a channel: Python values of any type and size. The receiver knows neither.
 //
-// An object is one message of a fixed size on its channel. Its encoded bytes are in that message if they fit. Otherwise
-// they are a message of their own, the body, on a second channel between the same chares (Channel::out_of_band). The receive of
-// a body is posted when the first message has told its size. First messages are handled in the order of their receives, so
-// each body meets its own receive.
+// Each object has a first message on its channel, and maybe bodies, which are messages on a second channel between the same
+// chares (Channel::out_of_band):
+//
+//     the encoded bytes are few                           in the first message
+//     they are few, and there are large arrays beside     the first message, and a body for each of these arrays
+//     all others                                          one body
+//
+// The receives of bodies are posted when the first message has told their sizes. First messages are handled in the order of
+// their receives, so each body meets its own receive. A body is a block of the PE's pool. Within a PE the receiver gets the
+// block itself (Channel::hand_over), and an array that is received is one over its block: it was copied once, by the send.
 //
 // Bodies are numbered. Both counts travel with the end when its chare moves (AttachedState::numbers), and a chare with a
 // receive of an object under way does not move. If Channel.recv(into) has taken a first message as plain memory, its body is skipped.
@@ -18,6 +24,7 @@
 #include <span>
 
 #include "weft/channel/channel.h"
+#include "weft/runtime/attachment.h"
 
 #include "engine/engine.h"
 #include "support/support.h"
@@ -45,6 +52,13 @@ class ObjectStream {
 
   void handle_arrived();
   void handle(const std::shared_ptr<Receive>& receive);
+  // Sends it as the next body. Returns its operation; null if the receiver has it already.
+  Ref send_body(Engine& engine, channel::Channel& bodies, runtime::Attachment block);
+  void receive_bodies(const std::shared_ptr<Receive>& receive, std::span<const std::uint64_t> sizes);
+  void receive_body(const std::shared_ptr<Receive>& receive, channel::Channel& bodies,
+                    std::uint64_t size_bytes);
+  // A body of the receive is here or has failed, or all its receives are posted.
+  static void body_ended(const channel::Channel& channel, Receive& receive);
   // A receive of an object is over.
   static void ended(const channel::Channel& channel);
   void skip_bodies(channel::Channel& bodies, std::uint32_t number);

@@ -11,17 +11,17 @@ runtime::Attachment attach(Ref keeper, const memory::Buffer& memory) {
   return runtime::Attachment(memory, release, keeper.release());
 }
 
+runtime::Attachment attachment_of(runtime::Runtime& runtime, Encoder::Attached& buffer) {
+  if (buffer.how == Attach::kCopy)
+    return chare::copy_out_of_band(runtime, buffer.memory.data, buffer.memory.size_bytes);
+  runtime::Attachment attachment = attach(std::move(buffer.keeper), buffer.memory);
+  if (buffer.how == Attach::kOwn) attachment.give_away();
+  return attachment;
+}
+
 void attach_all(Encoder& encoder, runtime::Message& message) {
-  for (Encoder::Attached& buffer : encoder.attached()) {
-    if (buffer.how == Attach::kCopy) {
-      message.attach(
-          chare::copy_out_of_band(message.runtime(), buffer.memory.data, buffer.memory.size_bytes));
-      continue;
-    }
-    runtime::Attachment attachment = attach(std::move(buffer.keeper), buffer.memory);
-    if (buffer.how == Attach::kOwn) attachment.give_away();
-    message.attach(std::move(attachment));
-  }
+  for (Encoder::Attached& buffer : encoder.attached())
+    message.attach(attachment_of(message.runtime(), buffer));
 }
 
 }  // namespace weft::python

@@ -28,9 +28,9 @@ std::string_view Decoder::name() {
 }
 
 runtime::Attachment Decoder::attachment(std::size_t which, std::uint64_t size_bytes) {
-  if (message_ == nullptr || which >= message_->attachments().size())
-    corrupt("a buffer that did not come with it");
-  runtime::Attachment& attachment = message_->attachments()[which];
+  const std::span<runtime::Attachment> all = message_ == nullptr ? attachments_ : message_->attachments();
+  if (which >= all.size()) corrupt("a buffer that did not come with it");
+  runtime::Attachment& attachment = all[which];
   if (!attachment || attachment.buffer().size_bytes != size_bytes) {
     corrupt(base::format("a buffer of {} bytes instead of {}", attachment.buffer().size_bytes, size_bytes));
   }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "weft/base/pup.h"
+#include "weft/runtime/attachment.h"
 #include "weft/runtime/message.h"
 
 #include "codec/encoding.h"
@@ -82,6 +83,8 @@ class Decoder {
   runtime::Attachment host_attachment(std::size_t which, std::uint64_t size_bytes);
   // The objects that Encoder::kept() has, for a copy within the PE. They must exist as long as this decoder is used.
   void set_kept(std::span<const Ref> kept) { kept_ = kept; }
+  // What attachment() returns, for a value that is in no message. They must exist as long as this decoder is used.
+  void set_attachments(std::span<runtime::Attachment> attachments) { attachments_ = attachments; }
   // `substitute` must exist as long as this decoder is used.
   void set_substitute(ArraySubstitute& substitute) { substitute_ = &substitute; }
   Ref in_place_of(std::size_t which, const ArrayForm& form) const {
@@ -112,6 +115,7 @@ class Decoder {
   const std::byte* cursor_;
   const std::byte* end_;
   runtime::Message* message_ = nullptr;
+  std::span<runtime::Attachment> attachments_;  // without a message
   ArraySubstitute* substitute_ = nullptr;
   std::span<const Ref> kept_;
   Ref arguments_;  // a tuple, while arguments of it are still to come

@@ -78,12 +78,15 @@ void Encoder::block(Ref keeper, const void* data, std::size_t size_bytes) {
 bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
   // All other arguments of a post entry method are decoded before any buffer has landed.
   if (out_of_band_ == OutOfBand::kArrays) return is_array && size_bytes > 0;
-  return out_of_band_ == OutOfBand::kLarge && size_bytes >= kOutOfBandBytes &&
+  const bool is_wanted =
+      out_of_band_ == OutOfBand::kLarge || (out_of_band_ == OutOfBand::kCopies && is_array);
+  return is_wanted && size_bytes >= kOutOfBandBytes &&
          (beside_ == nullptr || beside_->attached.size() < runtime::Message::kMaxAttachments);
 }
 
 void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach how) {
-  if (out_of_band_ == OutOfBand::kNothing || out_of_band_ == OutOfBand::kHere) {
+  const bool is_refused = out_of_band_ == OutOfBand::kCopies && how == Attach::kInPlace;
+  if (is_refused || out_of_band_ == OutOfBand::kNothing || out_of_band_ == OutOfBand::kHere) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("an array in {} memory is sent in place, which works in calls of entry methods, and in "

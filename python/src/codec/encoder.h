@@ -33,6 +33,7 @@ enum class OutOfBand : std::uint8_t {
   kNothing,  // none: device memory is refused, everything else is in the message
   kLarge,    // large host buffers
   kArrays,   // every array, and nothing else: a post entry method chooses where they land
+  kCopies,   // large arrays of host memory, which the program may change at once; none in place
   kHere,     // none, and the value does not travel: it is copied within its PE, see Encoder::kept()
 };
 

@@ -84,9 +84,14 @@ namespace {
 
 // Null with Python's error set if there is none.
 Ref find_by_name(std::string_view key) {
-  const std::string module(key.substr(0, key.find(':')));
+  const Ref module = make_text(key.substr(0, key.find(':')));
   std::string_view path = name_in_key(key);
-  Ref found = Ref::steal(PyImport_ImportModule(module.c_str()));
+  // Far cheaper than an import of a module that is there.
+  Ref found = Ref::steal(PyImport_GetModule(module.get()));
+  if (!found) {
+    PyErr_Clear();
+    found = Ref::steal(PyImport_Import(module.get()));
+  }
   while (found && !path.empty()) {
     const std::size_t dot = path.find('.');
     const std::string part(path.substr(0, dot));

@@ -80,6 +80,11 @@ for _kind, _name in enumerate(_NAMES):
     setattr(Reducer, _name, Reducer(_name, _kind))
 
 
+#: Most contributions are of these types.
+_SCALARS = frozenset({bool, int, float})
+_LOGICAL = (_AND, _OR, _XOR)
+
+
 def _is_array(value: object) -> bool:
     """NumPy is imported by programs that use it; without it there are no arrays."""
     numpy = sys.modules.get("numpy")
@@ -96,6 +101,8 @@ def prepared(kind: int, value: Any) -> Any:
     Raises:
         weft.Error: the reducer does not apply to it.
     """
+    if type(value) in _SCALARS and kind != _CONCAT:
+        return _counted(value) if kind in (_SUM, _PRODUCT) else bool(value) if kind in _LOGICAL else value
     name = _NAMES[kind]
     value = _expect_type_that_is_kept(kind, name, value)
     if kind == _CONCAT:
@@ -104,7 +111,7 @@ def prepared(kind: int, value: Any) -> Any:
         _expect_numbers(name, value)
     if kind in (_SUM, _PRODUCT):
         return _counted(value)
-    return truth(value) if kind in (_AND, _OR, _XOR) else value
+    return truth(value) if kind in _LOGICAL else value
 
 
 def _expect_type_that_is_kept(kind: int, name: str, value: Any) -> Any:
@@ -117,7 +124,7 @@ def _expect_type_that_is_kept(kind: int, name: str, value: Any) -> Any:
         if given is numpy.memmap:
             return numpy.asarray(value)
         hook = "__array_function__" if kind == _CONCAT else "__array_ufunc__"
-        is_logical = kind in (_AND, _OR, _XOR)
+        is_logical = kind in _LOGICAL
         if not is_logical and getattr(given, hook) is not getattr(numpy.ndarray, hook):
             return value  # it says itself what NumPy's function makes of it
         advice = "contribute plain arrays, such as a.filled(0) and a.count() of a masked array a"
@@ -186,10 +193,11 @@ def truth(value: Any) -> Any:
 
 def merge(kind: int, a: Any, b: Any) -> Any:
     """Two contributions as one; called on the way up the tree."""
-    if _is_array(a) or _is_array(b):
-        return _merge_arrays(kind, a, b)
-    if isinstance(a, (list, array)) or isinstance(b, (list, array)):
-        return _merge_sequences(kind, a, b)
+    if type(a) not in _SCALARS or type(b) not in _SCALARS:
+        if _is_array(a) or _is_array(b):
+            return _merge_arrays(kind, a, b)
+        if isinstance(a, (list, array)) or isinstance(b, (list, array)):
+            return _merge_sequences(kind, a, b)
     if kind == _SUM:
         return a + b
     if kind == _PRODUCT:

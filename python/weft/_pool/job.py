@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
 
 from weft import _core
-from weft._pool.members import Failure, Link, as_remote
+from weft._pool.members import Failure, Link, as_remote, in_task
 from weft._support.remote_errors import made_again
 
 #: The time that a chunk is to take if the program does not choose the chunks. Measured with empty tasks (two
@@ -54,6 +54,7 @@ class Job:
         self.changed: Callable[[], None] = lambda: None
         #: Whether parts count against the window until the program has taken them away.
         self.keeps_parts = False
+        self._is_nested = in_task.get()
         self._link = link
         self._members = members
         self.what = what
@@ -91,23 +92,29 @@ class Job:
 
     def fill(self) -> None:
         """Asks for slots as far as there is work and room."""
-        num_pes = len(self._members)
-        while not self._is_done_sending():
-            kept = len(self.parts) if self.keeps_parts else 0
-            room = WINDOW * num_pes - self._num_on_their_way - kept - self._asked
-            if room <= 0 or self._asked >= ASKS * num_pes:
-                break
-            if self._left is not None and self._asked >= self._chunks_left(self._left):
-                break
+        while not self._is_exhausted and self.failure is None and self._may_ask():
             self._asked += 1
-            self._link.take(self._next_size() * self._task_s() < SHORT_S, self._send)
-        self._end_if_over()
+            self._link.take(self._is_next_short(), self._is_nested, self._send)
+        if self._num_on_their_way == 0:
+            self._end_if_over()
+
+    def _may_ask(self) -> bool:
+        num_pes = len(self._members)
+        asked = self._asked
+        if asked == 0:
+            is_wanted = True
+        elif asked >= ASKS * num_pes:
+            is_wanted = False
+        else:
+            is_wanted = self._left is None or asked * (self._chunksize or 1) < self._left
+        kept = len(self.parts) if self.keeps_parts else 0
+        return is_wanted and self._num_on_their_way + kept + asked < WINDOW * num_pes
+
+    def _is_next_short(self) -> bool:
+        return self._num_ended > 0 and self._next_size() * self._task_s() < SHORT_S
 
     def _is_done_sending(self) -> bool:
         return self._is_exhausted or self.failure is not None
-
-    def _chunks_left(self, tasks: int) -> int:
-        return max(1, math.ceil(tasks / (self._chunksize or 1)))
 
     def _task_s(self) -> float:
         """How long a task takes on average; infinite before one has ended."""
@@ -183,6 +190,9 @@ class Job:
 
     def _count(self, results: list[Any], seconds: float) -> None:
         self._num_ended += len(results)
+        if self._chunksize is not None:
+            self._seconds += seconds
+            return
         self._largest = max(self._largest, len(results))
         sample = results[:: len(results) // 8 + 1]
         num_bytes = sum(map(sys.getsizeof, sample)) * len(results) / max(1, len(sample))

@@ -22,8 +22,15 @@ from typing import Any, ClassVar
 from weft import _core
 from weft._support.remote_errors import original_of
 
-#: How a task takes its item: f(item), f(*item), f(*item[0], **item[1]).
-ONE_ARGUMENT, ARGUMENTS, KEYWORDS = range(3)
+#: How a task takes its item: f(item), f(*item), f(*item[0], **item[1]), and the last one without a result.
+ONE_ARGUMENT, ARGUMENTS, KEYWORDS, DROPPED = range(4)
+
+#: A function with this attribute runs as ``await attribute(waits, function, args, kwargs)``.
+#: The attribute makes a context for it, and calls waits() each time that the task begins to wait.
+TASK_RUNNER = "__weft_task_runner__"
+
+#: Whether a task of a pool runs.
+in_task: contextvars.ContextVar[bool] = contextvars.ContextVar("in_task", default=False)
 
 #: What is told of an argument when its task fails.
 _texts = reprlib.Repr()
@@ -59,6 +66,7 @@ class Slots:
         self._is_home_idle = self._home_is_one_of_many
         self._held: dict[int, int] = {}  # the member, by token
         self._tokens = itertools.count()
+        # See take() for the order.
         self._waiting: deque[tuple[bool, Callable[[int, int], None]]] = deque()
         self._is_serving = False
         self._num_jobs = 0
@@ -87,9 +95,16 @@ class Slots:
         self._is_closed = True
         Slots.known.pop(self.number, None)
 
-    def take(self, is_short: bool, granted: Callable[[int, int], None]) -> None:
-        """Calls granted(token, pe) when a member can be given a chunk; first come, first served."""
-        self._waiting.append((is_short, granted))
+    def take(self, is_short: bool, is_nested: bool, granted: Callable[[int, int], None]) -> None:
+        """Calls granted(token, pe) when a member can be given a chunk.
+
+        First come, first served. But what a task asks for comes before the others, the newest first: a tree
+        of tasks is then worked off in depth, and few of them wait at a time.
+        """
+        if is_nested:
+            self._waiting.appendleft((is_short, granted))
+        else:
+            self._waiting.append((is_short, granted))
         self._serve()
 
     def give(self, token: int) -> None:
@@ -162,9 +177,9 @@ class Home(_core.Chare):
     def end_job(self, number: int) -> None:
         _slots_of(number).end_job()
 
-    async def take(self, number: int, is_short: bool) -> tuple[int, int]:
+    async def take(self, number: int, is_short: bool, is_nested: bool) -> tuple[int, int]:
         taken: _core.Future[tuple[int, int]] = _core.Future()
-        _slots_of(number).take(is_short, lambda token, pe: _core._hand_over(taken, (token, pe)))
+        _slots_of(number).take(is_short, is_nested, lambda token, pe: _core._hand_over(taken, (token, pe)))
         return await taken
 
     def give(self, number: int, token: int) -> None:
@@ -235,11 +250,11 @@ class Link:
         else:
             self._home.end_job(self._number)
 
-    def take(self, is_short: bool, granted: Callable[[int, int], None]) -> None:
+    def take(self, is_short: bool, is_nested: bool, granted: Callable[[int, int], None]) -> None:
         if self._slots is not None:
-            self._slots.take(is_short, granted)
+            self._slots.take(is_short, is_nested, granted)
         else:
-            self._home.take.call(self._number, is_short).then(lambda call: granted(*call.result()))
+            self._home.take.call(self._number, is_short, is_nested).then(lambda call: granted(*call.result()))
 
     def give(self, token: int) -> None:
         if self._slots is not None:
@@ -276,6 +291,7 @@ class Member(_core.Chare):
             The results, the failure if there is one, and how many seconds the chunk took.
         """
         held = [token]
+        in_task.set(True)
 
         def give() -> None:
             if held:
@@ -285,16 +301,20 @@ class Member(_core.Chare):
         begin = time.perf_counter()
         try:
             call = _function(function)
+            runner = getattr(call, TASK_RUNNER, None)
             for item in chunk:
-                if style == ONE_ARGUMENT:
-                    result = call(item)
-                elif style == ARGUMENTS:
-                    result = call(*item)
+                if runner is not None:
+                    result = await runner(give, call, *_arguments(style, item))
                 else:
-                    result = call(*item[0], **item[1])
-                if isinstance(result, types.CoroutineType):
-                    result = await _watched(result, give)
-                results.append(result)
+                    if style == ONE_ARGUMENT:
+                        result = call(item)
+                    elif style == ARGUMENTS:
+                        result = call(*item)
+                    else:
+                        result = call(*item[0], **item[1])
+                    if type(result) is types.CoroutineType:
+                        result = await _watched(result, give)
+                results.append(None if style == DROPPED else result)
             failure = None
         except Exception as error:
             failure = (len(results), *_travelling(error), _texts.repr(chunk[len(results)]))
@@ -302,6 +322,12 @@ class Member(_core.Chare):
             if gives:
                 give()
         return _core._separate(results), failure, time.perf_counter() - begin
+
+
+def _arguments(style: int, item: Any) -> tuple[Sequence[Any], dict[str, Any]]:
+    if style == ONE_ARGUMENT:
+        return (item,), {}
+    return (item, {}) if style == ARGUMENTS else item
 
 
 @types.coroutine

@@ -174,7 +174,13 @@ class Pool:
         Raises:
             weft.Error: other PEs cannot find the function, or the pool is closed.
         """
-        job = self._job("submit", function, KEYWORDS, [(args, kwargs)], 1)
+        return self._submit(KEYWORDS, function, args, kwargs)
+
+    def _submit(
+        self, style: int, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> _core.Future[Any]:
+        """As `submit`, for KEYWORDS; for DROPPED the result is None."""
+        job = self._job("submit", function, style, [(args, kwargs)], 1)
         future = _settled_by(job, lambda parts: parts[0][0])
         job.start()
         if job.waits_for_slots:

@@ -7,7 +7,10 @@ from typing import Any
 
 from weft import _core
 from weft.charm4py._device import arrays_in, is_device_array
-from weft.charm4py._threads import expect_thread, wait
+from weft.charm4py._threads import expect_thread, in_thread, wait
+
+#: Of values that a channel copies. Others are looked at.
+_host_types: set[type] = {bool, bytes, dict, float, int, list, str, tuple, type(None)}
 
 
 class Channel:
@@ -49,9 +52,13 @@ class Channel:
             NotThreadedError: the running method is no coroutine, and there are device arrays.
             weft.Error: device arrays and other values are in one message.
         """
-        if src_ptrs is None and src_sizes is None and not others and not any(map(is_device_array, msg)):
-            self._weft.send_object(msg)
-            return
+        if src_ptrs is None and src_sizes is None and not others:
+            for value in msg:
+                if type(value) not in _host_types and _is_sent_in_place(value):
+                    break
+            else:
+                self._weft.send_object(msg)
+                return
         addresses = others.pop("gpu_src_ptrs", src_ptrs)
         arrays = arrays_in(msg, addresses, others.pop("gpu_src_sizes", src_sizes))
         _refuse(others, "send")
@@ -82,7 +89,12 @@ class Channel:
             NotThreadedError: the call would block, and the running method is no coroutine. Nothing is lost.
             weft.Error: `into` after `charm.iwait` or `ready`, which have asked for a value already.
         """
-        if not into and post_addresses is None and post_sizes is None and not others:
+        if not (into or others) and post_addresses is None and post_sizes is None:
+            future = self._next
+            if future is not None and future.done():  # as in a loop over charm.iwait
+                self._next = None
+                values = future.result()
+                return values[0] if len(values) == 1 else values
             return self._recv_value()
         addresses = others.pop("post_buf_addresses", post_addresses)
         arrays = arrays_in((), addresses, others.pop("post_buf_sizes", post_sizes))
@@ -101,14 +113,17 @@ class Channel:
 
     def _recv_value(self) -> Any:
         """The next message of values."""
-        future = self._when_ready()
+        future = self._next
+        if future is None:
+            future = self._weft.recv_object()
+        self._next = None
         if future.done():
-            self._next = None
             values = future.result()
-        else:
-            expect_thread()  # else the receive is kept for the next call
-            self._next = None
+        elif in_thread():
             values = wait(future)
+        else:
+            self._next = future  # the receive is kept for the next call
+            expect_thread()
         return values[0] if len(values) == 1 else values
 
     def ready(self) -> bool:
@@ -126,6 +141,13 @@ class Channel:
                 "a chare cannot move after charm.iwait or ready() of a channel; receive the message first"
             )
         return self.__dict__
+
+
+def _is_sent_in_place(value: Any) -> bool:
+    if type(value).__module__ == "numpy":
+        _host_types.add(type(value))
+        return False
+    return is_device_array(value)
 
 
 def _refuse(others: dict[str, Any], name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -56,27 +55,31 @@ def as_future(future: Any) -> Future:
 
 def iwait(awaitables: Iterable[Any]) -> Iterator[Any]:
     """Yields futures and channels as they become ready; blocks in between."""
-    ready: deque[Any] = deque()
-    wake: list[Any] = []
+    pending = [(awaitable._when_ready(), awaitable) for awaitable in awaitables]
+    waking: list[Any] = []  # the future that the running method waits for
+    watched: set[Any] | None = None  # the futures that have a callback and have not been yielded
 
-    def arrived(awaitable: Any) -> None:
-        ready.append(awaitable)
-        if wake:
-            wake.pop().set(None)
+    def arrived(future: Any) -> None:
+        if waking and watched is not None and future in watched:
+            waking.pop().set()
 
-    pending = 0
-    for awaitable in awaitables:
-        pending += 1
-        future = awaitable._when_ready()
-        if future.done():
-            ready.append(awaitable)
-        else:
-            future.then(lambda _, which=awaitable: arrived(which))
-    for _ in range(pending):
-        if not ready:
-            wake.append(_core.Future())
-            wait(wake[0])
-        yield ready.popleft()
+    while pending:
+        missing = []
+        for pair in pending:
+            if pair[0].done():
+                if watched is not None:
+                    watched.discard(pair[0])
+                yield pair[1]
+            else:
+                missing.append(pair)
+        if len(missing) == len(pending):
+            waking.append(_core.Future())
+            if watched is None:
+                watched = {future for future, _ in missing}
+                for future, _ in missing:
+                    future.then(arrived)
+            wait(waking[0])
+        pending = missing
 
 
 def wait_all(awaitables: Iterable[Any]) -> None:

@@ -7,21 +7,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from weft import _core
+from weft._pool.members import DROPPED
 from weft._pool.pool import Pool as WeftPool
 from weft.charm4py._futures import Future, as_future
 from weft.charm4py._threads import blocks, run
 
 
-async def _call_and_wait(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return await run(function, *args, **kwargs) if blocks(function) else function(*args, **kwargs)
-
-
-async def _call_and_drop(function: Callable[..., Any], *args: Any) -> None:
-    await _call_and_wait(function, *args)
-
-
-def _call_plain_and_drop(function: Callable[..., Any], *args: Any) -> None:
-    function(*args)
+async def _call_and_wait(function: Callable[..., Any], *args: Any) -> Any:
+    return await run(function, *args) if blocks(function) else function(*args)
 
 
 class Pool:
@@ -58,12 +51,12 @@ class Pool:
         """
         if ret:
             return self._submit(func, *args)
-        future = self._pool(-1).submit(_call_and_drop if blocks(func) else _call_plain_and_drop, func, *args)
+        future = self._pool(-1)._submit(DROPPED, func, tuple(args), {})
         return as_future(future) if awaitable else None
 
     def _submit(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
         """Runs ``func(*args, **kwargs)`` on some PE."""
-        return as_future(_submit_to(self._pool(-1), func, *args, **kwargs))
+        return as_future(self._pool(-1).submit(func, *args, **kwargs))
 
     def map(
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1, ncores: int = -1
@@ -87,7 +80,7 @@ class Pool:
         if not multi_future:
             return self._map(func, copy.deepcopy(list(iterable)), chunksize, ncores)
         pool = self._pool(ncores)
-        futures = [_submit_to(pool, *task) for task in _tasks(func, iterable)]
+        futures = [pool.submit(*task) for task in _tasks(func, iterable)]
         for future in futures:
             future.then(_observed)  # programs need not look at all of them
         return [as_future(future) for future in futures]
@@ -104,16 +97,9 @@ class Pool:
 
     def _map(self, func: Any, iterable: Iterable[Any], chunksize: int, ncores: int) -> Future:
         pool = self._pool(ncores)
-        if func is not None and not blocks(func):  # without a coroutine for each item
+        if func is not None:
             return as_future(pool.map(func, list(iterable), chunksize=chunksize))
         return as_future(pool.starmap(_call_and_wait, _tasks(func, iterable), chunksize=chunksize))
-
-
-def _submit_to(pool: WeftPool, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A function that does not block runs without a coroutine around it."""
-    if blocks(func):
-        return pool.submit(_call_and_wait, func, *args, **kwargs)
-    return pool.submit(func, *args, **kwargs)
 
 
 def _observed(future: Any) -> None:

@@ -22,6 +22,12 @@ maps: dict[Any, Any] = {}
 sent: dict[Any, int] | None = None
 
 
+_SECTIONS = ("section", "constrained")
+#: So many chares of a collection a proxy knows.
+_MOST_KNOWN = 1024
+_no_proxies: dict[Any, Proxy] = {}
+
+
 class Proxy:
     """Names a chare, a collection or a section.
 
@@ -30,16 +36,27 @@ class Proxy:
         _shape: "group", "array", "single", "main", "section" or "constrained".
         _several: whether it names several chares.
         _sid: of a section, the PE that has made it and a number.
+        _known: of a collection, proxies of its chares by index: programs name the same ones again and again.
+        _entries: of these and the collection, entry methods of Weft by name; else None.
     """
 
-    __slots__ = ("_created", "_several", "_shape", "_sid", "_weft")
+    __slots__ = ("_created", "_entries", "_known", "_several", "_shape", "_sid", "_weft")
     _class: type = object
 
     def __init__(self, proxy: Any, shape: str, several: bool, sid: tuple[int, int] | None = None) -> None:
         self._weft = proxy
         self._shape = shape
         self._several = several
-        self._sid = (_core.my_pe(), next(_section_numbers)) if sid is None and self.issec else sid
+        self._known: dict[Any, Proxy] = _no_proxies
+        self._entries: dict[str, Any] | None = None
+        if not several:
+            self._sid = sid
+        elif shape in _SECTIONS:
+            self._sid = (_core.my_pe(), next(_section_numbers)) if sid is None else sid
+        else:
+            self._sid = sid
+            self._known = {}
+            self._entries = {}
 
     def __reduce__(self) -> Any:
         return _unpickled, (self._class, self._weft, self._shape, self._several, self._sid)
@@ -54,18 +71,27 @@ class Proxy:
         return f"<charm4py proxy of {self._weft!r}>"
 
     def __getitem__(self, index: Any) -> Any:
+        is_cached = self._known is not _no_proxies and _names_a_chare(index)
+        if is_cached:
+            known = self._known.get(index)
+            if known is not None:
+                return known
+        given = index
         if isinstance(index, tuple) and len(index) == 1:
             index = index[0]
         if isinstance(index, slice) or (isinstance(index, tuple) and isinstance(index[0], slice)):
             return type(self)(self._weft[index], "section", True)
         owner = self._weft.collection if self._shape == "constrained" or not self._several else self._weft
-        found = owner[index]
-        return type(self)(found, self._shape, False)
+        made = type(self)(owner[index], self._shape, False)
+        if is_cached and len(self._known) < _MOST_KNOWN:
+            made._entries = {}
+            self._known[given] = made
+        return made
 
     @property
     def issec(self) -> bool:
         """Whether it names a section."""
-        return self._shape in ("section", "constrained") and self._several
+        return self._shape in _SECTIONS and self._several
 
     @property
     def section(self) -> Any:
@@ -111,6 +137,11 @@ class Proxy:
             if not made.done():
                 wait(made.awaited())
             del self._created
+
+
+def _names_a_chare(index: Any) -> bool:
+    """Whether it is the index of one chare in its usual form."""
+    return type(index) is int or (type(index) is tuple and all(type(part) is int for part in index))
 
 
 class Creation:
@@ -169,7 +200,14 @@ def _method(name: str, has_condition: bool) -> Any:
                 proxy, dropped if awaitable and not ret else plain, awaitable or ret, args, kwargs
             )
         if not (ret or awaitable):
-            getattr(proxy, plain)(*args, **kwargs)
+            entries = self._entries
+            if entries is None:
+                getattr(proxy, plain)(*args, **kwargs)
+                return None
+            entry = entries.get(plain)
+            if entry is None:
+                entry = entries[plain] = getattr(proxy, plain)
+            entry(*args, **kwargs)
             return None
         if self._several and self._shape == "array":
             self._counted()

@@ -9,11 +9,13 @@ Threads: the PE's.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from typing import Any, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
+
+from weft._pool.members import TASK_RUNNER
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -45,6 +47,7 @@ class EntryThread(greenlet):
 def coro(function: _F) -> _F:
     """Decorator: the method, or the function of a task, may block (``get()``, ``recv()``, ``wait()``)."""
     setattr(function, _MARK, True)
+    setattr(function, TASK_RUNNER, _driven)
     return function
 
 
@@ -77,7 +80,8 @@ def wait(awaitable: Any) -> Any:
     Raises:
         NotThreadedError: the running method is no coroutine.
     """
-    expect_thread()
+    if type(getcurrent()) is not EntryThread:
+        expect_thread()
     return getcurrent().parent.switch(awaitable)
 
 
@@ -111,8 +115,18 @@ def _work() -> None:
         del result, error  # an idle thread keeps nothing of the last function
 
 
-async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Runs a function that may block. Returns what it returns."""
+def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+    """Runs a function that may block. Returns a coroutine of what it returns."""
+    return _driven(None, function, args, kwargs)
+
+
+async def _driven(
+    waits: Callable[[], None] | None,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> Any:
+    """As `run`; calls waits(), if there is one, each time that the function begins to wait."""
     idle = _idle.threads
     thread = idle.pop() if idle else EntryThread()
     thread.is_over = False
@@ -120,6 +134,8 @@ async def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     thread.parent = getcurrent()
     step = thread.switch(function, args, kwargs)
     while not thread.is_over:
+        if waits is not None:
+            waits()
         try:
             value = await step
         except GeneratorExit:  # the job ends

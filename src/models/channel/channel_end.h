@@ -11,8 +11,9 @@
 
 #include "machine/peer_memory/mapping/peer_stream.h"
 #include "models/channel/channel_tag.h"
-#include "models/channel/send_window.h"
-#include "models/channel/sent_sizes.h"
+#include "models/channel/unreceived/handed_over.h"
+#include "models/channel/unreceived/send_window.h"
+#include "models/channel/unreceived/sent_sizes.h"
 #include "models/channel/waiting_sends.h"
 
 namespace weft::channel {
@@ -94,6 +95,7 @@ struct ChannelEnd {
   ReceiveCount received;
   WaitingSends waiting_sends;
   SentSizes sent_in_place;
+  HandedOver handed_over;  // to this end, and not received
 
   // --- The end of the channel, see closing.cpp
   bool is_closed = false;           // the collection of this end's chare has been destroyed
@@ -105,7 +107,8 @@ struct ChannelEnd {
   std::shared_ptr<void> chare;      // of a closed end, while operations may use its memory
   std::weak_ptr<void> chare_alive;  // of a closed end; expired in the chare's destructor too
   std::uint32_t holders = 0;        // Python objects
-  bool is_queued = false;           // a QueuedChannel is connected: the peer's device has this PE's memory
+  ChannelEnd* out_of_band = nullptr;  // of Channel::out_of_band(); valid while this end is not closed
+  bool is_queued = false;             // a QueuedChannel is connected: the peer's device has this PE's memory
 
   EndMoves moves;
   std::shared_ptr<TravellingMessages> kept;  // null as a rule

@@ -32,6 +32,11 @@ constexpr std::int64_t kPassShare = 64;
 struct Asked {
   std::size_t size_bytes;
   std::uint32_t counter;
+  bool takes_less;  // a smaller message is as good
+
+  bool fits(const base::Status& status, std::size_t received_bytes) const {
+    return received_bytes == size_bytes || (takes_less && status.ok() && received_bytes < size_bytes);
+  }
 };
 
 bool is_sent_by_copy(const memory::ConstBuffer& buffer) {
@@ -147,7 +152,7 @@ void start_special_send(ChannelEnd& end, const memory::ConstBuffer& source,
   }
   if (code != base::StatusCode::kOk) {
     why = base::format("{}: a receive of {} bytes: {}", describe(end), asked.size_bytes, why);
-  } else if (size_bytes != asked.size_bytes) {
+  } else if (!asked.fits(operation->status(), size_bytes)) {
     code = base::StatusCode::kTruncated;
     why = base::format("{}: a receive of {} bytes met a send of {} bytes; both ends must name the same size",
                        describe(end), asked.size_bytes, size_bytes);
@@ -161,7 +166,7 @@ void start_special_send(ChannelEnd& end, const memory::ConstBuffer& source,
 [[gnu::cold, gnu::noinline]] void end_special_receive(runtime::OperationState* operation, ChannelEnd& end,
                                                       const Asked& asked) {
   // If the sizes differ, the sender has counted another one.
-  if (end.received.is_due() || operation->size_bytes() != asked.size_bytes)
+  if (end.received.is_due() || !asked.fits(operation->status(), operation->size_bytes()))
     end.channels->report_received(end);
   explain_received(operation, end, asked);
   if (!end.needs_poll) return;
@@ -176,9 +181,10 @@ void check_received(runtime::OperationState* operation, void* context) {
   auto& end = *static_cast<ChannelEnd*>(context);
   end.runtime->count_processed();
   const auto& asked = *reinterpret_cast<const Asked*>(operation->extra());
-  const bool is_due = end.received.count(asked.size_bytes);
   const std::size_t size_bytes = operation->size_bytes();
-  if (!is_due && operation->status().ok() && size_bytes == asked.size_bytes && size_bytes != 0) [[likely]]
+  const bool is_expected = asked.fits(operation->status(), size_bytes);
+  const bool is_due = end.received.count(is_expected ? size_bytes : asked.size_bytes);
+  if (!is_due && operation->status().ok() && is_expected && size_bytes != 0) [[likely]]
     return;
   end_special_receive(operation, end, asked);
 }
@@ -322,10 +328,11 @@ struct BegunReceive {
   runtime::OperationState* operation;
   std::uint32_t counter;
 };
-[[gnu::always_inline]] inline BegunReceive begin_receive(ChannelEnd& end, std::size_t size_bytes) {
+[[gnu::always_inline]] inline BegunReceive begin_receive(ChannelEnd& end, std::size_t size_bytes,
+                                                         bool takes_less = false) {
   auto* const operation = runtime::OperationState::create(*end.runtime, sizeof(Asked));
   const std::uint32_t counter = end.in.next++;
-  new (operation->extra()) Asked{size_bytes, counter};
+  new (operation->extra()) Asked{size_bytes, counter, takes_less};
   operation->set_finisher(&check_received, &end);
   return {operation, counter};
 }
@@ -333,10 +340,11 @@ struct BegunReceive {
 // A receive in check mode, or of an end that is closed or whose peer is.
 [[gnu::cold, gnu::noinline]] runtime::Operation receive_specially(ChannelEnd& end,
                                                                   const memory::Buffer& buffer,
-                                                                  const Contents* contents) {
+                                                                  const Contents* contents,
+                                                                  bool takes_less = false) {
   Channels::expect_open(end, "a receive");
   if (end.num_kept != 0) end.channels->stay_for_now(end);
-  const auto [operation, counter] = begin_receive(end, buffer.size_bytes);
+  const auto [operation, counter] = begin_receive(end, buffer.size_bytes, takes_less);
   start_special_receive(end, {counter, end.receive_tags[counter]}, buffer, operation, contents);
   return runtime::Operation(operation);
 }
@@ -375,6 +383,21 @@ runtime::Operation Channel::recv(const memory::Buffer& buffer, const Contents* c
     operation->started(
         end_->runtime->machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()),
         buffer.size_bytes);
+  }
+  return runtime::Operation(operation);
+}
+
+runtime::Operation Channel::recv_up_to(const memory::Buffer& buffer) {
+  if (end_->receives_specially) [[unlikely]]
+    return receive_specially(*end_, buffer, nullptr, true);
+  const auto [operation, counter] = begin_receive(*end_, buffer.size_bytes, true);
+  const machine::StreamMessage message{counter, end_->receive_tags[counter]};
+  if (end_->in.held_sends > 0) [[unlikely]] {
+    start_device_receive(*end_, message, buffer, operation);
+  } else {
+    operation->started(end_->runtime->machine().tag_receive(message.tag, machine::kFullTagMask, buffer,
+                                                            operation->completion()),
+                       buffer.size_bytes);
   }
   return runtime::Operation(operation);
 }

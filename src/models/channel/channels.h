@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "weft/channel/channel.h"
+#include "weft/runtime/attachment.h"
 #include "weft/runtime/runtime.h"
 
 #include "models/channel/channel_end.h"
@@ -81,7 +82,7 @@ class Channels final : public runtime::Model {
   // cannot be on this PE.
   ChannelEnd& restored_end(const ChannelKey& key);
   // The end that Channel::out_of_band() gives.
-  ChannelEnd& out_of_band_end(const ChannelEnd& end);
+  ChannelEnd& out_of_band_end(ChannelEnd& end);
   const EndTable& ends() const { return ends_; }
   // For tests of wrapping: what new ends count from. The same on every PE.
   void set_first_counter(std::uint32_t counter) { first_counter_ = counter; }
@@ -100,6 +101,10 @@ class Channels final : public runtime::Model {
   static void expect_open(const ChannelEnd& end, std::string_view operation);
 
   std::shared_ptr<void> hold(ChannelEnd& end);
+
+  // --- Within the PE, see handed_over.h
+  bool hand_over(ChannelEnd& end, runtime::Attachment& block);
+  runtime::Attachment take_handed_over(ChannelEnd& end);
 
   // --- Flow control, for Channel and the completions of its operations
   // Holds back a send whose window is closed: beyond a first amount of waiting sends it moves communication forward

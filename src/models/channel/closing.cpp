@@ -199,6 +199,10 @@ void Channels::on_loss(int pe) {
 
 void Channels::drain(ChannelEnd& end) {
   while (static_cast<std::int32_t>(end.incoming_end - end.in.next) > 0) {
+    if (end.handed_over.is_next(end.in.next)) {
+      static_cast<void>(take_handed_over(end));
+      continue;
+    }
     const std::uint32_t number = end.in.next++;
     auto* const operation = runtime::OperationState::create(runtime_);
     operation->observe();  // it is truncated, unless the message is empty

@@ -58,6 +58,7 @@ void Channels::close() {
   std::vector<std::shared_ptr<void>> chares;
   ends_.for_each([&](ChannelEnd& end) {
     end.attached = nullptr;
+    end.handed_over.clear();
     while (!end.waiting_sends.empty()) end.waiting_sends.pop().operation->complete(closed, 0);
     if (end.chare != nullptr) chares.push_back(std::exchange(end.chare, nullptr));
   });
@@ -187,13 +188,17 @@ ChannelEnd& Channels::make_end(const ChannelKey& key) {
   return end;
 }
 
-ChannelEnd& Channels::out_of_band_end(const ChannelEnd& end) {
+ChannelEnd& Channels::out_of_band_end(ChannelEnd& end) {
+  if (!end.is_closed && end.out_of_band != nullptr) [[likely]]
+    return *end.out_of_band;
   ChannelKey key = end.key;
   key.id |= kOutOfBand;
-  if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
+  end.out_of_band = ends_.find(key);
+  if (end.out_of_band != nullptr) return *end.out_of_band;
   // An end that is open has its chare on this PE, also while the constructor runs, when no collection knows the chare yet.
   if (end.is_closed) base::throw_status(closed_status(end));
-  return end_of(key);
+  end.out_of_band = &end_of(key);
+  return *end.out_of_band;
 }
 
 // --- What chares wait for at their ends

@@ -1,6 +1,10 @@
 #include "models/channel/travelling_messages.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <utility>
+
+#include "weft/runtime/attachment.h"
 
 #include "base/format.h"
 #include "machine/machine.h"
@@ -89,6 +93,11 @@ void TravellingMessages::take_next(std::size_t size_bytes) {
   auto* const arriving = new Arriving(*this, number, size_bytes);
   messages_.push_back(arriving);
   ++end_.num_kept;
+  if (const runtime::Attachment block = end_.handed_over.take(number)) {
+    const auto* const bytes = static_cast<const std::byte*>(block.buffer().data);
+    arriving->message.bytes.assign(bytes, bytes + block.buffer().size_bytes);
+    return;
+  }
   const memory::Buffer into{arriving->message.bytes.data(), size_bytes, {}, nullptr};
   Status status = end_.runtime->machine().peer_memory().receive_by_tag(
       end_.in, {number, end_.receive_tags[number]}, into, arriving);

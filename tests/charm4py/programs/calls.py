@@ -1,7 +1,9 @@
 """Calls, results, blocking methods, conditions, futures and exceptions."""
 
 import contextvars
+import pickle
 
+import numpy as np
 from charm4py import Array, Chare, Future, Group, charm, coro, readonlies, when
 
 import weft.charm4py
@@ -72,6 +74,45 @@ class Single(Chare):
         self.done.send((charm.myPe(), self.thisIndex))
 
 
+def check_proxies():
+    """A collection's proxy knows those of its chares; they are the same by any form of the index."""
+    array = Array(Worker, 3)
+    assert array[1] is array[1] and array[(1,)] == array[1] == array[np.int64(1)]
+    assert array[0] != array[1] and len({array[0], array[1], array[(0,)]}) == 2
+    assert array[1][0] == array[0]
+    assert array[0:2].issec and array[0:2] != array[0]
+    plane = Array(Single, (2, 2), args=[Future(4)])
+    assert plane[1, 0] is plane[(1, 0)] and plane[0:1, 0:2].issec
+    assert pickle.loads(pickle.dumps(array[1])) == array[1]
+    for wrong in (7, -1, 1.0, "1", (0, 0)):
+        for _ in range(2):
+            try:
+                found = array[wrong]
+            except (IndexError, TypeError, weft.Error):
+                continue
+            raise AssertionError(found)
+
+
+def check_iwait():
+    """Those that are ready come at once; one that is set while the loop waits, or runs, wakes it once."""
+    futures = [Future() for _ in range(6)]
+    futures[3].send("ready")
+    futures[0].send(ValueError("set"))
+    order = []
+    for future in charm.iwait([*futures, futures[3]]):
+        number = futures.index(future)
+        order.append(number)
+        if order == [0, 3, 3]:
+            charm.scheduleCallableAfter(futures[4].send, 0.001)
+            charm.scheduleCallableAfter(futures[1].send, 0.001)
+        elif number == 1:
+            futures[2].send()
+        elif number == 2:
+            charm.scheduleCallableAfter(futures[5].send, 0.001)
+    assert order[:3] == [0, 3, 3] and sorted(order[3:]) == [1, 2, 4, 5], order
+    assert list(charm.iwait([])) == []
+
+
 def main(args):
     assert weft.charm4py.charm is charm
     assert args[1:] == ["word"], args
@@ -121,6 +162,8 @@ def main(args):
     Chare(Single, args=[second], onPE=0).where()
     second.get()
     assert list(charm.iwait([second])) == [second]
+    check_iwait()
+    check_proxies()
     assert not first.ready()
     print("calls passed")
     exit()

@@ -103,6 +103,37 @@ def first(values):
     return values[0]
 
 
+def makes_a_lambda(x):
+    return lambda: x
+
+
+@coro
+def makes_a_lambda_in_a_coroutine(x):
+    return lambda: Future().ready() or x
+
+
+waiting = most_waiting = 0
+
+
+@coro
+def tree(depth):
+    """Counts how many tasks of this PE wait at a time."""
+    global waiting, most_waiting
+    if depth == 0:
+        return most_waiting
+    waiting += 1
+    most_waiting = max(waiting, most_waiting)
+    most = max(charm.pool.map(tree, [depth - 1, depth - 1]))
+    waiting -= 1
+    return most
+
+
+def check_tree_of_tasks():
+    """What tasks start comes before what others ask for, so a tree of 2^9 tasks is worked off in depth."""
+    if charm.numPes() <= 2:  # one PE has tasks
+        assert charm.pool.map(tree, [8])[0] <= 16
+
+
 def redefined(x):
     return x
 
@@ -176,6 +207,10 @@ def main(args):
     assert charm.pool.Task(square, (3,), ret=True).get() == 9
     assert charm.pool.Task(square, (3,), awaitable=True).get() is None
     assert charm.pool.Task(square, (3,)) is None
+    # A result that nobody wants need not travel.
+    for function in (makes_a_lambda, makes_a_lambda_in_a_coroutine):
+        assert charm.pool.Task(function, (3,), awaitable=True).get() is None
+    check_tree_of_tasks()
     check_redefined_function()
     check_placement()
     assert Array(Worker, 2).talk_of_devices(ret=True).get() == [None, "sent"]

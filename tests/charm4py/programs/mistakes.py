@@ -104,7 +104,7 @@ def main(args):
     found = failed_task(failing.get)
     assert "of submit(reciprocal) on PE 1" in found, found
     found = failed_task(lambda: charm.pool.map(reciprocal_of_coroutine, [0]))
-    assert "of starmap(_call_and_wait) on PE 1" in found, found
+    assert "in task 0 of map(reciprocal_of_coroutine) on PE 1" in found, found
     print("mistakes passed")
     exit()
 

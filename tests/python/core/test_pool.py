@@ -34,3 +34,24 @@ def test_outside_of_a_job() -> None:
 
     with pytest.raises(weft.Error, match="no job"):
         weft.Pool()
+
+
+def test_what_tasks_ask_for_comes_first() -> None:
+    """The newest before the others; what others ask for is served in order."""
+    from weft._pool.members import Slots
+
+    slots = Slots([1], home_pe=0)
+    served: list[str] = []
+    tokens: list[int] = []
+    for is_nested, name in [(False, "a"), (False, "b"), (True, "c"), (True, "d"), (False, "e"), (True, "f")]:
+
+        def granted(token: int, pe: int, name: str = name) -> None:
+            assert pe == 1
+            served.append(name)
+            tokens.append(token)
+
+        slots.take(False, is_nested, granted)
+    assert served == ["a"]
+    while len(served) < 6:
+        slots.give(tokens[-1])
+    assert served == ["a", "f", "d", "c", "b", "e"]

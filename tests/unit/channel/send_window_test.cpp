@@ -1,4 +1,4 @@
-#include "models/channel/send_window.h"
+#include "models/channel/unreceived/send_window.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/channel/sent_sizes.h"
+#include "models/channel/unreceived/sent_sizes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 """Objects on channels: channel_objects.py MODE; checks itself."""
 
 import gc
+import pickle
 import struct
 import sys
 from dataclasses import dataclass
@@ -21,14 +22,14 @@ class Undecodable:
         return int, ("not a number",)
 
 
-# Encoded in the object's own message, around its limit of 112 bytes, in a body, copied at once and in place.
+# Encoded in the first message, around its limit of 776 bytes, in a body, copied at once and in place.
 VALUES = [
     None,
     7,
     2**80,
     "",
     "x" * 100,
-    *("y" * size for size in range(104, 120)),
+    *("y" * size for size in range(760, 780)),
     b"z" * 5000,
     (1, [2.5, {"k": None}], {3}),
     Point("p", [1, 2]),
@@ -107,10 +108,10 @@ class End(weft.Chare):
             channel.recv()
         except TypeError as error:
             assert "recv_object()" in str(error), error
-        # Plain memory where an object is expected: of any other size, of the same, and none.
-        for size in (10, 128, 0, 5000):
+        # Plain memory where an object is expected: of any size, that of the largest first message, and none.
+        for size in (10, 24, 128, 800, 0, 5000):
             channel.send(np.zeros(size, np.uint8))
-        for _ in range(4):
+        for _ in range(6):
             try:
                 await channel.recv_object()
             except weft.Error as error:
@@ -119,13 +120,13 @@ class End(weft.Chare):
                 raise AssertionError("plain memory was taken for an object")
         # Objects where plain memory is expected. The body of the second is skipped.
         channel.send_object("small")
-        channel.send_object("large" * 100)
-        channel.send_object("next" * 100)
-        first = np.zeros(128, np.uint8)
+        channel.send_object("large" * 1000)
+        channel.send_object("next" * 1000)
+        first = np.zeros(31, np.uint8)
         await channel.recv(into=first)
         assert bytes(first).find(b"small") > 0
-        await channel.recv(into=first)
-        assert await channel.recv_object() == "next" * 100
+        await channel.recv(into=first[:24])
+        assert await channel.recv_object() == "next" * 1000
         # An object that cannot be unpickled, in its message and in a body.
         for value in (Undecodable(), [Undecodable()] * 100):
             channel.send_object(value)
@@ -141,15 +142,22 @@ class End(weft.Chare):
     async def damaged(self):
         """What the message of an object says is checked: here plain memory pretends to be one."""
         channel = weft.Channel(self, self.peer(), 7)
-        mark, room = 0x6A626F77, 112
-        for body, size_bytes, data, words in (
-            (0, 2**64 - 1, b"", "more bytes than memory can have"),
-            (0, 2**62, b"", f"no memory for an object of {2**62} bytes"),
-            (2**31, 1000, b"", "a number that cannot be"),
-            (0, room, b"\xff" * room, "arrived damaged"),
-            (0, 0, b"", "arrived damaged"),
+        mark, room = 0x6A626F77, 776
+        no_memory = f"no memory for an object of {2**62} bytes"
+        for body, size_bytes, num_arrays, data, words in (
+            (0, 2**64 - 1, 0, b"", "more bytes than memory can have"),
+            (0, 2**62, 0, b"", no_memory),
+            (2**31, 1000, 0, b"", "a number that cannot be"),
+            (0, room, 0, b"\xff" * room, "arrived damaged"),
+            (0, 0, 0, b"", "arrived damaged"),
+            (0, 1, 0, b"", "met plain memory"),  # fewer bytes than it says
+            (0, 1, 0, b"  ", "met plain memory"),  # and more
+            (0, 1, 2, b"n" * 9, "met plain memory"),  # without the size of the second array
+            (0, 1, 2**29, b"n", "met plain memory"),
+            (0, 1, 1, struct.pack("=Q", 2**62) + b"n", no_memory),
+            (2**31, 1, 1, struct.pack("=Q", 1) + b"n", "a number that cannot be"),
         ):
-            message = struct.pack("=IIQ112s", mark, body, size_bytes, data)
+            message = struct.pack("=IIQII", mark, body, size_bytes, num_arrays, 0) + data
             channel.send(np.frombuffer(message, np.uint8))
             try:
                 await channel.recv_object()
@@ -161,6 +169,42 @@ class End(weft.Chare):
             channel.send_object(value)
             assert await channel.recv_object() == value
 
+    async def arrays(self):
+        """Large arrays, which travel beside the value, are as they were when they were sent."""
+        channel = weft.Channel(self, self.peer(), 8)
+        square = np.arange(10_000.0).reshape(100, 100)
+        values = [
+            square,
+            np.asfortranarray(square),
+            square[::2, ::-1],
+            (3, square, {"k": [square + 1, "text"]}),
+            [square, square],  # one object
+            [square + i for i in range(200)],  # too many for a first message
+            [square, "x" * 2000],
+            np.arange(4096.0),  # 32 KiB, the least that travels so
+            np.zeros(0),
+            np.ma.masked_array(square, square > 3),
+        ]
+        expected = pickle.loads(pickle.dumps(values))
+        receives = [channel.recv_object() for _ in values[::2]]
+        await self.allreduce()
+        for value in values:
+            channel.send_object(value)
+        await self.allreduce()
+        square[:] = -1
+        values[1][:] = -1
+        receives += [channel.recv_object() for _ in values[1::2]]
+        received = [await receive for receive in receives]
+        for got, value in zip(received, expected, strict=True):
+            assert type(got) is type(value), value
+            np.testing.assert_equal(got, value)
+        assert received[4][0] is received[4][1]
+        first = received[0]
+        first += 1  # it is the receiver's
+        del receives, received, got
+        gc.collect()
+        assert (first == expected[0] + 1).all()
+
     async def many(self):
         """More than the window of a channel."""
         channel = weft.Channel(self, self.peer(), 5)
@@ -170,6 +214,14 @@ class End(weft.Chare):
         else:
             for i in range(3000):
                 assert await channel.recv_object() == [i] * (i % 100)
+
+    async def leave_unreceived(self):
+        channel = weft.Channel(self, self.proxy[self.index ^ 1], 9)
+        channel.send_object("the ends know each other")
+        await channel.recv_object()
+        for _ in range(3):
+            channel.send_object(np.zeros(20_000))
+            channel.send_object("x" * 20_000)
 
     async def wait(self, kind):
         channel = weft.Channel(self, self.peer(), 6)
@@ -181,6 +233,8 @@ class End(weft.Chare):
         else:
             while True:
                 await channel.send_object("x" * 100_000)
+                channel.send_object([np.zeros(100_000), "x" * 2000])
+                await channel.send_object(np.zeros(100_000))
 
 
 class Alone(weft.Chare):
@@ -199,12 +253,19 @@ class Alone(weft.Chare):
         sent = channel.send(array)
         assert (await channel.recv(into=into) == array).all()
         await sent
+        for i in range(3):
+            channel.send_object((i, array + i))
+        array[:] = 0
+        for i in range(3):
+            number, got = await channel.recv_object()
+            assert number == i and (got == into + i).all()
 
 
 async def exchange():
     ends = weft.Array(End, 2, map="round_robin")
     for method in (ends.exchange, ends.posted_first, ends.mixed, ends.proxies, ends.refused, ends.damaged):
         await method.call()
+    await ends.arrays.call()
     await ends.many.call()
     await weft.Array(Alone, 3).exchange.call()
     return "all checked"
@@ -275,6 +336,11 @@ async def destroy():
     ends.wait("drop")
     await weft.sleep(0.02)
     await ends.destroy()
+    # Large objects that are not received, between two PEs and within one.
+    for map_name in ("round_robin", "block"):
+        ends = await weft.Array(End, 4, map=map_name)
+        await ends.leave_unreceived.call()
+        await ends.destroy()
     await weft.quiescence()
     return "all checked"
 

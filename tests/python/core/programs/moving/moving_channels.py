@@ -21,7 +21,9 @@ def numbered(number: int) -> Any:
     """The message with that number: an array in host or device memory, or an object."""
     size = SIZES[number * 5 % len(SIZES)]
     if number % 3 == 0:
-        return {"number": number, "values": list(range(size % 1000)), "text": "x" * size}
+        if number % 2:
+            return {"number": number, "values": list(range(size % 1000)), "text": "x" * size}
+        return {"number": number, "array": np.arange(size), "pair": (np.zeros(size, np.uint8), "text")}
     return np.arange(size, dtype=np.int64) + number
 
 
@@ -61,7 +63,7 @@ class Walker(weft.Chare):
             self.received[peer] += 1
             expected = numbered(number)
             if isinstance(expected, dict):
-                assert await self.channels[peer].recv_object() == expected
+                np.testing.assert_equal(await self.channels[peer].recv_object(), expected)
             else:
                 if number % 5 == 0:
                     device = weft.DeviceArray(expected.shape, expected.dtype, "emulated")
