@@ -10,8 +10,8 @@ the granularity at which the efficiency falls below one half for good, between t
 Times are medians of --runs. A system of which a launch fails or hangs is left out from then on.
 
 --quick launches a graph once if that launch is efficient: long tasks are only needed for the best rate. That
-rate is then one of a single launch, which a boosted clock can raise, and METG of all systems with it: no figures
-for a record. With --minutes the last graphs may be missing, and with them METG.
+rate is then one of a single launch, which a boosted clock can raise, and METG of all systems with it: no
+figures for a record. With --minutes the last graphs may be missing, and with them METG.
 """
 
 from __future__ import annotations
