@@ -32,6 +32,12 @@ TASK_RUNNER = "__weft_task_runner__"
 #: Whether a task of a pool runs.
 in_task: contextvars.ContextVar[bool] = contextvars.ContextVar("in_task", default=False)
 
+#: What asks for a slot: whether its chunk is short, and what is called with the token and the PE.
+Request = tuple[bool, Callable[[int, int], None]]
+
+#: So many slots in a row, per PE of a pool, go to what its tasks ask for while others wait.
+NESTED_IN_A_ROW = 2
+
 #: What is told of an argument when its task fails.
 _texts = reprlib.Repr()
 _texts.maxstring = _texts.maxother = 80
@@ -67,7 +73,10 @@ class Slots:
         self._held: dict[int, int] = {}  # the member, by token
         self._tokens = itertools.count()
         # See take() for the order.
-        self._waiting: deque[tuple[bool, Callable[[int, int], None]]] = deque()
+        self._nested: deque[Request] = deque()
+        self._others: deque[Request] = deque()
+        self._num_nested_in_a_row = 0
+        self._most_nested_in_a_row = NESTED_IN_A_ROW * len(pes)
         self._is_serving = False
         self._num_jobs = 0
         self._is_closed = False
@@ -99,12 +108,13 @@ class Slots:
         """Calls granted(token, pe) when a member can be given a chunk.
 
         First come, first served. But what a task asks for comes before the others, the newest first: a tree
-        of tasks is then worked off in depth, and few of them wait at a time.
+        of tasks is then worked off in depth, and few of them wait at a time. After NESTED_IN_A_ROW of those
+        per PE comes one of the others, which do not wait for the end of the tree.
         """
         if is_nested:
-            self._waiting.appendleft((is_short, granted))
+            self._nested.appendleft((is_short, granted))
         else:
-            self._waiting.append((is_short, granted))
+            self._others.append((is_short, granted))
         self._serve()
 
     def give(self, token: int) -> None:
@@ -136,16 +146,23 @@ class Slots:
             return
         self._is_serving = True
         try:
-            while self._waiting:
-                pe = self._take_free(self._waiting[0][0])
+            while waiting := self._next_waiting():
+                pe = self._take_free(waiting[0][0])
                 if pe is None:
                     return
                 token = next(self._tokens)
                 self._held[token] = pe
-                _, granted = self._waiting.popleft()
+                self._num_nested_in_a_row = self._num_nested_in_a_row + 1 if waiting is self._nested else 0
+                _, granted = waiting.popleft()
                 granted(token, pe)
         finally:
             self._is_serving = False
+
+    def _next_waiting(self) -> deque[Request]:
+        """Whose first is the next; empty if nobody waits."""
+        if self._others and self._num_nested_in_a_row >= self._most_nested_in_a_row:
+            return self._others
+        return self._nested or self._others
 
     def _take_free(self, is_short: bool) -> int | None:
         """The home's PE after the others: it runs nothing before it has sent them their chunks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -54,32 +55,28 @@ def as_future(future: Any) -> Future:
 
 
 def iwait(awaitables: Iterable[Any]) -> Iterator[Any]:
-    """Yields futures and channels as they become ready; blocks in between."""
-    pending = [(awaitable._when_ready(), awaitable) for awaitable in awaitables]
+    """Yields futures and channels in the order in which they become ready; blocks in between."""
+    ready: deque[Any] = deque()
     waking: list[Any] = []  # the future that the running method waits for
-    watched: set[Any] | None = None  # the futures that have a callback and have not been yielded
 
-    def arrived(future: Any) -> None:
-        if waking and watched is not None and future in watched:
+    def arrived(awaitable: Any) -> None:
+        ready.append(awaitable)
+        if waking:  # the first of several that arrive before the method runs again
             waking.pop().set()
 
-    while pending:
-        missing = []
-        for pair in pending:
-            if pair[0].done():
-                if watched is not None:
-                    watched.discard(pair[0])
-                yield pair[1]
-            else:
-                missing.append(pair)
-        if len(missing) == len(pending):
+    num_left = 0
+    for awaitable in awaitables:
+        num_left += 1
+        future = awaitable._when_ready()
+        if future.done():
+            ready.append(awaitable)
+        else:
+            future.then(lambda _, which=awaitable: arrived(which))
+    for _ in range(num_left):
+        if not ready:
             waking.append(_core.Future())
-            if watched is None:
-                watched = {future for future, _ in missing}
-                for future, _ in missing:
-                    future.then(arrived)
             wait(waking[0])
-        pending = missing
+        yield ready.popleft()
 
 
 def wait_all(awaitables: Iterable[Any]) -> None:

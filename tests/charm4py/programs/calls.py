@@ -113,6 +113,48 @@ def check_iwait():
     assert list(charm.iwait([])) == []
 
 
+class Looked:
+    """What iwait takes, which counts how often it is looked at."""
+
+    looks = 0
+
+    def __init__(self):
+        self.future = Future()
+
+    def _when_ready(self):
+        return self
+
+    def done(self):
+        Looked.looks += 1
+        return self.future.ready()
+
+    def then(self, function):
+        Looked.looks += 1
+        return self.future._when_ready().then(function)
+
+
+def check_order_of_iwait():
+    """They come in the order in which they are set, and each is looked at a few times, not once for each."""
+    futures = [Future() for _ in range(4)]
+    order = [2, 1, 3, 0]
+
+    def set_all():
+        for number in order:
+            futures[number].send()
+
+    charm.scheduleCallableAfter(set_all, 0.001)
+    assert [futures.index(future) for future in charm.iwait(futures)] == order
+
+    looked = [Looked() for _ in range(100)]
+    left = list(looked)
+    charm.scheduleCallableAfter(lambda: left.pop().future.send(), 0)
+    for arrived in charm.iwait(looked):
+        assert arrived is looked[len(left)]
+        if left:
+            charm.scheduleCallableAfter(lambda: left.pop().future.send(), 0)
+    assert not left and Looked.looks <= 4 * len(looked), Looked.looks
+
+
 def main(args):
     assert weft.charm4py.charm is charm
     assert args[1:] == ["word"], args
@@ -163,6 +205,7 @@ def main(args):
     second.get()
     assert list(charm.iwait([second])) == [second]
     check_iwait()
+    check_order_of_iwait()
     check_proxies()
     assert not first.ready()
     print("calls passed")

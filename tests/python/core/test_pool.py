@@ -37,7 +37,7 @@ def test_outside_of_a_job() -> None:
 
 
 def test_what_tasks_ask_for_comes_first() -> None:
-    """The newest before the others; what others ask for is served in order."""
+    """The newest before the others, two per PE in a row; what others ask for is served in order."""
     from weft._pool.members import Slots
 
     slots = Slots([1], home_pe=0)
@@ -54,4 +54,31 @@ def test_what_tasks_ask_for_comes_first() -> None:
     assert served == ["a"]
     while len(served) < 6:
         slots.give(tokens[-1])
-    assert served == ["a", "f", "d", "c", "b", "e"]
+    assert served == ["a", "f", "d", "b", "c", "e"]
+
+
+@pytest.mark.parametrize("num_pes", [1, 3])
+def test_tasks_that_ask_again_and_again_do_not_keep_others_waiting(num_pes: int) -> None:
+    from weft._pool.members import Slots
+
+    slots = Slots(range(1, num_pes + 1), home_pe=0)
+    served: list[str] = []
+    held: list[int] = []
+
+    def nested(token: int, pe: int) -> None:
+        served.append("nested")
+        held.append(token)
+        slots.take(False, True, nested)
+
+    def other(token: int, pe: int) -> None:
+        served.append("other")
+        held.append(token)
+
+    slots.take(False, True, nested)
+    for _ in range(3):
+        slots.take(False, False, other)
+    most = 2 * num_pes  # of tasks, in a row
+    while len(served) < 5 * (most + 1):
+        slots.give(held.pop(0))
+    others = [number for number, name in enumerate(served) if name == "other"]
+    assert others == [most, 2 * most + 1, 3 * most + 2]

@@ -218,6 +218,7 @@ async def balance():
             long_pe = by_pe[0]
             others = [by_pe.count(pe) for pe in range(num_pes) if pe != long_pe]
             assert by_pe.count(long_pe) < max(others), by_pe
+            # PE 0 takes tasks again a turn after its last one, which may be the last of the map.
             await weft.quiescence()
             assert sorted(set(await pool.map(busy, [0.1] * num_pes))) == list(range(num_pes))
         # A generator is consumed as its items are sent, not ahead of them.
