@@ -18,7 +18,7 @@
 namespace weft::job {
 
 // The revision of the messages that PEs send one another. Raise it with every change of what travels.
-inline constexpr int kWireRevision = 57;
+inline constexpr int kWireRevision = 58;
 
 inline constexpr std::size_t kMaxNoteBytes = 4096;
 

@@ -119,7 +119,8 @@ class Channel {
   // For other languages: the receive of a message of up to the buffer's size. The operation has the size that came.
   runtime::Operation recv_up_to(const memory::Buffer& buffer);
   // For other languages, on the channel of out_of_band(): a message whose memory the receiver may keep. If the other end is on
-  // this PE, hand_over() takes the block, and the message is sent; else it returns false, and the caller sends the bytes.
+  // this PE and holds few bytes, hand_over() takes the block, and the message is sent; else it returns false, and the caller
+  // sends the bytes.
   // take_handed_over() is the receive of such a message. It returns an empty attachment if the next message is none, or not
   // here; recv() receives that one. Host memory. REQUIRES: each receive of the channel asks take_handed_over() first.
   bool hand_over(runtime::Attachment& block) const;

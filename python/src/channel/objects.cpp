@@ -9,7 +9,9 @@
 
 #include "weft/base/error.h"
 #include "weft/base/status.h"
+#include "weft/channel/contents.h"
 #include "weft/runtime/block_pool.h"
+#include "weft/runtime/operation.h"
 #include "weft/runtime/runtime.h"
 
 #include "await/future.h"
@@ -19,6 +21,7 @@
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/landed_memory.h"
+#include "runtime/joint_operation.h"
 #include "runtime/message/receive_buffer_pool.h"
 #include "support/errors.h"
 
@@ -30,6 +33,9 @@ constexpr std::uint32_t kMark = 0x6a626f77;  // tells an object from plain memor
 // What a first message has room for: ghost cells of small blocks, which a body would make twice as dear. The receiver keeps as
 // much for each receive in flight, with its state in a block of 1 KiB.
 constexpr std::size_t kInlineBytes = 776;
+static_assert(kMostCopies * sizeof(std::uint64_t) <= kInlineBytes);
+// Check mode tells a first message from every array.
+constexpr channel::Contents kObject{"object", 1, {}};
 // More bodies than a sender can have in flight.
 constexpr std::uint32_t kMostSkipped = std::uint32_t{1} << 20;
 
@@ -78,21 +84,26 @@ void set_failure(PyFutureState& state) {
 
 }  // namespace
 
-// The message that each object has. Only its used bytes are sent.
+// The message that each object has. Only its used bytes are sent, which are odd in number: arrays of elements of two bytes or
+// more have another size, so a receive of such an array fails.
 struct ObjectStream::First {
   std::uint32_t mark = kMark;
   std::uint32_t body = 0;        // the number of the first body
-  std::uint64_t size_bytes = 0;  // of the encoded value: in `bytes` if it fits, else the only body
-  std::uint32_t num_arrays = 0;  // each is a body
+  std::uint64_t size_bytes = 0;  // of the encoded value: in `bytes` if it fits, else the first body
+  std::uint32_t num_arrays = 0;  // each is a body; at most kMostCopies
   std::uint32_t reserved = 0;
-  // The sizes of the arrays, and behind them the encoded value.
-  std::byte bytes[kInlineBytes];
+  // The sizes of the arrays, behind them the encoded value, and a byte that makes the number odd.
+  std::byte bytes[kInlineBytes + 1];
 
   static constexpr std::size_t kHeaderBytes = 24;
   std::size_t sizes_bytes() const { return num_arrays * sizeof(std::uint64_t); }
   bool has_value() const { return size_bytes <= kInlineBytes && sizes_bytes() <= kInlineBytes - size_bytes; }
-  std::size_t used_bytes() const { return kHeaderBytes + (has_value() ? sizes_bytes() + size_bytes : 0); }
-  memory::Buffer used() { return host_buffer(this, used_bytes()); }
+  std::size_t content_bytes() const { return sizes_bytes() + (has_value() ? size_bytes : 0); }
+  std::size_t used_bytes() const { return (kHeaderBytes + content_bytes()) | 1; }
+  memory::Buffer used() {
+    bytes[content_bytes()] = std::byte{};
+    return host_buffer(this, used_bytes());
+  }
   std::span<const std::byte> value() const { return std::span(bytes).subspan(sizes_bytes(), size_bytes); }
 };
 
@@ -113,7 +124,7 @@ struct ObjectStream::Receive {
   PyFutureState& state() const { return *future_state(future.get()); }
   bool is_object() const {
     return status.ok() && received_bytes >= First::kHeaderBytes && first.mark == kMark &&
-           received_bytes == first.used_bytes();
+           first.num_arrays <= kMostCopies && received_bytes == first.used_bytes();
   }
 };
 
@@ -144,6 +155,40 @@ runtime::Attachment allocate_body(runtime::Runtime& runtime, std::size_t size_by
 
 }  // namespace
 
+// The bodies that the receiver has not got at once. Their memory stays until they are sent, also if the object fails meanwhile.
+class ObjectStream::BodySends {
+ public:
+  BodySends() = default;
+  BodySends(const BodySends&) = delete;
+  BodySends& operator=(const BodySends&) = delete;
+  ~BodySends() {
+    for (std::size_t i = 0; i < sendings_.size(); ++i)
+      std::move(sendings_[i]).then([block = std::move(blocks_[i])](const base::Status&, std::size_t) {});
+  }
+  bool is_empty() const { return sendings_.empty(); }
+  void add(channel::Channel& bodies, runtime::Attachment block) {
+    sendings_.reserve(sendings_.size() + 1);
+    blocks_.push_back(std::move(block));
+    sendings_.push_back(bodies.send(blocks_.back().buffer()));
+  }
+  // Over when all are sent, with the first failure.
+  Ref operation(Engine& engine) {
+    const Ref keeper = checked(PyTuple_New(static_cast<Py_ssize_t>(blocks_.size())));
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      Ref block = make_landed_bytes(engine, blocks_[i].share());
+      PyTuple_SET_ITEM(keeper.get(), static_cast<Py_ssize_t>(i), block.release());
+    }
+    runtime::Operation sending = runtime::all_of(engine.runtime(), std::exchange(sendings_, {}));
+    return make_operation_object(engine, std::move(sending).release(), keeper, Ref::borrow(Py_None));
+  }
+
+ private:
+  std::vector<runtime::Operation> sendings_;
+  std::vector<runtime::Attachment> blocks_;
+};
+
+// Encoding may run code of the program, which may send on this channel. From there on to the last send no Python object is
+// made, because that might collect garbage: no such code runs between the sends.
 Ref ObjectStream::send(Engine& engine, PyObject* value) {
   static_assert(offsetof(First, bytes) == First::kHeaderBytes);
   Encoder encoder(OutOfBand::kCopies);
@@ -151,49 +196,37 @@ Ref ObjectStream::send(Engine& engine, PyObject* value) {
   First first;
   first.body = bodies_sent_;
   first.size_bytes = encoder.size_bytes();
-  first.num_arrays = static_cast<std::uint32_t>(encoder.attached().size());
-  Ref sending;
-  if (first.has_value()) [[likely]] {
-    encoder.copy_to(first.bytes + first.sizes_bytes());
-    std::byte* size_at = first.bytes;
-    for (Encoder::Attached& array : encoder.attached()) {
-      const std::uint64_t size_bytes = array.memory.size_bytes;
-      std::memcpy(size_at, &size_bytes, sizeof size_bytes);
-      size_at += sizeof size_bytes;
-      channel::Channel bodies = channel_.out_of_band();
-      sending = send_body(engine, bodies, attachment_of(engine.runtime(), array));
-    }
-  } else {
-    // Arrays that are beside a value of many bytes are in it.
-    Encoder whole;
-    const bool is_whole = first.num_arrays == 0;
-    if (!is_whole) encode(whole, value, channel_);
-    const Encoder& encoded = is_whole ? encoder : whole;
-    first.num_arrays = 0;
-    first.size_bytes = encoded.size_bytes();
-    runtime::Attachment body = allocate_body(engine.runtime(), encoded.size_bytes());
-    encoded.copy_to(static_cast<std::byte*>(body.buffer().data));
-    channel::Channel bodies = channel_.out_of_band();
-    sending = send_body(engine, bodies, std::move(body));
+  std::byte* size_at = first.bytes;
+  for (const Encoder::Attached& array : encoder.attached()) {
+    const std::uint64_t size_bytes = array.memory.size_bytes;
+    std::memcpy(size_at, &size_bytes, sizeof size_bytes);
+    size_at += sizeof size_bytes;
+    ++first.num_arrays;
   }
-  runtime::Operation first_sent = channel_.send(first.used());
-  if (!sending)
+  if (first.has_value()) [[likely]]
+    encoder.copy_to(size_at);
+  BodySends sends;
+  if (!first.has_value() || first.num_arrays > 0) send_bodies(engine, first, encoder, sends);
+  runtime::Operation first_sent = channel_.send(first.used(), &kObject);
+  if (sends.is_empty())
     return make_operation_object(engine, std::move(first_sent).release(), Ref(), Ref::borrow(Py_None));
   std::move(first_sent).detach();
-  return sending;
+  return sends.operation(engine);
 }
 
-Ref ObjectStream::send_body(Engine& engine, channel::Channel& bodies, runtime::Attachment block) {
-  block.copy_now();
-  if (bodies.hand_over(block)) {
+void ObjectStream::send_bodies(Engine& engine, const First& first, Encoder& encoder, BodySends& sends) {
+  channel::Channel bodies = channel_.out_of_band();
+  const auto send_body = [&](runtime::Attachment block) {
+    block.copy_now();
+    if (!bodies.hand_over(block)) sends.add(bodies, std::move(block));
     ++bodies_sent_;
-    return {};
+  };
+  if (!first.has_value()) {
+    runtime::Attachment body = allocate_body(engine.runtime(), first.size_bytes);
+    encoder.copy_to(static_cast<std::byte*>(body.buffer().data));
+    send_body(std::move(body));
   }
-  const memory::Buffer memory = block.buffer();
-  Ref keeper = make_landed_bytes(engine, std::move(block));
-  runtime::OperationState* const sending = bodies.send(memory).release();
-  ++bodies_sent_;
-  return make_operation_object(engine, sending, std::move(keeper), Ref::borrow(Py_None));
+  for (Encoder::Attached& array : encoder.attached()) send_body(attachment_of(engine.runtime(), array));
 }
 
 // --- Receiving
@@ -247,10 +280,10 @@ void ObjectStream::handle(const std::shared_ptr<Receive>& receive) {
     set_object(receive->state(), first.value());
     return ended(channel_);
   }
-  if (!first.has_value()) return receive_bodies(receive, std::span(&first.size_bytes, 1));
-  std::uint64_t sizes[kInlineBytes / sizeof(std::uint64_t)];
-  std::memcpy(sizes, first.bytes, first.sizes_bytes());
-  receive_bodies(receive, std::span(sizes).first(first.num_arrays));
+  std::uint64_t sizes[1 + kMostCopies] = {first.size_bytes};
+  const std::size_t num_values = first.has_value() ? 0 : 1;
+  std::memcpy(sizes + num_values, first.bytes, first.sizes_bytes());
+  receive_bodies(receive, std::span(sizes).first(num_values + first.num_arrays));
 }
 
 void ObjectStream::receive_bodies(const std::shared_ptr<Receive>& receive,
@@ -301,8 +334,9 @@ void ObjectStream::body_ended(const channel::Channel& channel, Receive& receive)
     if (receive.first.has_value()) {
       set_object(receive.state(), receive.first.value(), receive.bodies);
     } else {
-      const memory::Buffer& body = receive.bodies.front().buffer();
-      set_object(receive.state(), {static_cast<const std::byte*>(body.data), body.size_bytes});
+      const memory::Buffer& value = receive.bodies.front().buffer();
+      set_object(receive.state(), {static_cast<const std::byte*>(value.data), value.size_bytes},
+                 std::span(receive.bodies).subspan(1));
     }
   } catch (...) {
     set_failure(receive.state());

@@ -3,9 +3,8 @@
 // Each object has a first message on its channel, and maybe bodies, which are messages on a second channel between the same
 // chares (Channel::out_of_band):
 //
-//     the encoded bytes are few                           in the first message
-//     they are few, and there are large arrays beside     the first message, and a body for each of these arrays
-//     all others                                          one body
+//     the encoded value     in the first message if it is small, else a body
+//     large arrays of it    a body each, behind that of the value
 //
 // The receives of bodies are posted when the first message has told their sizes. First messages are handled in the order of
 // their receives, so each body meets its own receive. A body is a block of the PE's pool. Within a PE the receiver gets the
@@ -26,6 +25,7 @@
 #include "weft/channel/channel.h"
 #include "weft/runtime/attachment.h"
 
+#include "codec/encoder.h"
 #include "engine/engine.h"
 #include "support/support.h"
 
@@ -49,11 +49,11 @@ class ObjectStream {
  private:
   struct First;
   struct Receive;
+  class BodySends;
 
   void handle_arrived();
   void handle(const std::shared_ptr<Receive>& receive);
-  // Sends it as the next body. Returns its operation; null if the receiver has it already.
-  Ref send_body(Engine& engine, channel::Channel& bodies, runtime::Attachment block);
+  void send_bodies(Engine& engine, const First& first, Encoder& encoder, BodySends& sends);
   void receive_bodies(const std::shared_ptr<Receive>& receive, std::span<const std::uint64_t> sizes);
   void receive_body(const std::shared_ptr<Receive>& receive, channel::Channel& bodies,
                     std::uint64_t size_bytes);

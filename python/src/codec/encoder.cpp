@@ -80,8 +80,10 @@ bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
   if (out_of_band_ == OutOfBand::kArrays) return is_array && size_bytes > 0;
   const bool is_wanted =
       out_of_band_ == OutOfBand::kLarge || (out_of_band_ == OutOfBand::kCopies && is_array);
+  const std::size_t most =
+      out_of_band_ == OutOfBand::kCopies ? kMostCopies : runtime::Message::kMaxAttachments;
   return is_wanted && size_bytes >= kOutOfBandBytes &&
-         (beside_ == nullptr || beside_->attached.size() < runtime::Message::kMaxAttachments);
+         (beside_ == nullptr || beside_->attached.size() < most);
 }
 
 void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach how) {

@@ -27,6 +27,9 @@ namespace weft::python {
 // than a message of its own. The same size as for vectors in C++.
 inline constexpr std::size_t kOutOfBandBytes = chare::argument_detail::kOutOfBandBytes;
 
+// Most arrays that OutOfBand::kCopies attaches: the first message of an object on a channel has their sizes.
+inline constexpr std::size_t kMostCopies = 96;
+
 // Which buffers travel out of band, see Encoder::attached(). Device memory and weft.nocopy arrays
 // always do, in place. Other host buffers travel as copies.
 enum class OutOfBand : std::uint8_t {

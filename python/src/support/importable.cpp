@@ -88,7 +88,7 @@ Ref find_by_name(std::string_view key) {
   std::string_view path = name_in_key(key);
   // Far cheaper than an import of a module that is there.
   Ref found = Ref::steal(PyImport_GetModule(module.get()));
-  if (!found) {
+  if (!found || found.get() == Py_None) {  // None: an import of that name is to fail
     PyErr_Clear();
     found = Ref::steal(PyImport_Import(module.get()));
   }

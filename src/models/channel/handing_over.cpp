@@ -13,8 +13,9 @@ namespace weft::channel {
 bool Channels::hand_over(ChannelEnd& end, runtime::Attachment& block) {
   if (!end.sends_at_once || end.out.on_this_pe == nullptr) return false;
   ChannelEnd* const receiver = ends_.find(end.peer.number);
+  if (receiver == nullptr || !receiver->handed_over.has_room()) return false;
   // A receive that was started before waits for its tag.
-  if (receiver == nullptr || static_cast<std::int32_t>(receiver->in.next - end.out.next) > 0) return false;
+  if (static_cast<std::int32_t>(receiver->in.next - end.out.next) > 0) return false;
   const std::size_t size_bytes = block.buffer().size_bytes;
   if (runtime_.meter().counts_messages()) [[unlikely]]
     runtime_.meter().count_message({end.key.peer_collection, end.key.peer_index}, size_bytes);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import math
+import sys
 from typing import Any
 
 import hypothesis.extra.numpy as hnp
@@ -167,6 +168,12 @@ def test_an_exception_in_the_place_of_a_value() -> None:
         with pytest.raises(weft.Error) as damaged:
             _core._decode(data[:size])
         assert damaged.value.code == "corrupt data", damaged.value
+
+
+def test_a_module_that_must_not_be_imported_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "barred_module", None)
+    with pytest.raises(weft.Error, match="ModuleNotFoundError"):
+        _core._imported("barred_module:name")
 
 
 def decode_anything(data: bytes) -> None:

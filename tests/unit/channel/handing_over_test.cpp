@@ -113,6 +113,25 @@ TEST_P(HandingOver, AReceiveThatWasStartedBeforeGetsTheBytes) {
             "");
 }
 
+// What is not received is bounded: the machine gets further bytes.
+TEST_P(HandingOver, AReceiverWithManyBytesTakesNoMore) {
+  InProcessJob job(1, GetParam());
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    auto givers = co_await connected(runtime, 2, 1);
+    constexpr int kMost = static_cast<int>((HandedOver::kMostBytes + kSizeBytes - 1) / kSizeBytes);
+    for (int i = 0; i < kMost; ++i) EXPECT_TRUE(co_await givers[0].call<&Giver::give>(1, i % 100));
+    auto waiting = givers[0].call<&Giver::give>(1, 101);
+    co_await givers[0].call<&Giver::where_now>();  // behind it
+    for (int i = 0; i < kMost; ++i) EXPECT_EQ((co_await givers[1].call<&Giver::take>(0)).first, i % 100);
+    EXPECT_EQ(co_await givers[1].call<&Giver::take>(0), Taken(101, false));
+    EXPECT_FALSE(co_await waiting);
+    EXPECT_TRUE(co_await givers[0].call<&Giver::give>(1, 102));  // there is room again
+    EXPECT_EQ(co_await givers[1].call<&Giver::take>(0), Taken(102, true));
+    co_await runtime.quiescence();
+  }),
+            "");
+}
+
 TEST_P(HandingOver, OtherPesGetTheBytes) {
   InProcessJob job(2, GetParam());
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {

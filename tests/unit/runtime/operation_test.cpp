@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/joint_operation.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::runtime {
@@ -49,6 +55,33 @@ TEST(Operation, DroppedFailureEndsTheJob) {
     co_await runtime.make_future<>();
   });
   EXPECT_NE(failure.find("PE 7 is gone"), std::string::npos) << failure;
+}
+
+TEST(Operation, AllOfIsOverWithTheLastAndHasTheFirstFailure) {
+  testing::InProcessJob job(1);
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    std::vector<OperationState*> states;
+    std::vector<Operation> parts;
+    for (int i = 0; i < 3; ++i) {
+      states.push_back(OperationState::create(runtime));
+      states.back()->started(Status::pending(), 0);
+      parts.emplace_back(states.back());
+    }
+    Operation all = all_of(runtime, std::move(parts));
+    states[1]->complete(Status(StatusCode::kPeerFailed, "the first"), 0);
+    states[2]->complete(Status(StatusCode::kTruncated, "the second"), 0);
+    for (int i = 0; i < 3; ++i) co_await yield_now(runtime);
+    EXPECT_FALSE(all.is_done());
+    states[0]->complete(Status(), 4);
+    std::string failure;
+    try {
+      co_await all;
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+    EXPECT_NE(failure.find("the first"), std::string::npos) << failure;
+  }),
+            "");
 }
 
 TEST(Operation, ASecondAwaitIsRefused) {

@@ -6,7 +6,8 @@
 //
 // The sender divides its messages into segments. The receiver reports how many messages it has received, once for each
 // half of a segment. While kSegments segments are not reported, sends wait in the sender's end. A send counts up to
-// machine::kLeastHeldBytes of its size, because larger messages stay in the sender's buffer until they are received.
+// machine::kLeastHeldBytes of its size, because larger messages stay in the sender's buffer until they are received. Those that are
+// handed over within a PE do not: HandedOver bounds them by bytes.
 //
 // Threads: the PE's.
 #pragma once

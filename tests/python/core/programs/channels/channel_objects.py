@@ -1,6 +1,7 @@
 """Objects on channels: channel_objects.py MODE; checks itself."""
 
 import gc
+import os
 import pickle
 import struct
 import sys
@@ -42,7 +43,21 @@ def same(a, b):
     return type(a) is type(b) and a == b
 
 
+class Sender:
+    """Sends an array when it is pickled."""
+
+    def __init__(self, channel, size):
+        self.channel, self.text, self.calls = channel, "x" * size, 0
+
+    def __getstate__(self):
+        self.calls += 1
+        self.channel.send_object(np.full(5000, 7.0))
+        return {"text": self.text}
+
+
 class End(weft.Chare):
+    num_ahead = 0
+
     def peer(self):
         return self.proxy[len(self.proxy) - 1 - self.index]
 
@@ -118,15 +133,24 @@ class End(weft.Chare):
                 assert "recv_object met plain memory" in str(error), error
             else:
                 raise AssertionError("plain memory was taken for an object")
-        # Objects where plain memory is expected. The body of the second is skipped.
-        channel.send_object("small")
-        channel.send_object("large" * 1000)
+        # Objects where plain memory is expected: elements of two bytes or more never have their size. Bodies
+        # are skipped.
+        values = ["a" * size for size in range(20)] + ["large" * 1000, np.zeros(5000), [np.zeros(5000)] * 3]
+        for value in values:
+            size_bytes = 24 + (len(value) + 2 if len(value) < 20 and isinstance(value, str) else 16)
+            for into in (np.zeros((size_bytes + d) // 2, np.int16) for d in (-2, 0, 2)):
+                channel.send_object(value)
+                await self.expect_refusal(channel, into)
         channel.send_object("next" * 1000)
-        first = np.zeros(31, np.uint8)
-        await channel.recv(into=first)
-        assert bytes(first).find(b"small") > 0
-        await channel.recv(into=first[:24])
         assert await channel.recv_object() == "next" * 1000
+        # Single bytes may have it: check mode tells them from an object.
+        into = np.zeros(24 + 7, np.uint8)
+        channel.send_object("small")
+        if os.environ["WEFT_CHECK"] == "1":
+            await self.expect_refusal(channel, into)
+        else:
+            await channel.recv(into=into)
+            assert bytes(into).find(b"small") > 0
         # An object that cannot be unpickled, in its message and in a body.
         for value in (Undecodable(), [Undecodable()] * 100):
             channel.send_object(value)
@@ -139,21 +163,59 @@ class End(weft.Chare):
         channel.send_object("the end")
         assert await channel.recv_object() == "the end"
 
+    async def expect_refusal(self, channel, into):
+        try:
+            await channel.recv(into=into)
+        except weft.Error:
+            return
+        raise AssertionError(f"an object was taken for {into.dtype}[{into.size}]")
+
+    async def encoded_once(self):
+        """Code of the program runs once for each send, and may send on the same channel."""
+        channel = weft.Channel(self, self.peer(), 10)
+        for extra in (1, 900):
+            for array in (np.zeros(5000), None):
+                sender = Sender(channel, extra)
+                channel.send_object((sender, array))
+                assert sender.calls == 1, sender.calls
+                inner = await channel.recv_object()
+                assert (inner == 7).all() and len(inner) == 5000
+                outer, got = await channel.recv_object()
+                assert outer.text == "x" * extra and (got is None or (got == array).all())
+
+    async def flood(self):
+        """Large objects that are not received are few, within a PE too: an awaited send waits."""
+        channel = weft.Channel(self, self.proxy[self.index ^ 1], 11)
+        for i in range(60):
+            if self.index % 2 == 0:
+                await channel.send_object(np.full(1 << 17, float(i)))  # 1 MiB
+                self.ahead(1)
+            else:
+                assert (await channel.recv_object())[0] == i
+                self.ahead(-1)
+
+    def ahead(self, change):
+        """The elements 0 and 1 are on one PE."""
+        if self.index < 2:
+            End.num_ahead += change
+            assert End.num_ahead <= 8, End.num_ahead
+
     async def damaged(self):
         """What the message of an object says is checked: here plain memory pretends to be one."""
         channel = weft.Channel(self, self.peer(), 7)
         mark, room = 0x6A626F77, 776
         no_memory = f"no memory for an object of {2**62} bytes"
         for body, size_bytes, num_arrays, data, words in (
-            (0, 2**64 - 1, 0, b"", "more bytes than memory can have"),
-            (0, 2**62, 0, b"", no_memory),
-            (2**31, 1000, 0, b"", "a number that cannot be"),
-            (0, room, 0, b"\xff" * room, "arrived damaged"),
-            (0, 0, 0, b"", "arrived damaged"),
+            (0, 2**64 - 1, 0, b"\0", "more bytes than memory can have"),
+            (0, 2**62, 0, b"\0", no_memory),
+            (2**31, 1000, 0, b"\0", "a number that cannot be"),
+            (0, room, 0, b"\xff" * room + b"\0", "arrived damaged"),
+            (0, 0, 0, b"\0", "arrived damaged"),
             (0, 1, 0, b"", "met plain memory"),  # fewer bytes than it says
             (0, 1, 0, b"  ", "met plain memory"),  # and more
             (0, 1, 2, b"n" * 9, "met plain memory"),  # without the size of the second array
             (0, 1, 2**29, b"n", "met plain memory"),
+            (0, 1, 97, b"n" * 777, "met plain memory"),  # more arrays than a message has
             (0, 1, 1, struct.pack("=Q", 2**62) + b"n", no_memory),
             (2**31, 1, 1, struct.pack("=Q", 1) + b"n", "a number that cannot be"),
         ):
@@ -267,6 +329,8 @@ async def exchange():
         await method.call()
     await ends.arrays.call()
     await ends.many.call()
+    await ends.encoded_once.call()
+    await weft.Array(End, 4, map="block").flood.call()
     await weft.Array(Alone, 3).exchange.call()
     return "all checked"
 
